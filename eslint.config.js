@@ -5,7 +5,9 @@ export default tseslint.config(
   {
     files: ['web/**/*.ts'],
     extends: [tseslint.configs.strictTypeChecked],
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
     rules: {
       'max-lines': ['error', { max: 300 }],
       '@typescript-eslint/no-explicit-any': 'error',
@@ -17,7 +19,10 @@ export default tseslint.config(
       '@typescript-eslint/no-unnecessary-condition': 'off',
       // An async function without an await keeps its throws in the promise.
       '@typescript-eslint/require-await': 'off',
-      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { argsIgnorePattern: '^_', varsIgnorePattern: '^_' },
+      ],
     },
   },
   {
@@ -25,7 +30,10 @@ export default tseslint.config(
     files: ['**/*.mjs'],
     extends: [tseslint.configs.strict, tseslint.configs.stylistic],
     rules: {
-      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true }],
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true },
+      ],
       eqeqeq: 'error',
     },
   },

@@ -26,7 +26,13 @@ function made() {
       [`${name}_small`, template(32)],
     ]),
   );
-  const templates = Object.entries({ ...linear, ...linearAny, ...tiles, ...attention, ...attentionTile });
+  const templates = Object.entries({
+    ...linear,
+    ...linearAny,
+    ...tiles,
+    ...attention,
+    ...attentionTile,
+  });
   return templates.map(([name, template]) => ({
     shown: `shaders/${name}.wgsl`,
     path: fileURLToPath(new URL(`${name}.wgsl`, import.meta.url)),
@@ -36,8 +42,11 @@ function made() {
 
 function main(args) {
   const asked = args.join(' ');
-  if (asked !== '' && asked !== '--check') throw new Error(`expected --check or nothing, found ${asked}`);
-  const outdated = made().filter(({ path, text }) => !existsSync(path) || readFileSync(path, 'utf8') !== text);
+  if (asked !== '' && asked !== '--check')
+    throw new Error(`expected --check or nothing, found ${asked}`);
+  const outdated = made().filter(
+    ({ path, text }) => !existsSync(path) || readFileSync(path, 'utf8') !== text,
+  );
   if (asked === '') {
     outdated.forEach(({ shown, path, text }) => {
       writeFileSync(path, text);
@@ -45,8 +54,11 @@ function main(args) {
     });
     return 0;
   }
-  outdated.forEach(({ shown }) => console.error(`${shown}: differs from its template in shaders/blocks`));
-  if (outdated.length > 0) console.error('Change the template, not the shader, then run: node shaders/blocks.mjs');
+  outdated.forEach(({ shown }) =>
+    console.error(`${shown}: differs from its template in shaders/blocks`),
+  );
+  if (outdated.length > 0)
+    console.error('Change the template, not the shader, then run: node shaders/blocks.mjs');
   return outdated.length === 0 ? 0 : 1;
 }
 

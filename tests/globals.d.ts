@@ -1,5 +1,7 @@
 // Globals of browsers that the DOM library of TypeScript lacks, and modules that only a benchmark installs.
-declare const GPUBufferUsage: Readonly<Record<'COPY_DST' | 'COPY_SRC' | 'MAP_READ' | 'STORAGE' | 'UNIFORM', number>>;
+declare const GPUBufferUsage: Readonly<
+  Record<'COPY_DST' | 'COPY_SRC' | 'MAP_READ' | 'STORAGE' | 'UNIFORM', number>
+>;
 declare const GPUMapMode: Readonly<Record<'READ', number>>;
 /** Only workers have it. */
 declare class FileReaderSync {

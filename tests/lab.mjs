@@ -21,10 +21,14 @@ const script = LAB.split('\n')
   .map((row) => row.split(/ {2,}/))
   .find(([first]) => first === name)?.[1];
 if (script) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], { stdio: 'inherit' });
+  const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
+    stdio: 'inherit',
+  });
   child.on('close', (code) => (process.exitCode = code ?? 1));
 } else {
-  console.log(`npm run lab -- NAME [argument …]; the first lines of a script in tests/ say what its arguments are\n${LAB}`);
+  console.log(
+    `npm run lab -- NAME [argument …]; the first lines of a script in tests/ say what its arguments are\n${LAB}`,
+  );
   if (name) console.error(`lab: there is no ${name}`);
   process.exitCode = name ? 1 : 0;
 }

@@ -21,7 +21,11 @@ export default defineConfig({
   build: { external: ['**/*'] },
   projects: [
     { name: 'with-program', testMatch: WITH_PROGRAM },
-    { name: 'browser', testMatch: 'browser/*.test.mjs', testIgnore: [WITH_PROGRAM, ...OF_THE_RELEASE] },
+    {
+      name: 'browser',
+      testMatch: 'browser/*.test.mjs',
+      testIgnore: [WITH_PROGRAM, ...OF_THE_RELEASE],
+    },
     { name: 'release', testMatch: OF_THE_RELEASE, workers: 1 },
     { name: 'torture', testMatch: 'torture/full.test.mjs', timeout: 60 * 60 * 1000, workers: 1 },
   ],

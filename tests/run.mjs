@@ -57,16 +57,26 @@ const checks = (commands, env = {}) =>
 const buildPackage = (kind) =>
   Promise.all([
     run(...line`node web/build-package.mjs`, { env: { TABTUNE_CORE: kind } }),
-    run(...line`vite build --config web/vite.config.ts --logLevel warn`, { env: { TABTUNE_CORE: kind } }),
+    run(...line`vite build --config web/vite.config.ts --logLevel warn`, {
+      env: { TABTUNE_CORE: kind },
+    }),
   ]);
 
 /** Runs projects of Playwright Test. @param {Kind} kind @param {string[]} projects @param {OnLine} onLine */
 async function playwright(kind, projects, onLine) {
   const report = join(scratch, `${kind}.json`);
-  const env = { TABTUNE_CORE: kind, TABTUNE_CASES: casesDir, TABTUNE: program, PLAYWRIGHT_JSON_OUTPUT_FILE: report };
+  const env = {
+    TABTUNE_CORE: kind,
+    TABTUNE_CASES: casesDir,
+    TABTUNE: program,
+    PLAYWRIGHT_JSON_OUTPUT_FILE: report,
+  };
   const asked = line`playwright test --config tests --reporter list,json --output ${join(scratch, kind)} --project ${projects}`;
   const code = await run(...asked, { allowFailure: true, onLine, env });
-  return reported(report, code, ({ stats, errors }) => ({ passed: stats.expected, failed: stats.unexpected + errors.length }));
+  return reported(report, code, ({ stats, errors }) => ({
+    passed: stats.expected,
+    failed: stats.unexpected + errors.length,
+  }));
 }
 
 const parts = {
@@ -84,9 +94,16 @@ const parts = {
     const groups = await groupsOf((await native)?.binaries ?? []);
     rmSync(casesDir, { recursive: true, force: true });
     const env = { REQUIRE_GPU: '1', TABTUNE_CASES: casesDir, TABTUNE: program };
-    const short = { 'bytes that other programs were seen to read': line`node tests/torture/consumers.mjs --short` };
-    const jobs = [docTests, ...groups.map((group) => () => runGroup(group, env)), ...checks(short, env)];
-    const ended = (/** @type {number} */ count) => onLine(`${count} of ${jobs.length} groups of tests done`);
+    const short = {
+      'bytes that other programs were seen to read': line`node tests/torture/consumers.mjs --short`,
+    };
+    const jobs = [
+      docTests,
+      ...groups.map((group) => () => runGroup(group, env)),
+      ...checks(short, env),
+    ];
+    const ended = (/** @type {number} */ count) =>
+      onLine(`${count} of ${jobs.length} groups of tests done`);
     return add(...(await atOnce(AT_ONCE, jobs, ended)));
   },
 
@@ -94,7 +111,10 @@ const parts = {
     const report = join(scratch, 'vitest.json');
     const asked = line`vitest run --config web/vitest.config.ts --reporter default --reporter json --outputFile.json ${report}`;
     const code = await run(...asked, { allowFailure: true });
-    return reported(report, code, ({ numPassedTests, numFailedTests }) => ({ passed: numPassedTests, failed: numFailedTests }));
+    return reported(report, code, ({ numPassedTests, numFailedTests }) => ({
+      passed: numPassedTests,
+      failed: numFailedTests,
+    }));
   },
 
   /** @param {Given} given */
@@ -102,7 +122,10 @@ const parts = {
 
   /** @param {Given} given */
   async release({ onLine, explicit }) {
-    const results = await atOnce(1, explicit ? checks(RELEASE_CHECKS, { RUSTDOCFLAGS: '-D warnings' }) : []);
+    const results = await atOnce(
+      1,
+      explicit ? checks(RELEASE_CHECKS, { RUSTDOCFLAGS: '-D warnings' }) : [],
+    );
     return add(...results, await playwright('release', ['release'], onLine));
   },
 };
@@ -130,25 +153,41 @@ async function runPart(name, stages, needed, given) {
 async function main() {
   const asked = process.argv.slice(2);
   const unknown = asked.filter((name) => !(name in parts));
-  if (unknown.length > 0) throw new Error(`unknown part ${unknown.join(', ')}; there are ${PARTS.join(', ')}`);
-  const names = PARTS.filter((name) => (asked.length > 0 ? asked.includes(name) : name !== 'release' || coreIsThere('release')));
+  if (unknown.length > 0)
+    throw new Error(`unknown part ${unknown.join(', ')}; there are ${PARTS.join(', ')}`);
+  const names = PARTS.filter((name) =>
+    asked.length > 0 ? asked.includes(name) : name !== 'release' || coreIsThere('release'),
+  );
   const has = (/** @type {typeof PARTS} */ ...of) => of.some((name) => names.includes(name));
-  const [quick, compiles, released] = [has('browser', 'release'), has('lint', 'rust', 'browser'), has('release')];
-  const compiled = [...(quick ? [STAGES.quick] : []), ...(compiles ? [COMPILE] : []), ...(released ? [STAGES.release] : [])];
+  const [quick, compiles, released] = [
+    has('browser', 'release'),
+    has('lint', 'rust', 'browser'),
+    has('release'),
+  ];
+  const compiled = [
+    ...(quick ? [STAGES.quick] : []),
+    ...(compiles ? [COMPILE] : []),
+    ...(released ? [STAGES.release] : []),
+  ];
   const stages = new Stages([...setupStages('tests'), ...compiled, ...names], { alone: false });
   await setupCompiler();
   const ready = setup('tests', stages);
   // Compilers need only wasm-bindgen from setup, and only at the end. They share macros and build scripts, so that Cargo runs one at a time.
   const quickCore = quick ? buildWasm('quick', stages, ready) : undefined;
   const advice = 'mend what the compiler says above and run this again: what was compiled is kept.';
-  const native = compiles ? Promise.allSettled([quickCore]).then(() => stages.run(COMPILE, advice, compileNative)) : undefined;
-  const releasedCore = released ? Promise.allSettled([quickCore, native]).then(() => buildWasm('release', stages, ready)) : undefined;
+  const native = compiles
+    ? Promise.allSettled([quickCore]).then(() => stages.run(COMPILE, advice, compileNative))
+    : undefined;
+  const releasedCore = released
+    ? Promise.allSettled([quickCore, native]).then(() => buildWasm('release', stages, ready))
+    : undefined;
   const packages = [
     Promise.all([quickCore, ready]).then(() => (quick ? buildPackage('quick') : undefined)),
     Promise.all([releasedCore, ready]).then(() => (released ? buildPackage('release') : undefined)),
   ];
   // Reported by the parts that wait for them.
-  for (const promise of [quickCore, native, releasedCore, ...packages]) promise?.catch(() => undefined);
+  for (const promise of [quickCore, native, releasedCore, ...packages])
+    promise?.catch(() => undefined);
   await ready;
   /** @type {Map<string, ReturnType<typeof runPart>>} */
   const running = new Map();
@@ -159,11 +198,19 @@ async function main() {
     browser: () => Promise.all([packages[0], native?.catch(() => undefined), running.get('rust')]),
     release: () => Promise.all([...packages, ...running.values()]),
   };
-  for (const name of names) running.set(name, runPart(name, stages, needed[name](), { native, explicit: asked.length > 0 }));
+  for (const name of names)
+    running.set(
+      name,
+      runPart(name, stages, needed[name](), { native, explicit: asked.length > 0 }),
+    );
   const results = await Promise.all(running.values());
   console.log('');
-  if (!released) console.log('release: not tested, since no released core of these sources is there; npm run release-check makes it');
-  for (const { name, passed, failed, seconds } of results) console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
+  if (!released)
+    console.log(
+      'release: not tested, since no released core of these sources is there; npm run release-check makes it',
+    );
+  for (const { name, passed, failed, seconds } of results)
+    console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
   const total = add(...results);
   console.log(`${total.passed} passed, ${total.failed} failed`);
   return total.failed === 0 ? 0 : 1;

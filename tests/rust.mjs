@@ -13,7 +13,8 @@ import { add, settle } from './counts.mjs';
  */
 const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
 /** Groups of tests that take longest, the slowest at the end: they start first. */
-const SLOWEST = line`ops::joint ops::linear ops::packed resume cli::ends data::large fuzz cli::registers optim::kernels
+const SLOWEST =
+  line`ops::joint ops::linear ops::packed resume cli::ends data::large fuzz cli::registers optim::kernels
   adapter::packed_widths adapter::inference generate::templates witness fuzz::opening cli::lost_device adapter::packed
   cli::runs ops::budget memory`.flat();
 /** Number of tests in a binary above which they run in groups. */
@@ -43,11 +44,13 @@ export async function compileNative(onLine) {
   const said = [];
   const take = (/** @type {string} */ line) => {
     if (!line.startsWith('{')) {
-      if (!/^ *(Blocking|Building|Downloaded|Downloading|Compiling|Finished|Updating) /.test(line)) said.push(line);
+      if (!/^ *(Blocking|Building|Downloaded|Downloading|Compiling|Finished|Updating) /.test(line))
+        said.push(line);
       return onLine(line);
     }
     const { reason, profile, executable, manifest_path: manifest } = JSON.parse(line);
-    if (reason === 'compiler-artifact' && profile.test && executable) binaries.push({ path: executable, folder: dirname(manifest) });
+    if (reason === 'compiler-artifact' && profile.test && executable)
+      binaries.push({ path: executable, folder: dirname(manifest) });
   };
   const command = line`cargo build --workspace --bins --tests --locked --message-format json-render-diagnostics`;
   await run(...command, { quiet: true, onLine: take, env: COMPILED_BY_CLIPPY });
@@ -62,7 +65,11 @@ export async function docTests() {
     result = add(result, { passed, failed });
   };
   const env = { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' };
-  const code = await run(...line`cargo test --workspace --doc --locked --quiet`, { allowFailure: true, onLine, env });
+  const code = await run(...line`cargo test --workspace --doc --locked --quiet`, {
+    allowFailure: true,
+    onLine,
+    env,
+  });
   return settle(result, code);
 }
 
@@ -75,8 +82,11 @@ export async function groupsOf(binaries) {
     if (listed === undefined) throw new Error(`${binary.path} --list failed`);
     const names = [...listed.matchAll(/^(.+): test$/gm)].map(([, name = '']) => name);
     const keyOf = (/** @type {string} */ name) =>
-      names.length > LARGE ? name.split('::').slice(0, -1).slice(0, 2).join('::') : basename(binary.folder);
-    for (const key of new Set(names.map(keyOf))) groups.push({ key, binary, tests: names.filter((name) => keyOf(name) === key) });
+      names.length > LARGE
+        ? name.split('::').slice(0, -1).slice(0, 2).join('::')
+        : basename(binary.folder);
+    for (const key of new Set(names.map(keyOf)))
+      groups.push({ key, binary, tests: names.filter((name) => keyOf(name) === key) });
   }
   return groups.sort((a, b) => SLOWEST.indexOf(b.key) - SLOWEST.indexOf(a.key));
 }
@@ -98,15 +108,20 @@ export async function runGroup({ binary, key, tests }, env, again = false) {
     env: { ...env, ...LIGHTLY },
     timeout: HANGING_MILLIS,
   });
-  const [passed = 0, failed = 0, ignored = 0] = output.map((line) => RESULT.exec(line)?.slice(1).map(Number)).find(Boolean) ?? [];
+  const [passed = 0, failed = 0, ignored = 0] =
+    output.map((line) => RESULT.exec(line)?.slice(1).map(Number)).find(Boolean) ?? [];
   const all = passed + failed + ignored === tests.length;
   if (code !== 0 && all && failed === 0 && !again) {
     // A graphics driver may break down while its process ends: this is reported, and must not happen twice.
-    console.log(`rust ${key}: every test passed, and the process then ended with ${code}; once more`);
+    console.log(
+      `rust ${key}: every test passed, and the process then ended with ${code}; once more`,
+    );
     return runGroup({ binary, key, tests }, env, true);
   }
   const result = settle({ passed, failed }, all ? code : 1);
   if (result.failed > 0) output.forEach((line) => console.log(line));
-  console.log(`rust ${key}: ${result.passed} passed, ${result.failed} failed (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+  console.log(
+    `rust ${key}: ${result.passed} passed, ${result.failed} failed (${((Date.now() - started) / 1000).toFixed(1)} s)`,
+  );
   return result;
 }

@@ -20,7 +20,8 @@ const JS_BUDGET = 90_000;
 const at = (/** @type {string} */ path) => join(root, 'web', 'src', path);
 const [dist, core] = [join(root, built.package), join(root, built.core)];
 const wasm = `${core}/tabtune_bg.wasm`;
-if (!existsSync(wasm)) throw new Error(`${wasm} is missing: run node web/build-wasm.mjs ${built.kind} first`);
+if (!existsSync(wasm))
+  throw new Error(`${wasm} is missing: run node web/build-wasm.mjs ${built.kind} first`);
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 
@@ -57,13 +58,19 @@ const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
   minify: true,
   sourcemap: true,
   legalComments: 'eof',
-  define: { __TABTUNE_VERSION__: JSON.stringify(version), __TABTUNE_WASM_HASH__: JSON.stringify(hash) },
+  define: {
+    __TABTUNE_VERSION__: JSON.stringify(version),
+    __TABTUNE_WASM_HASH__: JSON.stringify(hash),
+  },
 });
 await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
 // Makes bundlers leave the import itself alone; comments that say so do not survive esbuild.
 const worker = readFileSync(`${dist}/worker.js`, 'utf8');
 const marked = 'import(/* @vite-ignore *//* webpackIgnore: true */';
-writeFileSync(`${dist}/worker.js`, worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, marked));
+writeFileSync(
+  `${dist}/worker.js`,
+  worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, marked),
+);
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
 // Files that allow a checkout of the same sources to serve this core without compiling it: packaged-core.mjs.
 mkdirSync(`${dist}/core`);

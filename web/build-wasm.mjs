@@ -5,7 +5,16 @@
 // Each build has its own dependencies: link-time optimization needs bitcode, the quick build machine code. Nothing is done if no input has changed,
 // or if the same inputs were built before: by another checkout, or into a package (`TABTUNE_PACKAGE`: its folder, or an argument for `npm install`).
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
@@ -18,7 +27,8 @@ import { cacheDir, environment, filesOf, line, ownTarget, read, root, run } from
 /** @typedef {keyof typeof FOLDERS} Kind @typedef {(line: string) => void} OnLine */
 /** Limits of the released core, in MB of its download. @type {Record<string, number>} */
 const LIMITS = { gzip: 3.5, brotli: 2.54 };
-const INPUTS = line`Cargo.toml Cargo.lock crate shaders web/core web/bindgen web/build-wasm.mjs web/quick.toml`.flat();
+const INPUTS =
+  line`Cargo.toml Cargo.lock crate shaders web/core web/bindgen web/build-wasm.mjs web/quick.toml`.flat();
 const TARGET = 'wasm32-unknown-unknown';
 /** It only calls cargo and wasm-bindgen. */
 const WASM_PACK = '0.15.1';
@@ -26,17 +36,21 @@ const WASM_PACK = '0.15.1';
  * Functions with similar names are placed next to each other, which makes the download smaller by a hundredth; then names and producers are dropped.
  * A second round finds what the first one laid open: a quarter of a hundredth. The features that rustc emits by default are enabled.
  */
-const WASM_OPT = line`-Oz --reorder-functions-by-name -Oz --strip-debug --strip-producers --enable-bulk-memory
+const WASM_OPT =
+  line`-Oz --reorder-functions-by-name -Oz --strip-debug --strip-producers --enable-bulk-memory
   --enable-nontrapping-float-to-int --enable-sign-ext --enable-mutable-globals --enable-reference-types
   --enable-multivalue`.flat();
 export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
-const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
+const ADVICE =
+  'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
 
 /** Returns the digest of everything that a core is made of; documents are no part of it. @param {Kind} kind */
 function inputDigest(kind) {
   const hash = createHash('sha256').update(kind);
-  const files = INPUTS.flatMap((name) => filesOf(join(root, name))).filter((path) => !path.endsWith('.md'));
+  const files = INPUTS.flatMap((name) => filesOf(join(root, name))).filter(
+    (path) => !path.endsWith('.md'),
+  );
   for (const file of files) {
     const bytes = readFileSync(file);
     hash.update(`${file.slice(root.length)}\0${bytes.length}\0`).update(bytes);
@@ -80,7 +94,8 @@ export const coreIsThere = (kind) => currentBuild(kind) !== undefined;
  * @param {Kind} kind @param {string} folder @param {OnLine} onLine @param {Promise<unknown>} tools
  */
 async function compile(kind, folder, onLine, tools) {
-  const call = (/** @type {ReturnType<typeof line>} */ command) => run(...command, { quiet: true, onLine });
+  const call = (/** @type {ReturnType<typeof line>} */ command) =>
+    run(...command, { quiet: true, onLine });
   const made = ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune'];
   if (kind === 'quick') {
     const options = ['--target', TARGET, '--config', 'web/quick.toml', '--features', 'replay'];
@@ -104,13 +119,20 @@ function passFetch(glue) {
   let text = readFileSync(glue, 'utf8');
   /** @type {[from: string, to: string][]} */
   const changes = [
-    ['({module_or_path} = module_or_path)', 'var {fetched} = module_or_path;\n            ({module_or_path} = module_or_path)'],
-    ['module_or_path = fetch(module_or_path);', 'module_or_path = (fetched ?? fetch)(module_or_path);'],
+    [
+      '({module_or_path} = module_or_path)',
+      'var {fetched} = module_or_path;\n            ({module_or_path} = module_or_path)',
+    ],
+    [
+      'module_or_path = fetch(module_or_path);',
+      'module_or_path = (fetched ?? fetch)(module_or_path);',
+    ],
   ];
   for (const [from, to] of changes) {
     // The start function is the last one with these lines.
     const at = text.lastIndexOf(from);
-    if (at < 0) throw new Error(`${glue} has no ${from}: wasm-bindgen writes another start function now`);
+    if (at < 0)
+      throw new Error(`${glue} has no ${from}: wasm-bindgen writes another start function now`);
     text = text.slice(0, at) + to + text.slice(at + from.length);
   }
   writeFileSync(glue, text);
@@ -123,7 +145,11 @@ function passFetch(glue) {
 function sizesOf(kind, wasm) {
   const raw = wasm.length;
   if (kind === 'quick') return { raw };
-  const { BROTLI_PARAM_LGWIN: window, BROTLI_MAX_WINDOW_BITS: bits, BROTLI_PARAM_SIZE_HINT: hint } = constants;
+  const {
+    BROTLI_PARAM_LGWIN: window,
+    BROTLI_MAX_WINDOW_BITS: bits,
+    BROTLI_PARAM_SIZE_HINT: hint,
+  } = constants;
   const brotli = brotliCompressSync(wasm, { params: { [window]: bits, [hint]: raw } }).length;
   return { raw, gzip: gzipSync(wasm, { level: 9 }).length, brotli };
 }
@@ -132,14 +158,19 @@ function sizesOf(kind, wasm) {
 function checked(sizes) {
   const words = Object.entries(sizes).map(([name, bytes]) => {
     const [mb, limit = Infinity] = [bytes / 1e6, LIMITS[name]];
-    if (mb > limit) throw new Error(`tabtune_bg.wasm has ${mb} MB as ${name}, the limit is ${limit}`);
+    if (mb > limit)
+      throw new Error(`tabtune_bg.wasm has ${mb} MB as ${name}, the limit is ${limit}`);
     return `${name} ${mb.toFixed(2)} MB`;
   });
   return words.join(', ');
 }
 
 /** Builds the folder of `kind` unless it is current. `tools` resolves once wasm-bindgen exists, which may be compiled in the meantime. @param {Kind} kind */
-export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools = Promise.resolve()) {
+export async function buildWasm(
+  kind,
+  stages = new Stages([STAGES[kind]]),
+  tools = Promise.resolve(),
+) {
   const found = currentBuild(kind);
   if (found) return stages.done(STAGES[kind], `${kind}, current (${checked(found.sizes)})`);
   await stages.run(STAGES[kind], ADVICE, async (onLine) => {
@@ -157,7 +188,9 @@ export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools
     const stored = storeOf(kind, inputs);
     copyBuild(folder, stored);
     const all = readdirSync(dirname(stored)).map((name) => join(dirname(stored), name));
-    const oldest = all.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs).slice(STORED_BUILDS);
+    const oldest = all
+      .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)
+      .slice(STORED_BUILDS);
     for (const path of oldest) rmSync(path, { recursive: true, force: true });
   });
 }
@@ -165,7 +198,8 @@ export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await script('wasm', async () => {
     const kind = /** @type {Kind} */ (process.argv[2] ?? 'release');
-    if (!(kind in FOLDERS)) throw new Error(`expected one of ${Object.keys(FOLDERS).join(', ')}, found ${kind}`);
+    if (!(kind in FOLDERS))
+      throw new Error(`expected one of ${Object.keys(FOLDERS).join(', ')}, found ${kind}`);
     await buildWasm(kind);
   });
 }

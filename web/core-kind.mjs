@@ -8,6 +8,7 @@ export const FOLDERS = {
 };
 
 const kind = /** @type {keyof typeof FOLDERS} */ (process.env.TABTUNE_CORE || 'release');
-if (!Object.hasOwn(FOLDERS, kind)) throw new Error(`TABTUNE_CORE: expected ${Object.keys(FOLDERS).join(' or ')}, found ${kind}`);
+if (!Object.hasOwn(FOLDERS, kind))
+  throw new Error(`TABTUNE_CORE: expected ${Object.keys(FOLDERS).join(' or ')}, found ${kind}`);
 
 export const built = { kind, ...FOLDERS[kind] };

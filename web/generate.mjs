@@ -2,7 +2,17 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { codesTable, codesTs, exportsTs, inTable, pageCodesTs, quoted, row, sidesOfCodes, workerCodesTs } from './generated-sentences.mjs';
+import {
+  codesTable,
+  codesTs,
+  exportsTs,
+  inTable,
+  pageCodesTs,
+  quoted,
+  row,
+  sidesOfCodes,
+  workerCodesTs,
+} from './generated-sentences.mjs';
 import { environment, programIn, read, root, run } from './toolchain.mjs';
 
 /**
@@ -24,10 +34,16 @@ const camelDoc = (/** @type {string} */ text) =>
     .replaceAll('\n', ' ')
     .replace(/\[(`[^`]+`)\]/g, '$1')
     .replace(/(?<!")\b[a-z0-9]+(_[a-z0-9]+)+\b/g, camel);
-const word = (/** @type {unknown} */ value) => (typeof value === 'string' ? quoted(value) : String(value));
-const small = (/** @type {any} */ value) => typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3;
+const word = (/** @type {unknown} */ value) =>
+  typeof value === 'string' ? quoted(value) : String(value);
+const small = (/** @type {any} */ value) =>
+  typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3;
 const shown = (/** @type {any} */ value) =>
-  typeof value === 'string' ? quoted(value) : small(value) ? value.toExponential() : JSON.stringify(value);
+  typeof value === 'string'
+    ? quoted(value)
+    : small(value)
+      ? value.toExponential()
+      : JSON.stringify(value);
 
 /** Returns a property merged with the target of its `$ref`, and with a flag if it may be null. @param {Schema} property @param {Schema} defs */
 function resolved(property, defs) {
@@ -35,7 +51,15 @@ function resolved(property, defs) {
   const target = inner.$ref ? defs[inner.$ref.slice('#/$defs/'.length)] : inner;
   const types = [target.type].flat();
   const { oneOf, anyOf, items } = target;
-  return { ...target, ...property, type: types[0], nullable: none !== undefined || types.includes('null'), oneOf, anyOf, items };
+  return {
+    ...target,
+    ...property,
+    type: types[0],
+    nullable: none !== undefined || types.includes('null'),
+    oneOf,
+    anyOf,
+    items,
+  };
 }
 /** @param {Schema} property @returns {(string | boolean)[]} */
 const wordsOf = ({ oneOf }) =>
@@ -54,12 +78,14 @@ const LONG_KINDS = {
   'number or auto': "number | 'auto'",
   'number or null': 'number | null',
 };
-const typeOf = (/** @type {Kind} */ kind) => (Array.isArray(kind) ? kind.map(word).join(' | ') : (LONG_KINDS[kind] ?? kind));
+const typeOf = (/** @type {Kind} */ kind) =>
+  Array.isArray(kind) ? kind.map(word).join(' | ') : (LONG_KINDS[kind] ?? kind);
 
 /** Returns the kind of a value that TypeScript checks; `undefined` for values with keys of their own. @param {Schema} property @returns {Kind | undefined} */
 function kindOf(property) {
   const { type, items, oneOf, anyOf } = property;
-  if (type === 'array') return { string: 'list', number: 'numbers' }[/** @type {string} */ (items.type)];
+  if (type === 'array')
+    return { string: 'list', number: 'numbers' }[/** @type {string} */ (items.type)];
   if (property.properties || oneOf?.[0].properties) return undefined;
   if (property.enum) return property.enum;
   if (oneOf) return oneOf[0].type === 'number' ? `number or ${oneOf[1].const}` : wordsOf(property);
@@ -67,7 +93,9 @@ function kindOf(property) {
   if (property.additionalProperties) return 'table';
   if (type === 'integer') return property.minimum === 0 ? 'count' : 'integer';
   // A value whose default is null is left out instead.
-  return type === 'number' && property.nullable && property.default !== null ? 'number or null' : type;
+  return type === 'number' && property.nullable && property.default !== null
+    ? 'number or null'
+    : type;
 }
 
 /** Returns the keys of an object, with kind, documentation and default; a value with keys of its own has no kind. @param {Schema} object @param {Schema} defs */
@@ -76,23 +104,34 @@ function keysOf(object, defs) {
   return properties.map(([key, given]) => {
     const property = resolved(given, defs);
     const required = object.required?.includes(key) ?? false;
-    return { key, kind: kindOf(property), required, doc: property.description, value: property.default };
+    return {
+      key,
+      kind: kindOf(property),
+      required,
+      doc: property.description,
+      value: property.default,
+    };
   });
 }
 
 /** Returns the keys that TypeScript checks itself. @param {Settings} settings */
-const plain = ({ keys }) => keys.flatMap(({ kind, ...key }) => (kind === undefined ? [] : [{ ...key, kind }]));
+const plain = ({ keys }) =>
+  keys.flatMap(({ kind, ...key }) => (kind === undefined ? [] : [{ ...key, kind }]));
 
 /** Returns the objects with settings. @param {Schema} schema @returns {Settings[]} */
 function objects({ settings: { run: train, sample, score } }) {
   const defs = train.$defs;
-  const one = (/** @type {string} */ of, /** @type {string} */ name, /** @type {Schema} */ object, doc = object.description) => ({
-    of,
-    name,
-    doc,
-    keys: keysOf(object, object.$defs ?? defs),
-  });
-  const variants = (/** @type {string} */ of, /** @type {string} */ ending, /** @type {Schema} */ { oneOf }) =>
+  const one = (
+    /** @type {string} */ of,
+    /** @type {string} */ name,
+    /** @type {Schema} */ object,
+    doc = object.description,
+  ) => ({ of, name, doc, keys: keysOf(object, object.$defs ?? defs) });
+  const variants = (
+    /** @type {string} */ of,
+    /** @type {string} */ ending,
+    /** @type {Schema} */ { oneOf },
+  ) =>
     oneOf.map((/** @type {Schema} */ variant) => {
       const tag = variant.properties.type.const;
       return { ...one(of, tag[0].toUpperCase() + tag.slice(1) + ending, variant), tag };
@@ -140,13 +179,16 @@ function rulesTs(all) {
 
 /** @param {Settings[]} all */
 function kindsTs(all) {
-  const kind = (/** @type {Kind} */ given) => (Array.isArray(given) ? `[${given.map(word).join(', ')}]` : quoted(given));
+  const kind = (/** @type {Kind} */ given) =>
+    Array.isArray(given) ? `[${given.map(word).join(', ')}]` : quoted(given);
   const table = (/** @type {Settings} */ each) =>
     `{ ${plain(each)
       .map((key) => `${camel(key.key)}: ${kind(key.kind)}`)
       .join(', ')} }`;
   const constant = (/** @type {string} */ of) => of.replace(/[A-Z]/g, '_$&').toUpperCase();
-  const ones = all.filter(({ tag }) => !tag).map((each) => `export const ${constant(each.of)}: Kinds = ${table(each)};\n`);
+  const ones = all
+    .filter(({ tag }) => !tag)
+    .map((each) => `export const ${constant(each.of)}: Kinds = ${table(each)};\n`);
   const byTag = (/** @type {string} */ of) => {
     const rows = those(all, of).map((each) => `  ${each.tag}: ${table(each)},\n`);
     return `export const ${constant(of)}S: Record<string, Kinds> = {\n${rows.join('')}};\n`;
@@ -167,7 +209,11 @@ function parserOf(given, defs, indent) {
   if (property.oneOf) return `oneOf(${wordsOf(property).map(word).join(', ')})`;
   if (property.type === 'array') return `listOf(${parserOf(property.items, defs, indent)})`;
   if (property.type === 'object') return `record(${fieldsOf(property, defs, `${indent}  `)})`;
-  return { integer: 'count', number: 'number', boolean: 'flag', string: 'text' }[/** @type {string} */ (property.type)] ?? '';
+  return (
+    { integer: 'count', number: 'number', boolean: 'flag', string: 'text' }[
+      /** @type {string} */ (property.type)
+    ] ?? ''
+  );
 }
 
 /** @param {Schema} object @param {Schema} defs @returns {string} */
@@ -194,7 +240,9 @@ function reportsTs({ reports }) {
 /** Returns rows of settings under Rust's names, or TypeScript's. @param {Key[]} keys @param {boolean} typescript */
 function tableOf(keys, typescript) {
   const cells = keys.map(({ key, kind, required, doc, value }) => {
-    const allowed = Array.isArray(kind) ? ` (${kind.map((each) => `\`${JSON.stringify(each)}\``).join(', ')})` : '';
+    const allowed = Array.isArray(kind)
+      ? ` (${kind.map((each) => `\`${JSON.stringify(each)}\``).join(', ')})`
+      : '';
     const standard = value?.type ?? (typescript ? shown(value) : JSON.stringify(value));
     return row([
       `\`${typescript ? camel(key).replace(/^schedule$/, 'lrScheduler') : key}\``,
@@ -211,21 +259,30 @@ function withTable(document, heading, table) {
   const start = lines.indexOf(heading);
   const begin = lines.findIndex((line, at) => at > start && line.startsWith('|'));
   const next = lines.findIndex((line, at) => at > start && line.startsWith('#'));
-  if (start === -1 || begin === -1 || (next !== -1 && next < begin)) throw new Error(`expected the heading ${heading} with a table`);
+  if (start === -1 || begin === -1 || (next !== -1 && next < begin))
+    throw new Error(`expected the heading ${heading} with a table`);
   const end = lines.findIndex((line, at) => at > begin && !line.startsWith('|'));
   return [...lines.slice(0, begin), ...table, ...lines.slice(end)].join('\n');
 }
 
 /** Headings of the tables in crate/SETTINGS.md and in web/README.md, by the settings; other headings of the first are tags. @type {Record<string, string>} */
 const IN_SETTINGS = {
-  ...{ run: '## Run', adapter: '## Adapter', blockCoordinate: '## Block-coordinate AdamW', group: '## Groups' },
+  ...{
+    run: '## Run',
+    adapter: '## Adapter',
+    blockCoordinate: '## Block-coordinate AdamW',
+    group: '## Groups',
+  },
   ...{ cosine: '### cosine, linear', linear: '' },
 };
 /** @type {Record<string, string>} */
 const IN_README = { sample: '### Samples' };
 
 /** Returns the text of every generated file, from the schema and the current documents. @param {Schema} schema @returns {Record<string, string>} */
-export function generated(schema, document = (/** @type {string} */ path) => readFileSync(join(root, path), 'utf8')) {
+export function generated(
+  schema,
+  document = (/** @type {string} */ path) => readFileSync(join(root, path), 'utf8'),
+) {
   const sides = sidesOfCodes();
   const all = objects(schema);
   let [settingsMd, readmeMd] = [document('crate/SETTINGS.md'), document('web/README.md')];
@@ -239,7 +296,11 @@ export function generated(schema, document = (/** @type {string} */ path) => rea
     [`${GENERATED}/codes.ts`]: HEADER + codesTs(schema, sides),
     [`${GENERATED}/page-codes.ts`]: HEADER + pageCodesTs(schema, sides),
     [`${GENERATED}/worker-codes.ts`]: HEADER + workerCodesTs(schema, sides, names),
-    'web/ERRORS.md': withTable(document('web/ERRORS.md'), '# Errors and warnings', codesTable(schema)),
+    'web/ERRORS.md': withTable(
+      document('web/ERRORS.md'),
+      '# Errors and warnings',
+      codesTable(schema),
+    ),
     [`${GENERATED}/exports.ts`]: HEADER + exportsTs(schema),
     [`${GENERATED}/settings.ts`]: settingsTs(all),
     [`${GENERATED}/rules.ts`]: rulesTs(all),
@@ -255,5 +316,6 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const printed = await read(programIn(environment.CARGO_TARGET_DIR, 'tabtune-dev'), ['schema']);
   if (printed === undefined) throw new Error('tabtune-dev printed no schema');
   writeFileSync(join(root, SCHEMA), `${printed}\n`);
-  for (const [path, text] of Object.entries(generated(JSON.parse(printed)))) writeFileSync(join(root, path), text);
+  for (const [path, text] of Object.entries(generated(JSON.parse(printed))))
+    writeFileSync(join(root, path), text);
 }

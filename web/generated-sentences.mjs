@@ -16,7 +16,8 @@ export const quoted = (text) => (text.includes("'") ? JSON.stringify(text) : `'$
 /** Returns a row of a table of a document. @param {string[]} cells */
 export const row = (cells) => `| ${cells.join(' | ')} |`;
 /** Returns text for a cell of a table. @param {string} text */
-export const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|').replace(/\.$/, '');
+export const inTable = (text) =>
+  text.replaceAll('\n', ' ').replaceAll('|', '\\|').replace(/\.$/, '');
 
 /** Returns the row of a code: `first`, the sentence, and what to do where the table says it. @param {Code} code @param {string[]} first */
 const rowOf = ({ word, sentence, hint }, ...first) =>
@@ -46,12 +47,17 @@ export function sidesOfCodes() {
 
 /** Returns the table of the codes that one script alone needs, or both of them; `sides` says which. @param {string} name @param {Codes} codes @param {Sides} sides @param {Side} of */
 function tableOf(name, { codes }, sides, of) {
-  const rows = codes.filter((code) => code.raiser !== 'core' && sides(code) === of).map((code) => rowOf(code, code.class));
+  const rows = codes
+    .filter((code) => code.raiser !== 'core' && sides(code) === of)
+    .map((code) => rowOf(code, code.class));
   return `export const ${name} = {\n${rows.join('')}} as const satisfies Readonly<Record<string, CodeRow>>;\n`;
 }
 
 /** Returns the module with the classes of failures, and with the codes that both scripts of the package raise. @param {Codes} schema @param {Sides} sides */
-export const codesTs = (schema, sides) => `/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
+export const codesTs = (
+  schema,
+  sides,
+) => `/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
 export const ERROR_CODES = [\n${schema.classes.map((each) => `  ${quoted(each)},\n`).join('')}] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
@@ -74,7 +80,11 @@ ${tableOf('PAGE_CODES', schema, sides, 'page')}`;
  * case in TypeScript.
  * @param {Codes} schema @param {Sides} sides @param {string[]} keys
  */
-export const workerCodesTs = (schema, sides, keys) => `import type { CodeRow, Row } from './codes.js';
+export const workerCodesTs = (
+  schema,
+  sides,
+  keys,
+) => `import type { CodeRow, Row } from './codes.js';
 
 /** The dotted words that the worker's TypeScript alone raises. */
 ${tableOf('WORKER_CODES', schema, sides, 'worker')}
@@ -108,7 +118,8 @@ export function codesTable({ codes }) {
 
 /** Returns the module with the formats of exports. @param {{ exports: Format[] }} schema */
 export function exportsTs({ exports }) {
-  const camel = (/** @type {string} */ key) => key.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+  const camel = (/** @type {string} */ key) =>
+    key.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
   const rows = exports.map(({ word, about, ending, adapter, options }) => {
     const own = options.map((key) => quoted(camel(key))).join(', ');
     return `  ${/-/.test(word) ? quoted(word) : word}: { about: ${quoted(about)}, ending: ${quoted(ending)}, adapter: ${adapter}, options: [${own}] },\n`;

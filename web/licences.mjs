@@ -29,16 +29,31 @@ const textOf = (path) => readFileSync(join(root, path), 'utf8');
 
 /** Parts that no lock file lists. @returns {Licensed[]} */
 const besides = () => {
-  const books = { name: 'gguf-py, code books of the IQ types', licence: 'MIT', source: 'https://github.com/ggml-org/llama.cpp' };
+  const books = {
+    name: 'gguf-py, code books of the IQ types',
+    licence: 'MIT',
+    source: 'https://github.com/ggml-org/llama.cpp',
+  };
   return [
-    { name: 'Rust, its standard library', licence: 'MIT OR Apache-2.0', source: 'https://github.com/rust-lang/rust', texts: [] },
+    {
+      name: 'Rust, its standard library',
+      licence: 'MIT OR Apache-2.0',
+      source: 'https://github.com/rust-lang/rust',
+      texts: [],
+    },
     { ...books, texts: [textOf('crate/src/formats/blocks/LICENSE.gguf')] },
   ];
 };
 
 /** Returns the output of a command. @param {ReturnType<typeof line>} command */
 const outputOf = ([program, args]) =>
-  execFileSync(program, args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] });
+  execFileSync(program, args, {
+    cwd: root,
+    env: environment,
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
 
 /** The texts of the files with a licence in a folder. @param {string} folder */
 const textsIn = (folder) =>
@@ -49,9 +64,13 @@ const textsIn = (folder) =>
 /** The crates that are compiled into the core, without our own. @returns {Licensed[]} */
 function crates() {
   const manifest = 'web/core/Cargo.toml';
-  const tree = outputOf(line`cargo tree --manifest-path ${manifest} --locked --prefix none --format {p} --edges normal --target ${TARGET}`);
+  const tree = outputOf(
+    line`cargo tree --manifest-path ${manifest} --locked --prefix none --format {p} --edges normal --target ${TARGET}`,
+  );
   const compiled = new Set(tree.split('\n').map((row) => row.split(' ').slice(0, 2).join(' ')));
-  const metadata = outputOf(line`cargo metadata --manifest-path ${manifest} --locked --format-version 1 --filter-platform ${TARGET}`);
+  const metadata = outputOf(
+    line`cargo metadata --manifest-path ${manifest} --locked --format-version 1 --filter-platform ${TARGET}`,
+  );
   /** @type {(Record<'name' | 'version' | 'license' | 'repository' | 'source' | 'manifest_path', string> & { authors: string[] })[]} */
   const packages = JSON.parse(metadata).packages;
   return packages
@@ -66,23 +85,40 @@ function crates() {
 }
 
 /** The packages of package-lock.json by paths. @returns {Map<string, { version: string, license: string, dependencies?: Record<string, string> }>} */
-const lockedPackages = () => new Map(Object.entries(JSON.parse(textOf('package-lock.json')).packages));
+const lockedPackages = () =>
+  new Map(Object.entries(JSON.parse(textOf('package-lock.json')).packages));
 
 /** The npm packages that TypeScript below `folders` imports, and those that these depend on. @param {string[]} folders @returns {Licensed[]} */
 export function npmPackages(folders) {
   const packages = lockedPackages();
-  const sources = folders.flatMap((folder) => filesOf(join(root, folder))).filter((path) => path.endsWith('.ts'));
+  const sources = folders
+    .flatMap((folder) => filesOf(join(root, folder)))
+    .filter((path) => path.endsWith('.ts'));
   const imports = sources.flatMap((path) => [
-    ...readFileSync(path, 'utf8').matchAll(/(?:\bfrom |\bimport\(|\bimport )'((?:@[\w.-]+\/)?[\w.-]+)/g),
+    ...readFileSync(path, 'utf8').matchAll(
+      /(?:\bfrom |\bimport\(|\bimport )'((?:@[\w.-]+\/)?[\w.-]+)/g,
+    ),
   ]);
   const folderOf = (/** @type {string | undefined} */ name) => `node_modules/${name}`;
-  const found = new Set(imports.map(([, name]) => folderOf(name)).filter((folder) => packages.has(folder)));
-  for (const folder of found) Object.keys(packages.get(folder)?.dependencies ?? {}).forEach((each) => found.add(folderOf(each)));
+  const found = new Set(
+    imports.map(([, name]) => folderOf(name)).filter((folder) => packages.has(folder)),
+  );
+  for (const folder of found)
+    Object.keys(packages.get(folder)?.dependencies ?? {}).forEach((each) =>
+      found.add(folderOf(each)),
+    );
   return [...found].sort().map((folder) => {
     const { version = '', license = '' } = packages.get(folder) ?? {};
-    const { repository } = existsSync(join(root, folder)) ? JSON.parse(textOf(join(folder, 'package.json'))) : {};
+    const { repository } = existsSync(join(root, folder))
+      ? JSON.parse(textOf(join(folder, 'package.json')))
+      : {};
     const name = `${folder.slice(folderOf('').length)} ${version}`;
-    return { name, licence: license, source: repository?.url ?? repository, texts: textsIn(join(root, folder)) };
+    return {
+      name,
+      licence: license,
+      source: repository?.url ?? repository,
+      texts: textsIn(join(root, folder)),
+    };
   });
 }
 
@@ -97,15 +133,22 @@ export function listed(packages) {
   };
   const lines = packages.map(({ name, licence, source, authors = [], texts }) => {
     const by = authors.length > 0 ? `; authors: ${authors.join(', ')}` : '';
-    const where = texts.length > 0 ? `text ${[...new Set(texts.map(numberOf))].join(', ')}` : `no text in the package${by}`;
+    const where =
+      texts.length > 0
+        ? `text ${[...new Set(texts.map(numberOf))].join(', ')}`
+        : `no text in the package${by}`;
     return `${name}: ${licence}; ${where}${source ? `; ${source}` : ''}`;
   });
   const rule = '-'.repeat(80);
-  const texts = [...wordings.values()].map((text, index) => `\n${rule}\nText ${index + 1}\n${rule}\n\n${text}\n`);
+  const texts = [...wordings.values()].map(
+    (text, index) => `\n${rule}\nText ${index + 1}\n${rule}\n\n${text}\n`,
+  );
   return `${lines.join('\n')}\n${texts.join('')}`;
 }
 
 /** The licences of what is made of the sources in `folders` and of the core. @param {string[]} folders */
-export const notices = (folders) => HEAD + listed([...npmPackages(folders), ...besides(), ...crates()]);
+export const notices = (folders) =>
+  HEAD + listed([...npmPackages(folders), ...besides(), ...crates()]);
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) process.stdout.write(notices(PAGE));
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
+  process.stdout.write(notices(PAGE));

@@ -11,7 +11,8 @@ function installed(named, place) {
   const [npm, args] =
     line`npm install --prefix ${place} --no-save --ignore-scripts --no-fund --no-audit ${existsSync(named) ? resolve(named) : named}`;
   const { status, error, stderr } = spawnSync(npm, args, { cwd: root, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`TABTUNE_PACKAGE: npm ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
+  if (status !== 0)
+    throw new Error(`TABTUNE_PACKAGE: npm ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
 }
 
 /**
@@ -29,13 +30,18 @@ export function takePackagedCore(inputs, folder) {
     const recorded = existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')) : undefined;
     if (recorded?.inputs !== inputs) {
       // A person who names a package expects it to be used.
-      if (named) console.log(`TABTUNE_PACKAGE: ${named} was ${recorded ? 'made of other sources' : 'packed without a core to take'}`);
+      if (named)
+        console.log(
+          `TABTUNE_PACKAGE: ${named} was ${recorded ? 'made of other sources' : 'packed without a core to take'}`,
+        );
       return false;
     }
     const wasm = join(dist, 'tabtune_bg.wasm');
     const found = createHash('sha256').update(readFileSync(wasm)).digest('hex');
     if (found !== recorded.sha256)
-      throw new Error(`${wasm}: expected the SHA-256 ${recorded.sha256} of its build.json, found ${found}. Install the package again.`);
+      throw new Error(
+        `${wasm}: expected the SHA-256 ${recorded.sha256} of its build.json, found ${found}. Install the package again.`,
+      );
     rmSync(folder, { recursive: true, force: true });
     cpSync(join(dist, 'core'), folder, { recursive: true });
     cpSync(wasm, join(folder, 'tabtune_bg.wasm'));

@@ -7,7 +7,18 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Stages, script } from './stages.mjs';
-import { cacheDir, filesOf, findChromium, findCommand, line, ownTarget, read, root, run, toolsDir } from './toolchain.mjs';
+import {
+  cacheDir,
+  filesOf,
+  findChromium,
+  findCommand,
+  line,
+  ownTarget,
+  read,
+  root,
+  run,
+  toolsDir,
+} from './toolchain.mjs';
 
 const [NODE, RUST] = ['20.19', '1.95'];
 const TARGET = 'wasm32-unknown-unknown';
@@ -37,7 +48,8 @@ export async function setupCompiler() {
   atLeast('Rust', RUST, await versionOf('cargo'), '. Install it with rustup, then run this again.');
   const sysroot = await read('rustc', ['--print', 'sysroot']);
   if (sysroot === undefined || !existsSync(join(sysroot, 'lib', 'rustlib', TARGET))) {
-    if (!findCommand('rustup')) throw new Error(`The Rust target ${TARGET} is missing and there is no rustup to add it`);
+    if (!findCommand('rustup'))
+      throw new Error(`The Rust target ${TARGET} is missing and there is no rustup to add it`);
     await run(...line`rustup target add ${TARGET}`);
   }
   ownTarget();
@@ -51,9 +63,14 @@ export async function setupCompiler() {
 export async function installTool(name, version, from, onLine) {
   mkdirSync(toolsDir, { recursive: true });
   const env = { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' };
-  await run(...line`cargo install ${from} --locked --root ${toolsDir} --force --debug`, { quiet: true, onLine, env });
+  await run(...line`cargo install ${from} --locked --root ${toolsDir} --force --debug`, {
+    quiet: true,
+    onLine,
+    env,
+  });
   const found = await versionOf(name);
-  if (found !== version) throw new Error(`${name}: expected version ${version}, found ${found ?? 'none'}`);
+  if (found !== version)
+    throw new Error(`${name}: expected version ${version}, found ${found ?? 'none'}`);
 }
 
 /**
@@ -65,7 +82,8 @@ async function oncePer(stages, name, files, stamp, advice, install) {
   const hash = createHash('sha256');
   for (const file of files) hash.update(readFileSync(file));
   const digest = hash.digest('hex');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return stages.done(name, 'there');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest)
+    return stages.done(name, 'there');
   await stages.run(name, advice, install);
   writeFileSync(stamp, digest);
 }
@@ -74,18 +92,32 @@ async function oncePer(stages, name, files, stamp, advice, install) {
 function installPackages(stages) {
   const advice = 'check that the npm registry can be reached (npm ping), and run this again.';
   const stamp = join(root, 'node_modules', '.tabtune-lock');
-  return oncePer(stages, 'npm packages', [join(root, 'package-lock.json')], stamp, advice, (onLine) =>
-    run(...line`npm ci --no-fund --no-audit`, { quiet: true, onLine }),
+  return oncePer(
+    stages,
+    'npm packages',
+    [join(root, 'package-lock.json')],
+    stamp,
+    advice,
+    (onLine) => run(...line`npm ci --no-fund --no-audit`, { quiet: true, onLine }),
   );
 }
 
 /** The version of wasm-bindgen's tools has to be that of the crate in Cargo.lock. @param {Stages} stages */
 function installBindgen(stages) {
   const source = join(root, 'web', 'bindgen');
-  const version = /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(readFileSync(join(root, 'Cargo.lock'), 'utf8'))?.[1] ?? 'none';
-  const advice = 'check that crates.io can be reached and that the disk has 1 GB left, and run this again: what was compiled is kept.';
-  return oncePer(stages, 'wasm-bindgen', filesOf(source), join(toolsDir, 'wasm-bindgen.digest'), advice, (onLine) =>
-    installTool('wasm-bindgen', version, ['--path', source], onLine),
+  const version =
+    /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(
+      readFileSync(join(root, 'Cargo.lock'), 'utf8'),
+    )?.[1] ?? 'none';
+  const advice =
+    'check that crates.io can be reached and that the disk has 1 GB left, and run this again: what was compiled is kept.';
+  return oncePer(
+    stages,
+    'wasm-bindgen',
+    filesOf(source),
+    join(toolsDir, 'wasm-bindgen.digest'),
+    advice,
+    (onLine) => installTool('wasm-bindgen', version, ['--path', source], onLine),
   );
 }
 
@@ -95,7 +127,8 @@ async function installSystemPackages(stages) {
     .filter((folder) => existsSync(folder))
     .flatMap((folder) => readdirSync(folder));
   const missing = findChromium() ? [] : ['chromium'];
-  if (process.platform === 'linux' && drivers.length === 0) missing.push('mesa-vulkan-drivers', 'libvulkan1');
+  if (process.platform === 'linux' && drivers.length === 0)
+    missing.push('mesa-vulkan-drivers', 'libvulkan1');
   if (missing.length === 0) return stages.done('browser and driver', 'there');
   const apt = findCommand('apt-get');
   const byHand = `${apt ? `sudo apt-get install -y ${missing.join(' ')}` : `install ${missing.join(', ')}`}, and run this again. Any Chromium or Chrome 150 or newer will do: set CHROMIUM to its path.`;
@@ -121,7 +154,8 @@ export async function setup(purpose, stages = new Stages(STAGES[purpose])) {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await script('setup', async () => {
     const purpose = /** @type {Purpose} */ (process.argv[2] ?? 'tests');
-    if (!(purpose in STAGES)) throw new Error(`expected one of ${Object.keys(STAGES).join(', ')}, found ${purpose}`);
+    if (!(purpose in STAGES))
+      throw new Error(`expected one of ${Object.keys(STAGES).join(', ')}, found ${purpose}`);
     if (purpose === 'page') setupNode();
     else await setupCompiler();
     await setup(purpose);

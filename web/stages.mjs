@@ -9,7 +9,8 @@ const SHOWN_LINES = 200;
 const CRATES = /^ *Building \[.*\] (\d+)\/(\d+)/;
 
 /** @param {number} millis */
-const clock = (millis) => `${Math.floor(millis / 60_000)}:${String(Math.floor(millis / 1000) % 60).padStart(2, '0')}`;
+const clock = (millis) =>
+  `${Math.floor(millis / 60_000)}:${String(Math.floor(millis / 1000) % 60).padStart(2, '0')}`;
 /** @param {unknown} error */
 export const messageOf = (error) => (error instanceof Error ? error.message : String(error));
 
@@ -34,7 +35,8 @@ export class Stages {
   /** @param {string} name */
   #label(name) {
     const index = this.#names.indexOf(name);
-    if (index < 0) throw new Error(`stage: expected one of ${this.#names.join(', ')}, found ${name}`);
+    if (index < 0)
+      throw new Error(`stage: expected one of ${this.#names.join(', ')}, found ${name}`);
     return `[${index + 1}/${this.#names.length}] ${name}`;
   }
 
@@ -45,7 +47,10 @@ export class Stages {
 
   #show() {
     const lines = [...this.#running.values()].map((line) => line());
-    if (this.#rewrites) process.stdout.write(`\r\x1b[K${lines.join(' | ').slice(0, (process.stdout.columns || 80) - 1)}`);
+    if (this.#rewrites)
+      process.stdout.write(
+        `\r\x1b[K${lines.join(' | ').slice(0, (process.stdout.columns || 80) - 1)}`,
+      );
     else lines.forEach((line) => this.#print(line));
   }
 

@@ -21,12 +21,19 @@ await script('start', async () => {
   const stages = new Stages([...setupStages(purpose), STAGES[kind], 'demo server']);
   if (purpose === 'build') await setupCompiler();
   const tools = setup(purpose, stages);
-  for (const made of await Promise.allSettled([tools, buildWasm(kind, stages, tools)])) if (made.status === 'rejected') throw made.reason;
+  for (const made of await Promise.allSettled([tools, buildWasm(kind, stages, tools)]))
+    if (made.status === 'rejected') throw made.reason;
   // The configuration of the demo reads which core it is made of.
   process.env.TABTUNE_CORE = kind;
-  const advice = 'the page is made of web/demo and web/src: mend what the message names, and run this again.';
+  const advice =
+    'the page is made of web/demo and web/src: mend what the message names, and run this again.';
   const address = await stages.run('demo server', advice, serve);
-  console.log(`\ntabtune: the demo is ready. Open ${address}?run in a browser with WebGPU: it trains its own model and text at once.`);
-  const built = kind === 'quick' ? 'This is the quick build; npm run build makes the small one.' : 'This is the released core.';
+  console.log(
+    `\ntabtune: the demo is ready. Open ${address}?run in a browser with WebGPU: it trains its own model and text at once.`,
+  );
+  const built =
+    kind === 'quick'
+      ? 'This is the quick build; npm run build makes the small one.'
+      : 'This is the released core.';
   console.log(`${address} without ?run waits for the Train button. ${built}`);
 });

@@ -1,6 +1,14 @@
 // Locations of the tools of this repository, and how they are called. Nothing here installs anything: setup.mjs does.
 import { execFile, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -14,7 +22,9 @@ const windows = process.platform === 'win32';
 export const environment = {
   ...process.env,
   CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR || join(cacheDir, 'target'),
-  PATH: [join(toolsDir, 'bin'), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
+  PATH: [join(toolsDir, 'bin'), join(root, 'node_modules', '.bin'), process.env.PATH].join(
+    delimiter,
+  ),
 };
 /** Lets cargo say how many of its crates are compiled, though it writes to no terminal. */
 const PROGRESS = { CARGO_TERM_PROGRESS_WHEN: 'always', CARGO_TERM_PROGRESS_WIDTH: '80' };
@@ -29,10 +39,12 @@ export const programIn = (target, name) => join(target, 'debug', windows ? `${na
 export function ownTarget(target = environment.CARGO_TARGET_DIR, checkout = root) {
   const mark = join(target, 'checkout');
   if (existsSync(mark) && readFileSync(mark, 'utf8') === checkout) return;
-  const inside = (/** @type {string} */ folder) => (existsSync(folder) ? readdirSync(folder) : []).map((name) => join(folder, name));
+  const inside = (/** @type {string} */ folder) =>
+    (existsSync(folder) ? readdirSync(folder) : []).map((name) => join(folder, name));
   const profiles = [target, join(target, 'wasm32-unknown-unknown')].flatMap(inside);
   const prints = profiles.flatMap((profile) => inside(join(profile, '.fingerprint')));
-  for (const print of prints) if (/[\\/]tabtune[^\\/]*$/.test(print)) rmSync(print, { recursive: true });
+  for (const print of prints)
+    if (/[\\/]tabtune[^\\/]*$/.test(print)) rmSync(print, { recursive: true });
   mkdirSync(target, { recursive: true });
   writeFileSync(mark, checkout);
 }
@@ -49,7 +61,9 @@ export function filesOf(path) {
 /** Returns the full path of a command on the PATH of `environment`, or undefined. @param {string} name */
 export const findCommand = (name) =>
   environment.PATH.split(delimiter)
-    .flatMap((folder) => (windows ? ['.exe', '.cmd'] : ['']).map((ending) => join(folder, name + ending)))
+    .flatMap((folder) =>
+      (windows ? ['.exe', '.cmd'] : ['']).map((ending) => join(folder, name + ending)),
+    )
     .find((path) => existsSync(path));
 
 /** Returns a Chromium with WebGPU: the CHROMIUM variable first, then an installed one. */
@@ -57,7 +71,9 @@ export function findChromium() {
   const asked = process.env.CHROMIUM;
   if (asked && !existsSync(asked)) throw new Error(`CHROMIUM names ${asked}, which is not there`);
   const mac = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
-  const known = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'].map(findCommand);
+  const known = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'].map(
+    findCommand,
+  );
   return asked || known.find(Boolean) || (existsSync(mac) ? mac : undefined);
 }
 
@@ -66,7 +82,9 @@ export function findChromium() {
  * @param {TemplateStringsArray} texts @param {(string | string[])[]} values @returns {[program: string, args: string[]]}
  */
 export function line(texts, ...values) {
-  const [program = '', ...args] = texts.flatMap((text, index) => [...text.split(/\s+/), ...[values[index] ?? []].flat()]).filter(Boolean);
+  const [program = '', ...args] = texts
+    .flatMap((text, index) => [...text.split(/\s+/), ...[values[index] ?? []].flat()])
+    .filter(Boolean);
   return [program, args];
 }
 
@@ -77,7 +95,11 @@ export function line(texts, ...values) {
  * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, allowFailure?: boolean, onLine?: (line: string) => void, quiet?: boolean, timeout?: number }} [options]
  * @returns {Promise<number>}
  */
-export function run(command, args, { cwd = root, env = {}, allowFailure = false, onLine, quiet = false, timeout } = {}) {
+export function run(
+  command,
+  args,
+  { cwd = root, env = {}, allowFailure = false, onLine, quiet = false, timeout } = {},
+) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
@@ -92,7 +114,12 @@ export function run(command, args, { cwd = root, env = {}, allowFailure = false,
     child.on('error', reject);
     child.on('close', (code, signal) => {
       if (code === 0 || allowFailure) resolve(code ?? 1);
-      else reject(new Error(`${command} ${args.join(' ')}: ${signal ? `ended by ${signal}` : `exit code ${code}`}`));
+      else
+        reject(
+          new Error(
+            `${command} ${args.join(' ')}: ${signal ? `ended by ${signal}` : `exit code ${code}`}`,
+          ),
+        );
     });
   });
 }

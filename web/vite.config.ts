@@ -17,7 +17,15 @@ const { version } = JSON.parse(readFileSync(at('../package.json'), 'utf8')) as {
 const policyInPage: Plugin = {
   name: 'policy-in-page',
   transformIndexHtml: (_, { server }) =>
-    server ? [] : [{ tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY }, injectTo: 'head-prepend' }],
+    server
+      ? []
+      : [
+          {
+            tag: 'meta',
+            attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY },
+            injectTo: 'head-prepend',
+          },
+        ],
 };
 
 /** The licences of others, to which the page links: a file of the built page, made on request while it is served from its sources. */
@@ -41,7 +49,9 @@ export default defineConfig({
   base: './',
   define: {
     __TABTUNE_VERSION__: JSON.stringify(version),
-    __TABTUNE_WASM_HASH__: JSON.stringify(existsSync(wasm) ? createHash('sha256').update(readFileSync(wasm)).digest('hex') : 'unbuilt'),
+    __TABTUNE_WASM_HASH__: JSON.stringify(
+      existsSync(wasm) ? createHash('sha256').update(readFileSync(wasm)).digest('hex') : 'unbuilt',
+    ),
   },
   optimizeDeps: { include: ['uplot', 'idb'] },
   resolve: {
@@ -52,7 +62,13 @@ export default defineConfig({
     ],
   },
   worker: { format: 'es' },
-  build: { outDir: at(`../${built.demo}`), emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+  build: {
+    outDir: at(`../${built.demo}`),
+    emptyOutDir: true,
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
   plugins: [policyInPage, licencesOfOthers],
   server: { port: 5173, fs: { allow: [at('..')] }, headers: { 'Content-Security-Policy': POLICY } },
   preview: { headers: { 'Content-Security-Policy': POLICY } },

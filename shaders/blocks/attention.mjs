@@ -5,7 +5,18 @@
 // with the other four (in the gradient of the keys, the two roles are exchanged).
 import { DOTS, LANES, bindings, each, fromParams, list, main, vectors, zeros } from './layout.mjs';
 
-const PARAMETERS = ['batch', 'heads', 'kv_heads', 'len', 'offset', 'width4', 'scale: f32', 'documents', 'first', 'end'];
+const PARAMETERS = [
+  'batch',
+  'heads',
+  'kv_heads',
+  'len',
+  'offset',
+  'width4',
+  'scale: f32',
+  'documents',
+  'first',
+  'end',
+];
 
 /** Repeats a part for the lower four and for the upper four. */
 const halves = (part) => ['l', 'h'].map(part).join('\n');
@@ -53,7 +64,8 @@ const overWidth = (body) => `
   }`;
 
 /** `a0 … a7` for the name `a`: element c of eight rows of `array`, which start at `rows`. */
-const load = (name, array, rows) => each(8, (r) => `let ${name}${r} = ${array}[${of(rows, r)} + c];`, 4);
+const load = (name, array, rows) =>
+  each(8, (r) => `let ${name}${r} = ${array}[${of(rows, r)} + c];`, 4);
 /** Offset of the numbers of query r of four; computed where it is used, since long-lived variables take long to compile. */
 const stats = (s) => `let s${s} = 2u * ((b * len + t${s}[r]) * heads + head);`;
 /** Code for row r of the lower and of the upper four: a loop, since each buffer access in the text takes long to compile. */
@@ -245,7 +257,8 @@ ${main(
           ${score(r, 'd', 'dy', 'q', 'g', 'm', 'n')}`,
         )}`)}
       ${each(8, (r) => {
-        const p = (s) => `select(vec4<f32>(), exp(${s}${r} * params.scale - e${r}), j${s} - ${of('first', r)} < u${r})`;
+        const p = (s) =>
+          `select(vec4<f32>(), exp(${s}${r} * params.scale - e${r}), j${s} - ${of('first', r)} < u${r})`;
         return `
           let e${r} = stats[2u * ${of('s', r)}]; let f${r} = stats[2u * ${of('s', r)} + 1u];
           let u${r} = vec4<u32>(select(0u, params.offset + t + ${r + 1}u - ${of('first', r)}, t + ${r}u < len));

@@ -1,7 +1,16 @@
 // Building blocks of the tiled attention kernels (attention_tile.mjs).
 import { LANES, after, each, fromParams, list, main } from './layout.mjs';
 
-export const PARAMETERS = ['batch', 'heads', 'kv_heads', 'len', 'offset', 'width4', 'scale: f32', 'documents'];
+export const PARAMETERS = [
+  'batch',
+  'heads',
+  'kv_heads',
+  'len',
+  'offset',
+  'width4',
+  'scale: f32',
+  'documents',
+];
 export const ROWS = 'abcd';
 
 /** A vec4 whose lanes `part` provides, one for each of a thread's own rows, or of the other rows. */
@@ -77,12 +86,15 @@ export const products = (name, mine, theirs) => `
   }`;
 
 /** Element `column` of a row of an array: the rows of `sequence` begin at `base`, and are `step` apart. */
-export const element = (array, base, step, row, length) => `${array}[${base} + min(${row}, ${length} - 1u) * ${step} + column]`;
+export const element = (array, base, step, row, length) =>
+  `${array}[${base} + min(${row}, ${length} - 1u) * ${step} + column]`;
 
 /** Columns of a thread, clamped to the row; values read past its end are never written. */
-export const columns = (count, skip = '') => each(count, (c) => `let e${c} = min(${after(`${skip}tx`, 8 * c)}, width4 - 1u);`, 2);
+export const columns = (count, skip = '') =>
+  each(count, (c) => `let e${c} = min(${after(`${skip}tx`, 8 * c)}, width4 - 1u);`, 2);
 
-export const sums = (count, prefix = '') => each(4, (a) => each(count, (c) => `var ${prefix}${ROWS[a]}${c} = vec4<f32>();`, 2));
+export const sums = (count, prefix = '') =>
+  each(4, (a) => each(count, (c) => `var ${prefix}${ROWS[a]}${c} = vec4<f32>();`, 2));
 
 /** Adds one row of `array`, starting at `at`, to each own row, multiplied by its lane of `p`. */
 export const addRow = (count, p, array, at, prefix = '') => `
@@ -102,7 +114,8 @@ export const store = (count, array, at, skip, last, prefix = '') =>
   );
 
 /** Adds (or takes the maximum of) the values of the eight threads of a row in `partial`. */
-export const reduced = (into, merge) => each(8, (o) => `${into} = ${merge(into, `partial[${after('8u * ty', o)}]`)};`, 2);
+export const reduced = (into, merge) =>
+  each(8, (o) => `${into} = ${merge(into, `partial[${after('8u * ty', o)}]`)};`, 2);
 export const plus = (a, b) => `${a} + ${b}`;
 
 /** Index of the scores of the own rows with the other row of this number. */

@@ -35,7 +35,10 @@ export function zeros(rows, names) {
  */
 export const kept = {
   array: (rows, names) => `var sums: array<vec4<f32>, ${rows * names.length}>;`,
-  put: (rows, names) => each(rows, (r) => [...names].map((name, i) => `sums[${r * names.length + i}] = ${name}${r};`).join(' ')),
+  put: (rows, names) =>
+    each(rows, (r) =>
+      [...names].map((name, i) => `sums[${r * names.length + i}] = ${name}${r};`).join(' '),
+    ),
 };
 
 /** The position `by` after another one. */
@@ -54,8 +57,13 @@ export function vectors(...names) {
  */
 export function bindings(parameters, ...buffers) {
   const fields = parameters.map((name) => (name.includes(':') ? name : `${name}: u32`));
-  const types = [...buffers.map((buffer) => buffer.replace(/: (.*)/, ': array<$1>')), 'params: Params'];
-  const bound = types.map((type, i) => (type === 'w' ? '' : `@group(0) @binding(${i}) var<storage, read_write> ${type};\n`));
+  const types = [
+    ...buffers.map((buffer) => buffer.replace(/: (.*)/, ': array<$1>')),
+    'params: Params',
+  ];
+  const bound = types.map((type, i) =>
+    type === 'w' ? '' : `@group(0) @binding(${i}) var<storage, read_write> ${type};\n`,
+  );
   return `struct Params {
     ${fields.map((field) => `${field === 'plane: u32' ? '// Where the second plane of w begins.\n' : ''}${field},`).join('\n')}
   }
@@ -92,7 +100,10 @@ export function layout(name, template) {
     if (text === '' && (depth > 0 || lines.at(-1) === '')) continue;
     const code = text.startsWith('//') ? '' : text;
     const line = '  '.repeat(depth - (/^[)}]*/.exec(code)?.[0] ?? '').length) + text;
-    if (line.length > COLUMNS) throw new Error(`${name}: expected at most ${COLUMNS} columns, found ${line.length}: ${text}`);
+    if (line.length > COLUMNS)
+      throw new Error(
+        `${name}: expected at most ${COLUMNS} columns, found ${line.length}: ${text}`,
+      );
     depth += code.split(/[({]/).length - code.split(/[)}]/).length;
     lines.push(line);
   }

@@ -1,5 +1,16 @@
 // The unrolled product of `linear` for widths that are multiples of 4, the template of the shader with its name.
-import { DOTS, LANES, after, bindings, each, fromParams, kept, main, vectors, zeros } from './layout.mjs';
+import {
+  DOTS,
+  LANES,
+  after,
+  bindings,
+  each,
+  fromParams,
+  kept,
+  main,
+  vectors,
+  zeros,
+} from './layout.mjs';
 
 export const linear_block = `
 // y (+)= x Wᵀ for many rows: y[first + r, c] = Σ_i x[r, 4 first4 + i] w[c, i], added to the values in y if add is 1.

@@ -35,7 +35,8 @@ const loopAny = (from, to, left, right) => `
     ${each(16, (r) => `let p${r} = ${left(r)}; a${r} += p${r} * q; b${r} += p${r} * z;`)}
   }`;
 
-const storeAny = (more = '') => each(16, (r) => `store(row + ${r}u, column, a${r}, b${r}${more});`, 2);
+const storeAny = (more = '') =>
+  each(16, (r) => `store(row + ${r}u, column, a${r}, b${r}${more});`, 2);
 
 export const linear_forward_any_block = `
 // y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k],

@@ -11,9 +11,15 @@ import { LANES, after, each, list, main } from './layout.mjs';
 export const SIDES = 'ab';
 
 /** A thread's share of a tile of `size` rows and columns, and the tile's number of vectors across. */
-export const shape = (size) => ({ rows: size / 8, sides: size / 32, across: size / 4, loads: size / 16 });
+export const shape = (size) => ({
+  rows: size / 8,
+  sides: size / 32,
+  across: size / 4,
+  loads: size / 16,
+});
 
-export const zeros = ({ rows, sides }) => each(rows, (row) => list(sides, (side) => `var ${SIDES[side]}${row} = vec4<f32>();`, ' '), 2);
+export const zeros = ({ rows, sides }) =>
+  each(rows, (row) => list(sides, (side) => `var ${SIDES[side]}${row} = vec4<f32>();`, ' '), 2);
 
 /**
  * Vectors that a thread loads into workgroup memory in each round: of the left factor and of the right one, stored at `into`, with offsets `by` for
@@ -22,10 +28,19 @@ export const zeros = ({ rows, sides }) => each(rows, (row) => list(sides, (side)
  */
 export const brought = ({ sides, loads }, left, right, advance) => {
   const numbered = (e) => (skip) => (e === 0 ? '' : ` + ${skip * e}u`);
-  const ahead = (word) => each(loads, (e) => `${word}l${e} = ${left.vector(numbered(e))};\n${word}r${e} = ${right.vector(numbered(e))};`);
+  const ahead = (word) =>
+    each(
+      loads,
+      (e) =>
+        `${word}l${e} = ${left.vector(numbered(e))};\n${word}r${e} = ${right.vector(numbered(e))};`,
+    );
   const one = (by, l, r) => `${left.into(by)} = ${l};\n${right.into(by)} = ${r};`;
   if (sides === 1)
-    return { begin: ahead('var '), bring: each(loads, (e) => one(numbered(e), `l${e}`, `r${e}`)), next: `${advance}\n${ahead('')}` };
+    return {
+      begin: ahead('var '),
+      bring: each(loads, (e) => one(numbered(e), `l${e}`, `r${e}`)),
+      next: `${advance}\n${ahead('')}`,
+    };
   const by = (skip) => ` + ${skip}u * e`;
   const bring = `for (var e = 0u; e < ${loads}u; e++) {
     ${one(by, left.vector(by), right.vector(by))}
@@ -34,7 +49,8 @@ export const brought = ({ sides, loads }, left, right, advance) => {
 };
 
 /** Repeats a part for each sum of a thread. */
-export const sums = ({ rows, sides }, part) => each(rows, (row) => each(sides, (side) => part(row, side, `${SIDES[side]}${row}`)));
+export const sums = ({ rows, sides }, part) =>
+  each(rows, (row) => each(sides, (side) => part(row, side, `${SIDES[side]}${row}`)));
 
 /** The sums of all rows: row by row, the products of four elements of `rows` with vectors that were read before. */
 const chains = ({ rows, sides }, array) =>
@@ -56,7 +72,11 @@ const forward = (of) =>
     'i4 += 4u;',
   );
 
-export const forwardTile = (size, { rows, sides } = shape(size), { begin, bring, next } = forward(shape(size))) => `
+export const forwardTile = (
+  size,
+  { rows, sides } = shape(size),
+  { begin, bring, next } = forward(shape(size)),
+) => `
 // The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], c < m, which the stem puts in their place, and
 // as many vectors of further products as it has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4]. A
 // workgroup: ${size} rows by ${size} columns of y, 16 products of the sum at a time in workgroup memory; a thread: the
@@ -135,12 +155,22 @@ ${main(
 const input = (of) =>
   brought(
     of,
-    { vector: (by) => `left4(row${by(16)}, c, first, own, all)`, into: (by) => `left[into${by(80)}]` },
-    { vector: (by) => `right4(r${by(64 / of.across)}, i4, first, own, all)`, into: (by) => `right[lane${by(64)}]` },
+    {
+      vector: (by) => `left4(row${by(16)}, c, first, own, all)`,
+      into: (by) => `left[into${by(80)}]`,
+    },
+    {
+      vector: (by) => `right4(r${by(64 / of.across)}, i4, first, own, all)`,
+      into: (by) => `right[lane${by(64)}]`,
+    },
     'c += 4u; r += 16u;',
   );
 
-export const inputTile = (size, { rows, sides, across } = shape(size), { begin, bring, next } = input(shape(size))) => `
+export const inputTile = (
+  size,
+  { rows, sides, across } = shape(size),
+  { begin, bring, next } = input(shape(size)),
+) => `
 // Input gradients by tiles: dx[r, i] = Σ_c dy[r, c] w[c, i] in slices of dy's columns, to which the first slice adds
 // as many vectors of further products as the stem has more(), of more_output(r, c) and more_weight(j, i); added to dx
 // if add has bit 0. dy [n, 4 m4], w [outputs(), 4 k4], dx [slices, n, 4 k4]; rows that w lacks count as zeros. A

@@ -34,7 +34,16 @@ const GRADIENTS = {
 // another in dy, as the dW_p do in dw; together they have 4 m4 columns. x [n, k], w_p [m_p, k], dx [n, k]; k = 4 k4. A
 // workgroup: ${size} rows by ${size} columns of one of them, 16 products of the sum at a time in workgroup memory.
 // Twin: ops/linear/joint.rs`,
-    bound: bindings(JOINT, 'w', 'w', 'w', 'dy: vec4<f32>', 'x: vec4<f32>', 'dx: vec4<f32>', 'dw: vec4<f32>'),
+    bound: bindings(
+      JOINT,
+      'w',
+      'w',
+      'w',
+      'dy: vec4<f32>',
+      'x: vec4<f32>',
+      'dx: vec4<f32>',
+      'dw: vec4<f32>',
+    ),
     outputs: '4u * params.m4',
     output4: `let first = params.m0 / 4u;
       let two = first + params.m1 / 4u;
@@ -49,7 +58,16 @@ const GRADIENTS = {
 // (chunks/input_tile*.wgsl), by the others the dW_p = dy_pᵀ x, which lie one after another in dw. dy_0 [n, m0], dy_1
 // [n, m1], together 4 m4 columns, x [n, k], w_p [m_p, k], dx [n, k]; k = 4 k4. A workgroup: ${size} rows by ${size} columns
 // of one of them, 16 products of the sum at a time in workgroup memory. Twin: ops/linear/joint.rs`,
-    bound: bindings(JOINT, 'w', 'w', 'dy0: vec4<f32>', 'dy1: vec4<f32>', 'x: vec4<f32>', 'dx: vec4<f32>', 'dw: vec4<f32>'),
+    bound: bindings(
+      JOINT,
+      'w',
+      'w',
+      'dy0: vec4<f32>',
+      'dy1: vec4<f32>',
+      'x: vec4<f32>',
+      'dx: vec4<f32>',
+      'dw: vec4<f32>',
+    ),
     outputs: '4u * params.m4',
     output4: `let first = params.m0 / 4u;
       if (c < first) {
@@ -63,8 +81,14 @@ const GRADIENTS = {
 const weight = (of) =>
   brought(
     of,
-    { vector: (by) => `outputs4(at${by(64 / of.across)}, top + v)`, into: (by) => `left[lane${by(64)}]` },
-    { vector: (by) => `inputs4(at${by(64 / of.across)}, column + v)`, into: (by) => `right[lane${by(64)}]` },
+    {
+      vector: (by) => `outputs4(at${by(64 / of.across)}, top + v)`,
+      into: (by) => `left[lane${by(64)}]`,
+    },
+    {
+      vector: (by) => `inputs4(at${by(64 / of.across)}, column + v)`,
+      into: (by) => `right[lane${by(64)}]`,
+    },
     'at += 16u;',
   );
 

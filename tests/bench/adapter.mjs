@@ -35,7 +35,12 @@ async function measured(s, a, { setting, steps }) {
   const runs = [];
   for (const baseStorage of ['stored', 'f32']) {
     const model = await s.tabtune.openModel(file, { worker: s.workers() });
-    const trainer = await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options, baseStorage });
+    const trainer = await s.tabtune.Trainer.create({
+      model,
+      data: { text: setting.text },
+      ...setting.options,
+      baseStorage,
+    });
     runs.push({ trainer, ms: /** @type {number[]} */ ([]), losses: /** @type {number[]} */ ([]) });
   }
   for (let taken = 0; taken < steps + 2; taken++) {
@@ -57,11 +62,16 @@ try {
   for (const type of TYPES) {
     const ask = { setting: { shape, text, type, options }, steps };
     const [stored, wide] = await arena.with((subject) =>
-      subject.do(`async (s, given) => (${measured})(s, await import('/torture/adapters.mjs'), given)`, ask),
+      subject.do(
+        `async (s, given) => (${measured})(s, await import('/torture/adapters.mjs'), given)`,
+        ask,
+      ),
     );
     const [packed, f32] = [middle(stored.ms), middle(wide.ms)];
     const same = JSON.stringify(stored.losses) === JSON.stringify(wide.losses) ? 'equal' : 'OTHER';
-    console.log(`| ${type} | ${packed.toFixed(0)} | ${f32.toFixed(0)} | ${(packed / f32).toFixed(2)} | ${same} |`);
+    console.log(
+      `| ${type} | ${packed.toFixed(0)} | ${f32.toFixed(0)} | ${(packed / f32).toFixed(2)} | ${same} |`,
+    );
   }
 } finally {
   await arena.end();

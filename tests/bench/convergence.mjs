@@ -17,7 +17,12 @@ const WINDOW = 10;
  * @type {Row[]}
  */
 const RULES = [
-  { name: 'AdamW', colour: '#1b6ca8', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' } },
+  {
+    name: 'AdamW',
+    colour: '#1b6ca8',
+    rates: [5e-4, 1e-3, 2e-3, 4e-3],
+    optimizer: { type: 'adamw' },
+  },
   {
     name: 'AdamW, a block at a time',
     colour: '#5b8fb9',
@@ -25,10 +30,30 @@ const RULES = [
     optimizer: { type: 'adamw' },
     more: { block_coordinate: { blocks: 1, interval: 15 } },
   },
-  { name: 'APOLLO', colour: '#2e8b57', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo' } },
-  { name: 'APOLLO-Mini', colour: '#8a9a2b', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', mini: true } },
-  { name: 'SGD, momentum 0.9', colour: '#7a4fa3', rates: [0.03, 0.1, 0.3, 1], optimizer: { type: 'sgd', momentum: 0.9 } },
-  { name: 'Adafactor', colour: '#c0562a', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adafactor' } },
+  {
+    name: 'APOLLO',
+    colour: '#2e8b57',
+    rates: [1e-3, 2e-3, 4e-3, 8e-3],
+    optimizer: { type: 'apollo' },
+  },
+  {
+    name: 'APOLLO-Mini',
+    colour: '#8a9a2b',
+    rates: [1e-3, 2e-3, 4e-3, 8e-3],
+    optimizer: { type: 'apollo', mini: true },
+  },
+  {
+    name: 'SGD, momentum 0.9',
+    colour: '#7a4fa3',
+    rates: [0.03, 0.1, 0.3, 1],
+    optimizer: { type: 'sgd', momentum: 0.9 },
+  },
+  {
+    name: 'Adafactor',
+    colour: '#c0562a',
+    rates: [5e-4, 1e-3, 2e-3, 4e-3],
+    optimizer: { type: 'adafactor' },
+  },
 ];
 /** Settings of a run with eight times the tokens per step: fewer steps, to save time. */
 const ACCUMULATED = { gradient_accumulation_steps: 8, steps: 100 };
@@ -37,9 +62,17 @@ const ACCUMULATED = { gradient_accumulation_steps: 8, steps: 100 };
  * @type {Row[]}
  */
 const ABLATIONS = [
-  { name: 'no growth limit', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', growth_limit: null } },
+  {
+    name: 'no growth limit',
+    rates: [1e-3, 2e-3, 4e-3, 8e-3],
+    optimizer: { type: 'apollo', growth_limit: null },
+  },
   { name: 'scale 1', rates: [2e-3, 4e-3, 8e-3, 1.6e-2], optimizer: { type: 'apollo', scale: 1 } },
-  { name: 'every matrix projected', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'apollo', projected: 'all' } },
+  {
+    name: 'every matrix projected',
+    rates: [5e-4, 1e-3, 2e-3, 4e-3],
+    optimizer: { type: 'apollo', projected: 'all' },
+  },
   {
     name: 'AdamW at a quarter of the rate',
     rates: [2e-3, 4e-3, 8e-3, 1.6e-2],
@@ -51,8 +84,18 @@ const ABLATIONS = [
     rates: [1e-3, 2.5e-3, 5e-3, 1e-2],
     optimizer: { type: 'apollo', rank: 16, scale: 1, projected: 'all' },
   },
-  { name: '8 micro-batches, 100 steps', rates: [2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo' }, more: ACCUMULATED },
-  { name: '8 micro-batches, 100 steps, AdamW', rates: [1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' }, more: ACCUMULATED },
+  {
+    name: '8 micro-batches, 100 steps',
+    rates: [2e-3, 4e-3, 8e-3],
+    optimizer: { type: 'apollo' },
+    more: ACCUMULATED,
+  },
+  {
+    name: '8 micro-batches, 100 steps, AdamW',
+    rates: [1e-3, 2e-3, 4e-3],
+    optimizer: { type: 'adamw' },
+    more: ACCUMULATED,
+  },
 ];
 const PRECISIONS = ['f32', 'bf16'];
 const data = new URL('convergence.json', import.meta.url);
@@ -79,12 +122,19 @@ function train(model, text, runner, settings) {
       String(settings.steps),
       '--json',
     ];
-    const lines = execFileSync(runner, args, { encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'inherit'] })
+    const lines = execFileSync(runner, args, {
+      encoding: 'utf8',
+      maxBuffer: 2 ** 26,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
     const losses = lines.filter((line) => 'grad_norm' in line).map(({ loss }) => loss);
-    return { validation: Number(lines.find((line) => 'eval_loss' in line).eval_loss.toFixed(4)), curve: means(losses) };
+    return {
+      validation: Number(lines.find((line) => 'eval_loss' in line).eval_loss.toFixed(4)),
+      curve: means(losses),
+    };
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -125,11 +175,16 @@ function search(model, text, runner = 'tabtune', only = undefined) {
     if (load()[row.name]?.[keyOf(rate, precision)]?.settings === told) return;
     const run = train(model, text, runner, settings);
     const results = load();
-    results[row.name] = { ...results[row.name], [keyOf(rate, precision)]: { settings: told, ...run } };
+    results[row.name] = {
+      ...results[row.name],
+      [keyOf(rate, precision)]: { settings: told, ...run },
+    };
     writeFileSync(data, `${JSON.stringify(results)}\n`);
     console.log(`${row.name}, ${precision}, ${rate}: ${run.validation}`);
   };
-  for (const row of [...RULES, ...ABLATIONS].filter(({ name }) => only === undefined || name === only)) {
+  for (const row of [...RULES, ...ABLATIONS].filter(
+    ({ name }) => only === undefined || name === only,
+  )) {
     for (const rate of row.rates) measure(row, rate, 'f32');
     if (RULES.includes(row)) measure(row, bestRate(row, load()), 'bf16');
   }
@@ -169,28 +224,42 @@ function drawCurves(results) {
     );
   }
   for (let step = 0; step <= STEPS; step += 50)
-    parts.push(`<text x="${x(step)}" y="${height - bottom + 18}" text-anchor="middle">${step}</text>`);
+    parts.push(
+      `<text x="${x(step)}" y="${height - bottom + 18}" text-anchor="middle">${step}</text>`,
+    );
   parts.push(
     `<text x="${(left + width - right) / 2}" y="${height - 6}" text-anchor="middle">step</text><text x="12" y="14">loss, nats, mean of ${WINDOW} steps</text>`,
   );
   curves.forEach(({ name, colour, dashed, curve }, index) => {
     const dash = dashed ? ' stroke-dasharray="5 4"' : '';
-    const points = curve.map((loss, at) => `${x(Math.min((at + 1) * WINDOW, STEPS)).toFixed(1)},${y(loss).toFixed(1)}`).join(' ');
+    const points = curve
+      .map(
+        (loss, at) => `${x(Math.min((at + 1) * WINDOW, STEPS)).toFixed(1)},${y(loss).toFixed(1)}`,
+      )
+      .join(' ');
     const line = top + 10 + 20 * index;
-    parts.push(`<polyline points="${points}" fill="none" stroke="${colour}" stroke-width="1.5"${dash}/>`);
+    parts.push(
+      `<polyline points="${points}" fill="none" stroke="${colour}" stroke-width="1.5"${dash}/>`,
+    );
     parts.push(
       `<path d="M${width - right + 10} ${line}h24" stroke="${colour}" stroke-width="1.5"${dash}/><text x="${width - right + 40}" y="${line + 4}">${name}</text>`,
     );
   });
   const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="sans-serif" font-size="11">`;
-  writeFileSync(new URL('convergence.svg', import.meta.url), `${head}\n${parts.join('\n')}\n</svg>\n`);
+  writeFileSync(
+    new URL('convergence.svg', import.meta.url),
+    `${head}\n${parts.join('\n')}\n</svg>\n`,
+  );
 }
 
 /** Prints both tables; a row that is not measured is left out. */
 function print(results) {
   const of = (row, rate, precision) => results[row.name]?.[keyOf(rate, precision)]?.validation;
-  const grid = (row) => row.rates.map((rate) => `${rate}: ${of(row, rate, 'f32')?.toFixed(4) ?? ''}`).join(', ');
-  console.log('| optimizer | rates, f32 | best rate | f32 | bf16 | difference |\n|---|---|---|---|---|---|');
+  const grid = (row) =>
+    row.rates.map((rate) => `${rate}: ${of(row, rate, 'f32')?.toFixed(4) ?? ''}`).join(', ');
+  console.log(
+    '| optimizer | rates, f32 | best rate | f32 | bf16 | difference |\n|---|---|---|---|---|---|',
+  );
   for (const row of RULES) {
     const rate = bestRate(row, results);
     if (rate === undefined) continue;
@@ -202,7 +271,8 @@ function print(results) {
   console.log('\n| APOLLO with | rates | best rate | f32 |\n|---|---|---|---|');
   for (const row of ABLATIONS) {
     const rate = bestRate(row, results);
-    if (rate !== undefined) console.log(`| ${row.name} | ${grid(row)} | ${rate} | ${of(row, rate, 'f32').toFixed(4)} |`);
+    if (rate !== undefined)
+      console.log(`| ${row.name} | ${grid(row)} | ${rate} | ${of(row, rate, 'f32').toFixed(4)} |`);
   }
 }
 

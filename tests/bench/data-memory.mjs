@@ -26,7 +26,9 @@ const read = (path) => {
 /** Returns MiB of memory of the browser's processes by their kind, with shared pages divided among them. */
 function taken() {
   const kinds = { all: 0 };
-  for (const name of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && /chrom|headless_shell/.test(read(`/proc/${name}/comm`)))) {
+  for (const name of readdirSync('/proc').filter(
+    (name) => /^\d+$/.test(name) && /chrom|headless_shell/.test(read(`/proc/${name}/comm`)),
+  )) {
     const command = read(`/proc/${name}/cmdline`);
     if (command.includes('on_device_model')) continue;
     const kind = /--type=([a-z-]+)/.exec(command)?.[1] ?? 'browser';
@@ -40,32 +42,61 @@ function taken() {
 /** Runs in the page. */
 async function train() {
   const { newModel, Trainer } = await import('/dist/index.js');
-  const data = document.querySelector('input')?.files?.[0] ?? { text: 'It is a truth. '.repeat(70) };
-  const shape = { hiddenSize: 16, numHiddenLayers: 1, numAttentionHeads: 2, maxPositionEmbeddings: 256 };
+  const data = document.querySelector('input')?.files?.[0] ?? {
+    text: 'It is a truth. '.repeat(70),
+  };
+  const shape = {
+    hiddenSize: 16,
+    numHiddenLayers: 1,
+    numAttentionHeads: 2,
+    maxPositionEmbeddings: 256,
+  };
   const started = performance.now();
   const model = await newModel(shape, data);
-  const trainer = await Trainer.create({ model, data, steps: 2, batchSize: 2, seqLen: 128, autosave: false });
+  const trainer = await Trainer.create({
+    model,
+    data,
+    steps: 2,
+    batchSize: 2,
+    seqLen: 128,
+    autosave: false,
+  });
   await trainer.step(2);
   const { examples, tokens } = trainer.data;
   await trainer.dispose();
-  return { examples, tokens: tokens.total, seconds: Math.round((performance.now() - started) / 1000) };
+  return {
+    examples,
+    tokens: tokens.total,
+    seconds: Math.round((performance.now() - started) / 1000),
+  };
 }
 
 async function measured(file) {
   const site = await serve({ '/dist/': built.package });
   const browser = await Browser.launch();
   const peak = {};
-  const sample = () => Object.entries(taken()).forEach(([kind, mib]) => (peak[kind] = Math.max(peak[kind] ?? 0, Math.round(mib))));
+  const sample = () =>
+    Object.entries(taken()).forEach(
+      ([kind, mib]) => (peak[kind] = Math.max(peak[kind] ?? 0, Math.round(mib))),
+    );
   const watch = setInterval(sample, SAMPLE_MILLIS);
   try {
     const { page, record } = await browser.open(`${site.url}/`);
     if (file) {
-      await page.evaluate(() => document.body.append(Object.assign(document.createElement('input'), { type: 'file' })));
+      await page.evaluate(() =>
+        document.body.append(Object.assign(document.createElement('input'), { type: 'file' })),
+      );
       await page.setInputFiles('input', file);
     }
     const found = await page.evaluate(train);
     sample();
-    return { file: file ? basename(file) : '1 kB', bytes: file ? statSync(file).size : 1050, ...found, mib: peak, errors: record.errors };
+    return {
+      file: file ? basename(file) : '1 kB',
+      bytes: file ? statSync(file).size : 1050,
+      ...found,
+      mib: peak,
+      errors: record.errors,
+    };
   } finally {
     clearInterval(watch);
     await browser.close();

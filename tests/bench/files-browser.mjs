@@ -23,16 +23,34 @@ const CONFIG = {
   intermediate_size: 2816,
   max_position_embeddings: 256,
 };
-const RUN = { optimizer: { type: 'sgd' }, steps: 1, batchSize: 1, seqLen: 16, learningRate: 1e-3, keepData: false };
+const RUN = {
+  optimizer: { type: 'sgd' },
+  steps: 1,
+  batchSize: 1,
+  seqLen: 16,
+  learningRate: 1e-3,
+  keepData: false,
+};
 
 /** Returns the name and shape of each tensor. */
-function tensors({ vocab_size: vocab, hidden_size: width, intermediate_size: inner, num_hidden_layers: layers }) {
+function tensors({
+  vocab_size: vocab,
+  hidden_size: width,
+  intermediate_size: inner,
+  num_hidden_layers: layers,
+}) {
   const square = ['q', 'k', 'v', 'o'].map((part) => [`self_attn.${part}_proj`, [width, width]]);
   const outward = ['gate', 'up'].map((part) => [`mlp.${part}_proj`, [inner, width]]);
   const norms = ['input_layernorm', 'post_attention_layernorm'].map((part) => [part, [width]]);
   const block = [...square, ...outward, ['mlp.down_proj', [width, inner]], ...norms];
-  const blocks = Array.from({ length: layers }, (_, at) => block.map(([name, shape]) => [`model.layers.${at}.${name}.weight`, shape]));
-  return [['model.embed_tokens.weight', [vocab, width]], ...blocks.flat(), ['model.norm.weight', [width]]];
+  const blocks = Array.from({ length: layers }, (_, at) =>
+    block.map(([name, shape]) => [`model.layers.${at}.${name}.weight`, shape]),
+  );
+  return [
+    ['model.embed_tokens.weight', [vocab, width]],
+    ...blocks.flat(),
+    ['model.norm.weight', [width]],
+  ];
 }
 
 /** Runs in the page: creates the model's files, with random values. */
@@ -49,8 +67,14 @@ function files({ tensors, config }) {
   }
   const text = JSON.stringify(header);
   const head = new TextEncoder().encode(text.padEnd(Math.ceil(text.length / 8) * 8));
-  const weights = new File([new BigUint64Array([BigInt(head.length)]), head, ...parts], 'model.safetensors');
-  return { valueBytes: 4 * values, files: [weights, new File([JSON.stringify(config)], 'config.json')] };
+  const weights = new File(
+    [new BigUint64Array([BigInt(head.length)]), head, ...parts],
+    'model.safetensors',
+  );
+  return {
+    valueBytes: 4 * values,
+    files: [weights, new File([JSON.stringify(config)], 'config.json')],
+  };
 }
 
 /** Runs in the page: measures the seconds of each operation. */
@@ -66,7 +90,9 @@ async function measure({ files, valueBytes, type, run }) {
   const home = await navigator.storage.getDirectory();
   const target = await home.getFileHandle(`${type}.gguf`, { create: true });
   globalThis.base ??= await openModel(files);
-  const receipt = await timed('export', () => globalThis.base.exportTo(target, { format: 'gguf', type, requantise: true, name: type }));
+  const receipt = await timed('export', () =>
+    globalThis.base.exportTo(target, { format: 'gguf', type, requantise: true, name: type }),
+  );
   const written = await target.getFile();
   const model = await openModel(written);
   await timed('decode', async () => {
@@ -76,7 +102,9 @@ async function measure({ files, valueBytes, type, run }) {
   const { ok, checks } = await timed('verify', () => verifyFiles(written, receipt));
   if (!ok) throw new Error(`${type} is not what its receipt says: ${JSON.stringify(checks)}`);
   const data = { tokens: new Uint32Array(1000) };
-  const trainer = await timed('import', async () => Trainer.create({ model: await openModel(written), data, ...run }));
+  const trainer = await timed('import', async () =>
+    Trainer.create({ model: await openModel(written), data, ...run }),
+  );
   await trainer.dispose();
   return { type, bytes: written.size, valueBytes, seconds };
 }
@@ -90,7 +118,11 @@ try {
   page.setDefaultTimeout(0);
   const made = await page.evaluateHandle(files, { tensors: tensors(CONFIG), config: CONFIG });
   for (const type of Array.from({ length: ROUNDS }, () => types).flat()) {
-    const prepared = await page.evaluateHandle(({ made, type, run }) => ({ ...made, type, run }), { made, type, run: RUN });
+    const prepared = await page.evaluateHandle(({ made, type, run }) => ({ ...made, type, run }), {
+      made,
+      type,
+      run: RUN,
+    });
     found.push(await prepared.evaluate(measure));
   }
   if (record.errors.length > 0) throw new Error(record.errors.join('\n'));
@@ -107,6 +139,13 @@ for (const type of types) {
   const [{ bytes, valueBytes }] = runs;
   const best = (what) => Math.min(...runs.map((run) => run.seconds[what]));
   const rate = (size, what) => Math.round(size / MB / best(what));
-  const columns = [Math.round(bytes / MB), best('export').toFixed(1), rate(valueBytes, 'export'), rate(valueBytes, 'decode')];
-  console.log(`| ${[type, ...columns, rate(bytes, 'verify'), best('import').toFixed(1), rate(bytes, 'import')].join(' | ')} |`);
+  const columns = [
+    Math.round(bytes / MB),
+    best('export').toFixed(1),
+    rate(valueBytes, 'export'),
+    rate(valueBytes, 'decode'),
+  ];
+  console.log(
+    `| ${[type, ...columns, rate(bytes, 'verify'), best('import').toFixed(1), rate(bytes, 'import')].join(' | ')} |`,
+  );
 }

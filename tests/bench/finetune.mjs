@@ -15,7 +15,9 @@ const names = folder === model ? readdirSync(model) : [basename(model)];
 /** Returns the resident bytes of all processes of the browser; shared pages count in each. */
 function resident() {
   const lines = execFileSync('ps', ['-eo', 'rss=,comm='], { encoding: 'utf8' }).split('\n');
-  return lines.filter((line) => /chrom/.test(line)).reduce((sum, line) => sum + Number.parseInt(line, 10) * 1024, 0);
+  return lines
+    .filter((line) => /chrom/.test(line))
+    .reduce((sum, line) => sum + Number.parseInt(line, 10) * 1024, 0);
 }
 
 /** Runs in the page. */
@@ -24,7 +26,8 @@ async function train({ names, text, options }) {
   const fetched = async (name) => new File([await (await fetch(`/model/${name}`)).blob()], name);
   const model = await openModel(await Promise.all(names.map(fetched)));
   const trainer = await Trainer.create({ model, data: { text }, logEvery: 1, ...options });
-  for await (const event of trainer.run()) if (event.type === 'step') console.log(JSON.stringify(event));
+  for await (const event of trainer.run())
+    if (event.type === 'step') console.log(JSON.stringify(event));
   const { gpuBytes } = await trainer.inspect();
   await trainer.dispose();
   return gpuBytes;
@@ -37,7 +40,11 @@ const watch = setInterval(() => (peak = Math.max(peak, resident())), 1000);
 try {
   const { page, record } = await browser.open(`${site.url}/`);
   page.on('console', (message) => message.type() === 'log' && console.log(message.text()));
-  const gpuBytes = await page.evaluate(train, { names, text: readFileSync(textFile, 'utf8'), options: JSON.parse(options) });
+  const gpuBytes = await page.evaluate(train, {
+    names,
+    text: readFileSync(textFile, 'utf8'),
+    options: JSON.parse(options),
+  });
   console.log(
     JSON.stringify({
       model: join(basename(folder), names.length === 1 ? names[0] : ''),

@@ -22,7 +22,9 @@ const compiledText = (text) =>
     .map((line) => line.split('//')[0].trimEnd())
     .filter((line) => line !== '')
     .join('\n');
-const stems = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
+const stems = readdirSync(join(root, 'shaders')).filter(
+  (name) => name.endsWith('.wgsl') && name !== 'common.wgsl',
+);
 const shaders = stems.map((name) => ({
   name: name.replace('.wgsl', ''),
   text: compiledText(readFileSync(join(root, 'shaders', name), 'utf8')),
@@ -61,10 +63,25 @@ async function firstStep(browser, site, address) {
 
 async function inTurns() {
   await preparePage('jax');
-  const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', policy: null };
-  const site = await serve({ '/peers/': pagesDir, '/before/': resolve(String(values.before)), '/': '.' }, isolated);
-  const pages = { now: '/tests/bench/tabtune.html', before: '/before/tests/bench/tabtune.html', 'jax-js': '/peers/jax.html' };
-  const times = Object.entries(pages).map(([name, address]) => ({ name, address, all: /** @type {number[]} */ ([]) }));
+  const isolated = {
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-embedder-policy': 'require-corp',
+    policy: null,
+  };
+  const site = await serve(
+    { '/peers/': pagesDir, '/before/': resolve(String(values.before)), '/': '.' },
+    isolated,
+  );
+  const pages = {
+    now: '/tests/bench/tabtune.html',
+    before: '/before/tests/bench/tabtune.html',
+    'jax-js': '/peers/jax.html',
+  };
+  const times = Object.entries(pages).map(([name, address]) => ({
+    name,
+    address,
+    all: /** @type {number[]} */ ([]),
+  }));
   for (let turn = 0; turn < Number(values.rounds) * times.length; turn++) {
     const { address, all } = times[(turn + Math.floor(turn / times.length)) % times.length];
     const browser = await Browser.launch();
@@ -87,9 +104,16 @@ async function inParts() {
 }
 
 async function parts(browser, site) {
-  const { page, firstStepMs, builtMs } = await firstStep(browser, site, '/tests/bench/tabtune.html?probe');
+  const { page, firstStepMs, builtMs } = await firstStep(
+    browser,
+    site,
+    '/tests/bench/tabtune.html?probe',
+  );
   await page.evaluate((given) => globalThis.__bench(given), { ...asked(site), steps: 2 });
-  const { stepMs } = await page.evaluate((given) => globalThis.__bench(given), { ...asked(site), steps: 2 });
+  const { stepMs } = await page.evaluate((given) => globalThis.__bench(given), {
+    ...asked(site),
+    steps: 2,
+  });
   const codes = await page.evaluate(texts);
   await page.close();
   const empty = await browser.open(`${site.url}/`);
@@ -99,7 +123,9 @@ async function parts(browser, site) {
     millis: times[i],
   }));
   const sum = times.reduce((all, each) => all + each, 0);
-  console.log(`| ${size}, from navigation to the loss of the first step | ${seconds(firstStepMs)} s |\n|---|---|`);
+  console.log(
+    `| ${size}, from navigation to the loss of the first step | ${seconds(firstStepMs)} s |\n|---|---|`,
+  );
   console.log(`| page, package, core, device, model and trainer | ${seconds(builtMs)} s |`);
   console.log(`| ${kernels.length} kernels, compiled one by one | ${seconds(sum)} s |`);
   console.log(`| a later step | ${seconds(stepMs)} s |\n`);

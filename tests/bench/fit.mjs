@@ -1,6 +1,16 @@
 // Computes the table of README.md that lists the models that fit each GPU, with the package's own planner: `node tests/bench/fit.mjs --write`. A
 // model is its config.json and a safetensors file with a header and, instead of weights, a hole of their size: planning reads no weights.
-import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,17 +21,38 @@ import { serve } from '../browser/site.mjs';
 export const README = join(root, 'README.md');
 const [BEGIN, END] = ['<!-- fit: node tests/bench/fit.mjs --write -->', '<!-- end of fit -->'];
 
-const llama = (hidden_size, intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, vocab_size, more = {}) => ({
+const llama = (
+  hidden_size,
+  intermediate_size,
+  num_hidden_layers,
+  num_attention_heads,
+  num_key_value_heads,
+  vocab_size,
+  more = {},
+) => ({
   model_type: 'llama',
   hidden_act: 'silu',
   rms_norm_eps: 1e-5,
   rope_theta: 100000,
   tie_word_embeddings: true,
   max_position_embeddings: 8192,
-  ...{ hidden_size, intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, vocab_size },
+  ...{
+    hidden_size,
+    intermediate_size,
+    num_hidden_layers,
+    num_attention_heads,
+    num_key_value_heads,
+    vocab_size,
+  },
   ...more,
 });
-const qwen3 = { model_type: 'qwen3', head_dim: 128, max_position_embeddings: 40960, rms_norm_eps: 1e-6, rope_theta: 1000000 };
+const qwen3 = {
+  model_type: 'qwen3',
+  head_dim: 128,
+  max_position_embeddings: 40960,
+  rms_norm_eps: 1e-6,
+  rope_theta: 1000000,
+};
 const llama32 = { max_position_embeddings: 131072, rope_theta: 500000, head_dim: 64 };
 /** Well-known models, with the sizes of their config.json. */
 const MODELS = {
@@ -37,17 +68,31 @@ const WAYS = {
   'AdamW, f32': { ...RUN, precision: 'f32' },
   'AdamW, bf16': { ...RUN, precision: 'bf16' },
   'Adafactor, bf16': { ...RUN, precision: 'bf16', optimizer: { type: 'adafactor' } },
-  'with `gradientRelease`': { ...RUN, precision: 'bf16', optimizer: { type: 'adafactor' }, gradientRelease: true, maxGradNorm: 0 },
+  'with `gradientRelease`': {
+    ...RUN,
+    precision: 'bf16',
+    optimizer: { type: 'adafactor' },
+    gradientRelease: true,
+    maxGradNorm: 0,
+  },
   'AdamW, `blockCoordinate`': { ...RUN, precision: 'bf16', blockCoordinate: {} },
 };
 
 /** Returns names and shapes of the tensors, as Hugging Face writes them. */
 function tensors(config) {
-  const { hidden_size: hidden, intermediate_size: mlp, num_attention_heads: heads, num_key_value_heads: kvHeads } = config;
+  const {
+    hidden_size: hidden,
+    intermediate_size: mlp,
+    num_attention_heads: heads,
+    num_key_value_heads: kvHeads,
+  } = config;
   const headDim = config.head_dim ?? hidden / heads;
   const block = (index) => {
     const at = (name) => `model.layers.${index}.${name}.weight`;
-    const norms = config.model_type === 'qwen3' ? { [at('self_attn.q_norm')]: [headDim], [at('self_attn.k_norm')]: [headDim] } : {};
+    const norms =
+      config.model_type === 'qwen3'
+        ? { [at('self_attn.q_norm')]: [headDim], [at('self_attn.k_norm')]: [headDim] }
+        : {};
     return {
       [at('input_layernorm')]: [hidden],
       [at('self_attn.q_proj')]: [heads * headDim, hidden],
@@ -62,7 +107,10 @@ function tensors(config) {
     };
   };
   const blocks = Array.from({ length: config.num_hidden_layers }, (_, index) => block(index));
-  return Object.assign({ 'model.embed_tokens.weight': [config.vocab_size, hidden], 'model.norm.weight': [hidden] }, ...blocks);
+  return Object.assign(
+    { 'model.embed_tokens.weight': [config.vocab_size, hidden], 'model.norm.weight': [hidden] },
+    ...blocks,
+  );
 }
 
 /** Writes the two files of a model, and returns their paths. */
@@ -94,7 +142,11 @@ function hollow(folder, config) {
 export async function planned(page) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-fit-'));
   try {
-    await page.evaluate(() => document.body.append(Object.assign(document.createElement('input'), { type: 'file', multiple: true })));
+    await page.evaluate(() =>
+      document.body.append(
+        Object.assign(document.createElement('input'), { type: 'file', multiple: true }),
+      ),
+    );
     const rows = [];
     for (const [name, config] of Object.entries(MODELS)) {
       await page.setInputFiles('input', hollow(join(folder, name), config));
@@ -116,12 +168,19 @@ export async function planned(page) {
 
 /** Returns the table of README.md, in GB (10⁹ bytes). */
 export function table(rows) {
-  const lines = rows.map(([name, bytes]) => `| ${[name, ...bytes.map((each) => (each / 1e9).toFixed(1))].join(' | ')} |`);
-  return [`| model | ${Object.keys(WAYS).join(' | ')} |`, `|---|${'---|'.repeat(Object.keys(WAYS).length)}`, ...lines].join('\n');
+  const lines = rows.map(
+    ([name, bytes]) => `| ${[name, ...bytes.map((each) => (each / 1e9).toFixed(1))].join(' | ')} |`,
+  );
+  return [
+    `| model | ${Object.keys(WAYS).join(' | ')} |`,
+    `|---|${'---|'.repeat(Object.keys(WAYS).length)}`,
+    ...lines,
+  ].join('\n');
 }
 
 /** Returns the table that is contained in a text. */
-export const written = (readme) => readme.slice(readme.indexOf(BEGIN) + BEGIN.length, readme.indexOf(END)).trim();
+export const written = (readme) =>
+  readme.slice(readme.indexOf(BEGIN) + BEGIN.length, readme.indexOf(END)).trim();
 
 async function main() {
   const site = await serve();
@@ -132,7 +191,10 @@ async function main() {
     console.log(made);
     if (!process.argv.includes('--write')) return;
     const readme = readFileSync(README, 'utf8');
-    const [before, after] = [readme.slice(0, readme.indexOf(BEGIN)), readme.slice(readme.indexOf(END))];
+    const [before, after] = [
+      readme.slice(0, readme.indexOf(BEGIN)),
+      readme.slice(readme.indexOf(END)),
+    ];
     writeFileSync(README, `${before}${BEGIN}\n${made}\n${after}`);
   } finally {
     await browser.close();

@@ -11,24 +11,52 @@ import { serve } from '../browser/site.mjs';
 const elements = process.argv[2] ?? '1048576';
 const REPETITIONS = 9;
 
-const args = ['run', '--locked', '-q', '--bin', 'tabtune-dev', '--', 'bench', 'optimizers', '--elements', elements, '--json'];
-const output = execFileSync('cargo', args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 26 });
+const args = [
+  'run',
+  '--locked',
+  '-q',
+  '--bin',
+  'tabtune-dev',
+  '--',
+  'bench',
+  'optimizers',
+  '--elements',
+  elements,
+  '--json',
+];
+const output = execFileSync('cargo', args, {
+  cwd: root,
+  env: environment,
+  encoding: 'utf8',
+  maxBuffer: 1 << 26,
+});
 const rows = output
   .trim()
   .split('\n')
   .map((line) => JSON.parse(line));
 const source = (name) => readFileSync(join(root, 'shaders', `${name}.wgsl`), 'utf8');
-const sources = Object.assign({ u32_copy: source('common') + source('u32_copy') }, ...rows.map(({ texts }) => texts));
+const sources = Object.assign(
+  { u32_copy: source('common') + source('u32_copy') },
+  ...rows.map(({ texts }) => texts),
+);
 
 /** Runs in the page: returns the median milliseconds of each list of launches, after two that do not count; the lists take turns. */
 async function time({ lists, sources, repetitions }) {
   const adapter = /** @type {GPUAdapter} */ (await navigator.gpu.requestAdapter());
   const { maxStorageBufferBindingSize, maxBufferSize } = adapter.limits;
-  const device = await adapter.requestDevice({ requiredLimits: { maxStorageBufferBindingSize, maxBufferSize } });
+  const device = await adapter.requestDevice({
+    requiredLimits: { maxStorageBufferBindingSize, maxBufferSize },
+  });
   const pipelines = new Map();
   for (const [name, code] of Object.entries(sources)) {
     const module = device.createShaderModule({ code });
-    pipelines.set(name, await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: 'main' } }));
+    pipelines.set(
+      name,
+      await device.createComputePipelineAsync({
+        layout: 'auto',
+        compute: { module, entryPoint: 'main' },
+      }),
+    );
   }
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
   // Every word is 0.5 as f32 and as two bf16: no value that hardware treats specially.
@@ -40,7 +68,10 @@ async function time({ lists, sources, repetitions }) {
   const prepared = lists.map((launches) => {
     const shared = new Map();
     return launches.map(([name, words, params, groups]) => {
-      const last = device.createBuffer({ size: Math.max(4 * (params.length + (params.length % 2)), 8), usage });
+      const last = device.createBuffer({
+        size: Math.max(4 * (params.length + (params.length % 2)), 8),
+        usage,
+      });
       device.queue.writeBuffer(last, 0, new Uint32Array(params));
       const buffers = words.map((count, index) => {
         const key = `${count} ${index}`;
@@ -48,9 +79,17 @@ async function time({ lists, sources, repetitions }) {
         return shared.get(key);
       });
       const pipeline = pipelines.get(name);
-      const entries = [...buffers, last].map((buffer, binding) => ({ binding, resource: { buffer } }));
+      const entries = [...buffers, last].map((buffer, binding) => ({
+        binding,
+        resource: { buffer },
+      }));
       const x = Math.min(groups, 65535);
-      return { pipeline, group: device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }), x, y: Math.ceil(groups / x) };
+      return {
+        pipeline,
+        group: device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }),
+        x,
+        y: Math.ceil(groups / x),
+      };
     });
   });
   const once = async (launches) => {
@@ -94,10 +133,16 @@ try {
     launches.length > 1 ? launches.map((launch) => [`${optimizer} ${precision}`, launch]) : [],
   );
   const lists = [...steps, ...kernels.map(([, launch]) => [launch])];
-  const { adapter, times } = await page.evaluate(time, { lists, sources, repetitions: REPETITIONS });
+  const { adapter, times } = await page.evaluate(time, {
+    lists,
+    sources,
+    repetitions: REPETITIONS,
+  });
   if (record.errors.length > 0) throw new Error(record.errors.join('\n'));
   console.log(`${adapter}, ${elements} elements, median of ${REPETITIONS}`);
-  console.log('| optimizer | dispatches | bytes moved, MB | time, ms | GB/s | copy, GB/s | ratio |\n|---|---|---|---|---|---|---|');
+  console.log(
+    '| optimizer | dispatches | bytes moved, MB | time, ms | GB/s | copy, GB/s | ratio |\n|---|---|---|---|---|---|---|',
+  );
   for (const [index, { optimizer, precision, bytes, dispatches }] of rows.entries()) {
     const [own, copy] = [times[2 * index], times[2 * index + 1]];
     const rate = (ms) => (bytes / ms / 1e6).toFixed(2);

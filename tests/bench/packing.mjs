@@ -30,17 +30,26 @@ const CONFIG = {
 /** Returns 2000 rows of 40 to 300 characters, each of which is a token. */
 function rows() {
   let state = 1;
-  const draw = (from, to) => ((state = (Math.imul(state, 1664525) + 1013904223) >>> 0), from + Math.floor((state / 2 ** 32) * (to - from)));
+  const draw = (from, to) => (
+    (state = (Math.imul(state, 1664525) + 1013904223) >>> 0),
+    from + Math.floor((state / 2 ** 32) * (to - from))
+  );
   const words = (count) => 'it is a truth that one would not know '.repeat(10).slice(0, count);
   return Array.from({ length: 2000 }, () => {
     const length = draw(40, 300);
-    return JSON.stringify({ prompt: words(Math.floor(length / 3)), completion: words(length - Math.floor(length / 3)) });
+    return JSON.stringify({
+      prompt: words(Math.floor(length / 3)),
+      completion: words(length - Math.floor(length / 3)),
+    });
   }).join('\n');
 }
 
 const rate = (steps) => {
   const late = steps.slice(FIRST);
-  return late.reduce((sum, { tokens }) => sum + tokens, 0) / late.reduce((sum, { secs }) => sum + secs, 0);
+  return (
+    late.reduce((sum, { tokens }) => sum + tokens, 0) /
+    late.reduce((sum, { secs }) => sum + secs, 0)
+  );
 };
 
 /** Runs in the page. */
@@ -48,7 +57,17 @@ async function inPage({ text, shape, packing, steps }) {
   const { newModel, Trainer } = await import('/dist/index.js');
   const data = { text, name: 'rows.jsonl' };
   const model = await newModel({ ...shape, maxPositionEmbeddings: 1024 }, data);
-  const trainer = await Trainer.create({ model, data, steps, batchSize: 4, seqLen: 512, packing, seed: 1, autosave: false, logEvery: 1 });
+  const trainer = await Trainer.create({
+    model,
+    data,
+    steps,
+    batchSize: 4,
+    seqLen: 512,
+    packing,
+    seed: 1,
+    autosave: false,
+    logEvery: 1,
+  });
   const told = [];
   let before = performance.now();
   for await (const event of trainer.run()) {
@@ -88,13 +107,20 @@ try {
       '--seed',
       '1',
     ];
-    const lines = execFileSync(process.env.TABTUNE ?? 'tabtune', [...args, ...(packing ? [] : ['--no-packing'])], { encoding: 'utf8' })
+    const lines = execFileSync(
+      process.env.TABTUNE ?? 'tabtune',
+      [...args, ...(packing ? [] : ['--no-packing'])],
+      { encoding: 'utf8' },
+    )
       .trim()
       .split('\n');
-    return rate(lines.map((line) => JSON.parse(line)).filter(({ grad_norm }) => grad_norm !== undefined));
+    return rate(
+      lines.map((line) => JSON.parse(line)).filter(({ grad_norm }) => grad_norm !== undefined),
+    );
   };
   const { page } = await browser.open(`${site.url}/`);
-  const tab = async (packing) => rate(await page.evaluate(inPage, { text, shape: SHAPE, packing, steps: STEPS }));
+  const tab = async (packing) =>
+    rate(await page.evaluate(inPage, { text, shape: SHAPE, packing, steps: STEPS }));
   for (const [where, measure] of Object.entries({ native, Chromium: tab })) {
     const [apart, packed] = [await measure(false), await measure(true)];
     console.log(

@@ -33,9 +33,19 @@ async function install(peer) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"private":true}\n');
   const list = wanted.map(([name, version]) => `${name}@${version}`);
-  await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--save-exact', ...list], {
-    cwd: folder,
-  });
+  await run(
+    'npm',
+    [
+      'install',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--no-package-lock',
+      '--save-exact',
+      ...list,
+    ],
+    { cwd: folder },
+  );
   return folder;
 }
 
@@ -45,8 +55,23 @@ async function buildStock() {
   const target = ['--target', 'wasm32-unknown-unknown', '--profile', 'wasm', '--locked'];
   // The same flag as for our own module in `web/build-wasm.mjs`.
   const link = ['-C', 'link-arg=--export=__wasm_call_ctors'];
-  await run('cargo', ['rustc', '--package', 'tabtune-bench', '--lib', '--crate-type', 'cdylib', ...target, '--', ...link]);
-  const wasm = join(environment.CARGO_TARGET_DIR, 'wasm32-unknown-unknown', 'wasm', 'tabtune_bench.wasm');
+  await run('cargo', [
+    'rustc',
+    '--package',
+    'tabtune-bench',
+    '--lib',
+    '--crate-type',
+    'cdylib',
+    ...target,
+    '--',
+    ...link,
+  ]);
+  const wasm = join(
+    environment.CARGO_TARGET_DIR,
+    'wasm32-unknown-unknown',
+    'wasm',
+    'tabtune_bench.wasm',
+  );
   await run('wasm-bindgen', [wasm, '--target', 'web', '--no-typescript', '--out-dir', folder]);
   mkdirSync(pagesDir, { recursive: true });
   copyFileSync(join(folder, 'tabtune_bench_bg.wasm'), join(pagesDir, 'tabtune_bench_bg.wasm'));

@@ -31,7 +31,8 @@ after(GPUDevice, 'createBuffer', (_device, [{ size }], buffer) => {
 });
 after(GPUBuffer, 'destroy', (buffer) => sizes.has(buffer) && release(sizes.get(buffer)));
 after(GPUDevice, 'createShaderModule', (_device, [{ code }]) => texts.push(code));
-for (const method of ['dispatchWorkgroups', 'dispatchWorkgroupsIndirect']) after(GPUComputePassEncoder, method, () => counts.dispatches++);
+for (const method of ['dispatchWorkgroups', 'dispatchWorkgroupsIndirect'])
+  after(GPUComputePassEncoder, method, () => counts.dispatches++);
 
 for (const method of ['instantiate', 'instantiateStreaming']) {
   const original = WebAssembly[method];
@@ -39,7 +40,9 @@ for (const method of ['instantiate', 'instantiateStreaming']) {
     const result = await original.apply(WebAssembly, given);
     const exported = Object.values((result.instance ?? result).exports);
     const imported = Object.values(given[1] ?? {}).flatMap((module) => Object.values(module));
-    [...exported, ...imported].forEach((each) => each instanceof WebAssembly.Memory && memories.add(each));
+    [...exported, ...imported].forEach(
+      (each) => each instanceof WebAssembly.Memory && memories.add(each),
+    );
     return result;
   };
 }

@@ -13,12 +13,22 @@ try {
     steps: Number(steps),
     specUrl: `${site.url}/tests/bench/spec.mjs`,
   });
-  const { ms, dispatches, timing, kernels } = await page.evaluate((count) => globalThis.__trainer.profile(count), Number(steps));
-  console.log(`${size}: step ${stepMs.toFixed(0)} ms, of its kernels ${ms.toFixed(0)} ms (${timing}), ${dispatches} dispatches`);
-  const rows = kernels.map(
-    ({ kernel, launches, ms: taken, share }) => `| ${kernel} | ${launches} | ${taken.toFixed(1)} | ${(100 * share).toFixed(1)} % |`,
+  const { ms, dispatches, timing, kernels } = await page.evaluate(
+    (count) => globalThis.__trainer.profile(count),
+    Number(steps),
   );
-  console.log(['| kernel | launches | ms per step | share |', '| --- | --- | --- | --- |', ...rows].join('\n'));
+  console.log(
+    `${size}: step ${stepMs.toFixed(0)} ms, of its kernels ${ms.toFixed(0)} ms (${timing}), ${dispatches} dispatches`,
+  );
+  const rows = kernels.map(
+    ({ kernel, launches, ms: taken, share }) =>
+      `| ${kernel} | ${launches} | ${taken.toFixed(1)} | ${(100 * share).toFixed(1)} % |`,
+  );
+  console.log(
+    ['| kernel | launches | ms per step | share |', '| --- | --- | --- | --- |', ...rows].join(
+      '\n',
+    ),
+  );
 } finally {
   await browser.close();
   await site.close();

@@ -34,9 +34,14 @@ const peers =
     ? Object.keys(PEERS).filter((name) => !PEERS[name].built)
     : values.peers.split(',').filter((name) => name !== 'none');
 const rounds = Number(values.rounds);
-const unknown = [...sizes.filter((name) => !spec.SIZES[name]), ...peers.filter((name) => !PEERS[name])];
-if (unknown.length > 0 || !(rounds >= 1)) throw new Error(`unknown: ${unknown.join(', ') || `--rounds ${values.rounds}`}`);
-if (!existsSync(join(root, 'dist', 'tabtune_bg.wasm'))) throw new Error('dist is not there: run npm run build first');
+const unknown = [
+  ...sizes.filter((name) => !spec.SIZES[name]),
+  ...peers.filter((name) => !PEERS[name]),
+];
+if (unknown.length > 0 || !(rounds >= 1))
+  throw new Error(`unknown: ${unknown.join(', ') || `--rounds ${values.rounds}`}`);
+if (!existsSync(join(root, 'dist', 'tabtune_bg.wasm')))
+  throw new Error('dist is not there: run npm run build first');
 
 const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
@@ -50,7 +55,12 @@ async function checkSpec() {
     const theirs = shared.initWeights(size);
     const same =
       bytes(shared.makeTokens(size)).equals(bytes(spec.makeTokens(size))) &&
-      spec.initWeights(size).every(({ name, data }, index) => name === theirs[index].name && bytes(data).equals(bytes(theirs[index].data)));
+      spec
+        .initWeights(size)
+        .every(
+          ({ name, data }, index) =>
+            name === theirs[index].name && bytes(data).equals(bytes(theirs[index].data)),
+        );
     if (!same) throw new Error(`${size}: tokens or weights are not those of ${file}`);
   }
 }
@@ -78,7 +88,11 @@ class Subject {
   async call(steps) {
     await this.page.bringToFront();
     const before = await this.gpu();
-    const report = await this.page.evaluate((ask) => globalThis.__bench(ask), { size: this.size, steps, specUrl: this.specUrl });
+    const report = await this.page.evaluate((ask) => globalThis.__bench(ask), {
+      size: this.size,
+      steps,
+      specUrl: this.specUrl,
+    });
     const after = await this.gpu();
     this.done += steps + (this.done === 0 ? 1 : 0);
     // One reading per step, or only that of the last step.
@@ -115,7 +129,10 @@ async function measure(size, browser, site) {
   const subjects = [];
   const script = readFileSync(new URL('./probe.mjs', import.meta.url), 'utf8');
   const specUrl = `${site.url}/tests/bench/spec.mjs`;
-  const pages = { tabtune: '/tests/bench/tabtune.html?probe', before: '/before/tests/bench/tabtune.html?probe' };
+  const pages = {
+    tabtune: '/tests/bench/tabtune.html?probe',
+    before: '/before/tests/bench/tabtune.html?probe',
+  };
   for (const name of ['tabtune', ...(values.before ? ['before'] : []), ...peers]) {
     const address = pages[name] ?? `/peers/${name}.html`;
     const { page, record } = await browser.open(site.url + address, { script });
@@ -123,7 +140,12 @@ async function measure(size, browser, site) {
     const subject = new Subject(name, size, page, specUrl);
     try {
       const first = await subject.call(0);
-      Object.assign(subject, { params: first.params, firstStepMs: first.firstStepMs, tokens: first.tokens, sameInit: first.sameInit });
+      Object.assign(subject, {
+        params: first.params,
+        firstStepMs: first.firstStepMs,
+        tokens: first.tokens,
+        sameInit: first.sameInit,
+      });
       subjects.push(subject);
       console.log(
         `${size} ${name}: first step ${(first.firstStepMs / 1000).toFixed(2)} s, loss ${first.losses[0].toFixed(6)}, ${first.params} parameters`,
@@ -136,9 +158,14 @@ async function measure(size, browser, site) {
   const able = subjects.filter((subject) => !subject.failed);
   // A window that is not counted: kernels of a second step may still have to be compiled.
   for (const subject of able) await subject.call(1);
-  for (const subject of able) subject.perWindow = Math.min(MAX_WINDOW, Math.max(1, Math.floor(WINDOW_MS / subject.windows.pop())));
+  for (const subject of able)
+    subject.perWindow = Math.min(
+      MAX_WINDOW,
+      Math.max(1, Math.floor(WINDOW_MS / subject.windows.pop())),
+    );
   for (let round = 0; round < rounds; round++) {
-    for (let i = 0; i < able.length; i++) await able[(round + i) % able.length].call(able[(round + i) % able.length].perWindow);
+    for (let i = 0; i < able.length; i++)
+      await able[(round + i) % able.length].call(able[(round + i) % able.length].perWindow);
   }
   for (const { page } of subjects) await page.close();
   return subjects;
@@ -147,11 +174,14 @@ async function measure(size, browser, site) {
 /** Returns the faults in the losses and data of `subjects`. */
 function faults(subjects) {
   const able = subjects.filter((subject) => !subject.failed);
-  const list = subjects.filter((subject) => subject.failed).map(({ name, failed }) => `${name}: ${failed}`);
+  const list = subjects
+    .filter((subject) => subject.failed)
+    .map(({ name, failed }) => `${name}: ${failed}`);
   const ours = able.find(({ name }) => name === 'tabtune');
   if (!ours) return list;
   const expected = spec.checksum(spec.makeTokens(ours.size));
-  for (const { name, tokens } of able) if (tokens !== expected) list.push(`${name}: tokens ${tokens}, not ${expected}`);
+  for (const { name, tokens } of able)
+    if (tokens !== expected) list.push(`${name}: tokens ${tokens}, not ${expected}`);
   for (const peer of able.filter(({ name, sameInit }) => name !== 'tabtune' && sameInit)) {
     for (const [step, loss] of peer.losses) {
       if (!ours.losses.has(step)) continue;
@@ -214,15 +244,24 @@ function record(size, where, rows) {
 await checkSpec();
 for (const peer of peers) await preparePage(peer);
 // Other libraries create functions from text, which our policy forbids.
-const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', policy: null };
-const site = await serve({ '/peers/': pagesDir, ...(values.before && { '/before/': resolve(values.before) }), '/': '.' }, isolated);
+const isolated = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+  policy: null,
+};
+const site = await serve(
+  { '/peers/': pagesDir, ...(values.before && { '/before/': resolve(values.before) }), '/': '.' },
+  isolated,
+);
 let failed = false;
 for (const size of sizes) {
   const browser = await Browser.launch(['--enable-blink-features=ForceEagerMeasureMemory']);
   try {
     const subjects = await measure(size, browser, site);
     const where = `${await adapterOf(browser, site)}, Chromium ${browser.version}, ${cpus().length} cores of ${cpus()[0]?.model.trim()}, ${new Date().toISOString().slice(0, 10)}, ${rounds} rounds.`;
-    const notes = subjects.filter(({ name }) => PEERS[name]?.other).map(({ name }) => ` ${name}: ${PEERS[name].other}.`);
+    const notes = subjects
+      .filter(({ name }) => PEERS[name]?.other)
+      .map(({ name }) => ` ${name}: ${PEERS[name].other}.`);
     const rows = figures(size, subjects);
     console.log(`\n${size}: ${where}${notes.join('')}`);
     console.table(rows);

@@ -74,7 +74,9 @@ export function layout(size) {
     ['wu', [d, ffn], std],
     ['wd', [ffn, d], residual],
   ];
-  const blocks = Array.from({ length: layers }, (_, layer) => block.map(([name, ...rest]) => [`l${layer}.${name}`, ...rest]));
+  const blocks = Array.from({ length: layers }, (_, layer) =>
+    block.map(([name, ...rest]) => [`l${layer}.${name}`, ...rest]),
+  );
   return [['emb', [vocab, d], std], ...blocks.flat(), ['norm', [d], null]];
 }
 
@@ -98,7 +100,10 @@ export function initWeights(size) {
 export function ropeTables(size) {
   const { d, heads, T } = SIZES[size];
   const half = d / heads / 2;
-  const table = (of) => Float32Array.from({ length: T * half }, (_, i) => of(Math.floor(i / half) * ROPE_BASE ** (-(i % half) / half)));
+  const table = (of) =>
+    Float32Array.from({ length: T * half }, (_, i) =>
+      of(Math.floor(i / half) * ROPE_BASE ** (-(i % half) / half)),
+    );
   return { cos: table(Math.cos), sin: table(Math.sin), half };
 }
 

@@ -19,19 +19,33 @@ const SHAPE = {
   maxPositionEmbeddings: 16,
   initializerRange: 0.2,
 };
-const OPTIONS = { ...TINY.options, steps: 6, learningRate: 1e-2, gradientAccumulationSteps: 1, gradientCheckpointing: true };
+const OPTIONS = {
+  ...TINY.options,
+  steps: 6,
+  learningRate: 1e-2,
+  gradientAccumulationSteps: 1,
+  gradientCheckpointing: true,
+};
 const SETTING = {
   shape: SHAPE,
   text: TINY.text,
   type: 'q4_0',
-  options: { ...OPTIONS, adapter: { r: 2, targetModules: 'all-linear', modulesToSave: ['model.norm'] } },
+  options: {
+    ...OPTIONS,
+    adapter: { r: 2, targetModules: 'all-linear', modulesToSave: ['model.norm'] },
+  },
 };
 
 const arena = Arena.ofTests({ folders: { '/golden/': 'tests/golden/models' } });
 
 /** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that tests of adapters share. */
 const inPage = (work, setting) =>
-  arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
+  arena.with((subject) =>
+    subject.do(
+      `async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`,
+      setting,
+    ),
+  );
 
 test('an adapter extracted from two models has the same bytes as from the terminal program, for every target', async () => {
   const { sums, report, written, shape, rank, names } = await inPage(async (s) => {
@@ -39,12 +53,20 @@ test('an adapter extracted from two models has the same bytes as from the termin
     const bytes = new Uint8Array(await base.arrayBuffer());
     for (let at = bytes.length - 12000; at < bytes.length; at += 28) bytes[at + 2] ^= 0x20;
     const tuned = new File([bytes], 'tuned.gguf');
-    const make = (more) => s.tabtune.extractAdapter({ tuned, base, r: 3, worker: s.workers(), ...more });
+    const make = (more) =>
+      s.tabtune.extractAdapter({ tuned, base, r: 3, worker: s.workers(), ...more });
     const progress = [];
-    const { files, report, warnings } = await make({ onProgress: ({ phase, loaded, total }) => progress.push([phase, loaded <= total]) });
-    if (warnings.length > 0 || progress.some(([, sound]) => !sound)) throw new Error('a warning, or progress beyond its end');
-    const sums = Object.fromEntries(await Promise.all(files.map(async ({ name, blob }) => [name, await s.digest(blob)])));
-    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('extracted', { create: true });
+    const { files, report, warnings } = await make({
+      onProgress: ({ phase, loaded, total }) => progress.push([phase, loaded <= total]),
+    });
+    if (warnings.length > 0 || progress.some(([, sound]) => !sound))
+      throw new Error('a warning, or progress beyond its end');
+    const sums = Object.fromEntries(
+      await Promise.all(files.map(async ({ name, blob }) => [name, await s.digest(blob)])),
+    );
+    const folder = await (
+      await navigator.storage.getDirectory()
+    ).getDirectoryHandle('extracted', { create: true });
     await make({ target: folder });
     const written = {};
     for await (const [name, handle] of folder.entries())
@@ -102,7 +124,8 @@ test('after its adapter is set to null, a model answers every call as its base',
     const told = async (model) => {
       s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...options }));
       const texts = [];
-      for await (const { text } of s.current().sample('It', { maxTokens: 8, temperature: 0 })) texts.push(text);
+      for await (const { text } of s.current().sample('It', { maxTokens: 8, temperature: 0 }))
+        texts.push(text);
       const loss = (await s.current().evaluate()).loss;
       const { adapter } = await s.current().inspect();
       await s.current().dispose();
@@ -112,25 +135,37 @@ test('after its adapter is set to null, a model answers every call as its base',
     const model = await open({ adapter: files });
     const before = [model.adapter.r, model.exports.length];
     const wrong = [];
-    for (const value of [undefined, {}, model.adapter]) wrong.push(await s.settled((async () => (model.adapter = value))()));
+    for (const value of [undefined, {}, model.adapter])
+      wrong.push(await s.settled((async () => (model.adapter = value))()));
     model.adapter = null;
     const now = model.adapter;
     const norm = [...(await model.tensor('model.norm.weight')).values];
     const weights = await model.exportFiles({ dtype: 'f32' });
-    const after = [model.info.adapter, model.exports.some(({ ok }) => ok), model.contract !== undefined, weights.length > 2];
+    const after = [
+      model.info.adapter,
+      model.exports.some(({ ok }) => ok),
+      model.contract !== undefined,
+      weights.length > 2,
+    ];
     return { plain, beside, before, wrong, now, norm, after, again: await told(model) };
   }, SETTING);
   assert.deepEqual(
     found.wrong.map(({ code, word }) => [code, word]),
     Array(3).fill(['BAD_OPTION', 'option.invalid']),
   );
-  assert.deepEqual([found.before, found.now, found.after], [[2, 0], null, [null, true, true, true]]);
+  assert.deepEqual(
+    [found.before, found.now, found.after],
+    [[2, 0], null, [null, true, true, true]],
+  );
   assert.ok(
     found.norm.every((value) => value === 1),
     `${found.norm}`,
   );
   assert.equal(found.beside.adapter.r, 2);
-  assert.ok(Math.abs(found.beside.loss / found.plain.loss - 1) > 1e-4, `${found.beside.loss} and ${found.plain.loss}`);
+  assert.ok(
+    Math.abs(found.beside.loss / found.plain.loss - 1) > 1e-4,
+    `${found.beside.loss} and ${found.plain.loss}`,
+  );
   assert.deepEqual(found.again, found.plain);
 });
 
@@ -155,7 +190,14 @@ test('a base given as a handle or a URL is found and verified in another page', 
     const url = new URL('/golden/llama3.gguf', location.href);
     const model = await s.tabtune.openModel(url, { worker: s.workers() });
     const tokens = Uint32Array.from({ length: 400 }, (_, at) => (at * at) % 11);
-    s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens }, ...setting.options, adapter: { r: 2 } }));
+    s.adopt(
+      await s.tabtune.Trainer.create({
+        model,
+        data: { tokens },
+        ...setting.options,
+        adapter: { r: 2 },
+      }),
+    );
     await s.step(1);
     const ofUrl = await s.current().save();
     const next = await s.step(1);

@@ -15,25 +15,44 @@ const SHAPE = {
 };
 const ADAPTER = { r: 3, alpha: 6, targetModules: 'all-linear', modulesToSave: ['model.norm'] };
 const OPTIONS = { ...TINY.options, steps: 6, learningRate: 1e-2 };
-const SETTING = { shape: SHAPE, text: TINY.text, type: 'q4_0', options: { ...OPTIONS, adapter: ADAPTER } };
+const SETTING = {
+  shape: SHAPE,
+  text: TINY.text,
+  type: 'q4_0',
+  options: { ...OPTIONS, adapter: ADAPTER },
+};
 /** Settings with more state for a resume to restore in addition to the factors: rounding, masks, sums of micro-batches. */
 const HARD = {
   ...SETTING,
-  options: { ...OPTIONS, precision: 'bf16', gradientAccumulationSteps: 2, adapter: { ...ADAPTER, dropout: 0.3 } },
+  options: {
+    ...OPTIONS,
+    precision: 'bf16',
+    gradientAccumulationSteps: 2,
+    adapter: { ...ADAPTER, dropout: 0.3 },
+  },
 };
 
 const arena = Arena.ofTests();
 
 /** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that these tests share. */
 const inPage = (work, setting) =>
-  arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
+  arena.with((subject) =>
+    subject.do(
+      `async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`,
+      setting,
+    ),
+  );
 
 test('a run resumed in another process has the bits of the uninterrupted one, and asks for its base', async () => {
   const whole = await inPage(async (s, a, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
     const losses = await s.step(6);
-    const ended = { losses, files: await a.adapter(), evaluated: (await s.current().evaluate()).loss };
+    const ended = {
+      losses,
+      files: await a.adapter(),
+      evaluated: (await s.current().evaluate()).loss,
+    };
     await s.current().dispose();
     return ended;
   }, HARD);
@@ -61,10 +80,18 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
     async (s, a, { run, setting }) => {
       const base = await a.base(setting);
       const refused = [];
-      for (const given of [undefined, await a.flipped(base), await a.base({ ...setting, seed: 8 })]) {
+      for (const given of [
+        undefined,
+        await a.flipped(base),
+        await a.base({ ...setting, seed: 8 }),
+      ]) {
         refused.push(
           await s.settled(
-            s.tabtune.Trainer.resume({ run, ...(given && { base: given }), worker: s.workers() }).catch((error) => {
+            s.tabtune.Trainer.resume({
+              run,
+              ...(given && { base: given }),
+              worker: s.workers(),
+            }).catch((error) => {
               throw Object.assign(error, { message: error.detail.want });
             }),
           ),
@@ -72,7 +99,12 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
       }
       await s.resume({ run, base: new File([base], 'moved and renamed.gguf') });
       const losses = await s.step(3);
-      const ended = { refused, losses, files: await a.adapter(), evaluated: (await s.current().evaluate()).loss };
+      const ended = {
+        refused,
+        losses,
+        files: await a.adapter(),
+        evaluated: (await s.current().evaluate()).loss,
+      };
       // From this point on the page knows it.
       await s.current().dispose();
       await s.resume({ run });
@@ -105,7 +137,12 @@ for (const type of ['q8_0', ...(process.env.TABTUNE_FULL === undefined ? [] : ['
           await a.start(base, { ...setting, options: { ...setting.options, baseStorage } });
           const losses = await s.step(3);
           const { base: held } = await s.current().inspect();
-          ran.push({ losses, files: await a.adapter(), storage: Object.keys(held.storage), bytes: held.bytes });
+          ran.push({
+            losses,
+            files: await a.adapter(),
+            storage: Object.keys(held.storage),
+            bytes: held.bytes,
+          });
           await s.current().dispose();
         }
         return ran;
@@ -154,9 +191,21 @@ test('PEFT files are exported, and training continues from them', async () => {
     const open = (options) => s.tabtune.openModel(base, { worker: s.workers(), ...options });
     const { adapter: _, ...rest } = setting.options;
     const went = async (model, adapter) => {
-      s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...rest, ...(adapter && { adapter }) }));
+      s.adopt(
+        await s.tabtune.Trainer.create({
+          model,
+          data: { text: setting.text },
+          ...rest,
+          ...(adapter && { adapter }),
+        }),
+      );
       const { config } = await s.current().inspect();
-      const ended = [(await s.current().evaluate()).loss, config.adapter.r, config.adapter.dropout, config.gradient_checkpointing];
+      const ended = [
+        (await s.current().evaluate()).loss,
+        config.adapter.r,
+        config.adapter.dropout,
+        config.gradient_checkpointing,
+      ];
       await s.current().dispose();
       return ended;
     };
@@ -167,23 +216,47 @@ test('PEFT files are exported, and training continues from them', async () => {
     const model = await open();
     const wrong = { from: files, r: 5, alpha: 1, dropout: 0.25 };
     const refused = await s.settled(
-      s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...rest, adapter: wrong }).catch((error) => {
-        throw Object.assign(error, { message: error.detail.refusals.map(({ code, subject }) => `${code} ${subject}`).join() });
+      s.tabtune.Trainer.create({
+        model,
+        data: { text: setting.text },
+        ...rest,
+        adapter: wrong,
+      }).catch((error) => {
+        throw Object.assign(error, {
+          message: error.detail.refusals.map(({ code, subject }) => `${code} ${subject}`).join(),
+        });
       }),
     );
     const from = await went(model, { from: files, r: 3, dropout: 0.25 });
     // Its files alone do not reproduce such a model.
     const merged = await s.settled(
-      s.tabtune.Trainer.create({ model: await open({ mergeAdapter: files }), data: { text: setting.text }, ...rest, adapter: { r: 2 } }),
+      s.tabtune.Trainer.create({
+        model: await open({ mergeAdapter: files }),
+        data: { text: setting.text },
+        ...rest,
+        adapter: { r: 2 },
+      }),
     );
-    return { merged, names: files.map(({ name }) => name).sort(), loss, info, estimate, apart, refused, from };
+    return {
+      merged,
+      names: files.map(({ name }) => name).sort(),
+      loss,
+      info,
+      estimate,
+      apart,
+      refused,
+      from,
+    };
   }, SETTING);
   assert.deepEqual(found.names, ['README.md', 'adapter_config.json', 'adapter_model.safetensors']);
   assert.deepEqual([found.info.r, found.info.alpha, found.info.targets.length], [3, 6, 14]);
   assert.equal(found.info.bytes, 4 * found.info.parameters);
   assert.deepEqual(found.apart, [found.loss, 3, 0, true]);
   assert.deepEqual(found.from, [found.loss, 3, 0.25, true]);
-  assert.deepEqual([found.refused.word, found.refused.message], ['adapter.settings', 'adapter.settings r,adapter.settings alpha']);
+  assert.deepEqual(
+    [found.refused.word, found.refused.message],
+    ['adapter.settings', 'adapter.settings r,adapter.settings alpha'],
+  );
   assert.deepEqual([found.merged.code, found.merged.word], ['BAD_OPTION', 'config.invalid']);
   assert.match(found.merged.message, /an adapter was merged into/);
   const { parts, needBytes } = found.estimate;
@@ -191,7 +264,10 @@ test('PEFT files are exported, and training continues from them', async () => {
     Object.values(parts).reduce((sum, part) => sum + part),
     needBytes,
   );
-  assert.deepEqual([parts.weights, parts.adapter, parts.grads], [0, found.info.bytes, found.info.bytes]);
+  assert.deepEqual(
+    [parts.weights, parts.adapter, parts.grads],
+    [0, found.info.bytes, found.info.bytes],
+  );
 });
 
 test('an adapter is exported as a file for llama.cpp, and merged into its base', async () => {
@@ -199,10 +275,15 @@ test('an adapter is exported as a file for llama.cpp, and merged into its base',
     const { modulesToSave: saved, ...adapter } = setting.options.adapter;
     const base = await a.base(setting);
     const whole = async (options) => {
-      const [file] = (await s.current().exportFiles(options)).filter(({ name }) => name.endsWith('.gguf'));
+      const [file] = (await s.current().exportFiles(options)).filter(({ name }) =>
+        name.endsWith('.gguf'),
+      );
       return new File([file.blob], file.name);
     };
-    await a.start(base, { ...setting, options: { ...setting.options, adapter: { ...adapter, rslora: true } } });
+    await a.start(base, {
+      ...setting,
+      options: { ...setting.options, adapter: { ...adapter, rslora: true } },
+    });
     await s.step(4);
     const { loss } = await s.current().evaluate();
     const alone = await whole({ format: 'gguf-adapter' });
@@ -213,7 +294,10 @@ test('an adapter is exported as a file for llama.cpp, and merged into its base',
     const again = (await s.current().evaluate()).loss;
     await s.current().dispose();
     // llama.cpp has no place for modules that are trained in full.
-    await a.start(base, { ...setting, options: { ...setting.options, adapter: { ...adapter, modulesToSave: saved } } });
+    await a.start(base, {
+      ...setting,
+      options: { ...setting.options, adapter: { ...adapter, modulesToSave: saved } },
+    });
     const refused = await s.settled(whole({ format: 'gguf-adapter' }));
     await s.current().dispose();
     return { loss, again, tensors: files[0].tensors, refused: [refused.code, refused.word] };
@@ -239,8 +323,18 @@ test('impossible settings are refused in one error, and the model stays usable',
     await make({ r: 0, alpha: -1, dropout: 1, layersPattern: 'h' });
     await make({ targetModules: ['q_proj', 'no_such'] });
     await make({ targetModules: ['q_proj'], modulesToSave: ['embed_tokens'] });
-    await make({ r: 2 }, await s.tabtune.newModel(setting.shape, { text: setting.text }, { worker: s.workers() }));
-    s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...rest, adapter: { r: 2 } }));
+    await make(
+      { r: 2 },
+      await s.tabtune.newModel(setting.shape, { text: setting.text }, { worker: s.workers() }),
+    );
+    s.adopt(
+      await s.tabtune.Trainer.create({
+        model,
+        data: { text: setting.text },
+        ...rest,
+        adapter: { r: 2 },
+      }),
+    );
     const { adapter } = await s.current().inspect();
     await s.current().dispose();
     // A checkpoint of all weights needs no base.
@@ -262,7 +356,8 @@ test('impossible settings are refused in one error, and the model stays usable',
     ['BAD_OPTION', 'option.invalid'],
     ['BAD_OPTION', 'config.invalid'],
   ]);
-  for (const path of ['adapter.rank', 'adapter.targetModules', 'adapter.dropout']) assert.ok(keys[2].includes(path), keys[2]);
+  for (const path of ['adapter.rank', 'adapter.targetModules', 'adapter.dropout'])
+    assert.ok(keys[2].includes(path), keys[2]);
   for (const path of ['adapter.r', 'adapter.alpha', 'adapter.dropout', 'adapter.layersPattern'])
     assert.ok(values[2].includes(path), values[2]);
   assert.deepEqual([unmatched[1], tied[1]], ['adapter.target.unmatched', 'adapter.target.tied']);
@@ -272,6 +367,8 @@ test('impossible settings are refused in one error, and the model stays usable',
   assert.deepEqual(found.none, [null, 1, 0]);
   assert.deepEqual(
     found.targets,
-    ['q_proj', 'v_proj'].flatMap((end) => [0, 1].map((layer) => `model.layers.${layer}.self_attn.${end}`)).sort(),
+    ['q_proj', 'v_proj']
+      .flatMap((end) => [0, 1].map((layer) => `model.layers.${layer}.self_attn.${end}`))
+      .sort(),
   );
 });

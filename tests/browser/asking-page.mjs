@@ -1,7 +1,8 @@
 // Runs in the page: a small model that has a chat template, and its wasm module without the package's worker around it.
 
 /** A template that writes tools by their names, and each message with the token that ends a turn. */
-const TEMPLATE = '{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}|{% endfor %}';
+const TEMPLATE =
+  '{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}|{% endfor %}';
 const SHAPE = {
   hiddenSize: 32,
   numHiddenLayers: 2,
@@ -31,11 +32,29 @@ export async function talking(tabtune) {
   const made = await trainer.exportFiles({ dtype: 'f32' });
   await trainer.dispose();
   const kept = made.filter(({ name }) => !/receipt|README|chat_template/.test(name));
-  const tokenizer = JSON.parse(await kept.find(({ name }) => name === 'tokenizer.json').blob.text());
+  const tokenizer = JSON.parse(
+    await kept.find(({ name }) => name === 'tokenizer.json').blob.text(),
+  );
   const id = tokenizer.model.vocab['|'];
-  tokenizer.added_tokens = [{ id, content: '|', single_word: false, lstrip: false, rstrip: false, normalized: false, special: true }];
-  const others = kept.filter(({ name }) => name !== 'tokenizer.json').map(({ name, blob }) => new File([blob], name));
-  files = [...others, new File([JSON.stringify(tokenizer)], 'tokenizer.json'), new File([TEMPLATE], 'chat_template.jinja')];
+  tokenizer.added_tokens = [
+    {
+      id,
+      content: '|',
+      single_word: false,
+      lstrip: false,
+      rstrip: false,
+      normalized: false,
+      special: true,
+    },
+  ];
+  const others = kept
+    .filter(({ name }) => name !== 'tokenizer.json')
+    .map(({ name, blob }) => new File([blob], name));
+  files = [
+    ...others,
+    new File([JSON.stringify(tokenizer)], 'tokenizer.json'),
+    new File([TEMPLATE], 'chat_template.jinja'),
+  ];
   return files;
 }
 
@@ -64,13 +83,25 @@ export async function core(tabtune) {
   construct();
   await module.initDevice();
   const read = await Promise.all(
-    (await talking(tabtune)).map(async (file) => ({ name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) })),
+    (await talking(tabtune)).map(async (file) => ({
+      name: file.name,
+      bytes: new Uint8Array(await file.arrayBuffer()),
+    })),
   );
-  const source = ({ name, bytes }) => ({ name, size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length) });
+  const source = ({ name, bytes }) => ({
+    name,
+    size: bytes.length,
+    read: (offset, length) => bytes.subarray(offset, offset + length),
+  });
   const answered = async (weights, messages, maxTokens, base = false) => {
-    const stream = await weights.chat(JSON.stringify(messages), JSON.stringify({ max_tokens: maxTokens, temperature: 0 }), base);
+    const stream = await weights.chat(
+      JSON.stringify(messages),
+      JSON.stringify({ max_tokens: maxTokens, temperature: 0 }),
+      base,
+    );
     const ids = [];
-    for (let token = await stream.next(); token !== undefined; token = await stream.next()) ids.push(token.id);
+    for (let token = await stream.next(); token !== undefined; token = await stream.next())
+      ids.push(token.id);
     const prompt = [...stream.promptTokens()];
     stream.free();
     return { ids, prompt };

@@ -7,7 +7,8 @@ import { scenarios } from './scenario.mjs';
 const { inPage } = scenarios({ folders: { '/asking/': 'tests/browser', '/pkg/': built.core } });
 
 /** Runs `work(tabtune, a)` in a page, where `a` has the helpers that these tests share. */
-const asked = (work) => inPage(`async (tabtune) => (${work})(tabtune, await import('/asking/asking-page.mjs'))`);
+const asked = (work) =>
+  inPage(`async (tabtune) => (${work})(tabtune, await import('/asking/asking-page.mjs'))`);
 
 const RUN = `{ batchSize: 5, seqLen: 16, learningRate: 1e-2, seed: 7, autosave: false, logEvery: 1 }`;
 
@@ -100,7 +101,10 @@ test('a trainer answers with its current weights, and stops at the end token tha
     found.rows,
     [1, 2, 3, 4, 5].map((line) => [line, 'ok|']),
   );
-  assert.deepEqual([found.report.metric, found.report.values, found.report.accuracy, found.report.tokens], [1, [1, 1, 1, 1, 1], 1, 15]);
+  assert.deepEqual(
+    [found.report.metric, found.report.values, found.report.accuracy, found.report.tokens],
+    [1, [1, 1, 1, 1, 1], 1, 15],
+  );
   assert.ok(found.report.loss > 0 && found.report.loss < 0.5, `${found.report.loss}`);
   assert.deepEqual(found.texts, ['BAD_OPTION', 'data']);
 });
@@ -195,7 +199,10 @@ test('a sample that fails at step 4 does not keep the run from ending and being 
   assert.deepEqual([found.state, found.completedSteps, found.samples], ['done', 4, 0]);
   const failed = found.warned.filter(({ code }) => code === 'run.sample');
   assert.equal(failed.length, 1);
-  assert.ok(failed[0].step === 4 && /a sample failed, and the run continues: /.test(failed[0].message), failed[0].message);
+  assert.ok(
+    failed[0].step === 4 && /a sample failed, and the run continues: /.test(failed[0].message),
+    failed[0].message,
+  );
   assert.ok(
     found.saved.some(([step, fault]) => step === 4 && fault === undefined),
     JSON.stringify(found.saved),

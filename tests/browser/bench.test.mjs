@@ -17,7 +17,11 @@ test('the benchmark page trains the described model and continues from call to c
   const { page, record } = await at.open('/tests/bench/tabtune.html');
   await page.waitForFunction(() => globalThis.__bench !== undefined);
   const call = (steps) =>
-    page.evaluate((ask) => globalThis.__bench(ask), { size: 'tiny', steps, specUrl: `${at.site.url}/tests/bench/spec.mjs` });
+    page.evaluate((ask) => globalThis.__bench(ask), {
+      size: 'tiny',
+      steps,
+      specUrl: `${at.site.url}/tests/bench/spec.mjs`,
+    });
   const first = await call(0);
   const second = await call(2);
   await page.close();
@@ -34,7 +38,9 @@ test('the benchmark page trains the described model and continues from call to c
 });
 
 test('constructors run once, not at every entry of the module', async () => {
-  const module = await WebAssembly.compile(readFileSync(join(root, built.package, 'tabtune_bg.wasm')));
+  const module = await WebAssembly.compile(
+    readFileSync(join(root, built.package, 'tabtune_bg.wasm')),
+  );
   const names = WebAssembly.Module.exports(module).map(({ name }) => name);
   // Without this export the linker wraps every exported function in the constructors: a step of tiny spent 7 of its 9 seconds there.
   assert.ok(names.includes('__wasm_call_ctors'));

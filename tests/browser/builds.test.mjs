@@ -47,7 +47,11 @@ test('quick_and_release_builds_give_equal_losses', async () => {
   const release = await lossesOf('dist');
   const runs = Object.values(release);
   assert.ok(runs.every((losses) => losses.length === STEPS && losses.every(Number.isFinite)));
-  assert.equal(new Set(runs.map((losses) => losses.at(-1))).size, runs.length, 'rules that compute the same');
+  assert.equal(
+    new Set(runs.map((losses) => losses.at(-1))).size,
+    runs.length,
+    'rules that compute the same',
+  );
   assert.deepEqual(await lossesOf('dist-quick'), release);
   if (process.env.TABTUNE_OLD) assert.deepEqual(await lossesOf(process.env.TABTUNE_OLD), release);
 });

@@ -34,7 +34,16 @@ test("a caller's function that throws is reported, and the run loses nothing", a
     OPTIONS,
   );
   assert.deepEqual(seen.left, ['paused', 3, 2, 3, 2]);
-  for (const name of ['create', 'save', 'export', 'exportFile', 'load', 'importFile', 'resume', 'listener'])
+  for (const name of [
+    'create',
+    'save',
+    'export',
+    'exportFile',
+    'load',
+    'importFile',
+    'resume',
+    'listener',
+  ])
     assert.ok(seen.reported.includes(name), name);
   assert.deepEqual(seen.factory.slice(0, 2), ['WORKER_CRASHED', 'worker']);
   assert.equal(seen.workers, 0);
@@ -89,11 +98,13 @@ test('inputs of another frame are recognised by their kind', async () => {
     `),
     OPTIONS,
   );
-  for (const [kind, [, ...read]] of Object.entries(seen.all)) assert.deepEqual(read, seen.truth, kind);
+  for (const [kind, [, ...read]] of Object.entries(seen.all))
+    assert.deepEqual(read, seen.truth, kind);
   assert.ok(seen.truth[0].length > 0);
   assert.deepEqual([seen.all.file[0], seen.all.fetched[0]], ['a.txt', '100%.txt']);
   assert.equal(seen.architecture, 'llama');
-  for (const [kind, said] of Object.entries(seen.refused)) assert.match(said, /^(BAD_OPTION|BAD_MODEL_FILE),/, `${kind}: ${said}`);
+  for (const [kind, said] of Object.entries(seen.refused))
+    assert.match(said, /^(BAD_OPTION|BAD_MODEL_FILE),/, `${kind}: ${said}`);
   assert.match(seen.refused.functionText, /data\.text: expected a string, found a function/);
   assert.match(seen.refused.promise, /found a Promise/);
   assert.match(seen.refused.missing, /HTTP 404/);

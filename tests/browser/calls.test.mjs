@@ -116,7 +116,8 @@ test('an abort takes effect at every stage, and an aborted signal starts nothing
     OPTIONS,
   );
   const { trainer, read, steps, paused, ...calls } = seen;
-  for (const [name, heard] of Object.entries(calls)) assert.deepEqual(heard, ['ABORTED', 0, 'ABORTED', true, 0], name);
+  for (const [name, heard] of Object.entries(calls))
+    assert.deepEqual(heard, ['ABORTED', 0, 'ABORTED', true, 0], name);
   assert.deepEqual([...new Set(trainer)], ['ABORTED']);
   assert.deepEqual([read, steps, paused], ['ABORTED', [1, 'paused'], ['ABORTED', 'paused']]);
 });
@@ -190,7 +191,10 @@ test('invalid arguments throw a TabtuneError and leave no worker', async () => {
   );
   for (const [name, told] of Object.entries(seen.told)) {
     assert.ok(Array.isArray(told), `${name}: ${told}`);
-    assert.ok(['BAD_OPTION', 'LIMIT_EXCEEDED', 'BAD_MODEL_FILE'].includes(told[0]), `${name}: ${told}`);
+    assert.ok(
+      ['BAD_OPTION', 'LIMIT_EXCEEDED', 'BAD_MODEL_FILE'].includes(told[0]),
+      `${name}: ${told}`,
+    );
     assert.doesNotMatch(told[2], /JsValue|DataCloneError|undefined is not/, name);
   }
   assert.equal(seen.told['sample prompt'][1], 'prompt');
@@ -210,7 +214,9 @@ test('a prompt that cannot be tokenized disables samples and not the run', async
   );
   assert.equal(seen.steps, 2);
   assert.ok(
-    seen.told.some((told) => /^run\.sample: a sample failed, and the run continues: samplePrompt/.test(told)),
+    seen.told.some((told) =>
+      /^run\.sample: a sample failed, and the run continues: samplePrompt/.test(told),
+    ),
     `${seen.told}`,
   );
 });

@@ -7,7 +7,8 @@ import { root } from '../../web/toolchain.mjs';
 import { scenarios } from './scenario.mjs';
 
 const { inPage } = scenarios();
-const golden = (name) => JSON.parse(readFileSync(join(root, 'tests', 'golden', `${name}.json`), 'utf8'));
+const golden = (name) =>
+  JSON.parse(readFileSync(join(root, 'tests', 'golden', `${name}.json`), 'utf8'));
 const HIDDEN = 8;
 
 /** Returns the files of a model of zeros with a small vocabulary of bytes: name → base64. */
@@ -18,8 +19,12 @@ function modelFiles() {
   const layer = { input_layernorm: [HIDDEN], post_attention_layernorm: [HIDDEN] };
   for (const name of ['q', 'k', 'v', 'o']) layer[`self_attn.${name}_proj`] = square;
   for (const name of ['gate', 'up', 'down']) layer[`mlp.${name}_proj`] = square;
-  const shapes = { 'model.embed_tokens.weight': [vocabulary, HIDDEN], 'model.norm.weight': [HIDDEN] };
-  for (const [name, shape] of Object.entries(layer)) shapes[`model.layers.0.${name}.weight`] = shape;
+  const shapes = {
+    'model.embed_tokens.weight': [vocabulary, HIDDEN],
+    'model.norm.weight': [HIDDEN],
+  };
+  for (const [name, shape] of Object.entries(layer))
+    shapes[`model.layers.0.${name}.weight`] = shape;
   const header = {};
   let length = 0;
   for (const [name, shape] of Object.entries(shapes)) {
@@ -45,17 +50,24 @@ function modelFiles() {
     max_position_embeddings: 2048,
     rms_norm_eps: 1e-5,
   });
-  Object.assign(config, { rope_theta: 10000, vocab_size: vocabulary, tie_word_embeddings: true, torch_dtype: 'bfloat16' });
+  Object.assign(config, {
+    rope_theta: 10000,
+    vocab_size: vocabulary,
+    tie_word_embeddings: true,
+    torch_dtype: 'bfloat16',
+  });
   const texts = {
     'config.json': config,
     'tokenizer.json': document,
     'tokenizer_config.json': { bos_token: '<s>', eos_token: '</s>', unk_token: '<unk>' },
   };
-  const files = Object.entries(texts).map(([name, value]) => [name, Buffer.from(JSON.stringify(value))]);
-  return [...files, ['model.safetensors', Buffer.concat([size, front, Buffer.alloc(length)])]].map(([name, bytes]) => [
+  const files = Object.entries(texts).map(([name, value]) => [
     name,
-    bytes.toString('base64'),
+    Buffer.from(JSON.stringify(value)),
   ]);
+  return [...files, ['model.safetensors', Buffer.concat([size, front, Buffer.alloc(length)])]].map(
+    ([name, bytes]) => [name, bytes.toString('base64')],
+  );
 }
 
 test('each kind of template teaches the answers', async () => {

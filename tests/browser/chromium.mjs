@@ -27,7 +27,11 @@ function processes() {
         const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
         const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
         return [
-          { pid: Number(name), group: Number(group), command: `${readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')} ` },
+          {
+            pid: Number(name),
+            group: Number(group),
+            command: `${readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')} `,
+          },
         ];
       } catch {
         return []; // ended in the meantime
@@ -39,7 +43,9 @@ function processes() {
 export class Browser {
   #profile;
   #ownsProfile;
-  #context = /** @type {import('playwright-core').BrowserContext} */ (/** @type {unknown} */ (undefined));
+  #context = /** @type {import('playwright-core').BrowserContext} */ (
+    /** @type {unknown} */ (undefined)
+  );
   #flags;
 
   /**
@@ -58,9 +64,15 @@ export class Browser {
   /** Starts on the same profile, after `kill`. */
   async start() {
     const executablePath = findChromium();
-    if (!executablePath) throw new Error('no Chromium: run npm run setup, or set CHROMIUM to its path');
+    if (!executablePath)
+      throw new Error('no Chromium: run npm run setup, or set CHROMIUM to its path');
     // Playwright's own --headless is the old shell, which has no WebGPU.
-    const options = { executablePath, headless: false, args: ['--headless=new', ...this.#flags], viewport: { width: 1280, height: 900 } };
+    const options = {
+      executablePath,
+      headless: false,
+      args: ['--headless=new', ...this.#flags],
+      viewport: { width: 1280, height: 900 },
+    };
     this.#context = await chromium.launchPersistentContext(this.#profile, options);
   }
 
@@ -78,14 +90,18 @@ export class Browser {
   /** Returns this browser's processes: those of its group, found by the profile that the first of them names. */
   #processes() {
     const all = processes();
-    const own = all.find(({ command }) => command.includes(`--user-data-dir=${this.#profile} `) && !command.includes(' --type='));
+    const own = all.find(
+      ({ command }) =>
+        command.includes(`--user-data-dir=${this.#profile} `) && !command.includes(' --type='),
+    );
     return { group: own?.group, all: own ? all.filter(({ group }) => group === own.group) : [] };
   }
 
   /** Kills the whole browser immediately with SIGKILL; the profile remains as it is on the disk. */
   async kill() {
     const { group } = this.#processes();
-    if (group === undefined || group <= 1) throw new Error('the browser has no process group of its own');
+    if (group === undefined || group <= 1)
+      throw new Error('the browser has no process group of its own');
     process.kill(-group, 'SIGKILL');
     await this.#context.close().catch(() => undefined);
     for (const until = Date.now() + 10_000; this.#processes().group !== undefined;) {
@@ -100,7 +116,8 @@ export class Browser {
   }
 
   get gpuProcess() {
-    return this.#processes().all.find(({ command }) => command.includes(' --type=gpu-process '))?.pid;
+    return this.#processes().all.find(({ command }) => command.includes(' --type=gpu-process '))
+      ?.pid;
   }
 
   /** Kills only the GPU process with SIGKILL. */

@@ -9,7 +9,9 @@ import { scenarios } from './scenario.mjs';
 const { inPage } = scenarios({
   scripts: {
     '/no-files.js': { text: "import '/stops-files.js'; import '/dist/worker.js';" },
-    '/stops-files.js': { text: "navigator.storage.getDirectory = () => Promise.reject(new DOMException('none', 'SecurityError'));" },
+    '/stops-files.js': {
+      text: "navigator.storage.getDirectory = () => Promise.reject(new DOMException('none', 'SecurityError'));",
+    },
   },
 });
 
@@ -63,22 +65,41 @@ test('inspectData shows the contents of data, and a run learns what was shown', 
   assert.match(found.refused.message, /"prompt": "question", "completion": "answer"/);
   assert.equal(new Set(found.digests).size, 1, 'each form gives the same examples');
   assert.equal(found.cut, 'data.gzip');
-  assert.deepEqual(found.trailing, ['data.gzip.trailing', 'data.shape'], 'without a model, too, a summary says why rows are faulty');
-  assert.ok(found.beginning > 0 && found.beginning < 40, 'the rows in the beginning of a packed file are shown');
-  assert.ok(found.large > 40e6 && found.part[0].rows > 1000 && found.part[0].rows < 6000, 'only the beginning of a large file is read');
+  assert.deepEqual(
+    found.trailing,
+    ['data.gzip.trailing', 'data.shape'],
+    'without a model, too, a summary says why rows are faulty',
+  );
+  assert.ok(
+    found.beginning > 0 && found.beginning < 40,
+    'the rows in the beginning of a packed file are shown',
+  );
+  assert.ok(
+    found.large > 40e6 && found.part[0].rows > 1000 && found.part[0].rows < 6000,
+    'only the beginning of a large file is read',
+  );
   assert.ok(found.partSecs < 20, `${found.partSecs} s`);
   const { report, steps } = found;
   assert.deepEqual(
-    report.warnings.map(({ code, message }) => [code, /note \(40\)/.test(message)]).filter(([code]) => code === 'data.columns.unused'),
+    report.warnings
+      .map(({ code, message }) => [code, /note \(40\)/.test(message)])
+      .filter(([code]) => code === 'data.columns.unused'),
     [['data.columns.unused', true]],
   );
-  assert.deepEqual([report.shapes, report.examples, report.tokens.learned], [{ completion: 40 }, 40, found.learned]);
+  assert.deepEqual(
+    [report.shapes, report.examples, report.tokens.learned],
+    [{ completion: 40 }, 40, found.learned],
+  );
   assert.equal(steps.length, found.data.stepsPerEpoch, 'one epoch was trained');
   assert.equal(steps.slice(0, 20).length > 1 && steps.every((tokens) => tokens > 0), true);
-  assert.ok(found.same && found.data.digest === report.digest && found.data.seqLen === report.seqLen);
+  assert.ok(
+    found.same && found.data.digest === report.digest && found.data.seqLen === report.seqLen,
+  );
 });
 
-const PARQUET = ['rows', 'chats'].map((name) => readFileSync(join(root, `tests/golden/${name}.parquet`)).toString('base64'));
+const PARQUET = ['rows', 'chats'].map((name) =>
+  readFileSync(join(root, `tests/golden/${name}.parquet`)).toString('base64'),
+);
 
 test('a run reads several files, weighted mixtures, validation data and Parquet', async () => {
   const found = await inPage(

@@ -9,31 +9,55 @@ import { siteAndBrowser } from './hooks.mjs';
 
 const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
 const OTHER = join(root, 'tests/golden/models/llama3.gguf');
-const NUMBERS = { '#s-steps': '6', '#s-batch': '1', '#s-length': '8', '#s-sample': '0', '#s-rank': '2', '#s-alpha': '4' };
+const NUMBERS = {
+  '#s-steps': '6',
+  '#s-batch': '1',
+  '#s-length': '8',
+  '#s-sample': '0',
+  '#s-rank': '2',
+  '#s-alpha': '4',
+};
 
 const at = siteAndBrowser();
 
 const stateIs = (page, state) =>
-  page.waitForFunction((wanted) => document.querySelector('#main').dataset.state === wanted, state, { timeout: 120_000 });
+  page.waitForFunction(
+    (wanted) => document.querySelector('#main').dataset.state === wanted,
+    state,
+    { timeout: 120_000 },
+  );
 
 test('demo trains an adapter, and asks for its base by name when the run is resumed', async () => {
   const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   assert.equal(await page.isHidden('#trained'), true, 'a new model has no base');
   await page.setInputFiles('#model-files', MODEL);
-  await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, { timeout: 60_000 });
-  assert.equal(await page.isChecked('input[name="trained"][value="all"]'), true, 'a small model is trained as a whole');
+  await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, {
+    timeout: 60_000,
+  });
+  assert.equal(
+    await page.isChecked('input[name="trained"][value="all"]'),
+    true,
+    'a small model is trained as a whole',
+  );
   const all = await page.textContent('#memory-total');
   await page.check('input[name="trained"][value="adapter"]');
   for (const [id, value] of Object.entries(NUMBERS)) await page.fill(id, value);
   await page.waitForFunction(
     (before) =>
-      document.querySelector('#memory-total').textContent !== before && /adapter/.test(document.querySelector('#memory-parts').textContent),
+      document.querySelector('#memory-total').textContent !== before &&
+      /adapter/.test(document.querySelector('#memory-parts').textContent),
     all,
     { timeout: 30_000 },
   );
-  await page.waitForFunction(() => document.querySelector('#s-rate').valueAsNumber === 0.0002, undefined, { timeout: 10_000 });
-  const [adapter, weights] = await Promise.all(['#t-adapter', '#t-all'].map((id) => page.textContent(id)));
+  await page.waitForFunction(
+    () => document.querySelector('#s-rate').valueAsNumber === 0.0002,
+    undefined,
+    { timeout: 10_000 },
+  );
+  const [adapter, weights] = await Promise.all(
+    ['#t-adapter', '#t-all'].map((id) => page.textContent(id)),
+  );
   assert.equal(adapter, await page.textContent('#memory-total'));
   assert.notEqual(adapter, weights);
   await page.click('#start');
@@ -47,10 +71,21 @@ test('demo trains an adapter, and asks for its base by name when the run is resu
   await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });
   await page.click('#goon');
   await page.waitForSelector('#ask[open] #ask-files', { state: 'attached', timeout: 120_000 });
-  assert.match(await page.textContent('#ask-words'), /on a model that is not in its checkpoint: tiny\.gguf/);
+  assert.match(
+    await page.textContent('#ask-words'),
+    /on a model that is not in its checkpoint: tiny\.gguf/,
+  );
   await page.setInputFiles('#ask-files', OTHER);
-  await page.waitForFunction(() => /not the bytes/.test(document.querySelector('#ask-words').textContent), undefined, { timeout: 60_000 });
-  await page.setInputFiles('#ask-files', { name: 'moved.gguf', mimeType: 'application/octet-stream', buffer: readFileSync(MODEL) });
+  await page.waitForFunction(
+    () => /not the bytes/.test(document.querySelector('#ask-words').textContent),
+    undefined,
+    { timeout: 60_000 },
+  );
+  await page.setInputFiles('#ask-files', {
+    name: 'moved.gguf',
+    mimeType: 'application/octet-stream',
+    buffer: readFileSync(MODEL),
+  });
   await stateIs(page, 'done');
   assert.match(await page.textContent('#run-base'), /on tiny\.gguf/);
   assert.deepEqual(record.errors, []);
@@ -63,22 +98,37 @@ test('the heading names the chosen files, even refused ones, and while a run is 
   const text = (name, words) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(words) });
   const titleIs = (wanted) =>
     page
-      .waitForFunction((title) => document.querySelector('#run-title').textContent === title, wanted, { timeout: 30_000 })
+      .waitForFunction(
+        (title) => document.querySelector('#run-title').textContent === title,
+        wanted,
+        { timeout: 30_000 },
+      )
       .catch(async () => assert.equal(await page.textContent('#run-title'), wanted));
   const story = await page.textContent('#run-story');
   await page.setInputFiles('#data-file', text('refused.jsonl', '{"neither": 1}\n'));
   await titleIs('A small new Llama reads refused.jsonl');
   await page.setInputFiles('#data-file', text('mine.txt', 'It is a truth. '.repeat(100)));
   await titleIs('A small new Llama reads mine.txt');
-  await page.waitForFunction((old) => document.querySelector('#run-story').textContent !== old, story, { timeout: 30_000 });
+  await page.waitForFunction(
+    (old) => document.querySelector('#run-story').textContent !== old,
+    story,
+    { timeout: 30_000 },
+  );
   await page.check('input[name="data"][value="austen"]');
   await titleIs('A small new Llama reads Austen');
-  await page.waitForFunction((old) => document.querySelector('#run-story').textContent === old, story, { timeout: 30_000 });
-  for (const [id, value] of Object.entries({ steps: 1, batch: 1, length: 8, sample: 0 })) await page.fill(`#s-${id}`, String(value));
+  await page.waitForFunction(
+    (old) => document.querySelector('#run-story').textContent === old,
+    story,
+    { timeout: 30_000 },
+  );
+  for (const [id, value] of Object.entries({ steps: 1, batch: 1, length: 8, sample: 0 }))
+    await page.fill(`#s-${id}`, String(value));
   await page.click('#start');
   await stateIs(page, 'done');
   await page.setInputFiles('#model-files', MODEL);
-  await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, { timeout: 60_000 });
+  await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, {
+    timeout: 60_000,
+  });
   assert.equal(await page.textContent('#run-title'), 'A small new Llama reads Austen');
   await page.click('#again');
   await titleIs('tiny.gguf reads Austen');
@@ -145,12 +195,24 @@ test('neither a cancelled start nor a completed one shows that its model was han
         const words = String(fault.textContent);
         if (/handed to a trainer/.test(words)) told.add(words);
       }
-    }).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+    }).observe(document.body, {
+      subtree: true,
+      childList: true,
+      attributes: true,
+      characterData: true,
+    });
   });
   // A look at so much text takes a while, during which the model is handed over.
-  const text = 'It is a truth universally acknowledged, that a single man must be in want of a wife. '.repeat(40_000);
+  const text =
+    'It is a truth universally acknowledged, that a single man must be in want of a wife. '.repeat(
+      40_000,
+    );
   for (const delay of process.env.TABTUNE_FULL === undefined ? [600] : [300, 600, 900]) {
-    await page.setInputFiles('#data-file', { name: `${delay}.txt`, mimeType: 'text/plain', buffer: Buffer.from(text) });
+    await page.setInputFiles('#data-file', {
+      name: `${delay}.txt`,
+      mimeType: 'text/plain',
+      buffer: Buffer.from(text),
+    });
     await page.waitForTimeout(delay);
     await page.evaluate(() => document.querySelector('#start').click());
     await page.waitForTimeout(delay);

@@ -11,13 +11,31 @@ const GOLDEN = join(root, 'tests/golden');
 const { inPage, page: open } = scenarios();
 
 /** Files of a case: the model's, some of them replaced, and the data. */
-const CASES = JSON.parse(readFileSync(join(GOLDEN, 'data-words.json'), 'utf8')).map(({ model, files, name, text, base64, ...rest }) => {
-  const folder = join(GOLDEN, 'inputs', model);
-  const read = Object.fromEntries(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))]));
-  const own = Object.fromEntries(Object.entries(files).map(([file, content]) => [file, Buffer.from(content)]));
-  const data = { name, mimeType: '', buffer: text === undefined ? Buffer.from(base64, 'base64') : Buffer.from(text) };
-  return { ...rest, data, model: Object.entries({ ...read, ...own }).map(([file, buffer]) => ({ name: file, mimeType: '', buffer })) };
-});
+const CASES = JSON.parse(readFileSync(join(GOLDEN, 'data-words.json'), 'utf8')).map(
+  ({ model, files, name, text, base64, ...rest }) => {
+    const folder = join(GOLDEN, 'inputs', model);
+    const read = Object.fromEntries(
+      readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))]),
+    );
+    const own = Object.fromEntries(
+      Object.entries(files).map(([file, content]) => [file, Buffer.from(content)]),
+    );
+    const data = {
+      name,
+      mimeType: '',
+      buffer: text === undefined ? Buffer.from(base64, 'base64') : Buffer.from(text),
+    };
+    return {
+      ...rest,
+      data,
+      model: Object.entries({ ...read, ...own }).map(([file, buffer]) => ({
+        name: file,
+        mimeType: '',
+        buffer,
+      })),
+    };
+  },
+);
 
 const camel = (key) => key.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 const coded = ({ name, buffer }) => ({ name, base64: buffer.toString('base64') });
@@ -70,7 +88,9 @@ test('every data code is reported by inspectData and by the run', async () => {
 test('the page shows every data code that chosen files can raise, with its rows', async () => {
   const { page, record } = await open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
-  const can = CASES.filter(({ options }) => !('form' in options || 'columns' in options || 'on_bad_row' in options));
+  const can = CASES.filter(
+    ({ options }) => !('form' in options || 'columns' in options || 'on_bad_row' in options),
+  );
   // The page writes all words by one rule, so the short form shows two of each kind; the package's test above has every one.
   const kindOf = ({ refused, lines }) => `${refused} ${lines.length > 0}`;
   const nth = (each) => can.filter((other) => kindOf(other) === kindOf(each)).indexOf(each);
@@ -79,21 +99,35 @@ test('the page shows every data code that chosen files can raise, with its rows'
     if (options.seq_len !== undefined) await page.fill('#s-length', String(options.seq_len));
     await page.setInputFiles('#model-files', model);
     await page.setInputFiles('#data-file', data);
-    const [place, wanted] = refused ? ['#lesson-fault', `line ${lines[0] ?? ''}`] : ['#lesson-warnings', code];
+    const [place, wanted] = refused
+      ? ['#lesson-fault', `line ${lines[0] ?? ''}`]
+      : ['#lesson-warnings', code];
     const told = ([selector, text]) => {
       const element = document.querySelector(selector);
-      return element.checkVisibility() && element.textContent.includes(text.trim()) ? element.textContent : null;
+      return element.checkVisibility() && element.textContent.includes(text.trim())
+        ? element.textContent
+        : null;
     };
     const text = await (
       await page.waitForFunction(
         told,
-        [place, lines.length > 0 || !refused ? wanted : code === 'data.too-short' ? 'are needed' : data.name],
+        [
+          place,
+          lines.length > 0 || !refused
+            ? wanted
+            : code === 'data.too-short'
+              ? 'are needed'
+              : data.name,
+        ],
         { timeout: 60_000 },
       )
     )
       .jsonValue()
       .catch(async (thrown) => {
-        throw new Error(`${code}: ${await page.textContent('#lesson')} ${await page.textContent('#setup-fault')}`, { cause: thrown });
+        throw new Error(
+          `${code}: ${await page.textContent('#lesson')} ${await page.textContent('#setup-fault')}`,
+          { cause: thrown },
+        );
       });
     if (refused) assert.match(text, /expected|nothing|needed|cannot|neither/, code);
     else if (lines.length > 0) assert.match(text, /Lines? \d/, code);
@@ -106,25 +140,37 @@ test('the sequence length follows the rows, and is restored for a text', async (
   const { page, record } = await open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   const lengthIs = (length) =>
-    page.waitForFunction((wanted) => document.querySelector('#s-length').valueAsNumber === wanted, length, { timeout: 60_000 });
+    page.waitForFunction(
+      (wanted) => document.querySelector('#s-length').valueAsNumber === wanted,
+      length,
+      { timeout: 60_000 },
+    );
   const before = await page.$eval('#s-length', (input) => input.valueAsNumber);
   const rows = {
     name: 'rows.jsonl',
     mimeType: '',
-    buffer: Buffer.from(`${JSON.stringify({ prompt: 'a', completion: 'bc '.repeat(150) })}\n`.repeat(40)),
+    buffer: Buffer.from(
+      `${JSON.stringify({ prompt: 'a', completion: 'bc '.repeat(150) })}\n`.repeat(40),
+    ),
   };
   // 451 characters without an end token are 450 pairs.
   await page.setInputFiles('#data-file', rows);
   await lengthIs(512);
   assert.match(await page.textContent('#lesson-facts'), /sequences? of 512 tokens/);
   assert.doesNotMatch(await page.textContent('#lesson-warnings'), /data\.long/);
-  await page.setInputFiles('#data-file', { name: 'text.txt', mimeType: 'text/plain', buffer: Buffer.from('It is a truth. '.repeat(400)) });
+  await page.setInputFiles('#data-file', {
+    name: 'text.txt',
+    mimeType: 'text/plain',
+    buffer: Buffer.from('It is a truth. '.repeat(400)),
+  });
   await lengthIs(before);
   await page.fill('#s-length', '100');
   await page.setInputFiles('#data-file', rows);
-  await page.waitForFunction(() => /data\.long/.test(document.querySelector('#lesson-warnings').textContent), undefined, {
-    timeout: 60_000,
-  });
+  await page.waitForFunction(
+    () => /data\.long/.test(document.querySelector('#lesson-warnings').textContent),
+    undefined,
+    { timeout: 60_000 },
+  );
   await lengthIs(100);
   // Only the beginning of a large file is inspected, before the model has read all of it.
   await page.setInputFiles('#data-file', {
@@ -133,7 +179,8 @@ test('the sequence length follows the rows, and is restored for a text', async (
     buffer: Buffer.from(`${JSON.stringify({ text: 'it is a truth '.repeat(8) })}\n`.repeat(20_000)),
   });
   await page.waitForFunction(
-    () => /^Of the first 1\.0 MB of 2\.5 MB/.test(document.querySelector('#lesson-facts').textContent),
+    () =>
+      /^Of the first 1\.0 MB of 2\.5 MB/.test(document.querySelector('#lesson-facts').textContent),
     undefined,
     { timeout: 60_000 },
   );

@@ -12,9 +12,11 @@ const at = siteAndBrowser();
 
 const ready = (page) => page.waitForSelector('#start:enabled', { timeout: 180_000 });
 const says = (page, selector, words) =>
-  page.waitForFunction(([place, wanted]) => document.querySelector(place).textContent.includes(wanted), [selector, words], {
-    timeout: 60_000,
-  });
+  page.waitForFunction(
+    ([place, wanted]) => document.querySelector(place).textContent.includes(wanted),
+    [selector, words],
+    { timeout: 60_000 },
+  );
 
 /** Drops files or items on an element, as the browser itself delivers them. */
 async function drop(page, selector, data) {
@@ -88,9 +90,17 @@ test('each field of files is emptied, so that the same file can be chosen again 
   await page.setInputFiles('#checkpoint-files', file('none'));
   await page.setInputFiles('#x-base', file('none'));
   // A browser reports a choice only if it differs from the value of the field.
-  assert.deepEqual(await page.$$eval('input[type="file"]', (all) => all.map(({ id, files }) => [id, files.length])), [
-    ...['model-files', 'data-file', 'inspect-files', 'checkpoint-files', 'x-base'].map((id) => [id, 0]),
-  ]);
+  assert.deepEqual(
+    await page.$$eval('input[type="file"]', (all) =>
+      all.map(({ id, files }) => [id, files.length]),
+    ),
+    [
+      ...['model-files', 'data-file', 'inspect-files', 'checkpoint-files', 'x-base'].map((id) => [
+        id,
+        0,
+      ]),
+    ],
+  );
   assert.deepEqual(record.errors, []);
   await page.close();
 });
@@ -126,11 +136,21 @@ function forms() {
     fresh: [
       ['pairs.json', JSON.stringify(twenty(pair)), 'It is Paris.'],
       ['pairs.jsonl', lines(pair), 'It is Paris.'],
-      ['alpaca.json', JSON.stringify(twenty({ instruction: 'Translate.', input: 'Good day', output: 'Guten Tag' })), 'Guten Tag'],
+      [
+        'alpaca.json',
+        JSON.stringify(
+          twenty({ instruction: 'Translate.', input: 'Good day', output: 'Guten Tag' }),
+        ),
+        'Guten Tag',
+      ],
       ['texts.jsonl', lines({ id: 'x1', text: 'Sing, goddess.' }), 'Sing, goddess.'],
       ['pairs.csv', `prompt,completion\n${twenty('Name it,Rome').join('\n')}`, 'Rome'],
       ['pairs.tsv', `prompt\tcompletion\n${twenty('Name it\tOslo').join('\n')}`, 'Oslo'],
-      ['packed.json.gz', gzipSync(JSON.stringify(twenty({ text: 'Arms and the man.' }))), 'Arms and the man.'],
+      [
+        'packed.json.gz',
+        gzipSync(JSON.stringify(twenty({ text: 'Arms and the man.' }))),
+        'Arms and the man.',
+      ],
       ['rows.parquet', golden('rows.parquet'), '1'],
       ['plain.md', 'Call me Ishmael.\n'.repeat(40), 'Call me Ishmael.'],
     ],
@@ -149,7 +169,9 @@ test('the prompt of samples is the beginning of what is learned, in every form o
     await page.setInputFiles('#data-file', { name, mimeType: '', buffer: Buffer.from(content) });
     const is = (wanted) => document.querySelector('#prompt').value === wanted;
     await page.waitForFunction(is, prompt, { timeout: 20_000 }).catch(async () => {
-      assert.fail(`${name}: ${await page.inputValue('#prompt')} ${await page.textContent('#setup-fault')}`);
+      assert.fail(
+        `${name}: ${await page.inputValue('#prompt')} ${await page.textContent('#setup-fault')}`,
+      );
     });
   };
   // The others with TABTUNE_FULL=1: each takes a third of a second to read and to show.
@@ -174,14 +196,25 @@ test('the prompt of samples is the beginning of what is learned, in every form o
 /** Runs in the page: returns the contrast of texts to white paper, and whether each chart has the light theme's grid. */
 function inks() {
   const light = (value) => (value <= 10 ? value / 3295 : ((value / 255 + 0.055) / 1.055) ** 2.4);
-  const toWhite = (/** @type {number[]} */ [r, g, b]) => 1.05 / (0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b) + 0.05);
-  const channelsOf = (id) => (getComputedStyle(document.querySelector(id)).color.match(/[\d.]+/g) ?? []).map(Number);
+  const toWhite = (/** @type {number[]} */ [r, g, b]) =>
+    1.05 / (0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b) + 0.05);
+  const channelsOf = (id) =>
+    (getComputedStyle(document.querySelector(id)).color.match(/[\d.]+/g) ?? []).map(Number);
   const isDrawn = (canvas) => {
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    return data.some((red, at) => at % 4 === 0 && red === 221 && data[at + 1] === 214 && data[at + 2] === 203 && data[at + 3] === 255);
+    return data.some(
+      (red, at) =>
+        at % 4 === 0 &&
+        red === 221 &&
+        data[at + 1] === 214 &&
+        data[at + 2] === 203 &&
+        data[at + 3] === 255,
+    );
   };
   return {
-    contrasts: ['#run-title', '#run-story', '#f-loss', '#status'].map((id) => toWhite(channelsOf(id))),
+    contrasts: ['#run-title', '#run-story', '#f-loss', '#status'].map((id) =>
+      toWhite(channelsOf(id)),
+    ),
     charts: [...document.querySelectorAll('.plot canvas')].map(isDrawn),
   };
 }
@@ -192,18 +225,32 @@ test('during a run the page fits narrow windows, prints in dark ink, and draws s
   for (const [id, value] of Object.entries({ steps: 3_000_000, batch: 1, length: 8, sample: 0 }))
     await page.fill(`#s-${id}`, String(value));
   await page.click('#start');
-  await page.waitForFunction(() => Number(document.querySelector('#main').dataset.step) >= 12, undefined, { timeout: 60_000 });
-  await page.evaluate(() => document.querySelectorAll('main details').forEach((each) => each.setAttribute('open', '')));
+  await page.waitForFunction(
+    () => Number(document.querySelector('#main').dataset.step) >= 12,
+    undefined,
+    { timeout: 60_000 },
+  );
+  await page.evaluate(() =>
+    document.querySelectorAll('main details').forEach((each) => each.setAttribute('open', '')),
+  );
   for (const width of [320, 360, 390, 700]) {
     await page.setViewportSize({ width, height: 780 });
     // The charts follow in the next frame.
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-    const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+    await page.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
+    const [content, window] = await page.evaluate(() => [
+      document.documentElement.scrollWidth,
+      document.documentElement.clientWidth,
+    ]);
     assert.ok(content <= window, `${content} px in a window of ${window}`);
   }
 
   await page.emulateMedia({ colorScheme: 'dark' });
-  const themeIs = (wanted) => page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, wanted, { timeout: 5000 });
+  const themeIs = (wanted) =>
+    page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, wanted, {
+      timeout: 5000,
+    });
   await themeIs('dark');
   await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
   await themeIs('light');
@@ -215,19 +262,32 @@ test('during a run the page fits narrow windows, prints in dark ink, and draws s
   assert.deepEqual((await page.evaluate(inks)).charts, [false, false]);
   const devtools = await page.context().newCDPSession(page);
   // Paper gets what is drawn by then, with no further frame.
-  await page.evaluate(`addEventListener('beforeprint', () => queueMicrotask(() => (document.title = (${inks})().charts.join())))`);
+  await page.evaluate(
+    `addEventListener('beforeprint', () => queueMicrotask(() => (document.title = (${inks})().charts.join())))`,
+  );
   await page.click('#pause');
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'paused', undefined, { timeout: 30_000 });
+  await page.waitForFunction(
+    () => document.querySelector('#main').dataset.state === 'paused',
+    undefined,
+    { timeout: 30_000 },
+  );
   await devtools.send('Page.printToPDF');
   assert.equal(await page.title(), 'true,true');
 
   for (const ratio of [1, 2, 1.5]) {
-    await devtools.send('Emulation.setDeviceMetricsOverride', { width: 600, height: 780, deviceScaleFactor: ratio, mobile: false });
+    await devtools.send('Emulation.setDeviceMetricsOverride', {
+      width: 600,
+      height: 780,
+      deviceScaleFactor: ratio,
+      mobile: false,
+    });
     // Only a picture makes the browser apply the ratio.
     await devtools.send('Page.captureScreenshot');
     const sharp = (wanted) =>
       Array.from(document.querySelectorAll('canvas')).every(
-        (canvas) => canvas.width > 100 * wanted && Math.abs(canvas.width - canvas.getBoundingClientRect().width * wanted) < 0.1,
+        (canvas) =>
+          canvas.width > 100 * wanted &&
+          Math.abs(canvas.width - canvas.getBoundingClientRect().width * wanted) < 0.1,
       );
     await page.waitForFunction(sharp, ratio, { timeout: 10_000 });
   }

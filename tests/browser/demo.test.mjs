@@ -9,19 +9,32 @@ const at = siteAndBrowser();
 
 /** Waits until the page has done this many steps, and returns the loss and state that it then shows. */
 async function untilStep(page, step) {
-  await page.waitForFunction((wanted) => Number(document.querySelector('#main').dataset.step) >= wanted, step, { timeout: 180_000 });
-  return { loss: Number(await page.textContent('#f-loss')), state: await page.getAttribute('#main', 'data-state') };
+  await page.waitForFunction(
+    (wanted) => Number(document.querySelector('#main').dataset.step) >= wanted,
+    step,
+    { timeout: 180_000 },
+  );
+  return {
+    loss: Number(await page.textContent('#f-loss')),
+    state: await page.getAttribute('#main', 'data-state'),
+  };
 }
 
 async function stop(page) {
   await page.click('#stop');
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'stopped', undefined, { timeout: 60_000 });
+  await page.waitForFunction(
+    () => document.querySelector('#main').dataset.state === 'stopped',
+    undefined,
+    { timeout: 60_000 },
+  );
 }
 
 /** Returns the visible facts of a run when it rests. */
 async function shown(page) {
   // Figures are drawn in the next frame.
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
   return page.evaluate(() => {
     const words = (id) => document.querySelector(id).textContent;
     const samples = [...document.querySelectorAll('#samples li')].map((item) => item.textContent);
@@ -37,7 +50,10 @@ async function shown(page) {
 
 /** Returns the steps in the log that the page offers. */
 async function loggedSteps(page) {
-  const [file] = await Promise.all([page.waitForEvent('download'), page.evaluate(() => document.querySelector('#log').click())]);
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.evaluate(() => document.querySelector('#log').click()),
+  ]);
   const lines = readFileSync(await file.path(), 'utf8')
     .trim()
     .split('\n')
@@ -59,12 +75,19 @@ test('demo trains at once with ?run, offline, and stops when asked', async () =>
 test('demo measures its kernels while it trains, and continues training', async () => {
   const { page, record } = await at.open('/demo/?run');
   await untilStep(page, 1);
-  await page.evaluate(() => document.querySelector('#measure').closest('details')?.setAttribute('open', ''));
+  await page.evaluate(() =>
+    document.querySelector('#measure').closest('details')?.setAttribute('open', ''),
+  );
   await page.click('#measure');
   await page.waitForSelector('#kernels tr', { timeout: 180_000 });
-  const rows = await page.$$eval('#kernels tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const rows = await page.$$eval('#kernels tr', (all) =>
+    all.map((row) => [...row.children].map((cell) => cell.textContent)),
+  );
   const shown = Number(await page.getAttribute('#main', 'data-step'));
-  assert.match(await page.textContent('#kernels-facts'), /launches and [\d.]+ ms per step, mean of 3/);
+  assert.match(
+    await page.textContent('#kernels-facts'),
+    /launches and [\d.]+ ms per step, mean of 3/,
+  );
   const [, launches, ms, share] = rows.find(([kernel]) => kernel === 'adamw_wide');
   // One launch for each parameter tensor of the built-in model's two blocks.
   assert.ok(Number(launches) === 20 && Number(ms) >= 0 && share.endsWith('%'), `${rows}`);
@@ -81,23 +104,40 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
   const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#measure-gpu:not([disabled])', { state: 'attached' });
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  await page.evaluate(() => document.querySelector('#measure-gpu').closest('details')?.setAttribute('open', ''));
+  await page.evaluate(() =>
+    document.querySelector('#measure-gpu').closest('details')?.setAttribute('open', ''),
+  );
   await page.click('#measure-gpu');
   await page.waitForSelector('#gpu-rows tr', { timeout: 180_000 });
-  const rows = await page.$$eval('#gpu-rows tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const rows = await page.$$eval('#gpu-rows tr', (all) =>
+    all.map((row) => [...row.children].map((cell) => cell.textContent)),
+  );
   await page.click('#gpu-copy');
   await page.waitForFunction(() => document.querySelector('#gpu-said').textContent === 'Copied.');
   const report = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
   assert.equal(rows.length, report.kernels.length);
-  for (const [index, { name, shape, kernels, ms, gbPerSec, fraction, of, gflopPerSec }] of report.kernels.entries()) {
+  for (const [
+    index,
+    { name, shape, kernels, ms, gbPerSec, fraction, of, gflopPerSec },
+  ] of report.kernels.entries()) {
     assert.ok(rows[index][0].startsWith(name) && rows[index][0].includes(shape), rows[index]);
-    assert.ok(kernels.length > 0 && ms > 0 && gbPerSec > 0 && fraction > 0, JSON.stringify(report.kernels[index]));
-    if (of === 'peak') assert.ok(Math.abs(gflopPerSec / report.peakGflopPerSec - fraction) < 1e-9, name);
+    assert.ok(
+      kernels.length > 0 && ms > 0 && gbPerSec > 0 && fraction > 0,
+      JSON.stringify(report.kernels[index]),
+    );
+    if (of === 'peak')
+      assert.ok(Math.abs(gflopPerSec / report.peakGflopPerSec - fraction) < 1e-9, name);
   }
   const [fma, copy, linear] = report.kernels.map(({ kernels }) => kernels[0]);
   assert.deepEqual([fma, copy, linear], ['fma', 'u32_copy', 'linear_block']);
-  assert.ok(report.software && report.timing === 'device' && report.adapter !== '', JSON.stringify(report));
-  assert.match(await page.textContent('#gpu-facts'), /at most \S+ GFLOP\/s in f32 and \S+ GB\/s, by the GPU’s timestamps/);
+  assert.ok(
+    report.software && report.timing === 'device' && report.adapter !== '',
+    JSON.stringify(report),
+  );
+  assert.match(
+    await page.textContent('#gpu-facts'),
+    /at most \S+ GFLOP\/s in f32 and \S+ GB\/s, by the GPU’s timestamps/,
+  );
   console.log(
     `measured in the demo: ${report.kernels.map(({ name, shape, ms, fraction }) => `${name} ${shape} ${ms.toFixed(2)} ms ${fraction.toFixed(2)}`).join('; ')}`,
   );
@@ -109,7 +149,11 @@ test('demo suggests a rate for each rule until one is typed', async () => {
   const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   const rateIs = (rate) =>
-    page.waitForFunction((wanted) => document.querySelector('#s-rate').valueAsNumber === wanted, rate, { timeout: 10_000 });
+    page.waitForFunction(
+      (wanted) => document.querySelector('#s-rate').valueAsNumber === wanted,
+      rate,
+      { timeout: 10_000 },
+    );
   await rateIs(0.002);
   await page.selectOption('#s-optimizer', 'sgd');
   await rateIs(0.5);
@@ -118,7 +162,11 @@ test('demo suggests a rate for each rule until one is typed', async () => {
   // The plan follows the choice: by then, a rate would have been suggested.
   const before = await page.textContent('#memory-total');
   await page.selectOption('#s-optimizer', 'adamw');
-  await page.waitForFunction((old) => document.querySelector('#memory-total').textContent !== old, before, { timeout: 10_000 });
+  await page.waitForFunction(
+    (old) => document.querySelector('#memory-total').textContent !== old,
+    before,
+    { timeout: 10_000 },
+  );
   await rateIs(0.25);
   assert.deepEqual(record.errors, []);
   await page.close();
@@ -136,7 +184,10 @@ test('a reload restores curve, samples and form, and the run continues, also aft
     await page.fill(id, value);
   await page.click('#start');
   const written = page.waitForFunction(
-    () => /^Writing a sample after step 4 …/.test(document.querySelector('#work:not([hidden])')?.textContent ?? ''),
+    () =>
+      /^Writing a sample after step 4 …/.test(
+        document.querySelector('#work:not([hidden])')?.textContent ?? '',
+      ),
     undefined,
     { timeout: 180_000 },
   );
@@ -149,10 +200,17 @@ test('a reload restores curve, samples and form, and the run continues, also aft
   await page.reload();
   await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });
   assert.deepEqual(await shown(page), before);
-  assert.deepEqual([await page.inputValue('#s-seed'), await page.inputValue('#s-sample')], ['7', '4']);
+  assert.deepEqual(
+    [await page.inputValue('#s-seed'), await page.inputValue('#s-sample')],
+    ['7', '4'],
+  );
   assert.match(await page.textContent('#goon'), /^Resume small Llama on Pride and Prejudice/);
   await page.click('#goon');
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 180_000 });
+  await page.waitForFunction(
+    () => document.querySelector('#main').dataset.state === 'running',
+    undefined,
+    { timeout: 180_000 },
+  );
   await untilStep(page, before.step + 1);
   assert.deepEqual(record.errors, []);
   at.browser.killGpu();
@@ -179,13 +237,24 @@ test('resuming another run asks before the current one is ended', async () => {
     .getByRole('button', { name: /^Fork / })
     .first()
     .click();
-  await page.waitForFunction((count) => document.querySelectorAll('#checkpoints > li').length === count, runs + 1, { timeout: 60_000 });
+  await page.waitForFunction(
+    (count) => document.querySelectorAll('#checkpoints > li').length === count,
+    runs + 1,
+    { timeout: 60_000 },
+  );
   await page.click('#goon');
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 180_000 });
+  await page.waitForFunction(
+    () => document.querySelector('#main').dataset.state === 'running',
+    undefined,
+    { timeout: 180_000 },
+  );
   const begun = Number(await page.getAttribute('#main', 'data-step'));
   await untilStep(page, begun + 1);
   const title = await page.textContent('#run-title');
-  assert.equal(await page.locator('#checkpoints > li').filter({ hasText: 'open in this page' }).count(), 1);
+  assert.equal(
+    await page.locator('#checkpoints > li').filter({ hasText: 'open in this page' }).count(),
+    1,
+  );
   const other = page
     .locator('#checkpoints > li')
     .filter({ hasNotText: 'open in this page' })
@@ -202,8 +271,16 @@ test('resuming another run asks before the current one is ended', async () => {
   assert.equal(await page.textContent('#run-title'), title);
   await go();
   await page.getByRole('button', { name: /then end it$|^End it$/ }).click();
-  await page.waitForFunction((old) => document.querySelector('#run-title').textContent !== old, title, { timeout: 60_000 });
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 60_000 });
+  await page.waitForFunction(
+    (old) => document.querySelector('#run-title').textContent !== old,
+    title,
+    { timeout: 60_000 },
+  );
+  await page.waitForFunction(
+    () => document.querySelector('#main').dataset.state === 'running',
+    undefined,
+    { timeout: 60_000 },
+  );
   await stop(page);
   assert.deepEqual(record.errors, []);
   await page.close();
@@ -211,7 +288,9 @@ test('resuming another run asks before the current one is ended', async () => {
 
 test('demo without WebGPU explains that, and stored runs can be downloaded and deleted', async () => {
   const { page } = await at.open('/');
-  await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));
+  await page.addInitScript(() =>
+    Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }),
+  );
   await page.goto(`${at.site.url}/demo/`);
   await page.waitForSelector('#notice:not([hidden])', { timeout: 30_000 });
   assert.match(await page.textContent('#notice'), /WebGPU/);
@@ -242,7 +321,11 @@ test('demo without WebGPU explains that, and stored runs can be downloaded and d
     .getByRole('button', { name: /^Delete / })
     .click();
   await page.locator('#ask').getByRole('button', { name: 'Delete' }).click();
-  await page.waitForFunction((left) => document.querySelectorAll('#checkpoints > li').length === left, count - 1, { timeout: 30_000 });
+  await page.waitForFunction(
+    (left) => document.querySelectorAll('#checkpoints > li').length === left,
+    count - 1,
+    { timeout: 30_000 },
+  );
   await page.close();
 });
 
@@ -253,8 +336,15 @@ test('the policy binds the worker too: it cannot ask another address, and the Ab
     const { page } = await at.open('/demo/');
     await page.waitForSelector('#start:enabled', { timeout: 180_000 });
     await page.click('#about-open');
-    await page.waitForFunction(() => document.querySelector('#policy').textContent !== '', undefined, { timeout: 10_000 });
-    assert.match(await page.textContent('#policy'), /^The browser enforces this: .* both talk to this address only/);
+    await page.waitForFunction(
+      () => document.querySelector('#policy').textContent !== '',
+      undefined,
+      { timeout: 10_000 },
+    );
+    assert.match(
+      await page.textContent('#policy'),
+      /^The browser enforces this: .* both talk to this address only/,
+    );
     const asked = (url) =>
       fetch(url).then(
         ({ status }) => status,

@@ -38,7 +38,9 @@ async function pageOfCopy(options, { browser } = { browser: undefined }) {
 
 /** Runs a scenario in a page, which keeps what it puts into `globalThis`. */
 const inside = (page, scenario, argument = OPTIONS) =>
-  page.evaluate(`(async (argument) => (${scenario})(await import('/dist/index.js'), argument))(${JSON.stringify(argument)})`);
+  page.evaluate(
+    `(async (argument) => (${scenario})(await import('/dist/index.js'), argument))(${JSON.stringify(argument)})`,
+  );
 
 const BEGINS = `async (tabtune, argument) => {
   globalThis.tabtune = tabtune;
@@ -62,7 +64,8 @@ const GOES_ON = `async (tabtune, count) => {
 
 /** Changes of the site while a run continues. @type {Record<string, (at: { folder: string, page: any }) => unknown>} */
 const CHANGES = {
-  'its files are gone': ({ folder }) => ['worker.js', 'tabtune_bg.wasm'].map((name) => rmSync(join(folder, name))),
+  'its files are gone': ({ folder }) =>
+    ['worker.js', 'tabtune_bg.wasm'].map((name) => rmSync(join(folder, name))),
   'other files are in their place': ({ folder }) => {
     writeFileSync(join(folder, 'worker.js'), '<!doctype html><title>not found');
     writeFileSync(join(folder, 'tabtune_bg.wasm'), 'another core');
@@ -104,11 +107,15 @@ test('a core of another build and a missing core are reported as such', async ()
     return inside(page, opens);
   };
   // A section that says nothing: the file is valid.
-  const other = await changed((file) => appendFileSync(file, Buffer.from([0, 5, 4, ...Buffer.from('note')])));
+  const other = await changed((file) =>
+    appendFileSync(file, Buffer.from([0, 5, 4, ...Buffer.from('note')])),
+  );
   assert.deepEqual(other.slice(0, 2), ['PROTOCOL', 'core.build']);
   assert.match(other[2], /different builds.*Reload the page/);
   // A module that imports x.y, which the page does not have.
-  const imports = Buffer.from([0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 120, 1, 121, 0, 0]);
+  const imports = Buffer.from([
+    0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 120, 1, 121, 0, 0,
+  ]);
   const needs = await changed((file) => writeFileSync(file, imports));
   assert.deepEqual(needs.slice(0, 2), ['PROTOCOL', 'core.build']);
   const none = await changed((file) => writeFileSync(file, '<!doctype html>'));
@@ -116,7 +123,10 @@ test('a core of another build and a missing core are reported as such', async ()
 });
 
 test('addresses are resolved against the base of their frame, and a frame without an origin is reported', async () => {
-  const open = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' };
+  const open = {
+    'access-control-allow-origin': '*',
+    'cross-origin-resource-policy': 'cross-origin',
+  };
   const { page, site } = await pageOfCopy({ policy: null, ...open });
   const trains = `async (tabtune, { shape, text }) => {
     const model = await tabtune.newModel(shape, { text }, { workerUrl: './worker.js', wasmUrl: 'tabtune_bg.wasm' });
@@ -137,16 +147,30 @@ test('addresses are resolved against the base of their frame, and a frame withou
     parent.postMessage(await (${work})(tabtune, ${JSON.stringify(OPTIONS)}).catch(failure), '*');`;
   assert.ok(Number(await page.evaluate(frame({}, script(trains)))) > 0);
   const refused = `async (tabtune, options) => [await tabtune.support(), await (${trains})(tabtune, options).catch(({ code, detail }) => [code, detail.code])]`;
-  const [{ ok, code, help }, error] = await page.evaluate(frame({ sandbox: 'allow-scripts' }, script(refused)));
-  assert.deepEqual([ok, code, error], [false, 'UNSUPPORTED_BROWSER', ['UNSUPPORTED_BROWSER', 'browser.origin']]);
+  const [{ ok, code, help }, error] = await page.evaluate(
+    frame({ sandbox: 'allow-scripts' }, script(refused)),
+  );
+  assert.deepEqual(
+    [ok, code, error],
+    [false, 'UNSUPPORTED_BROWSER', ['UNSUPPORTED_BROWSER', 'browser.origin']],
+  );
   assert.match(help, /frame/);
 });
 
 const policed = async () => {
-  const { page, browser } = await pageOfCopy({ policy: POLICY.replace(' blob:; connect-src', '; connect-src') });
+  const { page, browser } = await pageOfCopy({
+    policy: POLICY.replace(' blob:; connect-src', '; connect-src'),
+  });
   const truth = await inside(page, unbroken(9));
   await inside(page, BEGINS);
   browser.killGpu();
-  assert.deepEqual((await page.evaluate(`(${GOES_ON})(globalThis.tabtune, 2)`)).losses, truth.slice(5, 7));
+  assert.deepEqual(
+    (await page.evaluate(`(${GOES_ON})(globalThis.tabtune, 2)`)).losses,
+    truth.slice(5, 7),
+  );
 };
-if (FULL) test('a page whose policy forbids a Blob as a worker goes on as long as its site is there', policed);
+if (FULL)
+  test(
+    'a page whose policy forbids a Blob as a worker goes on as long as its site is there',
+    policed,
+  );

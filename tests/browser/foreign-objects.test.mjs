@@ -36,14 +36,21 @@ test('objects survive the proxies of Vue', async () => {
 const OPTION_NAMES = ['page', 'protocol/generated'].flatMap((room) =>
   readdirSync(join(root, 'web/src', room))
     .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) => [...readFileSync(join(root, 'web/src', room, file), 'utf8').matchAll(/^ {2}(\w+)\?: .*\| undefined;$/gm)])
+    .flatMap((file) => [
+      ...readFileSync(join(root, 'web/src', room, file), 'utf8').matchAll(
+        /^ {2}(\w+)\?: .*\| undefined;$/gm,
+      ),
+    ])
     .map(([, name]) => name),
 );
 
 test('properties that a library adds to prototypes change no call', async () => {
   // Keys of inputs too, which no one gave.
   const names = [...new Set([...OPTION_NAMES, 'kind', 'text', 'extend'])];
-  assert.ok(names.length > 100 && names.includes('maxSteps') && names.includes('signal'), `${names}`);
+  assert.ok(
+    names.length > 100 && names.includes('maxSteps') && names.includes('signal'),
+    `${names}`,
+  );
   const groups = [{ pattern: '*norm*', learningRateScale: 0.5 }, { pattern: '*' }];
   const seen = await inPage(
     scenario(`

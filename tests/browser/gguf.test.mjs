@@ -12,13 +12,18 @@ test('a_character_model_exported_as_gguf_opens_with_the_same_weights', async () 
       await s.step(2);
       const trained = (await s.digests())['model.safetensors'];
       const bytes = {};
-      for (const type of ['f32', 'f16', 'q8_0']) bytes[type] = (await s.current().export({ format: 'gguf', type })).size;
+      for (const type of ['f32', 'f16', 'q8_0'])
+        bytes[type] = (await s.current().export({ format: 'gguf', type })).size;
       const [file, receipt, ...more] = await s.current().exportFiles({ format: 'gguf' });
       const names = [file.name, receipt.name, more.length];
       await s.current().dispose();
-      const model = await s.tabtune.openModel(new File([file.blob], file.name), { worker: s.workers() });
+      const model = await s.tabtune.openModel(new File([file.blob], file.name), {
+        worker: s.workers(),
+      });
       const { tokenizer } = model.info;
-      s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options }));
+      s.adopt(
+        await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options }),
+      );
       const again = (await s.digests())['model.safetensors'];
       await s.current().dispose();
       return { trained, again, tokenizer, bytes, names };
@@ -36,7 +41,10 @@ test('a_model_opened_from_gguf_is_exported_into_the_same_file', async () => {
       const base = new File([await (await fetch('/models/llama3.gguf')).blob()], 'llama3.gguf');
       const other = new File([await (await fetch('/models/qwen2.gguf')).blob()], 'qwen2.gguf');
       const model = await s.tabtune.openModel(base, { worker: s.workers() });
-      const tokens = Uint32Array.from({ length: 400 }, (_, i) => (i * i + i) % model.info.vocabSize);
+      const tokens = Uint32Array.from(
+        { length: 400 },
+        (_, i) => (i * i + i) % model.info.vocabSize,
+      );
       s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens }, ...options }));
       const patched = async () => s.digest(await s.current().export({ format: 'gguf', base }));
       const untouched = await patched();

@@ -10,7 +10,11 @@ import { serve } from './site.mjs';
  */
 export function siteAndBrowser(folders, { flags, ...options } = {}) {
   /** @type {any} */
-  const at = { site: undefined, browser: undefined, open: (path, how) => at.browser.open(`${at.site.url}${path}`, how) };
+  const at = {
+    site: undefined,
+    browser: undefined,
+    open: (path, how) => at.browser.open(`${at.site.url}${path}`, how),
+  };
   test.beforeAll(async () => {
     at.site = await serve(folders, options);
     at.browser = await Browser.launch(flags);

@@ -10,22 +10,44 @@ import { root } from '../../web/toolchain.mjs';
 /** Functions that wasm-bindgen adds, and that only tests of the module itself call. */
 const OTHERS = /^(initSync|default|.*\.(free|\[Symbol\.dispose\]))$/;
 /** Additional functions of the quick core, which replay recorded trajectories and reference cases, and crash. */
-const OF_THE_QUICK_CORE = ['panicForTest', 'replay', 'Session.evaluateOn', 'Session.gradientsOn', 'Session.stepOn', 'Session.trained'];
+const OF_THE_QUICK_CORE = [
+  'panicForTest',
+  'replay',
+  'Session.evaluateOn',
+  'Session.gradientsOn',
+  'Session.stepOn',
+  'Session.trained',
+];
 
 /** Returns the functions and methods of a declaration file: parameters, and a flag if they return a promise. */
 function callsOf(path) {
-  const file = ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.ES2022, true);
+  const file = ts.createSourceFile(
+    path,
+    readFileSync(join(root, path), 'utf8'),
+    ts.ScriptTarget.ES2022,
+    true,
+  );
   const calls = {};
   const add = (name, node) => {
     if (OTHERS.test(name)) return;
-    const where = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.StaticKeyword) ? 'static ' : '';
-    calls[name] = `${where}(${node.parameters.length}) => ${node.type?.getText().startsWith('Promise') ? 'a promise' : 'a value'}`;
+    const where = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.StaticKeyword)
+      ? 'static '
+      : '';
+    calls[name] =
+      `${where}(${node.parameters.length}) => ${node.type?.getText().startsWith('Promise') ? 'a promise' : 'a value'}`;
   };
   ts.forEachChild(file, (node) => {
     if (ts.isFunctionDeclaration(node))
-      add(node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ? 'default' : node.name?.text, node);
+      add(
+        node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword)
+          ? 'default'
+          : node.name?.text,
+        node,
+      );
     if (ts.isClassDeclaration(node))
-      for (const member of node.members) if (ts.isMethodDeclaration(member)) add(`${node.name?.text}.${member.name.getText()}`, member);
+      for (const member of node.members)
+        if (ts.isMethodDeclaration(member))
+          add(`${node.name?.text}.${member.name.getText()}`, member);
   });
   return calls;
 }
@@ -37,5 +59,8 @@ test("the worker's declarations match the exports of the core", () => {
   const found = Object.entries(callsOf(join(built.core, 'tabtune.d.ts')));
   const names = found.map(([name]) => name);
   for (const name of additional) assert.ok(names.includes(name), name);
-  assert.deepEqual(declared, Object.fromEntries(found.filter(([name]) => !additional.includes(name))));
+  assert.deepEqual(
+    declared,
+    Object.fromEntries(found.filter(([name]) => !additional.includes(name))),
+  );
 });

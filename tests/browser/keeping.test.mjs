@@ -28,7 +28,10 @@ async function bundledWorker(place) {
     minify: true,
     logLevel: 'error',
   });
-  copyFileSync(join(root, built.package, 'tabtune_bg.wasm'), join(place, 'bundle', 'tabtune_bg.wasm'));
+  copyFileSync(
+    join(root, built.package, 'tabtune_bg.wasm'),
+    join(place, 'bundle', 'tabtune_bg.wasm'),
+  );
 }
 
 const arena = Arena.ofTests(async () => {
@@ -58,14 +61,18 @@ test('a refused import leaves no run, no piece and no history behind', async () 
       await s.create(setting);
       await s.step(1);
       await s.current().save();
-      const whole = new Uint8Array(await (await s.current().checkpoints.exportFile()).blob.arrayBuffer());
+      const whole = new Uint8Array(
+        await (await s.current().checkpoints.exportFile()).blob.arrayBuffer(),
+      );
       await s.current().dispose();
       const stored = async () => {
         const base = await s.database();
         const keys = {};
         for (const name of base.objectStoreNames) {
           const request = base.transaction(name).objectStore(name).getAllKeys();
-          keys[name] = await new Promise((resolve) => (request.onsuccess = () => resolve(request.result.map(String))));
+          keys[name] = await new Promise(
+            (resolve) => (request.onsuccess = () => resolve(request.result.map(String))),
+          );
         }
         base.close();
         return keys;
@@ -96,7 +103,8 @@ test('loading a checkpoint into a running trainer is refused, and the run contin
       await s.current().save();
       let refused;
       for await (const event of s.current().run({ maxSteps: 4 })) {
-        if (event.type === 'step' && refused === undefined) refused = await s.settled(s.current().checkpoints.load());
+        if (event.type === 'step' && refused === undefined)
+          refused = await s.settled(s.current().checkpoints.load());
       }
       await s.current().dispose();
       return { refused, losses: s.losses().found };
@@ -124,15 +132,29 @@ test('dispose frees the GPU memory of a trainer', async () => {
         await s.create(setting);
         await s.step(1);
       },
-      { ...TINY, sizes, options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1 } },
+      {
+        ...TINY,
+        sizes,
+        options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1 },
+      },
     );
     const full = arena.browser.gpuBytes();
     await subject.do((s) => s.current().dispose());
     let left = Infinity;
-    for (const until = Date.now() + 5000; Date.now() < until && left > 24 * MIB; await new Promise((done) => setTimeout(done, 50))) {
+    for (
+      const until = Date.now() + 5000;
+      Date.now() < until && left > 24 * MIB;
+      await new Promise((done) => setTimeout(done, 50))
+    ) {
       left = arena.browser.gpuBytes() - empty;
     }
-    assert.ok(full - empty > 100 * MIB, `the trainer took ${((full - empty) / MIB).toFixed(0)} MiB`);
-    assert.ok(left <= 24 * MIB, `${(left / MIB).toFixed(1)} of ${((full - empty) / MIB).toFixed(1)} MiB are left after dispose`);
+    assert.ok(
+      full - empty > 100 * MIB,
+      `the trainer took ${((full - empty) / MIB).toFixed(0)} MiB`,
+    );
+    assert.ok(
+      left <= 24 * MIB,
+      `${(left / MIB).toFixed(1)} of ${((full - empty) / MIB).toFixed(1)} MiB are left after dispose`,
+    );
   });
 });

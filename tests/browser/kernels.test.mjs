@@ -9,7 +9,8 @@ import { root } from '../../web/toolchain.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 const folder = process.env.TABTUNE_CASES;
-const names = folder && existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
+const names =
+  folder && existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
 const manifests = names.map((name) => ({
   name: name.slice(0, -'.json'.length),
   ...JSON.parse(readFileSync(join(String(folder), name), 'utf8')),
@@ -24,9 +25,14 @@ test.beforeAll(async () => {
 });
 
 test('every shader has recorded cases', () => {
-  assert.ok(names.length > 0, 'run node tests/run.mjs rust browser: the Rust tests record the cases');
+  assert.ok(
+    names.length > 0,
+    'run node tests/run.mjs rust browser: the Rust tests record the cases',
+  );
   const recorded = new Set(manifests.map(({ kernel }) => kernel));
-  const shaders = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
+  const shaders = readdirSync(join(root, 'shaders')).filter(
+    (name) => name.endsWith('.wgsl') && name !== 'common.wgsl',
+  );
   assert.deepEqual(
     shaders.map((name) => name.slice(0, -'.wgsl'.length)).filter((stem) => !recorded.has(stem)),
     [],
@@ -35,16 +41,25 @@ test('every shader has recorded cases', () => {
 
 const sorted = [...manifests].sort((a, b) => (a.name < b.name ? -1 : 1));
 /** Checks of each kernel's first text; a kernel has several texts for its storage types and sizes. */
-const first = new Set(new Map([...sorted].reverse().map((check) => [check.kernel, check])).values());
+const first = new Set(
+  new Map([...sorted].reverse().map((check) => [check.kernel, check])).values(),
+);
 const checks = sorted.filter((check) => full || check.unproven || first.has(check));
 for (const [index, { name, unproven }] of checks.entries()) {
   const mutated = full || index % (unproven ? 6 : 12) === 0;
   test(`parity in the browser: ${name}`, async () => {
-    const result = await opened.page.evaluate(async (asked) => (await import('/browser/replay.mjs')).replay(...asked), [name, mutated]);
+    const result = await opened.page.evaluate(
+      async (asked) => (await import('/browser/replay.mjs')).replay(...asked),
+      [name, mutated],
+    );
     assert.deepEqual([...opened.record.errors.splice(0), ...result.errors], []);
     const worst = Math.max(...result.source.map(Number));
-    assert.ok(worst <= result.bound, `${result.kernel} differs by ${worst}, bound ${result.bound}: ${result.source}`);
-    const caught = !mutated || result.mutant.map(Number).some((difference) => difference > result.bound);
+    assert.ok(
+      worst <= result.bound,
+      `${result.kernel} differs by ${worst}, bound ${result.bound}: ${result.source}`,
+    );
+    const caught =
+      !mutated || result.mutant.map(Number).some((difference) => difference > result.bound);
     assert.ok(caught, `${result.kernel}: the mutant passed: ${result.mutant}`);
   });
 }

@@ -22,8 +22,10 @@ for (const each of cases) {
     assert.deepEqual([decoded.digest, decoded.storage], [stored.digest, { F32: 15 }]);
     // The judge notices values that are off by more than their bound.
     const off = structuredClone(stored.found);
-    if (each.kind === 'lora_train') Object.values(off.tensors).find(({ change }) => change > 0).change *= 1.002;
-    else if (each.kind === 'lora_grad') Object.values(off.samples)[1][0] += 2e-4 * Object.values(off.norms)[1];
+    if (each.kind === 'lora_train')
+      Object.values(off.tensors).find(({ change }) => change > 0).change *= 1.002;
+    else if (each.kind === 'lora_grad')
+      Object.values(off.samples)[1][0] += 2e-4 * Object.values(off.norms)[1];
     else off.mean *= 1.00002;
     assert.equal(judged(each, off).ok, false);
   });

@@ -10,7 +10,13 @@ import { Arena, TINY } from '../torture/arena.mjs';
 import { makeModels } from '../torture/make-models.mjs';
 
 const VECTORS = JSON.parse(readFileSync(join(root, 'tests', 'golden', 'digests.json'), 'utf8'));
-const DOCUMENTS = ['config.json', 'generation_config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
+const DOCUMENTS = [
+  'config.json',
+  'generation_config.json',
+  'model.safetensors',
+  'tokenizer.json',
+  'tokenizer_config.json',
+];
 const FOLDER = ['config.json', 'model.safetensors'];
 const PARTS = [1, 2, 3].map((part) => `qwen3-0000${part}-of-00003.gguf`);
 
@@ -19,7 +25,13 @@ let made;
 const arena = Arena.ofTests(() => {
   made = mkdtempSync(join(tmpdir(), 'tabtune-answers-'));
   makeModels(made);
-  return { folders: { '/models/': 'tests/golden/models', '/adapters/': 'tests/golden/adapters', '/made/': made } };
+  return {
+    folders: {
+      '/models/': 'tests/golden/models',
+      '/adapters/': 'tests/golden/adapters',
+      '/made/': made,
+    },
+  };
 });
 test.afterAll(() => rmSync(made, { recursive: true, force: true }));
 
@@ -31,11 +43,33 @@ function stateDict(tensors, groups, digests) {
   ]);
   const record = ({ name, dtype, shape }) => {
     const [parameter, word] = name.split(':');
-    const path = groups.find(({ members }) => members.some((member) => member.parameter === parameter)).model_tree_path;
-    return [name, { path: word ? [...path, word] : path, role: word ? `state:${word}` : 'parameter', dtype, shape, file: 'state_dict' }];
+    const path = groups.find(({ members }) =>
+      members.some((member) => member.parameter === parameter),
+    ).model_tree_path;
+    return [
+      name,
+      {
+        path: word ? [...path, word] : path,
+        role: word ? `state:${word}` : 'parameter',
+        dtype,
+        shape,
+        file: 'state_dict',
+      },
+    ];
   };
-  const identity = { model_family: 'small', revision: 'r1', checkpoint_family: 'tabtune.train', checkpoint_ref: 'step-7' };
-  const manifest = groups && { format: 'tabtune.manifest', version: 1, identity, tensors: Object.fromEntries(tensors.map(record)), groups };
+  const identity = {
+    model_family: 'small',
+    revision: 'r1',
+    checkpoint_family: 'tabtune.train',
+    checkpoint_ref: 'step-7',
+  };
+  const manifest = groups && {
+    format: 'tabtune.manifest',
+    version: 1,
+    identity,
+    tensors: Object.fromEntries(tensors.map(record)),
+    groups,
+  };
   return JSON.stringify({
     format: 'tabtune.torch_state_dict_json',
     version: 1,
@@ -63,7 +97,8 @@ function safetensors(tensors) {
 }
 
 const sorted = (value) => {
-  if (Array.isArray(value) || typeof value !== 'object' || value === null) return Array.isArray(value) ? value.map(sorted) : value;
+  if (Array.isArray(value) || typeof value !== 'object' || value === null)
+    return Array.isArray(value) ? value.map(sorted) : value;
   return Object.fromEntries(
     Object.keys(value)
       .sort()
@@ -101,7 +136,13 @@ function receipt(files, digests) {
   };
   return {
     ...document,
-    receipt_digest: sum(Buffer.concat([Buffer.from([10]), long('tabtune/receipt/1'), long(JSON.stringify(sorted(document)))])),
+    receipt_digest: sum(
+      Buffer.concat([
+        Buffer.from([10]),
+        long('tabtune/receipt/1'),
+        long(JSON.stringify(sorted(document))),
+      ]),
+    ),
   };
 }
 
@@ -109,15 +150,26 @@ test('digests_of_the_examples_are_recomputed__line_26', async () => {
   const { vector1, vector2 } = VECTORS;
   const all = [...vector2.parameters, ...vector2.state];
   const stated = (vector) =>
-    Object.fromEntries(['weights', 'optimizer', 'assignment', 'state'].map((name) => [name, vector[`${name}_digest`]]));
+    Object.fromEntries(
+      ['weights', 'optimizer', 'assignment', 'state'].map((name) => [
+        name,
+        vector[`${name}_digest`],
+      ]),
+    );
   const other = (digest) => digest.replace(/^./, (first) => (first === '0' ? '1' : '0'));
   const documents = {
     first: stateDict(vector1.tensors, undefined, { weights: vector1.weights_digest }),
     second: stateDict(all, vector2.groups, stated(vector2)),
   };
   for (const name of ['weights', 'optimizer', 'assignment', 'state'])
-    documents[name] = stateDict(all, vector2.groups, { ...stated(vector2), [name]: other(stated(vector2)[name]) });
-  const files = { 'model.safetensors': safetensors(vector2.parameters), 'optimizer.safetensors': safetensors(vector2.state) };
+    documents[name] = stateDict(all, vector2.groups, {
+      ...stated(vector2),
+      [name]: other(stated(vector2)[name]),
+    });
+  const files = {
+    'model.safetensors': safetensors(vector2.parameters),
+    'optimizer.safetensors': safetensors(vector2.state),
+  };
   const { weights, optimizer } = stated(vector2);
   const receipts = [
     receipt(files, { weights, optimizer }),
@@ -127,13 +179,22 @@ test('digests_of_the_examples_are_recomputed__line_26', async () => {
   const { told, verified } = await arena.with((subject) =>
     subject.do(
       async (s, { documents, files, receipts }) => {
-        const given = Object.entries(documents).map(([name, text]) => new File([text], `${name}.state_dict.json`));
+        const given = Object.entries(documents).map(
+          ([name, text]) => new File([text], `${name}.state_dict.json`),
+        );
         const reports = await Promise.all(given.map((file) => s.tabtune.inspectFiles(file)));
         const told = Object.fromEntries(
-          reports.map(({ files: [{ ok, code, subject }] }, index) => [Object.keys(documents)[index], ok ? 'ok' : `${code} ${subject}`]),
+          reports.map(({ files: [{ ok, code, subject }] }, index) => [
+            Object.keys(documents)[index],
+            ok ? 'ok' : `${code} ${subject}`,
+          ]),
         );
         const written = Object.entries(files).map(
-          ([name, hex]) => new File([Uint8Array.from(hex.match(/../g), (byte) => Number.parseInt(byte, 16))], name),
+          ([name, hex]) =>
+            new File(
+              [Uint8Array.from(hex.match(/../g), (byte) => Number.parseInt(byte, 16))],
+              name,
+            ),
         );
         const verified = [];
         for (const receipt of receipts) {
@@ -142,7 +203,13 @@ test('digests_of_the_examples_are_recomputed__line_26', async () => {
         }
         return { told, verified };
       },
-      { documents, files: Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.toString('hex')])), receipts },
+      {
+        documents,
+        files: Object.fromEntries(
+          Object.entries(files).map(([name, bytes]) => [name, bytes.toString('hex')]),
+        ),
+        receipts,
+      },
     ),
   );
   const mismatch = (name) => [name, `digest.mismatch ${name}`];
@@ -175,12 +242,18 @@ test('what_is_offered_is_what_exports_make__line_45', async () => {
         const tried = async (what, files, { base, ...options } = {}) => {
           answers[what] = await e.withModel(
             files,
-            async (model) => ({ ...(await e.offered(model, model, base)), warnings: model.warnings.length }),
+            async (model) => ({
+              ...(await e.offered(model, model, base)),
+              warnings: model.warnings.length,
+            }),
             options,
           );
         };
         const qwen2 = await e.fetched('/models/qwen2', folder);
-        const replaced = (name, text) => [...qwen2.filter((file) => file.name !== name), new File([text], name)];
+        const replaced = (name, text) => [
+          ...qwen2.filter((file) => file.name !== name),
+          new File([text], name),
+        ];
         const config = JSON.parse(await qwen2[0].text());
         const split = await e.fetched('/models', parts);
         await tried('dense', await e.fetched('/made/qwen3', documents));
@@ -190,20 +263,32 @@ test('what_is_offered_is_what_exports_make__line_45', async () => {
           ),
         ]);
         // More rows in the table than the configuration states.
-        await tried('padded', replaced('config.json', JSON.stringify({ ...config, vocab_size: config.vocab_size - 1 })));
+        await tried(
+          'padded',
+          replaced('config.json', JSON.stringify({ ...config, vocab_size: config.vocab_size - 1 })),
+        );
         await tried('tied', await e.fetched('/made/gpt2', documents));
         await tried('unknown tokenizer', replaced('tokenizer.json', '{}'));
         await tried('adapter merged', qwen2, {
-          mergeAdapter: await e.fetched('/adapters/qwen2-patterns', ['adapter_config.json', 'adapter_model.safetensors']),
+          mergeAdapter: await e.fetched('/adapters/qwen2-patterns', [
+            'adapter_config.json',
+            'adapter_model.safetensors',
+          ]),
         });
         await tried('split', split, { base: split });
         await s.create(setting);
         await s.step(1);
-        const trained = { ...(await e.offered(s.current(), await s.current().details())), warnings: 0 };
+        const trained = {
+          ...(await e.offered(s.current(), await s.current().details())),
+          warnings: 0,
+        };
         const characters = await e.folderOf(s.current());
         await s.current().dispose();
         await tried('character', characters);
-        return { answers: { ...answers, trained }, answered: (await s.tabtune.inspectFiles(qwen2)).exports.length };
+        return {
+          answers: { ...answers, trained },
+          answered: (await s.tabtune.inspectFiles(qwen2)).exports.length,
+        };
       },
       { documents: DOCUMENTS, folder: FOLDER, parts: PARTS, setting: TINY },
     ),

@@ -6,12 +6,27 @@ import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { Arena, TINY } from '../torture/arena.mjs';
-import { ofF32s, ofI32s, ofText, ofTexts, ofTruth, ofU32, taken, together } from '../torture/gguf.mjs';
+import {
+  ofF32s,
+  ofI32s,
+  ofText,
+  ofTexts,
+  ofTruth,
+  ofU32,
+  taken,
+  together,
+} from '../torture/gguf.mjs';
 import { makeModels } from '../torture/make-models.mjs';
 
 const GOLDEN = join(root, 'tests', 'golden');
 const golden = (name) => readFileSync(join(GOLDEN, name));
-const DOCUMENTS = ['config.json', 'generation_config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
+const DOCUMENTS = [
+  'config.json',
+  'generation_config.json',
+  'model.safetensors',
+  'tokenizer.json',
+  'tokenizer_config.json',
+];
 const TEXT = "It's 12345 of  the words,\n\tand don't:  she'LL go.";
 
 let made;
@@ -19,13 +34,22 @@ let made;
 /** Returns a GGUF file's tensors with their bytes. */
 function opened(bytes) {
   const { metadata, tensors } = taken(bytes);
-  return { metadata, tensors: tensors.map((tensor) => ({ ...tensor, bytes: bytes.subarray(tensor.begin, tensor.end) })) };
+  return {
+    metadata,
+    tensors: tensors.map((tensor) => ({
+      ...tensor,
+      bytes: bytes.subarray(tensor.begin, tensor.end),
+    })),
+  };
 }
 
 /** Returns the golden Qwen2 with its tied head stored a second time. */
 function doubled() {
   const { metadata, tensors } = opened(golden('models/qwen2.gguf'));
-  return together(metadata, [...tensors, { ...tensors.find(({ name }) => name === 'token_embd.weight'), name: 'output.weight' }]);
+  return together(metadata, [
+    ...tensors,
+    { ...tensors.find(({ name }) => name === 'token_embd.weight'), name: 'output.weight' },
+  ]);
 }
 
 /** Returns the golden Llama with another name of the same length: another header, the same weights. */
@@ -38,7 +62,9 @@ function renamed() {
 function sentencePiece() {
   const { tokens, scores, types } = JSON.parse(String(golden('tokenizers.json'))).sentence_piece;
   const { metadata, tensors } = opened(golden('models/llama3.gguf'));
-  const kept = [...metadata].filter(([key]) => !key.startsWith('tokenizer.') && key !== 'llama.vocab_size');
+  const kept = [...metadata].filter(
+    ([key]) => !key.startsWith('tokenizer.') && key !== 'llama.vocab_size',
+  );
   const words = {
     'llama.vocab_size': ofU32(tokens.length),
     'tokenizer.ggml.model': ofText('llama'),
@@ -56,7 +82,10 @@ function sentencePiece() {
     return {
       ...tensor,
       dims: [width, tokens.length],
-      bytes: Buffer.from(Float32Array.from({ length: width * tokens.length }, (_, at) => ((at * 37) % 101) / 400).buffer),
+      bytes: Buffer.from(
+        Float32Array.from({ length: width * tokens.length }, (_, at) => ((at * 37) % 101) / 400)
+          .buffer,
+      ),
     };
   });
   return together(new Map([...kept, ...Object.entries(words)]), grown);
@@ -65,9 +94,19 @@ function sentencePiece() {
 const arena = Arena.ofTests(() => {
   made = mkdtempSync(join(tmpdir(), 'tabtune-formats-'));
   makeModels(made);
-  for (const [name, bytes] of Object.entries({ doubled: doubled(), other: renamed(), pieces: sentencePiece() }))
+  for (const [name, bytes] of Object.entries({
+    doubled: doubled(),
+    other: renamed(),
+    pieces: sentencePiece(),
+  }))
     writeFileSync(join(made, `${name}.gguf`), bytes);
-  return { folders: { '/models/': 'tests/golden/models', '/adapters/': 'tests/golden/adapters', '/made/': made } };
+  return {
+    folders: {
+      '/models/': 'tests/golden/models',
+      '/adapters/': 'tests/golden/adapters',
+      '/made/': made,
+    },
+  };
 });
 test.afterAll(() => rmSync(made, { recursive: true, force: true }));
 
@@ -77,7 +116,9 @@ test('a_patch_without_a_change_is_its_base_byte_for_byte__line_38', async () => 
       const e = await import('/torture/exports.mjs');
       const all = {};
       for (const path of ['/models/llama3', '/models/qwen2', '/models/gpt2', '/made/doubled']) {
-        const base = await e.fetched(path.slice(0, path.lastIndexOf('/')), [`${path.slice(path.lastIndexOf('/') + 1)}.gguf`]);
+        const base = await e.fetched(path.slice(0, path.lastIndexOf('/')), [
+          `${path.slice(path.lastIndexOf('/') + 1)}.gguf`,
+        ]);
         const patch = (model) => model.exportFiles({ format: 'gguf', type: 'f16', base });
         const [{ blob }] = await e.withModel(base, patch);
         all[path] = (await s.digest(blob)) === (await s.digest(base[0]));
@@ -90,13 +131,19 @@ test('a_patch_without_a_change_is_its_base_byte_for_byte__line_38', async () => 
         ['/made', 'other.gguf'],
       ]) {
         const base = await e.fetched(folder, [name]);
-        refusals[name] = (await e.withModel(llama, (model) => e.summed(model, { format: 'gguf', base }))).refused;
+        refusals[name] = (
+          await e.withModel(llama, (model) => e.summed(model, { format: 'gguf', base }))
+        ).refused;
       }
       return { all, refusals };
     }),
   );
   assert.deepEqual(Object.values(found.all), [true, true, true, true], JSON.stringify(found.all));
-  assert.deepEqual(Object.values(found.refusals), Array(3).fill('export.gguf.base'), JSON.stringify(found.refusals));
+  assert.deepEqual(
+    Object.values(found.refusals),
+    Array(3).fill('export.gguf.base'),
+    JSON.stringify(found.refusals),
+  );
 });
 
 test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice_twice__line_38', async () => {
@@ -128,13 +175,18 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
               return new File([bytes], file.name);
             }),
           );
-          const patched = await e.withModel(turned, (model) => e.exportedAs('patched.gguf', model, { format: 'gguf', base }));
+          const patched = await e.withModel(turned, (model) =>
+            e.exportedAs('patched.gguf', model, { format: 'gguf', base }),
+          );
           return btoa(String.fromCharCode(...new Uint8Array(await patched.arrayBuffer())));
         },
         { folder, name, changed },
       ),
     );
-    const [found, base] = [Buffer.from(text, 'base64'), readFileSync(folder === '/made' ? join(made, name) : join(GOLDEN, 'models', name))];
+    const [found, base] = [
+      Buffer.from(text, 'base64'),
+      readFileSync(folder === '/made' ? join(made, name) : join(GOLDEN, 'models', name)),
+    ];
     const spans = taken(base).tensors.filter((tensor) => stored.includes(tensor.name));
     assert.equal(spans.length, stored.length);
     const differing = [...base.keys()].filter((at) => found[at] !== base[at]);
@@ -154,11 +206,14 @@ test('a_folder_through_an_f32_gguf_file_has_the_same_weights__line_39', async ()
         const e = await import('/torture/exports.mjs');
         const all = {};
         for (const name of ['llama-3', 'llama-tied', 'qwen2', 'qwen3', 'qwen3-tied', 'gpt2']) {
-          const { before, gguf, ids } = await e.withModel(await e.fetched(`/made/${name}`, names.documents), async (model) => ({
-            before: (await e.receiptOf(model)).digests.weights,
-            gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f32' }),
-            ids: await model.tokenize(names.text),
-          }));
+          const { before, gguf, ids } = await e.withModel(
+            await e.fetched(`/made/${name}`, names.documents),
+            async (model) => ({
+              before: (await e.receiptOf(model)).digests.weights,
+              gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f32' }),
+              ids: await model.tokenize(names.text),
+            }),
+          );
           all[name] = await e.withModel([gguf], async (model) => {
             const { digests } = await e.receiptOf(model);
             return { before, after: digests.weights, ids, again: await model.tokenize(names.text) };
@@ -182,17 +237,18 @@ test('the_rules_of_a_tokenizer_are_found_by_trying_and_unknown_ones_refuse__line
     subject.do(
       async (s, { names, text, setting }) => {
         const e = await import('/torture/exports.mjs');
-        const header = async (file) => btoa(String.fromCharCode(...new Uint8Array(await file.slice(0, 32 << 10).arrayBuffer())));
+        const header = async (file) =>
+          btoa(String.fromCharCode(...new Uint8Array(await file.slice(0, 32 << 10).arrayBuffer())));
         const pres = {};
         for (const name of ['gpt2', 'llama-tied', 'llama-3', 'qwen2']) {
           pres[name] = await e.withModel(await e.fetched(`/made/${name}`, names), async (model) =>
             header(await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'q8_0' })),
           );
         }
-        const pieces = await e.withModel(await e.fetched('/made', ['pieces.gguf']), async (model) => ({
-          ids: await model.tokenize(text),
-          folder: await e.folderOf(model),
-        }));
+        const pieces = await e.withModel(
+          await e.fetched('/made', ['pieces.gguf']),
+          async (model) => ({ ids: await model.tokenize(text), folder: await e.folderOf(model) }),
+        );
         const again = await e.withModel(pieces.folder, async (model) => ({
           ids: await model.tokenize(text),
           gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f16' }),
@@ -203,7 +259,12 @@ test('the_rules_of_a_tokenizer_are_found_by_trying_and_unknown_ones_refuse__line
         const files = await e.fetched('/made/qwen2', names);
         const at = files.findIndex(({ name }) => name === 'tokenizer.json');
         files[at] = new File(
-          [JSON.stringify({ ...JSON.parse(await files[at].text()), normalizer: { type: 'Lowercase' } })],
+          [
+            JSON.stringify({
+              ...JSON.parse(await files[at].text()),
+              normalizer: { type: 'Lowercase' },
+            }),
+          ],
           'tokenizer.json',
         );
         const lower = await e.withModel(files, async (model) => [
@@ -219,7 +280,10 @@ test('the_rules_of_a_tokenizer_are_found_by_trying_and_unknown_ones_refuse__line
         const characters = [];
         for (const files of [[gguf], folder])
           characters.push(
-            await e.withModel(files, async (model) => [model.info.tokenizer.kind, await model.tokenize(setting.text.slice(0, 128))]),
+            await e.withModel(files, async (model) => [
+              model.info.tokenizer.kind,
+              await model.tokenize(setting.text.slice(0, 128)),
+            ]),
           );
         return { pres, ids: [pieces.ids, again.ids, last], lower, characters };
       },
@@ -227,14 +291,22 @@ test('the_rules_of_a_tokenizer_are_found_by_trying_and_unknown_ones_refuse__line
     ),
   );
   const stated = (text) =>
-    ['model', 'pre'].map((key) => taken(Buffer.from(text, 'base64')).metadata.get(`tokenizer.ggml.${key}`)?.[1].subarray(8).toString());
-  assert.deepEqual(Object.fromEntries(Object.entries(pres).map(([name, text]) => [name, stated(text)])), {
-    gpt2: ['gpt2', 'gpt-2'],
-    'llama-tied': ['gpt2', 'smollm'],
-    'llama-3': ['gpt2', 'llama-bpe'],
-    qwen2: ['gpt2', 'qwen2'],
-    pieces: ['llama', undefined],
-  });
+    ['model', 'pre'].map((key) =>
+      taken(Buffer.from(text, 'base64'))
+        .metadata.get(`tokenizer.ggml.${key}`)?.[1]
+        .subarray(8)
+        .toString(),
+    );
+  assert.deepEqual(
+    Object.fromEntries(Object.entries(pres).map(([name, text]) => [name, stated(text)])),
+    {
+      gpt2: ['gpt2', 'gpt-2'],
+      'llama-tied': ['gpt2', 'smollm'],
+      'llama-3': ['gpt2', 'llama-bpe'],
+      qwen2: ['gpt2', 'qwen2'],
+      pieces: ['llama', undefined],
+    },
+  );
   assert.ok(ids[0].length > 10);
   assert.deepEqual(ids.slice(1), [ids[0], ids[0]]);
   assert.deepEqual(lower, ['export.gguf.tokenizer', false]);

@@ -42,7 +42,9 @@ test('inspection_reports_the_kind_of_files_and_their_refusals', async () => {
   const { whole, adapterless, cut, read } = await arena.with((subject) =>
     subject.do(async (s, names) => {
       const fetched = async (path) => (await fetch(path)).blob();
-      const files = await Promise.all(names.map(async (name) => new File([await fetched(`/models/llama3/${name}`)], name)));
+      const files = await Promise.all(
+        names.map(async (name) => new File([await fetched(`/models/llama3/${name}`)], name)),
+      );
       const gguf = await fetched('/models/llama3.gguf');
       const adapterless = new File(['{"peft_type":"LORA"}'], 'adapter_config.json');
       return {
@@ -55,7 +57,10 @@ test('inspection_reports_the_kind_of_files_and_their_refusals', async () => {
   );
   assert.equal(whole.kind, 'model');
   assert.deepEqual(whole.refusals, []);
-  assert.ok(whole.tensors.length > 10 && whole.tensors.every(({ name, dtype, shape }) => name && dtype && Array.isArray(shape)));
+  assert.ok(
+    whole.tensors.length > 10 &&
+      whole.tensors.every(({ name, dtype, shape }) => name && dtype && Array.isArray(shape)),
+  );
   assert.deepEqual([whole.trainable.ok, whole.trainable.reason], [true, undefined]);
   const sizes = whole.trainable.options
     .filter(({ optimizer, precision }) => optimizer === 'adamw' && precision === 'f32')
@@ -72,7 +77,10 @@ test('inspection_reports_the_kind_of_files_and_their_refusals', async () => {
   assert.equal(adapterless.kind, 'adapter');
   assert.equal(adapterless.trainable.ok, false);
   assert.equal(adapterless.files[0].ok, false);
-  assert.deepEqual([cut.files[0].ok, cut.files[0].code, cut.refusals[0].code], [false, 'gguf.data.truncated', 'gguf.data.truncated']);
+  assert.deepEqual(
+    [cut.files[0].ok, cut.files[0].code, cut.refusals[0].code],
+    [false, 'gguf.data.truncated', 'gguf.data.truncated'],
+  );
   assert.equal(cut.trainable.ok, false);
 });
 
@@ -103,7 +111,9 @@ test('a_model_goes_into_a_folder_and_comes_back_and_one_changed_byte_is_seen', a
     subject.do(async (s, receiptName) => {
       const gguf = new File([await (await fetch('/models/llama3.gguf')).blob()], 'llama3.gguf');
       const home = await navigator.storage.getDirectory();
-      const target = await home.getDirectoryHandle(`export-${crypto.randomUUID()}`, { create: true });
+      const target = await home.getDirectoryHandle(`export-${crypto.randomUUID()}`, {
+        create: true,
+      });
       const model = await s.tabtune.openModel(gguf, { worker: s.workers() });
       const { exports, receipt: opened } = model;
       const [{ name }] = model.info.tensors;
@@ -122,11 +132,20 @@ test('a_model_goes_into_a_folder_and_comes_back_and_one_changed_byte_is_seen', a
       again.dispose();
       const weights = new Uint8Array(await (await file('model.safetensors')).arrayBuffer());
       weights[weights.length - 7] ^= 1;
-      const others = await Promise.all(names.filter((key) => key !== 'model.safetensors').map(file));
-      const flipped = await s.tabtune.verifyFiles([...others, new File([weights], 'model.safetensors')]);
-      const written = JSON.parse(String(await others.find((each) => each.name === receiptName)?.text()));
+      const others = await Promise.all(
+        names.filter((key) => key !== 'model.safetensors').map(file),
+      );
+      const flipped = await s.tabtune.verifyFiles([
+        ...others,
+        new File([weights], 'model.safetensors'),
+      ]);
+      const written = JSON.parse(
+        String(await others.find((each) => each.name === receiptName)?.text()),
+      );
       await home.removeEntry(target.name, { recursive: true });
-      const equal = before.values.length === after.values.length && before.values.every((value, index) => value === after.values[index]);
+      const equal =
+        before.values.length === after.values.length &&
+        before.values.every((value, index) => value === after.values[index]);
       return {
         exports,
         opened,
@@ -147,16 +166,24 @@ test('a_model_goes_into_a_folder_and_comes_back_and_one_changed_byte_is_seen', a
   assert.ok(found.exports.some(({ format, ok }) => format === 'safetensors' && ok));
   assert.equal(found.opened.operation, 'import');
   assert.deepEqual([found.absent.ok, found.absent.word], [false, 'plan.tensor.unknown']);
-  assert.ok(found.names.includes('config.json') && found.names.includes(RECEIPT), JSON.stringify(found.names));
+  assert.ok(
+    found.names.includes('config.json') && found.names.includes(RECEIPT),
+    JSON.stringify(found.names),
+  );
   assert.deepEqual(found.written, found.receipt);
-  assert.equal(found.receipt.outputs.find(({ name }) => name === 'model.safetensors').sha256, found.sum);
+  assert.equal(
+    found.receipt.outputs.find(({ name }) => name === 'model.safetensors').sha256,
+    found.sum,
+  );
   assert.ok(found.verified.ok && found.given.ok, JSON.stringify([found.verified, found.given]));
   assert.equal(found.flipped.ok, false);
   assert.ok(
     found.flipped.checks.some(({ result }) => result === 'differs'),
     JSON.stringify(found.flipped),
   );
-  assert.ok(found.equal && found.count === found.shape.reduce((product, size) => product * size, 1));
+  assert.ok(
+    found.equal && found.count === found.shape.reduce((product, size) => product * size, 1),
+  );
 });
 
 test('a_trained_model_goes_into_a_folder_a_file_and_a_stream_with_equal_bytes', async () => {
@@ -172,15 +199,25 @@ test('a_trained_model_goes_into_a_folder_a_file_and_a_stream_with_equal_bytes', 
         await Promise.all(
           (await trainer.exportFiles()).map(async ({ name, blob }) => [
             name,
-            [await s.digest(blob), await s.digest(await (await target.getFileHandle(name)).getFile())],
+            [
+              await s.digest(blob),
+              await s.digest(await (await target.getFileHandle(name)).getFile()),
+            ],
           ]),
         ),
       );
       const handle = await home.getFileHandle(`${crypto.randomUUID()}.gguf`, { create: true });
       await trainer.exportTo(handle, { format: 'gguf', type: 'f16' });
       const chunks = [];
-      await trainer.exportTo(new WritableStream({ write: (chunk) => void chunks.push(chunk) }), { format: 'gguf', type: 'f16' });
-      const files = [await handle.getFile(), new Blob(chunks), await trainer.export({ format: 'gguf', type: 'f16' })];
+      await trainer.exportTo(new WritableStream({ write: (chunk) => void chunks.push(chunk) }), {
+        format: 'gguf',
+        type: 'f16',
+      });
+      const files = [
+        await handle.getFile(),
+        new Blob(chunks),
+        await trainer.export({ format: 'gguf', type: 'f16' }),
+      ];
       const sums = await Promise.all(files.map(s.digest));
       const { exports } = await trainer.details();
       const trained = (await s.digests())['model.safetensors'];
@@ -194,7 +231,8 @@ test('a_trained_model_goes_into_a_folder_a_file_and_a_stream_with_equal_bytes', 
     }, TINY),
   );
   assert.equal(new Set(sums).size, 1, JSON.stringify(sums));
-  for (const [name, [gathered, written]] of Object.entries(folder)) assert.equal(written, gathered, name);
+  for (const [name, [gathered, written]] of Object.entries(folder))
+    assert.equal(written, gathered, name);
   assert.equal(reopened, trained);
   assert.ok(
     exports.some(({ format, type, ok }) => format === 'gguf' && type === 'f16' && ok),
@@ -216,7 +254,9 @@ test('an_aborted_export_leaves_no_receipt_and_the_run_continues', async () => {
         if (from === 0) from = performance.now();
         controller.abort();
       };
-      const failed = await s.settled(trainer.exportTo(target, { signal: controller.signal, onProgress }));
+      const failed = await s.settled(
+        trainer.exportTo(target, { signal: controller.signal, onProgress }),
+      );
       const aborted = performance.now() - from;
       const names = [];
       for await (const key of target.keys()) names.push(key);

@@ -28,31 +28,64 @@ test.beforeAll(async () => {
 });
 
 const inPage = (name, argument) =>
-  opened.page.evaluate(async ({ name, argument }) => (await import('/browser/wasm-page.mjs'))[name](argument), { name, argument });
+  opened.page.evaluate(
+    async ({ name, argument }) => (await import('/browser/wasm-page.mjs'))[name](argument),
+    { name, argument },
+  );
 
 const whole = OPTIMIZERS.flatMap((optimizer) =>
-  ['f32', 'bf16'].flatMap((precision) => SCHEDULES.map((schedule) => ({ optimizer, precision, schedule, decay: false }))),
+  ['f32', 'bf16'].flatMap((precision) =>
+    SCHEDULES.map((schedule) => ({ optimizer, precision, schedule, decay: false })),
+  ),
 );
 // Less common rules under one schedule, and a decay that is started manually after the first step.
-const both = (optimizer, schedule, decay = false) => ['f32', 'bf16'].map((precision) => ({ optimizer, precision, schedule, decay }));
+const both = (optimizer, schedule, decay = false) =>
+  ['f32', 'bf16'].map((precision) => ({ optimizer, precision, schedule, decay }));
 const more = [
-  { optimizer: { type: 'adamw', stochastic_rounding: false, weight_decay: 0.1 }, precision: 'bf16', schedule: SCHEDULES[0], decay: false },
+  {
+    optimizer: { type: 'adamw', stochastic_rounding: false, weight_decay: 0.1 },
+    precision: 'bf16',
+    schedule: SCHEDULES[0],
+    decay: false,
+  },
   ...both({ type: 'adafactor', relative_step: true }, SCHEDULES[1]),
   ...both({ type: 'sgd' }, SCHEDULES[2]),
   ...both({ type: 'adamw' }, { type: 'wsd', decay_steps: 4 }, true),
-  ...both({ type: 'adafactor' }, { type: 'infinite', annealing_steps: 4, annealing_type: 'harmonic' }, true),
+  ...both(
+    { type: 'adafactor' },
+    { type: 'infinite', annealing_steps: 4, annealing_type: 'harmonic' },
+    true,
+  ),
 ];
 for (const { optimizer, precision, schedule, decay } of [...whole, ...more]) {
   test(`resume is bitwise: ${JSON.stringify(optimizer)} ${precision} ${schedule.type}${decay ? ' started by hand' : ''}`, async () => {
-    const config = { steps: 4, batch_size: 2, seq_len: 8, learning_rate: 1e-2, seed: 7, optimizer, precision, schedule };
+    const config = {
+      steps: 4,
+      batch_size: 2,
+      seq_len: 8,
+      learning_rate: 1e-2,
+      seed: 7,
+      optimizer,
+      precision,
+      schedule,
+    };
     const { live, resumed } = await inPage('resume', { ...config, decay });
     assert.equal(live.losses.length, 4);
-    assert.ok(live.losses.every(Number.isFinite) && new Set(live.losses).size === 4, live.losses.join());
+    assert.ok(
+      live.losses.every(Number.isFinite) && new Set(live.losses).size === 4,
+      live.losses.join(),
+    );
     assert.deepEqual(resumed, { ...live, losses: live.losses.slice(2) });
     assert.ok('optimizer.safetensors' in live.digests && 'model.safetensors' in live.digests);
     // A save leaves the live run unchanged regardless of the schedule.
-    if (schedule === SCHEDULES[0] || !SCHEDULES.includes(schedule)) assert.deepEqual(await inPage('straight', { ...config, decay }), live);
-    if (decay) assert.notDeepEqual((await inPage('straight', config)).losses, live.losses, 'the decay did nothing');
+    if (schedule === SCHEDULES[0] || !SCHEDULES.includes(schedule))
+      assert.deepEqual(await inPage('straight', { ...config, decay }), live);
+    if (decay)
+      assert.notDeepEqual(
+        (await inPage('straight', config)).losses,
+        live.losses,
+        'the decay did nothing',
+      );
   });
 }
 
@@ -73,7 +106,10 @@ test('the trainer lists the parameters that APOLLO leaves to AdamW', async () =>
 
 test('reports that are read together equal those of single steps, and a step that is not finite changes nothing', async () => {
   const together = (count, config) =>
-    opened.page.evaluate(async ([count, config]) => (await import('/browser/wasm-page.mjs')).together(count, config), [count, config]);
+    opened.page.evaluate(
+      async ([count, config]) => (await import('/browser/wasm-page.mjs')).together(count, config),
+      [count, config],
+    );
   const config = {
     steps: 40,
     batch_size: 2,
@@ -87,17 +123,32 @@ test('reports that are read together equal those of single steps, and a step tha
   const alone = await together(17, { ...config, report_every: 1 });
   const found = await together(17, { ...config, report_every: 8 });
   assert.deepEqual([alone.losses.length, alone.most, found.most], [17, 0, 9]);
-  assert.deepEqual([found.losses, found.model, found.optimizer], [alone.losses, alone.model, alone.optimizer]);
+  assert.deepEqual(
+    [found.losses, found.model, found.optimizer],
+    [alone.losses, alone.model, alone.optimizer],
+  );
   // Seventeen steps end two windows of eight.
-  assert.ok(found.reads <= 2 && alone.reads >= 17, `${found.reads} reads, ${alone.reads} one by one`);
+  assert.ok(
+    found.reads <= 2 && alone.reads >= 17,
+    `${found.reads} reads, ${alone.reads} one by one`,
+  );
   // The first step takes every weight to the limit of f32: the second has no finite loss or gradient.
-  const wild = { ...config, learning_rate: 1e38, max_grad_norm: 0, optimizer: { type: 'sgd' }, precision: 'f32' };
+  const wild = {
+    ...config,
+    learning_rate: 1e38,
+    max_grad_norm: 0,
+    optimizer: { type: 'sgd' },
+    precision: 'f32',
+  };
   const first = await together(1, { ...wild, report_every: 1 });
   const refused = await together(17, { ...wild, report_every: 8 });
   const { kind, tensor, step } = refused.refused;
   assert.deepEqual([kind, step], ['NON_FINITE', 2]);
   assert.match(tensor, /^(loss|gradient of model\..*)$/);
-  assert.deepEqual([refused.losses, refused.completedSteps, refused.model], [first.losses, 1, first.model]);
+  assert.deepEqual(
+    [refused.losses, refused.completedSteps, refused.model],
+    [first.losses, 1, first.model],
+  );
 });
 
 test('a loss that is not finite changes nothing at each of seventeen steps', async () => {
@@ -110,7 +161,10 @@ test('a loss that is not finite changes nothing at each of seventeen steps', asy
     optimizer: { type: 'adamw' },
     precision: 'bf16',
   };
-  const faults = await opened.page.evaluate(async (config) => (await import('/browser/wasm-page.mjs')).refusedAt(17, config), config);
+  const faults = await opened.page.evaluate(
+    async (config) => (await import('/browser/wasm-page.mjs')).refusedAt(17, config),
+    config,
+  );
   assert.deepEqual(faults, []);
 });
 
@@ -128,7 +182,10 @@ async function costsTheHost({ page }, shape, precision, { submits, steps, masked
     precision,
   };
   const given = [steps, shape, config, masked];
-  const work = await page.evaluate(async (given) => (await import('/browser/wasm-page.mjs')).hostWork(...given), given);
+  const work = await page.evaluate(
+    async (given) => (await import('/browser/wasm-page.mjs')).hostWork(...given),
+    given,
+  );
   console.log(JSON.stringify(work));
   assert.deepEqual([work.createBindGroup, work.writeBuffer], [0, 1]);
   // Mapped buffers are created when two reads overlap.
@@ -136,16 +193,24 @@ async function costsTheHost({ page }, shape, precision, { submits, steps, masked
     work.createBuffer <= 1 / 8 && work.mapAsync <= 1 / 8 && work.submit <= submits,
     `${work.mapAsync} reads and ${work.submit} submits a step`,
   );
-  assert.ok(work.javascript <= 4 * work.dispatchWorkgroups, `${work.javascript} calls for ${work.dispatchWorkgroups} dispatches`);
+  assert.ok(
+    work.javascript <= 4 * work.dispatchWorkgroups,
+    `${work.javascript} calls for ${work.dispatchWorkgroups} dispatches`,
+  );
   return work;
 }
 
 test('a step that runs as recorded costs the host one write, one read and three calls a dispatch', async () => {
-  for (const precision of ['f32', 'bf16']) await costsTheHost(opened, { num_hidden_layers: 4 }, precision, { submits: 5, steps: 16 });
+  for (const precision of ['f32', 'bf16'])
+    await costsTheHost(opened, { num_hidden_layers: 4 }, precision, { submits: 5, steps: 16 });
 });
 
 test('a step whose targets do not all count costs the host no more', async () => {
-  await costsTheHost(opened, { num_hidden_layers: 4 }, 'f32', { submits: 5, steps: 16, masked: true });
+  await costsTheHost(opened, { num_hidden_layers: 4 }, 'f32', {
+    submits: 5,
+    steps: 16,
+    masked: true,
+  });
 });
 
 /** A deep model has SmolLM2's thirty layers. A software adapter compiles the kernels of GPUs for half a minute, so it runs with TABTUNE_FULL=1. */
@@ -154,10 +219,20 @@ const DEEP = { layers: 30, submits: 11 };
 test('a step of a deep model, by the kernels of GPUs, has ten submits for thirty layers', async () => {
   test.skip(process.env.TABTUNE_FULL === undefined, 'runs with TABTUNE_FULL=1');
   // The core takes any adapter for a GPU that does not identify itself as a fallback.
-  const script = () => Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false });
+  const script = () =>
+    Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false });
   const asGpu = await at.open('/', { script });
-  const shape = { num_hidden_layers: DEEP.layers, hidden_size: 48, intermediate_size: 64, num_attention_heads: 3, num_key_value_heads: 1 };
-  const { dispatchWorkgroups } = await costsTheHost(asGpu, shape, 'bf16', { submits: DEEP.submits, steps: 8 });
+  const shape = {
+    num_hidden_layers: DEEP.layers,
+    hidden_size: 48,
+    intermediate_size: 64,
+    num_attention_heads: 3,
+    num_key_value_heads: 1,
+  };
+  const { dispatchWorkgroups } = await costsTheHost(asGpu, shape, 'bf16', {
+    submits: DEEP.submits,
+    steps: 8,
+  });
   // As counted in tests/suite/ops/budget.rs, except for the head, whose vocabulary is small here.
   assert.equal(dispatchWorkgroups, 27 * DEEP.layers + 26);
   assert.deepEqual(asGpu.record.errors, []);

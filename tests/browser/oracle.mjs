@@ -11,9 +11,11 @@ const PROBABILITY = 1e-4; // ten times the observed effect of f32 sums in anothe
 const LOSS = 1e-4; // relative
 
 const [oracleFile, assets, ...prefixes] = process.argv.slice(2);
-if (!assets) throw new Error('usage: node tests/browser/oracle.mjs ORACLE.json ASSETS [ID-PREFIX ...]');
+if (!assets)
+  throw new Error('usage: node tests/browser/oracle.mjs ORACLE.json ASSETS [ID-PREFIX ...]');
 const wanted = ({ id, kind }) =>
-  ['next', 'greedy', 'ce'].includes(kind) && (prefixes.length === 0 || prefixes.some((prefix) => id.startsWith(prefix)));
+  ['next', 'greedy', 'ce'].includes(kind) &&
+  (prefixes.length === 0 || prefixes.some((prefix) => id.startsWith(prefix)));
 const cases = JSON.parse(readFileSync(oracleFile, 'utf8')).cases.filter(wanted);
 
 /** Returns the addresses of a model's files below the assets. */
@@ -26,16 +28,25 @@ function filesOf(model) {
 /** Runs in the page: one case on an opened model. */
 async function runCase({ test, files, adapter, text }) {
   const tabtune = await import('/dist/index.js');
-  const fetched = async (path) => new File([await (await fetch(`/assets/${path}`)).blob()], path.split('/').pop());
+  const fetched = async (path) =>
+    new File([await (await fetch(`/assets/${path}`)).blob()], path.split('/').pop());
   const all = (paths) => Promise.all(paths.map(fetched));
-  const model = await tabtune.openModel(await all(files), adapter ? { mergeAdapter: await all(adapter) } : {});
+  const model = await tabtune.openModel(
+    await all(files),
+    adapter ? { mergeAdapter: await all(adapter) } : {},
+  );
   if (test.kind === 'ce') {
     // The shortest beginning of the text that is exactly count + 1 tokens long: a run on it has one window.
     const ids = (await model.tokenize(text.slice(0, test.count * 8))).slice(0, test.count + 1);
     let length = test.count;
-    for (let found = []; found.length < ids.length || found.some((id, index) => id !== ids[index]); length++) {
+    for (
+      let found = [];
+      found.length < ids.length || found.some((id, index) => id !== ids[index]);
+      length++
+    ) {
       found = await model.tokenize(text.slice(0, length));
-      if (found.length > ids.length + 4) throw new Error('no beginning of the text has these tokens');
+      if (found.length > ids.length + 4)
+        throw new Error('no beginning of the text has these tokens');
       if (found.length < ids.length - 8) length += ids.length - 8 - found.length;
     }
     const data = { text: text.slice(0, length - 1) };
@@ -50,7 +61,11 @@ async function runCase({ test, files, adapter, text }) {
     });
     const [step] = await trainer.step(1);
     await trainer.dispose();
-    return { ids: ids.slice(0, test.expect.first_ids.length), loss: step.loss, tokens: step.tokens };
+    return {
+      ids: ids.slice(0, test.expect.first_ids.length),
+      loss: step.loss,
+      tokens: step.tokens,
+    };
   }
   const ids = await model.tokenize(test.prompt);
   const trainer = await tabtune.Trainer.create({
@@ -70,7 +85,12 @@ function judge({ kind, expect }, found) {
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   if (kind === 'ce') {
     const error = Math.abs(found.loss - expect.mean) / expect.mean;
-    return { ok: same(found.ids, expect.first_ids) && error <= LOSS, error, bound: LOSS, loss: found.loss };
+    return {
+      ok: same(found.ids, expect.first_ids) && error <= LOSS,
+      error,
+      bound: LOSS,
+      loss: found.loss,
+    };
   }
   if (kind === 'greedy') {
     const ids = found.tokens.map((token) => token.id);
@@ -79,7 +99,9 @@ function judge({ kind, expect }, found) {
   }
   const top = found.tokens[0].top;
   const error = Math.max(
-    ...expect.top5.map(({ id, prob }, index) => (top[index]?.id === id ? Math.abs(top[index].prob - prob) : Infinity)),
+    ...expect.top5.map(({ id, prob }, index) =>
+      top[index]?.id === id ? Math.abs(top[index].prob - prob) : Infinity,
+    ),
   );
   return {
     ok: same(found.ids, expect.ids) && error <= PROBABILITY,
@@ -97,10 +119,17 @@ try {
     const { page, record } = await browser.open(`${site.url}/`);
     let result;
     try {
-      const text = test.text ? readFileSync(join(assets, test.text), 'utf8').slice(0, 16_000) : undefined;
+      const text = test.text
+        ? readFileSync(join(assets, test.text), 'utf8').slice(0, 16_000)
+        : undefined;
       result = judge(
         test,
-        await page.evaluate(runCase, { test, files: filesOf(test.model), adapter: test.lora && filesOf(test.lora), text }),
+        await page.evaluate(runCase, {
+          test,
+          files: filesOf(test.model),
+          adapter: test.lora && filesOf(test.lora),
+          text,
+        }),
       );
     } catch (/** @type {any} */ error) {
       result = { ok: false, message: error.message };
@@ -108,7 +137,14 @@ try {
     await page.close();
     if (record.errors.length > 0) result = { ...result, ok: false, console: record.errors };
     if (!result.ok) failed++;
-    console.log(JSON.stringify({ id: test.id, kind: test.kind, ...result, secs: (Date.now() - started) / 1000 }));
+    console.log(
+      JSON.stringify({
+        id: test.id,
+        kind: test.kind,
+        ...result,
+        secs: (Date.now() - started) / 1000,
+      }),
+    );
   }
 } finally {
   await browser.close();

@@ -6,7 +6,11 @@ import { siteAndBrowser } from './hooks.mjs';
 import { RUN, SHAPE, TEXT, unbroken } from './scenario.mjs';
 
 const at = siteAndBrowser();
-const OPTIONS = { shape: SHAPE, text: TEXT, options: { ...RUN, steps: 12, autosave: false, logEvery: 1 } };
+const OPTIONS = {
+  shape: SHAPE,
+  text: TEXT,
+  options: { ...RUN, steps: 12, autosave: false, logEvery: 1 },
+};
 /** Runs a scenario in a page. @param {any} page @param {string} scenario @param {object} argument */
 const inside = (page, scenario, argument = OPTIONS) =>
   page.evaluate(`(async (argument) => {

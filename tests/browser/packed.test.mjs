@@ -30,14 +30,25 @@ let site;
 
 /** Returns the code blocks of this language in README.md. */
 function blocks(language) {
-  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
+  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map(
+    (match) => match[1],
+  );
 }
 
-const page = (head) => `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>book</title><body>${head}`;
+const page = (head) =>
+  `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>book</title><body>${head}`;
 const write = (name, text) => writeFileSync(join(app, name), text);
-const beside = (place) => ['book.txt', 'index.html'].forEach((name) => copyFileSync(join(app, name), join(app, place, name)));
+const beside = (place) =>
+  ['book.txt', 'index.html'].forEach((name) =>
+    copyFileSync(join(app, name), join(app, place, name)),
+  );
 const shell = (command, args) =>
-  execFileSync(command, args, { cwd: app, env: environment, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  execFileSync(command, args, {
+    cwd: app,
+    env: environment,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
 
 test.beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'tabtune-packed-'));
@@ -61,7 +72,10 @@ test.beforeAll(async () => {
   // The page contains an import map, so the policy has to include its hash.
   const map = /<script type="importmap">(.*?)<\/script>/s.exec(IMPORT_MAP)?.[1] ?? '';
   const hash = createHash('sha256').update(map).digest('base64');
-  site = await serve({ '/app/': app, '/dist/': 'dist' }, { policy: POLICY.replace("script-src 'self'", `$& 'sha256-${hash}'`) });
+  site = await serve(
+    { '/app/': app, '/dist/': 'dist' },
+    { policy: POLICY.replace("script-src 'self'", `$& 'sha256-${hash}'`) },
+  );
   browser = await Browser.launch();
 });
 test.afterAll(async () => {
@@ -78,15 +92,20 @@ async function trained(url) {
     page.on('pageerror', reject);
     page.on('console', (message) => {
       if (message.type() === 'log') printed.push(message.text());
-      if (message.type() === 'error') reject(new Error(`${message.text()} ${message.location().url}`));
+      if (message.type() === 'error')
+        reject(new Error(`${message.text()} ${message.location().url}`));
     });
   });
   await page.goto(url);
   const link = page.locator('a[download]');
   await Promise.race([link.waitFor({ state: 'attached', timeout: 120_000 }), broken]);
-  const [file] = await Promise.all([page.waitForEvent('download'), link.evaluate((node) => node.click())]);
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    link.evaluate((node) => node.click()),
+  ]);
   const zip = readFileSync(await file.path(), 'latin1');
-  for (const name of ['config.json', 'model.safetensors', 'tokenizer.json']) assert.ok(zip.includes(name), `${name} is in the export`);
+  for (const name of ['config.json', 'model.safetensors', 'tokenizer.json'])
+    assert.ok(zip.includes(name), `${name} is in the export`);
   assert.deepEqual(record.errors, []);
   await page.close();
   const steps = printed.map((line) => line.split(' ').map(Number));
@@ -131,7 +150,12 @@ test('packed: the program compiles against the types of the package', () => {
 test('packed: an import map trains', () => trainsLikeTheOthers());
 
 test('packed: Vite trains while it serves', async () => {
-  const server = await createServer({ configFile: false, root: app, logLevel: 'error', server: { host: '127.0.0.1', port: 0 } });
+  const server = await createServer({
+    configFile: false,
+    root: app,
+    logLevel: 'error',
+    server: { host: '127.0.0.1', port: 0 },
+  });
   try {
     await server.listen();
     const { port } = /** @type {import('node:net').AddressInfo} */ (server.httpServer?.address());
@@ -142,7 +166,13 @@ test('packed: Vite trains while it serves', async () => {
 });
 
 test('packed: a Vite build trains', async () => {
-  await build({ configFile: false, root: app, base: './', logLevel: 'error', build: { outDir: 'vite' } });
+  await build({
+    configFile: false,
+    root: app,
+    base: './',
+    logLevel: 'error',
+    build: { outDir: 'vite' },
+  });
   await trainsLikeTheOthers(`${site.url}/app/vite/index.html`);
 });
 
@@ -157,7 +187,10 @@ test('packed: a webpack build trains', async () => {
     optimization: { minimize: false },
   };
   /** @type {import('webpack').Stats} */
-  const stats = await new Promise((done, failed) => void webpack(settings, (error, stats) => (stats ? done(stats) : failed(error))));
+  const stats = await new Promise(
+    (done, failed) =>
+      void webpack(settings, (error, stats) => (stats ? done(stats) : failed(error))),
+  );
   assert.ok(!stats.hasErrors(), stats.toString());
   beside('webpack');
   await trainsLikeTheOthers(`${site.url}/app/webpack/index.html`);
@@ -174,7 +207,8 @@ test('packed: an esbuild build by the recipe trains', async () => {
 test('packed: the licences of the packages that it contains', () => {
   assert.ok(packed.has('dist/licences.txt'));
   const text = readFileSync(join(app, 'node_modules', 'tabtune', 'dist', 'licences.txt'), 'utf8');
-  for (const name of ['burn-core', 'wgpu', 'wasm-bindgen', 'idb']) assert.match(text, new RegExp(`^${name} .*; text \\d`, 'm'));
+  for (const name of ['burn-core', 'wgpu', 'wasm-bindgen', 'idb'])
+    assert.match(text, new RegExp(`^${name} .*; text \\d`, 'm'));
 });
 
 test('packed: links in its documents point to files and headings of the package', () => {
@@ -189,12 +223,18 @@ test('packed: links in its documents point to files and headings of the package'
   assert.ok(documents.includes('README.md') && documents.length > 2, `${documents}`);
   const dead = documents.flatMap((path) => {
     const text = readFileSync(join(app, 'node_modules', 'tabtune', path), 'utf8');
-    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1]).filter((link) => !/^[a-z]+:/.test(link));
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+      .map((match) => match[1])
+      .filter((link) => !/^[a-z]+:/.test(link));
     return links
       .filter((link) => {
         const [target, anchor] = link.split('#');
         const file = target === '' ? path : normalize(join(dirname(path), target));
-        return !packed.has(file) || (anchor !== undefined && !anchors(readFileSync(join(root, file), 'utf8')).includes(anchor));
+        return (
+          !packed.has(file) ||
+          (anchor !== undefined &&
+            !anchors(readFileSync(join(root, file), 'utf8')).includes(anchor))
+        );
       })
       .map((link) => `${path}: ${link}`);
   });

@@ -7,7 +7,9 @@ import { built } from '../../web/core-kind.mjs';
 import { root } from '../../web/toolchain.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
-const { tokens, texts, rows } = JSON.parse(readFileSync(join(root, 'tests', 'golden', 'patterns.json'), 'utf8'));
+const { tokens, texts, rows } = JSON.parse(
+  readFileSync(join(root, 'tests', 'golden', 'patterns.json'), 'utf8'),
+);
 const SHAPE = {
   model_type: 'llama',
   hidden_size: 8,
@@ -21,13 +23,24 @@ const at = siteAndBrowser({ '/pkg/': built.core });
 
 /** Returns a tokenizer.json whose texts are split by these expressions, one after another. */
 function splitBy(expressions) {
-  const pretokenizers = expressions.map((text) => ({ type: 'Split', pattern: { Regex: text }, behavior: 'Isolated', invert: false }));
+  const pretokenizers = expressions.map((text) => ({
+    type: 'Split',
+    pattern: { Regex: text },
+    behavior: 'Isolated',
+    invert: false,
+  }));
   const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
   return JSON.stringify({
     version: '1.0',
     added_tokens: [],
     pre_tokenizer: { type: 'Sequence', pretokenizers },
-    model: { type: 'WordPiece', unk_token: 'a', continuing_subword_prefix: '##', max_input_chars_per_word: 10000, vocab },
+    model: {
+      type: 'WordPiece',
+      unk_token: 'a',
+      continuing_subword_prefix: '##',
+      max_input_chars_per_word: 10000,
+      vocab,
+    },
   });
 }
 

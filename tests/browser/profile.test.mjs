@@ -7,7 +7,9 @@ import { root } from '../../web/toolchain.mjs';
 import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
 
 const { inPage } = scenarios();
-const stems = new Set(readdirSync(join(root, 'shaders')).map((name) => name.replace(/\.wgsl$/, '')));
+const stems = new Set(
+  readdirSync(join(root, 'shaders')).map((name) => name.replace(/\.wgsl$/, '')),
+);
 
 test('profile lists every launch of a step with its time and changes no bit', async () => {
   const { losses, profile, completed, timed } = await inPage(
@@ -40,7 +42,10 @@ test('profile lists every launch of a step with its time and changes no bit', as
   );
   // The table of letters, 9 of each of 2 layers, the last norm; and two micro-batches per step.
   const launches = (name) => ours.find(({ kernel }) => kernel === name)?.launches;
-  assert.deepEqual([launches('adamw_wide'), launches('swiglu_forward_wide'), launches('loss_sum')], [20, 4, 2]);
+  assert.deepEqual(
+    [launches('adamw_wide'), launches('swiglu_forward_wide'), launches('loss_sum')],
+    [20, 4, 2],
+  );
   // Chromium rounds timestamps to 0.1 ms: a small kernel may show none, the step cannot.
   const ms = profile.kernels.reduce((sum, row) => sum + row.ms, 0);
   assert.ok(ms > 1 && Math.abs(ms - profile.ms) < 1e-6, `${ms} ms of ${profile.ms}`);
@@ -71,7 +76,11 @@ test('a run whose reports are read eight at a time pauses, and stops, within thr
       await trainer.dispose();
       return counts;
     }`,
-    { shape: SHAPE, text: TEXT, options: { ...RUN, steps: 1000, gradientAccumulationSteps: 1, reportEvery: 8 } },
+    {
+      shape: SHAPE,
+      text: TEXT,
+      options: { ...RUN, steps: 1000, gradientAccumulationSteps: 1, reportEvery: 8 },
+    },
   );
   assert.ok(
     begun.every((steps) => steps >= 0 && steps <= 3),

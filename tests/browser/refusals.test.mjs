@@ -66,10 +66,14 @@ test('two files of one name in a picked folder are refused with their paths', as
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-folder-'));
   try {
     mkdirSync(join(folder, 'old'));
-    for (const name of ['config.json', 'model.safetensors', 'old/config.json']) writeFileSync(join(folder, name), '{}');
+    for (const name of ['config.json', 'model.safetensors', 'old/config.json'])
+      writeFileSync(join(folder, name), '{}');
     const { page } = await open('/');
     await page.evaluate(() => {
-      const input = Object.assign(document.createElement('input'), { type: 'file', webkitdirectory: true });
+      const input = Object.assign(document.createElement('input'), {
+        type: 'file',
+        webkitdirectory: true,
+      });
       document.body.append(input);
     });
     await page.setInputFiles('input', folder);
@@ -81,7 +85,10 @@ test('two files of one name in a picked folder are refused with their paths', as
     })()`);
     for (const [code, message] of told) {
       assert.equal(code, 'source.duplicate');
-      assert.match(message, /2 files are called config\.json: .*\/config\.json, .*old\/config\.json/);
+      assert.match(
+        message,
+        /2 files are called config\.json: .*\/config\.json, .*old\/config\.json/,
+      );
     }
     await page.close();
   } finally {
@@ -161,15 +168,28 @@ test('a full disk fails the save and not the run', async () => {
     }`,
     // Noise does not compress; a small model and its moments are larger than this.
     { shape: { ...SHAPE, hiddenSize: 128 }, text: TEXT, options: RUN },
-    (devtools, origin) => devtools.send('Storage.overrideQuotaForOrigin', { origin: `${origin}/`, quotaSize: 500_000 }),
+    (devtools, origin) =>
+      devtools.send('Storage.overrideQuotaForOrigin', { origin: `${origin}/`, quotaSize: 500_000 }),
   );
-  assert.deepEqual(result, { refused: 'TabtuneError QUOTA_EXCEEDED storage.quota', step: 3, exported: true, checkpoints: 0 });
+  assert.deepEqual(result, {
+    refused: 'TabtuneError QUOTA_EXCEEDED storage.quota',
+    step: 3,
+    exported: true,
+    checkpoints: 0,
+  });
 });
 
 test("onNonFinite: 'skip' skips the batches of a step that is not finite, and the run continues with the next", async () => {
   // In sequential order a step takes 64 characters. The third step's characters include the only Z; a batch's last target is the next one's first
   // character, so that the text without them leaves every other batch unchanged.
-  const text = TEXT.slice(0, 128) + 'e' + TEXT.slice(1, 20) + 'Z' + TEXT.slice(20, 63) + 'e' + TEXT.slice(200, 600);
+  const text =
+    TEXT.slice(0, 128) +
+    'e' +
+    TEXT.slice(1, 20) +
+    'Z' +
+    TEXT.slice(20, 63) +
+    'e' +
+    TEXT.slice(200, 600);
   const result = await inPage(
     `async (tabtune, argument) => {
       const fresh = await (${create})(tabtune, argument);

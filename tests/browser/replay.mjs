@@ -25,7 +25,8 @@ function difference(found, expected) {
     if (found[i] === expected[i]) continue;
     const [f, e] = [floatOf(found[i]), floatOf(expected[i])];
     const poisoned = found[i] === POISON || expected[i] === POISON;
-    if (Number.isFinite(f) && Number.isFinite(e)) largest = Math.max(largest, Math.abs(f - e) / rms);
+    if (Number.isFinite(f) && Number.isFinite(e))
+      largest = Math.max(largest, Math.abs(f - e) / rms);
     else if (poisoned || !(Number.isNaN(f) && Number.isNaN(e))) return Infinity;
   }
   return largest;
@@ -37,7 +38,13 @@ const pipelines = new Map();
 function pipelineOf(device, code) {
   if (!pipelines.has(code)) {
     const module = device.createShaderModule({ code });
-    pipelines.set(code, device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: 'main' } }));
+    pipelines.set(
+      code,
+      device.createComputePipelineAsync({
+        layout: 'auto',
+        compute: { module, entryPoint: 'main' },
+      }),
+    );
   }
   return pipelines.get(code);
 }
@@ -52,7 +59,10 @@ function storage(device, words) {
 async function runCase(device, pipeline, test, wordsOf) {
   const params = new Uint32Array(test.params.length + (test.params.length % 2));
   params.set(test.params);
-  const buffers = [...test.buffers.map((place) => storage(device, wordsOf(place))), storage(device, params)];
+  const buffers = [
+    ...test.buffers.map((place) => storage(device, wordsOf(place))),
+    storage(device, params),
+  ];
   const entries = buffers.map((buffer, binding) => ({ binding, resource: { buffer } }));
   const bindGroup = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
   const encoder = device.createCommandEncoder();
@@ -64,7 +74,10 @@ async function runCase(device, pipeline, test, wordsOf) {
   pass.end();
   const written = buffers.slice(0, -1).filter((_, index) => test.written[index]);
   const reads = written.map((buffer) => {
-    const read = device.createBuffer({ size: buffer.size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+    const read = device.createBuffer({
+      size: buffer.size,
+      usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+    });
     encoder.copyBufferToBuffer(buffer, 0, read, 0, buffer.size);
     return read;
   });
@@ -73,7 +86,10 @@ async function runCase(device, pipeline, test, wordsOf) {
   for (const [index, read] of reads.entries()) {
     await read.mapAsync(GPUMapMode.READ);
     const expected = wordsOf(test.expected[index]);
-    largest = Math.max(largest, difference(new Uint32Array(read.getMappedRange()).subarray(0, expected.length), expected));
+    largest = Math.max(
+      largest,
+      difference(new Uint32Array(read.getMappedRange()).subarray(0, expected.length), expected),
+    );
     read.destroy();
   }
   buffers.forEach((buffer) => buffer.destroy());
@@ -108,9 +124,12 @@ export async function replay(name, mutated) {
   const [source, mutant] = /** @type {number[][]} */ ([[], []]);
   // Two compilers at once.
   const [original, changed] = await Promise.all(
-    [manifest.source, ...(mutated ? [manifest.mutant] : [])].map((code) => pipelineOf(device, code)),
+    [manifest.source, ...(mutated ? [manifest.mutant] : [])].map((code) =>
+      pipelineOf(device, code),
+    ),
   );
-  for (const test of again ? [cases[caught]] : cases) source.push(await runCase(device, original, test, wordsOf));
+  for (const test of again ? [cases[caught]] : cases)
+    source.push(await runCase(device, original, test, wordsOf));
   for (const test of mutated ? [...cases.slice(caught), ...cases.slice(0, caught)] : []) {
     mutant.push(await runCase(device, changed, test, wordsOf));
     if (mutant[mutant.length - 1] > bound) break;

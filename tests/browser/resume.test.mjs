@@ -12,7 +12,11 @@ test('support says that this browser can train', async () => {
 });
 
 /** One block at a time: the save is within a turn, and the next turn begins after it. */
-const BLOCKS = { blockCoordinate: { blocks: 1, interval: 2, norm: true }, gradientAccumulationSteps: 4, maxGradNorm: 0.5 };
+const BLOCKS = {
+  blockCoordinate: { blocks: 1, interval: 2, norm: true },
+  gradientAccumulationSteps: 4,
+  maxGradNorm: 0.5,
+};
 
 /**
  * Only the richest run in the short form: its bf16 covers all of f32 and adds the keys of its rounding, its turns add their place.
@@ -24,7 +28,10 @@ const FULL = [
 ];
 
 /** @type {[string, object][]} */
-const RUNS = [...(process.env.TABTUNE_FULL === undefined ? [] : FULL), ['bf16, one block at a time', { precision: 'bf16', ...BLOCKS }]];
+const RUNS = [
+  ...(process.env.TABTUNE_FULL === undefined ? [] : FULL),
+  ['bf16, one block at a time', { precision: 'bf16', ...BLOCKS }],
+];
 for (const [name, options] of RUNS) {
   test(`resume is bitwise: ${name}, accumulation, a new process`, async () => {
     const argument = { shape: SHAPE, text: TEXT, options: { ...RUN, ...options } };
@@ -71,7 +78,10 @@ for (const [name, options] of RUNS) {
     assert.deepEqual([...first.norms, ...second.norms], whole.norms);
     assert.equal(second.loss, whole.loss);
     assert.deepEqual(second.bytes, whole.bytes);
-    assert.ok(whole.bytes.some(([name]) => name === 'model.safetensors') && whole.bytes.some(([name]) => name === 'config.json'));
+    assert.ok(
+      whole.bytes.some(([name]) => name === 'model.safetensors') &&
+        whole.bytes.some(([name]) => name === 'config.json'),
+    );
   });
 }
 
@@ -114,12 +124,18 @@ test('extending a run stretches its cosine, and a new learning rate replaces one
       };
       return { refused, longer: await resumed({ steps: 9 }, ['steps']), faster: await resumed({ learningRate: 5e-3 }, ['learningRate']) };
     }`,
-    { shape: SHAPE, text: TEXT, options: { ...RUN, warmupSteps: 0, lrScheduler: { type: 'cosine' } } },
+    {
+      shape: SHAPE,
+      text: TEXT,
+      options: { ...RUN, warmupSteps: 0, lrScheduler: { type: 'cosine' } },
+    },
   );
   assert.equal(result.refused, 'BAD_OPTION config.invalid');
-  const cosine = (peak, n, total) => (n >= total ? 0 : (peak / 2) * (1 + Math.cos((Math.PI * n) / total)));
+  const cosine = (peak, n, total) =>
+    n >= total ? 0 : (peak / 2) * (1 + Math.cos((Math.PI * n) / total));
   // One rounding of f64.
-  const near = (found, expected) => assert.ok(Math.abs(found - expected) <= 1e-15, `${found} and ${expected}`);
+  const near = (found, expected) =>
+    assert.ok(Math.abs(found - expected) <= 1e-15, `${found} and ${expected}`);
   assert.equal(result.longer.learningRate, 1e-4);
   near(result.longer.last, cosine(1e-2, 8, 9));
   near(result.faster.learningRate, cosine(5e-3, 1, 6));

@@ -50,7 +50,14 @@ test('checkpoints and runs can be deleted without room for a byte', async () => 
   );
   assert.equal(found.before.length >= 3, true);
   const left = found.before.length;
-  assert.deepEqual(found, { before: found.before, refused: 'QUOTA_EXCEEDED', newest: left - 1, step: 2, oldest: left - 2, run: 0 });
+  assert.deepEqual(found, {
+    before: found.before,
+    refused: 'QUOTA_EXCEEDED',
+    newest: left - 1,
+    step: 2,
+    oldest: left - 2,
+    run: 0,
+  });
 });
 
 /** With TABTUNE_FULL=1, since its text takes ten seconds; storage-room.test.ts shows the same with a small one. */

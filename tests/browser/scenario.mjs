@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { built } from '../../web/core-kind.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
-export const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 4, numKeyValueHeads: 2, maxPositionEmbeddings: 32 };
+export const SHAPE = {
+  hiddenSize: 32,
+  numHiddenLayers: 2,
+  numAttentionHeads: 4,
+  numKeyValueHeads: 2,
+  maxPositionEmbeddings: 32,
+};
 export const RUN = {
   steps: 6,
   batchSize: 2,
@@ -15,7 +21,9 @@ export const RUN = {
   validationFraction: 0.1,
 };
 export const TEXT =
-  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(20);
+  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(
+    20,
+  );
 
 /** Creates a model and a trainer from scratch, in the page. */
 export const create = `async (tabtune, { shape, text, options }) => {
@@ -36,7 +44,10 @@ export const unbroken = (count) => `async (tabtune, argument) => {
  * @param {import('./site.mjs').Options & { folders?: Record<string, string>, flags?: string[] }} given
  */
 export function scenarios({ folders, flags, ...options } = {}) {
-  const at = siteAndBrowser(folders && { '/dist/': built.package, '/demo/': built.demo, ...folders }, { flags, ...options });
+  const at = siteAndBrowser(
+    folders && { '/dist/': built.package, '/demo/': built.demo, ...folders },
+    { flags, ...options },
+  );
 
   /**
    * Runs `scenario(tabtune, argument)` in a fresh page; it must end without an error on the console. `prepare(devtools, origin)` may change the

@@ -78,20 +78,35 @@ const moved = async () => {
   assert.deepEqual(plain.listed, [3, 2, 1, 0]);
   assert.deepEqual(await trained(MOVED), plain);
 };
-if (process.env.TABTUNE_FULL !== undefined) test('a clock that is moved at each save changes no order', moved);
+if (process.env.TABTUNE_FULL !== undefined)
+  test('a clock that is moved at each save changes no order', moved);
 
 test('a browser that answers nothing about its storage trains the same, warns and exports', async () => {
   const found = await trained(replaced('silent'));
   const { losses, exported } = plain;
   const warnings = ['storage.blocked', 'storage.silent'];
-  assert.deepEqual(found, { ok: true, indexedDb: false, losses, exported, warnings, listed: 'STORAGE_BLOCKED' });
+  assert.deepEqual(found, {
+    ok: true,
+    indexedDb: false,
+    losses,
+    exported,
+    warnings,
+    listed: 'STORAGE_BLOCKED',
+  });
 });
 
 test('a browser that refuses all storage trains the same, warns and exports', async () => {
   const found = await trained(replaced('refused'));
   const { losses, exported } = plain;
   const warnings = ['run.private', 'run.storage', 'run.unlocked', 'storage.failed'];
-  assert.deepEqual(found, { ok: true, indexedDb: false, losses, exported, warnings, listed: 'STORAGE_FAILED' });
+  assert.deepEqual(found, {
+    ok: true,
+    indexedDb: false,
+    losses,
+    exported,
+    warnings,
+    listed: 'STORAGE_FAILED',
+  });
 });
 
 test('the demo page starts in a browser whose storage does not answer, and says so', async () => {

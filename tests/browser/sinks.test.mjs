@@ -42,21 +42,35 @@ const sink = ({ write = '', close = '' }) => `({ seen, pause, error }) => new Wr
 
 for (const format of FORMATS) {
   test(`what a sink throws at a piece, late, or at its end is what the export of ${format} throws`, async () => {
-    for (const faulty of [{ write: 'throw error' }, { write: 'await pause(30); throw error' }, { close: 'throw error' }]) {
+    for (const faulty of [
+      { write: 'throw error' },
+      { write: 'await pause(30); throw error' },
+      { close: 'throw error' },
+    ]) {
       const { receipt, word, own, closed } = await into(format, sink(faulty));
       assert.deepEqual([receipt, word, own, closed], [undefined, 'sink.write', true, false]);
     }
   });
 
   test(`a slow sink has received all of ${format} when the export resolves`, async () => {
-    const { whole, receipt, bytes, closed } = await into(format, sink({ write: 'await pause(20)', close: 'await pause(30)' }));
+    const { whole, receipt, bytes, closed } = await into(
+      format,
+      sink({ write: 'await pause(20)', close: 'await pause(30)' }),
+    );
     assert.deepEqual([receipt, bytes, closed], ['export', whole, true]);
   });
 
   test(`an export of ${format} to a sink that stalls waits until its signal aborts it`, async () => {
     const then = 'async ({ seen, pause }) => { await pause(300); return seen; }';
-    const { receipt, name, then: later } = await into(format, sink({ write: 'await pause(200)' }), { abortAfter: 60, then });
-    assert.deepEqual([receipt, name, later.closed, later.aborted], [undefined, 'AbortError', false, true]);
+    const {
+      receipt,
+      name,
+      then: later,
+    } = await into(format, sink({ write: 'await pause(200)' }), { abortAfter: 60, then });
+    assert.deepEqual(
+      [receipt, name, later.closed, later.aborted],
+      [undefined, 'AbortError', false, true],
+    );
   });
 
   test(`a stream of createWritable takes ${format}, and nothing of an export that is aborted`, async () => {

@@ -16,7 +16,8 @@ const TYPES = {
   '.txt': 'text/plain; charset=utf-8',
   '.wasm': 'application/wasm',
 };
-const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>tabtune scenario</title>';
+const EMPTY =
+  '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>tabtune scenario</title>';
 
 /** @typedef {{ policy?: string | null, scripts?: Record<string, { text: string, millis?: number, bare?: boolean }>, [header: string]: unknown }} Options */
 
@@ -27,7 +28,10 @@ const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:
  * @param {Record<string, string>} folders @param {Options} options
  * @returns {Promise<{ url: string, ranges: [string, number, number][], close: () => Promise<unknown> }>}
  */
-export function serve(folders = { '/dist/': built.package, '/demo/': built.demo }, { policy = POLICY, scripts = {}, ...more } = {}) {
+export function serve(
+  folders = { '/dist/': built.package, '/demo/': built.demo },
+  { policy = POLICY, scripts = {}, ...more } = {},
+) {
   /** Requested ranges, as `[path, first byte, bytes]`. */
   const ranges = [];
   const server = createServer((request, response) => {
@@ -51,12 +55,18 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
         'content-length': Buffer.byteLength(text),
         'content-security-policy': policy ?? '',
       };
-      setTimeout(() => response.writeHead(200, bare ? own : { ...headers, ...own }).end(text), millis);
+      setTimeout(
+        () => response.writeHead(200, bare ? own : { ...headers, ...own }).end(text),
+        millis,
+      );
       return;
     }
     const prefix = Object.keys(folders).find((each) => pathname.startsWith(each));
-    const below = normalize(decodeURIComponent(pathname.slice(prefix?.length ?? 0)) || 'index.html');
-    const file = prefix && !below.startsWith('..') ? join(resolve(root, folders[prefix]), below) : undefined;
+    const below = normalize(
+      decodeURIComponent(pathname.slice(prefix?.length ?? 0)) || 'index.html',
+    );
+    const file =
+      prefix && !below.startsWith('..') ? join(resolve(root, folders[prefix]), below) : undefined;
     const stat = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
     if (file === undefined || !stat?.isFile()) {
       response.writeHead(404, headers).end();
@@ -86,7 +96,11 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
   return new Promise((ready) => {
     server.listen(0, '127.0.0.1', () => {
       const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-      ready({ url: `http://127.0.0.1:${port}`, ranges, close: () => new Promise((done) => server.close(done)) });
+      ready({
+        url: `http://127.0.0.1:${port}`,
+        ranges,
+        close: () => new Promise((done) => server.close(done)),
+      });
     });
   });
 }

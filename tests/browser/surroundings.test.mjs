@@ -16,7 +16,9 @@ let browser;
 /** The demo in a browser that never finds its GPU; it is awaited during the other tests. */
 let hanging;
 test.beforeAll(async () => {
-  browser = await Browser.launch([`--host-resolver-rules=MAP ${PLAIN} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`]);
+  browser = await Browser.launch([
+    `--host-resolver-rules=MAP ${PLAIN} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`,
+  ]);
   hanging = withoutGpu();
   hanging.catch(() => undefined);
 });
@@ -50,7 +52,8 @@ const TRAINS = `async (tabtune, argument) => {
   await trainer.dispose();
   return step.step;
 }`;
-const OPENS = 'async (tabtune, { shape, text }, failure) => failure(tabtune.newModel(shape, { text }))';
+const OPENS =
+  'async (tabtune, { shape, text }, failure) => failure(tabtune.newModel(shape, { text }))';
 const DEMANDS = "; require-trusted-types-for 'script'";
 
 async function withoutGpu() {
@@ -100,16 +103,25 @@ test('a page that names trusted types without requiring them trains', async () =
 });
 
 test("a worker forbidden by the page's policy is reported as blocked", async () => {
-  const refused = await inside(await pageOf({ policy: POLICY.replace("worker-src 'self'", "worker-src 'none'") }), OPENS);
+  const refused = await inside(
+    await pageOf({ policy: POLICY.replace("worker-src 'self'", "worker-src 'none'") }),
+    OPENS,
+  );
   assert.deepEqual(refused.slice(0, 2), ['UNSUPPORTED_BROWSER', 'worker.blocked']);
   assert.match(refused[2], /worker-src/);
 });
 
 test('a worker without the isolation of its page and a missing worker are reported as such', async () => {
-  const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+  const isolated = {
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-embedder-policy': 'require-corp',
+  };
   const opened = await pageOf({
     ...isolated,
-    scripts: { '/bare.js': { text: "import '/dist/worker.js';", bare: true }, '/page.js': { text: '<p>a page', bare: false } },
+    scripts: {
+      '/bare.js': { text: "import '/dist/worker.js';", bare: true },
+      '/page.js': { text: '<p>a page', bare: false },
+    },
   });
   assert.equal(await inside(opened, TRAINS), 1);
   const scenario = `async (tabtune, { shape, text }, failure) => {
@@ -133,7 +145,8 @@ test('every call on plain http reports that, and the page explains it', async ()
     return { told: await Promise.all(calls.map(failure)), ok, code, help };
   }`;
   const { told, ok, code, help } = await inside(opened, scenario);
-  for (const each of told) assert.deepEqual(each.slice(0, 2), ['UNSUPPORTED_BROWSER', 'browser.insecure'], `${each}`);
+  for (const each of told)
+    assert.deepEqual(each.slice(0, 2), ['UNSUPPORTED_BROWSER', 'browser.insecure'], `${each}`);
   assert.deepEqual([ok, code], [false, 'UNSUPPORTED_BROWSER']);
   assert.match(help, /plain http/);
   const { page, record } = await pageOf({}, { host: PLAIN, path: '/demo/' });
@@ -146,19 +159,31 @@ test("a text in another script trains with the page's defaults", async () => {
   const site = await serve();
   sites.push(site);
   const { page, record } = await browser.open(`${site.url}/demo/`);
-  const text = 'Τὸν δὲ προσέφη πολύμητις Ὀδυσσεύς. Все счастливые семьи похожи друг на друга. 吾輩は猫である。名前はまだ無い。 '.repeat(60);
-  await page.locator('#data-file').setInputFiles({ name: 'greek.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
+  const text =
+    'Τὸν δὲ προσέφη πολύμητις Ὀδυσσεύς. Все счастливые семьи похожи друг на друга. 吾輩は猫である。名前はまだ無い。 '.repeat(
+      60,
+    );
+  await page
+    .locator('#data-file')
+    .setInputFiles({ name: 'greek.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
   await page.waitForFunction(() => document.querySelector('#prompt').value.startsWith('Τὸν'));
   // Until it is known that the GPU is software, its numbers may still replace one that is being typed.
   await page.locator('#start:enabled').waitFor();
   await page.locator('#s-steps').fill('2');
   await page.locator('#s-sample').fill('1');
   await page.getByRole('button', { name: 'Train', exact: true }).click();
-  await page.waitForFunction(() => document.querySelector('#main').dataset.step === '2', undefined, { timeout: 60_000 });
+  await page.waitForFunction(
+    () => document.querySelector('#main').dataset.step === '2',
+    undefined,
+    { timeout: 60_000 },
+  );
   assert.doesNotMatch(String(await page.textContent('body')), /there will be no samples/);
   // The text is gone after a reload, and so is the prompt that it suggested; other settings remain.
   await page.reload();
-  await page.waitForFunction(() => document.querySelector('#s-steps').value === '2', undefined, { timeout: 60_000, polling: 250 });
+  await page.waitForFunction(() => document.querySelector('#s-steps').value === '2', undefined, {
+    timeout: 60_000,
+    polling: 250,
+  });
   assert.match(await page.inputValue('#prompt'), /^It is a truth/);
   assert.deepEqual(record.errors, []);
 });
@@ -194,7 +219,8 @@ test('dispose drops the files of a base, except those that a later resume needs 
     await devtools.send('HeapProfiler.collectGarbage');
     return opened.page.evaluate(() => globalThis.gone.length);
   };
-  for (const until = Date.now() + 10_000; (await gone()) < 5 && Date.now() < until;) await new Promise((done) => setTimeout(done, 100));
+  for (const until = Date.now() + 10_000; (await gone()) < 5 && Date.now() < until;)
+    await new Promise((done) => setTimeout(done, 100));
   // The first is the worker of all saved runs.
   assert.deepEqual((await opened.page.evaluate(() => globalThis.gone)).sort(), [
     'saved 1',
@@ -205,4 +231,5 @@ test('dispose drops the files of a base, except those that a later resume needs 
   ]);
 });
 
-test('the page shows what needs no GPU while the browser looks for one, and then that there is none', () => hanging);
+test('the page shows what needs no GPU while the browser looks for one, and then that there is none', () =>
+  hanging);

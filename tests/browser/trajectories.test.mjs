@@ -6,17 +6,26 @@ import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
-const at = siteAndBrowser({ '/pkg-quick/': 'web/pkg-quick', '/browser/': 'tests/browser', '/vectors/': 'tests/golden/vectors' });
+const at = siteAndBrowser({
+  '/pkg-quick/': 'web/pkg-quick',
+  '/browser/': 'tests/browser',
+  '/vectors/': 'tests/golden/vectors',
+});
 let opened;
 test.beforeAll(async () => {
   opened = await at.open('/');
 });
 
 const inPage = (name, argument) =>
-  opened.page.evaluate(async ({ name, argument }) => (await import('/browser/replay-page.mjs'))[name](argument), { name, argument });
+  opened.page.evaluate(
+    async ({ name, argument }) => (await import('/browser/replay-page.mjs'))[name](argument),
+    { name, argument },
+  );
 
 test('recorded trajectories replay in the browser', async () => {
-  const names = readdirSync(join(root, 'tests/golden/vectors')).filter((name) => name.endsWith('.json'));
+  const names = readdirSync(join(root, 'tests/golden/vectors')).filter((name) =>
+    name.endsWith('.json'),
+  );
   const reports = await inPage('replayAll', names);
   assert.deepEqual(
     reports.filter((report) => !report.ok),

@@ -4,8 +4,10 @@
 const calls = { javascript: 0 };
 const { instantiateStreaming } = WebAssembly;
 WebAssembly.instantiateStreaming = (source, imports) => {
-  const counted = (member) => (typeof member !== 'function' ? member : (...given) => (calls.javascript++, member(...given)));
-  const each = (object, map) => Object.fromEntries(Object.entries(object).map(([name, member]) => [name, map(member)]));
+  const counted = (member) =>
+    typeof member !== 'function' ? member : (...given) => (calls.javascript++, member(...given));
+  const each = (object, map) =>
+    Object.fromEntries(Object.entries(object).map(([name, member]) => [name, map(member)]));
   return instantiateStreaming(
     source,
     each(imports, (module) => each(module, counted)),
@@ -37,7 +39,9 @@ construct();
 await core.initDevice();
 
 const TEXT =
-  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(5);
+  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(
+    5,
+  );
 const SHAPE = {
   model_type: 'llama',
   hidden_size: 16,
@@ -51,17 +55,28 @@ const SHAPE = {
 };
 
 function source(name, bytes) {
-  return { name, size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length) };
+  return {
+    name,
+    size: bytes.length,
+    read: (offset, length) => bytes.subarray(offset, offset + length),
+  };
 }
 
-const hex = (digest) => [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+const hex = (digest) =>
+  [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** Returns the files of a session's checkpoint, by name. */
 async function save(session) {
   const stream = session.checkpoint('a test');
-  const files = stream.files().map(({ name, bytes }) => ({ name, bytes: new Uint8Array(Number(bytes)), filled: 0 }));
+  const files = stream
+    .files()
+    .map(({ name, bytes }) => ({ name, bytes: new Uint8Array(Number(bytes)), filled: 0 }));
   let index = 0;
-  for (let chunk = await stream.nextChunk(); chunk !== undefined; chunk = await stream.nextChunk()) {
+  for (
+    let chunk = await stream.nextChunk();
+    chunk !== undefined;
+    chunk = await stream.nextChunk()
+  ) {
     while (files[index].filled === files[index].bytes.length) index++;
     stream.hashed(hex(await crypto.subtle.digest('SHA-256', chunk)));
     files[index].bytes.set(chunk, files[index].filled);
@@ -91,7 +106,13 @@ async function go(session, count, decay) {
 }
 
 async function start(config, data, shape = {}) {
-  const model = await core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data, '{}', false);
+  const model = await core.ModelHandle.fromScratch(
+    JSON.stringify({ ...SHAPE, ...shape }),
+    'characters',
+    data,
+    '{}',
+    false,
+  );
   return core.Session.create(model, data, JSON.stringify(config), false);
 }
 
@@ -107,7 +128,10 @@ const dataOf = (...files) => ({ files, validation: [] });
 const data = dataOf(source('text.txt', text));
 /** Rows with different numbers of learned tokens. */
 const LINES = Array.from({ length: 40 }, (_, row) =>
-  JSON.stringify({ prompt: TEXT.slice(row, row + 5), completion: TEXT.slice(row + 5, row + 8 + (row % 5)) }),
+  JSON.stringify({
+    prompt: TEXT.slice(row, row + 5),
+    completion: TEXT.slice(row + 5, row + 8 + (row % 5)),
+  }),
 ).join('\n');
 const rows = dataOf(source('rows.jsonl', new TextEncoder().encode(LINES)));
 
@@ -191,12 +215,21 @@ export async function refusedAt(count, config) {
   const files = (await save(made)).filter(({ name }) => !/checkpoint|optimizer/.test(name));
   made.free();
   const bad = files.map(({ name, bytes }) =>
-    source(name, name === 'model.safetensors' ? poisoned(bytes, 'model.embed_tokens.weight', 0) : bytes),
+    source(
+      name,
+      name === 'model.safetensors' ? poisoned(bytes, 'model.embed_tokens.weight', 0) : bytes,
+    ),
   );
   const begin = (text, more) =>
-    core.Session.create(core.ModelHandle.open(bad, undefined, [], false, false), text, JSON.stringify({ ...settings, ...more }), true);
+    core.Session.create(
+      core.ModelHandle.open(bad, undefined, [], false, false),
+      text,
+      JSON.stringify({ ...settings, ...more }),
+      true,
+    );
   const weights = async (session) => {
-    const { 'model.safetensors': model, 'optimizer.safetensors': optimizer } = await digests(session);
+    const { 'model.safetensors': model, 'optimizer.safetensors': optimizer } =
+      await digests(session);
     return `${model} ${optimizer}`;
   };
   const straight = await begin(rare(0), { report_every: 1 });
@@ -219,7 +252,8 @@ export async function refusedAt(count, config) {
     session.skipBatch();
     await go(session, 2);
     await session.settle();
-    if (session.info().completedSteps !== step + 1) faults.push(`step ${step}: the run does not go on`);
+    if (session.info().completedSteps !== step + 1)
+      faults.push(`step ${step}: the run does not go on`);
     session.free();
   }
   return faults;
@@ -231,7 +265,9 @@ export async function hostWork(count, shape, config, masked = false) {
   await go(session, 6);
   const before = { ...calls };
   await go(session, count);
-  const each = Object.fromEntries(Object.entries(calls).map(([name, number]) => [name, (number - before[name]) / count]));
+  const each = Object.fromEntries(
+    Object.entries(calls).map(([name, number]) => [name, (number - before[name]) / count]),
+  );
   dispatches = false;
   const millis = [];
   for (let step = 0; step < count; step++) {

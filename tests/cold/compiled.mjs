@@ -19,7 +19,9 @@ export function readCompiled(file) {
 /** Returns the crates of Burn, CubeCL and CubeK that were compiled twice for one target. */
 function duplicates(crates) {
   const seen = new Map();
-  for (const { name, target } of crates.filter(({ name, kind }) => /^(burn|cubecl|cubek)/.test(name) && /^(lib|rlib)$/.test(kind))) {
+  for (const { name, target } of crates.filter(
+    ({ name, kind }) => /^(burn|cubecl|cubek)/.test(name) && /^(lib|rlib)$/.test(kind),
+  )) {
     const key = `${name} (${target})`;
     seen.set(key, (seen.get(key) ?? 0) + 1);
   }
@@ -32,7 +34,10 @@ export function crateTables(crates) {
   for (const target of [...new Set(crates.map((each) => each.target))].sort()) {
     const of = crates.filter((each) => each.target === target).sort((a, b) => b.cpu - a.cpu);
     const total = of.reduce((sum, { cpu }) => sum + cpu, 0);
-    lines.push(`**Crates for ${target}**: ${of.length} calls of the compiler, ${Math.round(total)} s of CPU.`, '');
+    lines.push(
+      `**Crates for ${target}**: ${of.length} calls of the compiler, ${Math.round(total)} s of CPU.`,
+      '',
+    );
     lines.push('| crate | kind | opt-level | CPU seconds | wall |', '|---|---|---|---|---|');
     for (const { name, kind, level, cpu, wall } of of.slice(0, ROWS))
       lines.push(`| ${name} | ${kind} | ${level} | ${cpu.toFixed(1)} | ${wall.toFixed(1)} |`);

@@ -7,7 +7,15 @@
 // The clone gets its own HOME in a temporary folder (some 12 GB), so that the caches of cargo, npm, this project, Mesa and browsers are out of reach.
 // Rust, Node, the browser and the graphics driver are the machine's own. The exit code is 1 above a limit.
 import { spawn, spawnSync } from 'node:child_process';
-import { appendFileSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { availableParallelism, cpus, homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,7 +49,8 @@ function end(child) {
 
 function mustRun(command, args) {
   const { status, error } = spawnSync(command, args, { stdio: 'inherit' });
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? `exit code ${status}`}`);
+  if (status !== 0)
+    throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? `exit code ${status}`}`);
 }
 
 /** Returns this machine's environment with every cache in the temporary folder, and the wrapper that times the compiler. */
@@ -57,17 +66,36 @@ function coldEnvironment() {
     if (existsSync(from)) copyFileSync(from, join(home, to));
   }
   const wrapper = join(place, 'timed_rustc');
-  mustRun('rustc', ['--edition', '2024', '-O', '-o', wrapper, fileURLToPath(new URL('./timed_rustc.rs', import.meta.url))]);
-  const kept = Object.entries(process.env).filter(([name]) => !/^(CARGO|TABTUNE|XDG|MESA)_|^npm_config_cache$/.test(name));
+  mustRun('rustc', [
+    '--edition',
+    '2024',
+    '-O',
+    '-o',
+    wrapper,
+    fileURLToPath(new URL('./timed_rustc.rs', import.meta.url)),
+  ]);
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(CARGO|TABTUNE|XDG|MESA)_|^npm_config_cache$/.test(name),
+  );
   const rustup = process.env.RUSTUP_HOME ?? join(homedir(), '.rustup');
-  return { ...Object.fromEntries(kept), HOME: home, RUSTUP_HOME: rustup, RUSTC_WRAPPER: wrapper, COMPILE_LOG: join(place, 'compiled.tsv') };
+  return {
+    ...Object.fromEntries(kept),
+    HOME: home,
+    RUSTUP_HOME: rustup,
+    RUSTC_WRAPPER: wrapper,
+    COMPILE_LOG: join(place, 'compiled.tsv'),
+  };
 }
 
 /** Returns the milliseconds that the cores were busy and idle since the machine started. */
 function coreTimes() {
   const times = cpus().map((core) => core.times);
   const idle = times.reduce((sum, each) => sum + each.idle, 0);
-  return { at: Date.now(), idle, busy: times.reduce((sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq, 0) };
+  return {
+    at: Date.now(),
+    idle,
+    busy: times.reduce((sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq, 0),
+  };
 }
 
 /**
@@ -78,7 +106,12 @@ async function timed(name, script, env, until = async () => false) {
   console.log(`\n== ${name}`);
   const marks = [{ line: '', ...coreTimes() }];
   const run = { name, marks, good: false };
-  const child = spawn('npm', ['run', script], { cwd: clone, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn('npm', ['run', script], {
+    cwd: clone,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   children.add(child);
   const take = async (line) => {
     console.log(line);
@@ -95,7 +128,9 @@ async function timed(name, script, env, until = async () => false) {
     rest = lines.pop() ?? '';
     lines.forEach(take);
   });
-  const code = await new Promise((resolve, reject) => child.on('close', resolve).on('error', reject));
+  const code = await new Promise((resolve, reject) =>
+    child.on('close', resolve).on('error', reject),
+  );
   children.delete(child);
   run.good ||= code === 0;
   run.last ??= { line: '', ...coreTimes() };
@@ -121,14 +156,19 @@ async function measure(what, { at, once }) {
     await timed('npm start, cold', 'start', env, served);
     if (once) return;
     await timed('npm start, again', 'start', env, served);
-    appendFileSync(join(clone, 'crate', 'src', 'lib.rs'), '\n/// What a measurement of the build changed.\npub const CHANGED: u32 = 1;\n');
+    appendFileSync(
+      join(clone, 'crate', 'src', 'lib.rs'),
+      '\n/// What a measurement of the build changed.\npub const CHANGED: u32 = 1;\n',
+    );
     await timed('npm start, one Rust file changed', 'start', env, served);
   }
 }
 
 /** Returns the tables of all runs, and whether each ended successfully within its limit. @param {{ busy?: boolean }} options */
 function report({ busy }) {
-  const commit = spawnSync('git', ['-C', clone, 'log', '-1', '--format=%h %s'], { encoding: 'utf8' }).stdout.trim();
+  const commit = spawnSync('git', ['-C', clone, 'log', '-1', '--format=%h %s'], {
+    encoding: 'utf8',
+  }).stdout.trim();
   const cores = `${availableParallelism()} cores (${cpus()[0].model.trim()})${busy ? ', one of them kept busy' : ''}`;
   const lines = [`Commit ${commit}; ${cores}; ${new Date().toISOString().slice(0, 10)}.`, ''];
   let good = true;
@@ -136,7 +176,12 @@ function report({ busy }) {
     const limit = LIMITS[run.name][busy ? 1 : 0];
     const verdict = !run.good ? 'FAILED' : run.seconds > limit ? 'TOO SLOW' : 'ok';
     good &&= verdict === 'ok';
-    lines.push(`**${run.name}**: ${clock(run.seconds)} of ${clock(limit)} allowed: ${verdict}.`, '', ...stageTable(run), '');
+    lines.push(
+      `**${run.name}**: ${clock(run.seconds)} of ${clock(limit)} allowed: ${verdict}.`,
+      '',
+      ...stageTable(run),
+      '',
+    );
   }
   const compiled = readCompiled(join(place, 'compiled.tsv'));
   return { text: [...lines, ...crateTables(compiled)].join('\n'), good };
@@ -157,12 +202,18 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 try {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { at: { type: 'string', default: 'HEAD' }, busy: { type: 'boolean' }, once: { type: 'boolean' }, out: { type: 'string' } },
+    options: {
+      at: { type: 'string', default: 'HEAD' },
+      busy: { type: 'boolean' },
+      once: { type: 'boolean' },
+      out: { type: 'string' },
+    },
   });
   const [what, ...more] = positionals;
   if (!['start', 'test'].includes(what) || more.length > 0)
     throw new Error(`expected start or test, found ${positionals.join(' ') || 'nothing'}`);
-  if (values.busy) children.add(spawn(process.execPath, ['-e', 'for (;;);'], { detached: true, stdio: 'ignore' }));
+  if (values.busy)
+    children.add(spawn(process.execPath, ['-e', 'for (;;);'], { detached: true, stdio: 'ignore' }));
   await measure(what, values);
   const { text, good } = report(values);
   console.log(`\n${text}`);

@@ -1,6 +1,7 @@
 // The stages of a run, from its output lines: how long each took, and how many cores were idle in the meantime.
 
-export const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
+export const clock = (seconds) =>
+  `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
 /** Returns name, begin and end of each stage, from the lines that `web/stages.mjs` prints. */
 function stagesOf(marks, last) {

@@ -7,7 +7,8 @@ import { Stages, script } from '../../web/stages.mjs';
 import { cacheDir, environment, ownTarget, programIn, root, run } from '../../web/toolchain.mjs';
 
 const STAGE = 'compile the CUDA witness';
-const ADVICE = 'mend what the compiler says above and run this again; what was compiled is kept. Nothing of CUDA is needed to compile it.';
+const ADVICE =
+  'mend what the compiler says above and run this again; what was compiled is kept. Nothing of CUDA is needed to compile it.';
 /** A separate folder, because Burn has an additional backend here. */
 const target = join(cacheDir, 'cuda');
 
@@ -24,7 +25,12 @@ await script('cuda', async () => {
   await setupCompiler();
   await new Stages([STAGE]).run(STAGE, ADVICE, (onLine) => {
     ownTarget(target);
-    const args = ['build', '--locked', '--manifest-path', join('native-runner', 'cuda', 'Cargo.toml')];
+    const args = [
+      'build',
+      '--locked',
+      '--manifest-path',
+      join('native-runner', 'cuda', 'Cargo.toml'),
+    ];
     return run('cargo', args, { quiet: true, onLine, env: { CARGO_TARGET_DIR: target } });
   });
   return program(process.argv.slice(2));

@@ -5,7 +5,17 @@
 // better than committed bits, which change with driver and CPU. The output ends with `N equal, N different`.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheDir, environment, root, run } from '../../web/toolchain.mjs';
@@ -59,13 +69,17 @@ const SETTINGS = {
 };
 const RELEASE = { gradient_release: true, gradient_accumulation_steps: 1, max_grad_norm: 0 };
 const TEXT =
-  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(40);
+  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(
+    40,
+  );
 
 /** Returns the configurations of the golden models, one for every model type. */
 function goldens() {
   const folder = join(root, 'tests/golden/models');
   const names = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return names.map(({ name }) => JSON.parse(readFileSync(join(folder, name, 'config.json'), 'utf8')));
+  return names.map(({ name }) =>
+    JSON.parse(readFileSync(join(folder, name, 'config.json'), 'utf8')),
+  );
 }
 
 const DEVICES = { CPU: ['--device', 'cpu'], GPU: [], 'as a GPU': ['--as-gpu'] };
@@ -74,12 +88,18 @@ function* cases() {
   const each = function* (name, config, settings) {
     for (const precision of ['f32', 'bf16']) {
       for (const [device, options] of Object.entries(DEVICES))
-        yield { name: `${name}, ${precision}, ${device}`, config, options, settings: { ...SETTINGS, ...settings, precision } };
+        yield {
+          name: `${name}, ${precision}, ${device}`,
+          config,
+          options,
+          settings: { ...SETTINGS, ...settings, precision },
+        };
     }
   };
   for (const [name, optimizer] of Object.entries(RULES)) yield* each(name, LLAMA, { optimizer });
   yield* each('GPT-2', GPT2, { optimizer: RULES.adamw });
-  for (const { vocab_size, ...config } of goldens()) yield* each(config.model_type, config, { seq_len: 9, optimizer: RULES.adamw });
+  for (const { vocab_size, ...config } of goldens())
+    yield* each(config.model_type, config, { seq_len: 9, optimizer: RULES.adamw });
   yield* each('gradient release', LLAMA, { optimizer: RULES.adafactor, ...RELEASE });
 }
 
@@ -90,15 +110,23 @@ function* cases() {
 async function built(source, kept, apart) {
   mkdirSync(join(kept, '..'), { recursive: true });
   const packages = ['tabtune', 'tabtune-native', 'tabtune-bench', 'tabtune-registers'];
-  const options = apart ? packages.flatMap((name) => ['--config', `profile.dev.package.${name}.debug=0`]) : [];
-  await run('cargo', ['build', '--locked', '--quiet', '--package', 'tabtune-native', '--bins', ...options], { cwd: source });
+  const options = apart
+    ? packages.flatMap((name) => ['--config', `profile.dev.package.${name}.debug=0`])
+    : [];
+  await run(
+    'cargo',
+    ['build', '--locked', '--quiet', '--package', 'tabtune-native', '--bins', ...options],
+    { cwd: source },
+  );
   copyFileSync(join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune'), `${kept}.new`);
   renameSync(`${kept}.new`, kept);
 }
 
 /** Returns the runner at `ref`, built once. */
 async function runnerAt(ref) {
-  const commit = execFileSync('git', ['-C', root, 'rev-parse', '--verify', `${ref}^{commit}`], { encoding: 'utf8' }).trim();
+  const commit = execFileSync('git', ['-C', root, 'rev-parse', '--verify', `${ref}^{commit}`], {
+    encoding: 'utf8',
+  }).trim();
   const kept = join(cacheDir, 'same-bits', commit);
   if (existsSync(kept)) return kept;
   const source = join(cacheDir, 'same-bits', 'source');
@@ -133,7 +161,11 @@ function trained(binary, folder, out, options) {
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line));
-      resolve(lines.filter(({ loss }) => loss !== undefined).map(({ step, loss, grad_norm }) => [step, loss, grad_norm]));
+      resolve(
+        lines
+          .filter(({ loss }) => loss !== undefined)
+          .map(({ step, loss, grad_norm }) => [step, loss, grad_norm]),
+      );
     });
   });
 }
@@ -144,7 +176,11 @@ function bitsOf(out) {
     createHash('sha256')
       .update(readFileSync(join(out, name)))
       .digest('hex');
-  const { written_by, environment: place, ...manifest } = JSON.parse(readFileSync(join(out, 'checkpoint.json'), 'utf8'));
+  const {
+    written_by,
+    environment: place,
+    ...manifest
+  } = JSON.parse(readFileSync(join(out, 'checkpoint.json'), 'utf8'));
   void [written_by, place];
   return {
     'model.safetensors': digest('model.safetensors'),
@@ -161,12 +197,22 @@ async function compared(old, present, { name, config, options, settings }, folde
     writeFileSync(join(place, name), JSON.stringify(value));
     return join(place, name);
   };
-  const fresh = ['--config', file('config.json', config), '--train-config', file('train.json', settings), ...options];
+  const fresh = [
+    '--config',
+    file('config.json', config),
+    '--train-config',
+    file('train.json', settings),
+    ...options,
+  ];
   const out = (name) => join(place, name);
   const first = await trained(old, folder, out('middle'), [...fresh, '--stop-at', String(MIDDLE)]);
   const second = await trained(old, folder, out('old'), ['--resume', out('middle'), ...options]);
   const whole = await trained(present, folder, out('present'), fresh);
-  const resumed = await trained(present, folder, out('resumed'), ['--resume', out('middle'), ...options]);
+  const resumed = await trained(present, folder, out('resumed'), [
+    '--resume',
+    out('middle'),
+    ...options,
+  ]);
   const wrong = [];
   const differ = (what, found, expected) => {
     if (JSON.stringify(found) !== JSON.stringify(expected)) wrong.push(what);
@@ -186,20 +232,25 @@ async function compared(old, present, { name, config, options, settings }, folde
 }
 
 async function main(ref, ...words) {
-  if (ref === undefined) throw new Error('expected a commit: npm run lab -- same-bits REF [word …]');
+  if (ref === undefined)
+    throw new Error('expected a commit: npm run lab -- same-bits REF [word …]');
   const old = await runnerAt(ref);
   const present = join(cacheDir, 'same-bits', 'present');
   await built(root, present, false);
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-same-bits-'));
   writeFileSync(join(folder, 'text.txt'), TEXT);
-  const queue = [...cases()].filter(({ name }) => words.every((word) => name.toLowerCase().includes(word.toLowerCase())));
+  const queue = [...cases()].filter(({ name }) =>
+    words.every((word) => name.toLowerCase().includes(word.toLowerCase())),
+  );
   let [equal, different] = [0, 0];
   const work = async () => {
     for (let next = queue.shift(); next; next = queue.shift()) {
       const wrong = await compared(old, present, next, folder).catch((error) => [error.message]);
       if (wrong.length === 0) equal++;
       else different++;
-      console.log(`${wrong.length === 0 ? 'equal     ' : 'DIFFERENT '} ${next.name}${wrong.length === 0 ? '' : `: ${wrong.join(', ')}`}`);
+      console.log(
+        `${wrong.length === 0 ? 'equal     ' : 'DIFFERENT '} ${next.name}${wrong.length === 0 ? '' : `: ${wrong.join(', ')}`}`,
+      );
     }
   };
   try {

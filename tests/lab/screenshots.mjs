@@ -16,7 +16,10 @@ const NARROW = { width: 360, height: 780 };
 /** More training than the demo's defaults for a software adapter, so that its samples have words. */
 const NUMBERS = { 's-steps': STEPS.all, 's-batch': 8, 's-length': 64, 's-sample': 120 };
 
-const rest = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+const rest = (page) =>
+  page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
 
 /** Runs the built-in model until it is paused for the picture. */
 async function train(page) {
@@ -26,7 +29,11 @@ async function train(page) {
   const reached = (step) => Number(document.querySelector('#main').dataset.step) >= step;
   await page.waitForFunction(reached, STEPS.shown, { timeout: 20 * 60_000 });
   await page.click('#pause');
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'paused', undefined, { timeout: 60_000 });
+  await page.waitForFunction(
+    () => document.querySelector('#main').dataset.state === 'paused',
+    undefined,
+    { timeout: 60_000 },
+  );
 }
 
 /** Takes pictures of the first view of the page, and of the whole page. */
@@ -39,7 +46,10 @@ async function take(page, folder, name, size) {
 }
 
 async function main() {
-  const folder = process.argv[2] === undefined ? mkdtempSync(join(tmpdir(), 'tabtune-screenshots-')) : resolve(process.argv[2]);
+  const folder =
+    process.argv[2] === undefined
+      ? mkdtempSync(join(tmpdir(), 'tabtune-screenshots-'))
+      : resolve(process.argv[2]);
   mkdirSync(folder, { recursive: true });
   await run('vite', ['build', '--config', join('web', 'vite.config.ts')]);
   const site = await serve();
@@ -55,13 +65,15 @@ async function main() {
     await page.emulateMedia({ colorScheme: 'dark' });
     await take(page, folder, 'dark', WIDE);
     await take(page, folder, 'dark-narrow', NARROW);
-    if (record.errors.length > 0) throw new Error(`the page complained: ${record.errors.join('; ')}`);
+    if (record.errors.length > 0)
+      throw new Error(`the page complained: ${record.errors.join('; ')}`);
   } finally {
     await browser.close();
     await site.close();
   }
   const { size } = statSync(PICTURE);
-  if (size >= PICTURE_BYTES) throw new Error(`${PICTURE} has ${size} bytes; it is to stay below ${PICTURE_BYTES}`);
+  if (size >= PICTURE_BYTES)
+    throw new Error(`${PICTURE} has ${size} bytes; it is to stay below ${PICTURE_BYTES}`);
   console.log(`${PICTURE}: ${size} bytes\nfor your eyes: ${folder}`);
 }
 

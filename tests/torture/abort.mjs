@@ -7,7 +7,10 @@ const CALLS = {
   step: (s, signal) => s.current().step(50, { signal }),
   evaluate: (s, signal) => s.current().evaluate({ signal }),
   sample: async (s, signal) => {
-    for await (const token of s.current().sample('It is', { maxTokens: 200, temperature: 1, signal })) void token;
+    for await (const token of s
+      .current()
+      .sample('It is', { maxTokens: 200, temperature: 1, signal }))
+      void token;
   },
   save: (s, signal) => s.current().checkpoints.save({ signal }),
   export: (s, signal) => s.current().export({ signal }),
@@ -15,12 +18,22 @@ const CALLS = {
 };
 
 /** The sizes of SmolLM2-135M with two layers. */
-const SMOLLM2 = { ...TINY, sizes: { vocab: 49152, hidden: 576, intermediate: 1536, layers: 2, heads: 9, kvHeads: 3 } };
+const SMOLLM2 = {
+  ...TINY,
+  sizes: { vocab: 49152, hidden: 576, intermediate: 1536, layers: 2, heads: 9, kvHeads: 3 },
+};
 
 /** The same widths with the letters of the text as vocabulary: samples need a tokenizer. */
 const LETTERS = {
   ...TINY,
-  shape: { ...TINY.shape, hiddenSize: 576, intermediateSize: 1536, numHiddenLayers: 2, numAttentionHeads: 9, numKeyValueHeads: 3 },
+  shape: {
+    ...TINY.shape,
+    hiddenSize: 576,
+    intermediateSize: 1536,
+    numHiddenLayers: 2,
+    numAttentionHeads: 9,
+    numKeyValueHeads: 3,
+  },
 };
 
 /** `boundMs` is the time after an abort within which its call ends, in addition to that of a micro-batch. */
@@ -69,8 +82,16 @@ async function during(arena, tally, setting, calls, steps, { delays, boundMs }, 
           continue;
         }
         const wrong =
-          result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
-        wrong.push(...differences(`loss of step ${result.before + 1}`, result.loss, truth.losses[result.before + 1]));
+          result.how.ok || result.how.name === 'AbortError'
+            ? []
+            : [`${result.how.code} ${result.how.word} ${result.how.message}`];
+        wrong.push(
+          ...differences(
+            `loss of step ${result.before + 1}`,
+            result.loss,
+            truth.losses[result.before + 1],
+          ),
+        );
         tally.add(fault, wrong, result.ms, bound);
       }
     }
@@ -82,7 +103,9 @@ async function during(arena, tally, setting, calls, steps, { delays, boundMs }, 
 async function starts(subject, tally, setting, truth, delays, bound) {
   const made = await subject.do(async (s) => {
     const saved = await s.current().save();
-    globalThis.files = (await s.current().exportFiles()).map(({ name, blob }) => new File([blob], name));
+    globalThis.files = (await s.current().exportFiles()).map(
+      ({ name, blob }) => new File([blob], name),
+    );
     globalThis.container = (await s.current().checkpoints.exportFile()).blob;
     const run = s.current().runId;
     await s.current().dispose();
@@ -120,7 +143,9 @@ async function starts(subject, tally, setting, truth, delays, bound) {
         { delay, setting, run: made.run },
       );
       const wrong =
-        result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
+        result.how.ok || result.how.name === 'AbortError'
+          ? []
+          : [`${result.how.code} ${result.how.word} ${result.how.message}`];
       wrong.push(...differences('the same again', result.again, true));
       tally.add(`abort of ${name}`, wrong, result.ms, bound);
     }

@@ -10,7 +10,13 @@ import { built } from '../../web/core-kind.mjs';
  */
 const OLD = process.env.TABTUNE_OLD === '1';
 export const TINY = {
-  shape: { hiddenSize: 16, numHiddenLayers: 1, numAttentionHeads: 2, numKeyValueHeads: 1, maxPositionEmbeddings: 16 },
+  shape: {
+    hiddenSize: 16,
+    numHiddenLayers: 1,
+    numAttentionHeads: 2,
+    numKeyValueHeads: 1,
+    maxPositionEmbeddings: 16,
+  },
   text: 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. Why not? '.repeat(
     20,
   ),
@@ -35,14 +41,18 @@ export class Tally {
   /** Adds an outcome. `wrong` lists the violated requirements; an empty list is a success. */
   add(fault, wrong, ms, bound) {
     const row = this.rows.get(fault) ?? { fault, times: 0, held: 0, worst: 0, bound };
-    const late = bound !== undefined && ms > bound ? [`${Math.round(ms)} ms, bound ${bound} ms`] : [];
+    const late =
+      bound !== undefined && ms > bound ? [`${Math.round(ms)} ms, bound ${bound} ms`] : [];
     const all = [...wrong, ...late];
     row.times++;
     if (all.length === 0) row.held++;
     else this.failures.push(`${fault} (${row.times}): ${all.join('; ')}`);
     row.worst = Math.max(row.worst, ms ?? 0);
     this.rows.set(fault, row);
-    if (process.env.TORTURE_LOUD) console.log(`${fault}: ${all.length === 0 ? 'held' : all.join('; ')} (${Math.round(ms ?? 0)} ms)`);
+    if (process.env.TORTURE_LOUD)
+      console.log(
+        `${fault}: ${all.length === 0 ? 'held' : all.join('; ')} (${Math.round(ms ?? 0)} ms)`,
+      );
   }
 
   /** Returns a row for each fault. */
@@ -125,7 +135,10 @@ const TINY_STEPS = 40;
 const TINY_DIGESTS = [5, 6];
 
 /** The package, and the modules that run in the page and in its worker. */
-export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || built.package, '/torture/': 'tests/torture/in-browser' };
+export const FOLDERS = {
+  '/dist/': process.env.TABTUNE_DIST || built.package,
+  '/torture/': 'tests/torture/in-browser',
+};
 
 /** @typedef {{ flags?: string[], profile?: string, folders?: Record<string, string> }} ArenaOptions */
 
@@ -149,7 +162,9 @@ export class Arena {
    */
   static ofTests(options = {}) {
     const arena = new Arena();
-    test.beforeAll(async () => arena.open(typeof options === 'function' ? await options() : options));
+    test.beforeAll(async () =>
+      arena.open(typeof options === 'function' ? await options() : options),
+    );
     test.afterAll(() => arena.end());
     return arena;
   }
@@ -181,7 +196,8 @@ export class Arena {
   async truth(setting, count, at = []) {
     const key = JSON.stringify(setting);
     const known = truths.get(key);
-    if (known && known.losses.length > count && at.every((step) => step in known.digests)) return known;
+    if (known && known.losses.length > count && at.every((step) => step in known.digests))
+      return known;
     const made = await this.with((subject) =>
       subject.do(
         async (s, { setting, count, at }) => {
@@ -189,14 +205,19 @@ export class Arena {
           const losses = [0];
           const digests = {};
           for (const stop of [...new Set([...at, count])].sort((a, b) => a - b)) {
-            if (stop > losses.length - 1) losses.push(...(await s.step(stop - (losses.length - 1))));
+            if (stop > losses.length - 1)
+              losses.push(...(await s.step(stop - (losses.length - 1))));
             if (at.includes(stop)) digests[stop] = await s.digests();
           }
           await s.current().dispose();
           return { losses, digests };
         },
         setting === TINY
-          ? { setting, count: Math.max(count, TINY_STEPS), at: [...new Set([...at, ...TINY_DIGESTS])] }
+          ? {
+              setting,
+              count: Math.max(count, TINY_STEPS),
+              at: [...new Set([...at, ...TINY_DIGESTS])],
+            }
           : { setting, count, at },
       ),
     );
@@ -206,10 +227,13 @@ export class Arena {
 
   /** Returns browser and adapter, for the table. */
   async machine() {
-    const adapter = await this.with((subject) => subject.do(async (s) => (await s.tabtune.support()).adapter));
+    const adapter = await this.with((subject) =>
+      subject.do(async (s) => (await s.tabtune.support()).adapter),
+    );
     return {
       browser: this.browser.version,
-      adapter: adapter?.description || [adapter?.vendor, adapter?.architecture].filter(Boolean).join(' '),
+      adapter:
+        adapter?.description || [adapter?.vendor, adapter?.architecture].filter(Boolean).join(' '),
     };
   }
 
@@ -224,7 +248,8 @@ export async function lossFaults(subject, truth, last) {
   const { found, changed } = await subject.do((s) => s.losses());
   const wrong = changed.map((step) => `step ${step} was reported with two losses`);
   for (const [step, loss] of Object.entries(found)) {
-    if (truth.losses[step] !== loss) wrong.push(`loss of step ${step} is ${loss}, unbroken ${truth.losses[step]}`);
+    if (truth.losses[step] !== loss)
+      wrong.push(`loss of step ${step} is ${loss}, unbroken ${truth.losses[step]}`);
   }
   if (last !== undefined && !(last in found)) wrong.push(`step ${last} was not reported`);
   return wrong;

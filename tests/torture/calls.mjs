@@ -37,7 +37,9 @@ export async function calls(arena, tally, { count, steps = 200 }) {
       { setting: TINY, losses, batch: all.slice(at, at + BATCH) },
     );
     for (const [index, wrong] of found.entries()) {
-      const words = (all[at + index] ?? []).map(({ call, wait }) => `${wait ? 'await ' : ''}${call}`).join(', ');
+      const words = (all[at + index] ?? [])
+        .map(({ call, wait }) => `${wait ? 'await ' : ''}${call}`)
+        .join(', ');
       tally.add(
         'calls in any order',
         wrong.map((each) => `${words}: ${each}`),

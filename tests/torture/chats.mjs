@@ -40,9 +40,14 @@ async function trained({ template, row, length }, folder) {
     ...dated,
   ];
   try {
-    await called(binary, ['train', '--model', model, '--data', data, '--out', out, '--json', ...settings], { maxBuffer: 64 << 20 });
+    await called(
+      binary,
+      ['train', '--model', model, '--data', data, '--out', out, '--json', ...settings],
+      { maxBuffer: 64 << 20 },
+    );
   } catch (/** @type {any} */ error) {
-    if (error.signal || !(error.code > 0 && error.code < 100)) throw new Error(`tabtune broke off: ${error.message}`, { cause: error });
+    if (error.signal || !(error.code > 0 && error.code < 100))
+      throw new Error(`tabtune broke off: ${error.message}`, { cause: error });
     return { refusal: error.stderr.trim() || error.stdout.trim() };
   }
   return { digest: JSON.parse(readFileSync(join(out, 'checkpoint.json'), 'utf8')).data_digest };
@@ -62,10 +67,15 @@ try {
   ]);
   console.log(made.trim());
   const all = JSON.parse(readFileSync(join(work, 'cases.json'), 'utf8'));
-  const cases = all.filter(({ template }) => words.length === 0 || words.some((word) => template.includes(word)));
+  const cases = all.filter(
+    ({ template }) => words.length === 0 || words.some((word) => template.includes(word)),
+  );
   const worker = async (number) => {
     for (let next = cases.shift(); next; next = cases.shift()) {
-      rows.push({ ...next, ...judged(next, await trained(next, join(work, `trained-${number}`)), dated.length > 0) });
+      rows.push({
+        ...next,
+        ...judged(next, await trained(next, join(work, `trained-${number}`)), dated.length > 0),
+      });
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, (_, number) => worker(number)));
@@ -74,7 +84,9 @@ try {
 }
 
 const faults = rows.filter(({ explained }) => !explained);
-const kinds = [...new Set(rows.map(({ kind }) => kind))].sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+const kinds = [...new Set(rows.map(({ kind }) => kind))].sort(
+  (a, b) => ORDER.indexOf(a) - ORDER.indexOf(b),
+);
 const columns = ['what was found', 'cases', 'templates', 'explained'];
 const cells = kinds.map((kind) => {
   const of = rows.filter((row) => row.kind === kind);
@@ -88,8 +100,13 @@ const cells = kinds.map((kind) => {
 console.log(`\n== ${rows.length} cases (${((Date.now() - started) / 1000).toFixed(0)} s)`);
 for (const row of [columns, ...cells]) console.log(row.join(' | '));
 const title = `${rows.length} cases in ${new Set(rows.map(({ template }) => template)).size} templates`;
-const day = dated.length > 0 ? `The day of \`strftime_now\` is ${DAY}.` : 'Templates that ask `strftime_now` for the day get none.';
-if (words.length === 0) written('chats', ['rows'], 'rows', { title, words: day, columns, rows: cells });
-for (const { template, name, kind, detail } of faults) console.log(`FAILED ${template}, ${name}: ${kind}${detail ? `: ${detail}` : ''}`);
+const day =
+  dated.length > 0
+    ? `The day of \`strftime_now\` is ${DAY}.`
+    : 'Templates that ask `strftime_now` for the day get none.';
+if (words.length === 0)
+  written('chats', ['rows'], 'rows', { title, words: day, columns, rows: cells });
+for (const { template, name, kind, detail } of faults)
+  console.log(`FAILED ${template}, ${name}: ${kind}${detail ? `: ${detail}` : ''}`);
 console.log(`${faults.length} failures`);
 process.exitCode = faults.length === 0 ? 0 : 1;

@@ -17,11 +17,23 @@ import { tokenizers } from './consumers/tokenizers.mjs';
 import { vocabularies } from './consumers/vocabularies.mjs';
 import { written } from './report.mjs';
 
-const PARTS = { small, folders, characters, conversations, smollm, generated, receipts, vocabularies, tokenizers };
+const PARTS = {
+  small,
+  folders,
+  characters,
+  conversations,
+  smollm,
+  generated,
+  receipts,
+  vocabularies,
+  tokenizers,
+};
 const asked = process.argv.slice(2).filter((word) => word !== '--short');
 const unknown = asked.filter((name) => !(name in PARTS));
 if (unknown.length > 0) {
-  console.error(`consumers: unknown part ${unknown.join(', ')}; there are ${Object.keys(PARTS).join(', ')}`);
+  console.error(
+    `consumers: unknown part ${unknown.join(', ')}; there are ${Object.keys(PARTS).join(', ')}`,
+  );
   process.exit(1);
 }
 process.chdir(root);
@@ -48,7 +60,9 @@ if (process.argv.includes('--short')) {
     await inFolder(async (work) => {
       const [started, before] = [Date.now(), failures.length];
       const { prove, ...result } = await PARTS[name]({ tabtune, work, fail });
-      console.log(`\n== ${name}: ${result.title} (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+      console.log(
+        `\n== ${name}: ${result.title} (${((Date.now() - started) / 1000).toFixed(0)} s)`,
+      );
       for (const row of [result.columns, ...result.rows]) console.log(row.join(' | '));
       written('consumers', Object.keys(PARTS), name, result);
       if (failures.length === before) prove?.();

@@ -10,12 +10,25 @@ const CLOSE = 1e-3; // two adapters over ten steps
 
 /** Returns the losses that the native program prints for the next steps. */
 function trained(binary, from, data, out, count, first) {
-  const given = ['train', '--json', '--resume', from, '--data', data, '--out', out, '--stop-at', String(first + count)];
+  const given = [
+    'train',
+    '--json',
+    '--resume',
+    from,
+    '--data',
+    data,
+    '--out',
+    out,
+    '--stop-at',
+    String(first + count),
+  ];
   const lines = execFileSync(binary, given, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
-  return lines.filter(({ loss, step }) => loss !== undefined && step > first).map(({ loss }) => loss);
+  return lines
+    .filter(({ loss, step }) => loss !== undefined && step > first)
+    .map(({ loss }) => loss);
 }
 
 export async function crossing(_, tally, { short }) {
@@ -56,7 +69,8 @@ export async function crossing(_, tally, { short }) {
     const file = join(folder, 'run.tabtune');
     writeFileSync(file, Buffer.from(made.file, 'base64'));
     const picked = mkdtempSync(join(folder, 'picked-'));
-    for (const [name, bytes] of made.files) writeFileSync(join(picked, name), Buffer.from(bytes, 'base64'));
+    for (const [name, bytes] of made.files)
+      writeFileSync(join(picked, name), Buffer.from(bytes, 'base64'));
     // In the short form the folder that the native program writes is imported, but the one that the browser wrote is not exported.
     for (const [how, from] of short
       ? [['.tabtune', file]]
@@ -72,9 +86,17 @@ export async function crossing(_, tally, { short }) {
         // Nothing was trained: weights and state must be the exported bytes.
         for (const name of ['model.safetensors', 'optimizer.safetensors']) {
           const [sent] = made.files.filter(([each]) => each === name);
-          if (sent && !readFileSync(join(back, name)).equals(Buffer.from(sent[1], 'base64'))) wrong.push(`${name} has other bytes`);
+          if (sent && !readFileSync(join(back, name)).equals(Buffer.from(sent[1], 'base64')))
+            wrong.push(`${name} has other bytes`);
         }
-        const losses = trained(binary, from, data, join(folder, `further-${how.replace('.', '')}`), 10, 3);
+        const losses = trained(
+          binary,
+          from,
+          data,
+          join(folder, `further-${how.replace('.', '')}`),
+          10,
+          3,
+        );
         for (const [index, loss] of made.losses.entries()) {
           if (!(Math.abs(losses[index] / loss - 1) <= CLOSE))
             wrong.push(`step ${4 + index}: ${losses[index]} natively, ${loss} in the browser`);
@@ -84,7 +106,11 @@ export async function crossing(_, tally, { short }) {
           subject
             .do(
               async (s, { base, names, text }) => {
-                const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`${base}/${name}`)).blob()], name)));
+                const files = await Promise.all(
+                  names.map(
+                    async (name) => new File([await (await fetch(`${base}/${name}`)).blob()], name),
+                  ),
+                );
                 const { run } = await (await s.runs()).importFile(files);
                 const from = await s.resume({ run, data: { text } });
                 const losses = await s.step(10);
@@ -96,7 +122,9 @@ export async function crossing(_, tally, { short }) {
             .catch((error) => ({ failed: error.message.split('\n')[0] })),
         );
         wrong.push(
-          ...(returned.failed ? [returned.failed] : differences('back in the browser', returned, { from: 3, losses: made.losses })),
+          ...(returned.failed
+            ? [returned.failed]
+            : differences('back in the browser', returned, { from: 3, losses: made.losses })),
         );
         tally.add(fault, wrong);
       } catch (/** @type {any} */ error) {

@@ -38,7 +38,9 @@ export async function csp(arena, tally) {
     ]);
     tally.add('foreign fetch in the worker refused', [
       ...differences('fetch', found.foreign, 'TypeError'),
-      ...(found.violations.some((each) => each.startsWith('connect-src')) ? [] : [`violations: ${found.violations}`]),
+      ...(found.violations.some((each) => each.startsWith('connect-src'))
+        ? []
+        : [`violations: ${found.violations}`]),
     ]);
   });
 }

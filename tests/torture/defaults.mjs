@@ -14,7 +14,10 @@ async function firstStep(arena, tally, truth) {
       await s.create(setting);
       await s.tell('arm', { at: { submit: 2, do: 'destroy' } });
       const end = await s.settled(s.step(4));
-      return { end: end.ok || `${end.code} ${end.word}`, recovered: s.timeline.some(({ state }) => state === 'recovering') };
+      return {
+        end: end.ok || `${end.code} ${end.word}`,
+        recovered: s.timeline.some(({ state }) => state === 'recovering'),
+      };
     }, DEFAULT);
     tally.add('GPU lost in the first step of a default run', [
       ...differences('end', done, { end: true, recovered: true }),
@@ -26,17 +29,34 @@ async function firstStep(arena, tally, truth) {
 /** Checks that steps, evaluations and samples come back with the run. */
 async function history(arena, tally) {
   const fault = 'history of steps, evaluations and samples after a crash of the tab';
-  const setting = { ...DEFAULT, options: { ...options, evalEvery: 2, sampleEvery: 3, samplePrompt: 'It', sample: { maxTokens: 4 } } };
+  const setting = {
+    ...DEFAULT,
+    options: {
+      ...options,
+      evalEvery: 2,
+      sampleEvery: 3,
+      samplePrompt: 'It',
+      sample: { maxTokens: 4 },
+    },
+  };
   const first = await arena.subject();
   const { run, heard } = await first.do(async (s, setting) => {
     const run = await s.create(setting);
     await s.run({ maxSteps: 7 });
     await s.current().save();
-    return { run, heard: s.timeline.filter(({ type }) => ['step', 'eval', 'sample'].includes(type)).map(({ at, ...event }) => event) };
+    return {
+      run,
+      heard: s.timeline
+        .filter(({ type }) => ['step', 'eval', 'sample'].includes(type))
+        .map(({ at, ...event }) => event),
+    };
   }, setting);
   const devtools = await first.page.context().newCDPSession(first.page);
   void devtools.send('Page.crash').catch(() => undefined);
-  await Promise.race([new Promise((done) => first.page.once('crash', done)), new Promise((done) => setTimeout(done, 5000))]);
+  await Promise.race([
+    new Promise((done) => first.page.once('crash', done)),
+    new Promise((done) => setTimeout(done, 5000)),
+  ]);
   void first.close().catch(() => undefined);
   const found = await arena.with((next) =>
     next.do(async (s, run) => {
@@ -60,14 +80,25 @@ async function history(arena, tally) {
 
 /** Crashes a tab at a random moment, which loses no more than the time between two saves. */
 async function between(arena, tally, { times, seed, secs }) {
-  const fault = secs === DEFAULT_SECS ? 'tab crashed between automatic saves, default options' : 'tab crashed between automatic saves';
+  const fault =
+    secs === DEFAULT_SECS
+      ? 'tab crashed between automatic saves, default options'
+      : 'tab crashed between automatic saves';
   const chance = new Chance(seed);
-  const setting = { ...DEFAULT, options: secs === DEFAULT_SECS ? { ...options, steps: 1_000_000 } : { ...options, saveEverySecs: secs } };
+  const setting = {
+    ...DEFAULT,
+    options:
+      secs === DEFAULT_SECS
+        ? { ...options, steps: 1_000_000 }
+        : { ...options, saveEverySecs: secs },
+  };
   for (let time = 0; time < times; time++) {
     const subject = await arena.subject();
     await subject.do((s, setting) => s.create(setting), setting);
     const ended = subject.do((s) => s.run()).catch(() => undefined);
-    await subject.until((timeline) => ['checkpoint', 'step'].every((wanted) => timeline.some(({ type }) => type === wanted)));
+    await subject.until((timeline) =>
+      ['checkpoint', 'step'].every((wanted) => timeline.some(({ type }) => type === wanted)),
+    );
     // Long enough for one save by time, and part of the interval to the next.
     await new Promise((done) => setTimeout(done, 1000 * secs * (1.3 + chance.next())));
     const heard = await subject.do((s) => ({
@@ -76,7 +107,10 @@ async function between(arena, tally, { times, seed, secs }) {
     }));
     const devtools = await subject.page.context().newCDPSession(subject.page);
     void devtools.send('Page.crash').catch(() => undefined);
-    await Promise.race([new Promise((done) => subject.page.once('crash', done)), new Promise((done) => setTimeout(done, 5000))]);
+    await Promise.race([
+      new Promise((done) => subject.page.once('crash', done)),
+      new Promise((done) => setTimeout(done, 5000)),
+    ]);
     await ended;
     void subject.close().catch(() => undefined);
     const found = await arena.with((next) => next.do((s, run) => s.takenUp(run), heard.run));
@@ -96,11 +130,17 @@ async function between(arena, tally, { times, seed, secs }) {
       .map(({ loss }) => loss);
     const wrong = differences('next losses', found.losses.slice(0, next.length), next);
     const bound = Math.max(secs * 1000, 10 * slowest) + 2 * slowest + 500;
-    if (lost > bound) wrong.push(`${Math.round(lost)} ms of work lost, bound ${Math.round(bound)} ms (seed ${seed})`);
+    if (lost > bound)
+      wrong.push(
+        `${Math.round(lost)} ms of work lost, bound ${Math.round(bound)} ms (seed ${seed})`,
+      );
     const span = (heard.timeline.at(-1).at - heard.timeline[0].at) / 1000;
     const share = saves.reduce((sum, { secs }) => sum + secs, 0) / span;
     tally.add(fault, wrong, lost);
-    tally.note(fault, `saveEverySecs ${secs}; worst is the work lost; saving took ${(100 * share).toFixed(1)} % of the time`);
+    tally.note(
+      fault,
+      `saveEverySecs ${secs}; worst is the work lost; saving took ${(100 * share).toFixed(1)} % of the time`,
+    );
   }
 }
 

@@ -1,6 +1,14 @@
 // Files in wasm as natively: every hostile file has the same result, every export the same bytes; and no model takes much memory during its export.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { environment, root, run } from '../../web/toolchain.mjs';
@@ -37,7 +45,10 @@ function bytesOf(part) {
 /** Returns a shard of one F32 value per tensor. */
 function shard(tensors) {
   const header = Object.fromEntries(
-    tensors.map((name, index) => [name, { dtype: 'F32', shape: [1], data_offsets: [4 * index, 4 * index + 4] }]),
+    tensors.map((name, index) => [
+      name,
+      { dtype: 'F32', shape: [1], data_offsets: [4 * index, 4 * index + 4] },
+    ]),
   );
   const json = Buffer.from(JSON.stringify(header));
   const front = Buffer.alloc(8);
@@ -45,7 +56,13 @@ function shard(tensors) {
   return Buffer.concat([front, json, Buffer.alloc(4 * tensors.length)]);
 }
 
-const ENDINGS = { safetensors: 'safetensors', gguf: 'gguf', index: 'index.json', peft: 'adapter_config.json', json: 'state_dict.json' };
+const ENDINGS = {
+  safetensors: 'safetensors',
+  gguf: 'gguf',
+  index: 'index.json',
+  peft: 'adapter_config.json',
+  json: 'state_dict.json',
+};
 
 /** Writes every case to its own folder: the file to judge first, then its shards. */
 function laidOut(folder) {
@@ -57,8 +74,13 @@ function laidOut(folder) {
     if (each.file) copyFileSync(join(GOLDEN, each.file), join(place, name));
     else writeFileSync(join(place, name), Buffer.concat(each.build.map(bytesOf)));
     const shards = Object.entries(each.shards ?? {});
-    for (const [shardName, tensors] of shards) writeFileSync(join(place, shardName), shard(tensors));
-    return { id: each.id, format: each.format, names: [name, ...shards.map(([shardName]) => shardName)] };
+    for (const [shardName, tensors] of shards)
+      writeFileSync(join(place, shardName), shard(tensors));
+    return {
+      id: each.id,
+      format: each.format,
+      names: [name, ...shards.map(([shardName]) => shardName)],
+    };
   });
 }
 
@@ -80,10 +102,11 @@ function natively(binary, folder, cases) {
   for (const format of new Set(cases.map((each) => each.format))) {
     const ours = cases.filter((each) => each.format === format);
     const paths = ours.map(({ id, names }) => join(folder, id, names[0]));
-    const printed = execFileSync(binary, ['inspect', '--json', '--read', '--as', format, ...paths], {
-      encoding: 'utf8',
-      maxBuffer: 2 ** 28,
-    });
+    const printed = execFileSync(
+      binary,
+      ['inspect', '--json', '--read', '--as', format, ...paths],
+      { encoding: 'utf8', maxBuffer: 2 ** 28 },
+    );
     const lines = printed.trim().split('\n');
     for (const [at, { id }] of ours.entries()) found.set(id, JSON.parse(lines[at]));
   }
@@ -100,23 +123,43 @@ async function hostile(binary, tally, short) {
         async (s, { cases, short }) => {
           const fetched = async ({ id, names }) =>
             Promise.all(
-              names.map(async (name) => new File([await (await fetch(`/hostile/${id}/${encodeURIComponent(name)}`)).blob()], name)),
+              names.map(
+                async (name) =>
+                  new File(
+                    [await (await fetch(`/hostile/${id}/${encodeURIComponent(name)}`)).blob()],
+                    name,
+                  ),
+              ),
             );
           // One call for all files of a format, whose names differ; a file with accompanying files is inspected separately.
-          const groups = [...Map.groupBy(cases, ({ id, format, names }) => (names.length > 1 ? id : format)).values()];
+          const groups = [
+            ...Map.groupBy(cases, ({ id, format, names }) =>
+              names.length > 1 ? id : format,
+            ).values(),
+          ];
           const all = {};
           const asked = async (files, format) => {
-            const { ok, value, code, message, ms } = await s.settled(s.tabtune.inspectFiles(files, { format, read: true }));
-            return { found: (name) => (ok ? value.files[files.findIndex((file) => file.name === name)] : `${code} ${message}`), ms };
+            const { ok, value, code, message, ms } = await s.settled(
+              s.tabtune.inspectFiles(files, { format, read: true }),
+            );
+            return {
+              found: (name) =>
+                ok
+                  ? value.files[files.findIndex((file) => file.name === name)]
+                  : `${code} ${message}`,
+              ms,
+            };
           };
           // Every call starts a new worker, which is not a file's fault.
           const starts = [];
-          for (let time = 0; time < (short ? 1 : 5); time++) starts.push((await asked([new File(['{}'], 'empty.json')], 'json')).ms);
+          for (let time = 0; time < (short ? 1 : 5); time++)
+            starts.push((await asked([new File(['{}'], 'empty.json')], 'json')).ms);
           const start = starts.sort((a, b) => a - b)[starts.length >> 1];
           for (const group of groups) {
             const files = (await Promise.all(group.map(fetched))).flat();
             const { found, ms } = await asked(files, group[0].format);
-            for (const { id, names } of group) all[id] = { found: found(names[0]), ms: Math.max(0, ms - start) / files.length };
+            for (const { id, names } of group)
+              all[id] = { found: found(names[0]), ms: Math.max(0, ms - start) / files.length };
           }
           return all;
         },

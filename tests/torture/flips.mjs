@@ -15,7 +15,12 @@ export async function flips(arena, tally, { times, resumes, seed = 2 }) {
       await s.step(2);
       const second = await s.current().save();
       await s.current().dispose();
-      return { run, first: first.generation, second: second.generation, lengths: await s.pieces({ run, generation: second.generation }) };
+      return {
+        run,
+        first: first.generation,
+        second: second.generation,
+        lengths: await s.pieces({ run, generation: second.generation }),
+      };
     }, TINY);
     for (let time = 0; time < times; time++) {
       const index = time < made.lengths.length ? time : chance.below(made.lengths.length);
@@ -35,7 +40,10 @@ export async function flips(arena, tally, { times, resumes, seed = 2 }) {
             losses = [s.current().completedSteps, ...(await s.step(2))];
             warned = s.timeline
               .slice(from)
-              .some(({ type, code }) => type === 'warning' && /CHECKPOINT_CORRUPT|checkpoint\.chunk\.hash/.test(code));
+              .some(
+                ({ type, code }) =>
+                  type === 'warning' && /CHECKPOINT_CORRUPT|checkpoint\.chunk\.hash/.test(code),
+              );
             await s.current().dispose();
           }
           await s.flip(where);
@@ -51,7 +59,8 @@ export async function flips(arena, tally, { times, resumes, seed = 2 }) {
       );
       if (!result.older) wrong.push('the older generation does not serve');
       if (!result.mended) wrong.push('flipped back it is not whole');
-      if (result.losses) wrong.push(...differences('resumed', result.losses, [2, truth.losses[3], truth.losses[4]]));
+      if (result.losses)
+        wrong.push(...differences('resumed', result.losses, [2, truth.losses[3], truth.losses[4]]));
       if (result.warned === false) wrong.push('the fall to the older one was not said');
       tally.add(
         FAULT,

@@ -14,9 +14,17 @@ for (const [name, part] of Object.entries(PARTS)) {
     const tally = new Tally();
     const arena = await Arena.start();
     try {
-      await work(arena, tally, part.full).catch((error) => tally.add(`${name}: the part itself`, [error.stack]));
-      const machine = await arena.machine().catch(() => ({ browser: arena.browser.version, adapter: 'unknown' }));
-      written('torture', Object.keys(PARTS), name, { ...machine, columns: COLUMNS, rows: tally.results() });
+      await work(arena, tally, part.full).catch((error) =>
+        tally.add(`${name}: the part itself`, [error.stack]),
+      );
+      const machine = await arena
+        .machine()
+        .catch(() => ({ browser: arena.browser.version, adapter: 'unknown' }));
+      written('torture', Object.keys(PARTS), name, {
+        ...machine,
+        columns: COLUMNS,
+        rows: tally.results(),
+      });
     } finally {
       await arena.end();
     }

@@ -25,12 +25,16 @@ export const ofTexts = (values) => array(TEXT, values.map(text));
 export const ofI32s = (values) =>
   array(
     5,
-    [Buffer.from(Int32Array.from(values).buffer)].flatMap((all) => values.map((_, at) => all.subarray(4 * at, 4 * at + 4))),
+    [Buffer.from(Int32Array.from(values).buffer)].flatMap((all) =>
+      values.map((_, at) => all.subarray(4 * at, 4 * at + 4)),
+    ),
   );
 export const ofF32s = (values) =>
   array(
     6,
-    [Buffer.from(Float32Array.from(values).buffer)].flatMap((all) => values.map((_, at) => all.subarray(4 * at, 4 * at + 4))),
+    [Buffer.from(Float32Array.from(values).buffer)].flatMap((all) =>
+      values.map((_, at) => all.subarray(4 * at, 4 * at + 4)),
+    ),
   );
 
 const aligned = (part) => Buffer.concat([part, Buffer.alloc(padded(part.length) - part.length)]);

@@ -11,7 +11,11 @@ async function behindFourGiB(arena, tally, bound) {
         async (s, { sizes, options }) => {
           const model = await s.tabtune.openModel(s.modelFiles(sizes), { worker: s.workers() });
           const warnings = model.warnings.map(({ code }) => code);
-          const trainer = await s.tabtune.Trainer.create({ model, data: { tokens: s.someTokens(200) }, ...options });
+          const trainer = await s.tabtune.Trainer.create({
+            model,
+            data: { tokens: s.someTokens(200) },
+            ...options,
+          });
           const losses = (await trainer.step(2)).map(({ loss }) => loss);
           const { wasm, wasmAtStart } = await s.tell('counts');
           await trainer.dispose();
@@ -25,7 +29,10 @@ async function behindFourGiB(arena, tally, bound) {
       ...differences('losses', large.losses, plain.losses),
       ...differences('warnings', large.warnings, ['model.tensor.extra']),
     ];
-    if (large.grown > bound * 2 ** 20) wrong.push(`wasm memory grew by ${(large.grown / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`);
+    if (large.grown > bound * 2 ** 20)
+      wrong.push(
+        `wasm memory grew by ${(large.grown / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`,
+      );
     tally.add(fault, wrong);
     tally.note(fault, `wasm +${(large.grown / 2 ** 20).toFixed(1)} MiB, losses as without`);
   });
@@ -36,7 +43,10 @@ async function beyondFourGiB(arena, tally) {
   const fault = 'a file of 2³² + 8 bytes is read to its end';
   await arena.with(async (subject) => {
     const found = await subject.do(async (s) => {
-      const header = (length) => JSON.stringify({ w: { dtype: 'F32', shape: [length / 4], data_offsets: [0, length] } }).padEnd(88);
+      const header = (length) =>
+        JSON.stringify({
+          w: { dtype: 'F32', shape: [length / 4], data_offsets: [0, length] },
+        }).padEnd(88);
       const total = 2 ** 32 + 8;
       const length = total - 8 - header(2 ** 32).length;
       const front = new DataView(new ArrayBuffer(8));
@@ -49,12 +59,16 @@ async function beyondFourGiB(arena, tally) {
         new Uint8Array([0, 0, 192, 127]),
       ];
       const file = new File([front.buffer, header(length), ...body], 'large.safetensors');
-      const { ok, value, message, ms } = await s.settled(s.tabtune.inspectFiles(file, { read: true }));
+      const { ok, value, message, ms } = await s.settled(
+        s.tabtune.inspectFiles(file, { read: true }),
+      );
       return { size: file.size, report: ok ? JSON.stringify(value.files[0]) : message, ms };
     });
     const wrong = [
       ...differences('size', found.size, 2 ** 32 + 8),
-      ...(found.report.includes('non-finite') ? [] : [`the last element was not seen: ${found.report.slice(0, 300)}`]),
+      ...(found.report.includes('non-finite')
+        ? []
+        : [`the last element was not seen: ${found.report.slice(0, 300)}`]),
     ];
     tally.add(fault, wrong, found.ms);
   });
@@ -84,8 +98,12 @@ export async function heap(arena, tally, { sizes, bound, optimizer, beyond = fal
         };
         const files = s.modelFiles(sizes);
         const tokens = s.someTokens(64);
-        const model = await timed('open', () => s.tabtune.openModel(files, { worker: s.workers() }));
-        const trainer = await timed('create', () => s.tabtune.Trainer.create({ model, data: { tokens }, ...options }));
+        const model = await timed('open', () =>
+          s.tabtune.openModel(files, { worker: s.workers() }),
+        );
+        const trainer = await timed('create', () =>
+          s.tabtune.Trainer.create({ model, data: { tokens }, ...options }),
+        );
         s.adopt(trainer);
         await timed('step', () => trainer.step(1));
         const saved = await timed(
@@ -94,7 +112,9 @@ export async function heap(arena, tally, { sizes, bound, optimizer, beyond = fal
           ({ bytes }) => bytes,
         );
         await timed('export', () => trainer.exportFiles());
-        const { blob } = await timed('export of the checkpoint', () => trainer.checkpoints.exportFile());
+        const { blob } = await timed('export of the checkpoint', () =>
+          trainer.checkpoints.exportFile(),
+        );
         const [next] = (await trainer.step(1)).map(({ loss }) => loss);
         const run = trainer.runId;
         await trainer.dispose();
@@ -115,10 +135,21 @@ export async function heap(arena, tally, { sizes, bound, optimizer, beyond = fal
         await runs.remove(run);
         return { grown, rates, next, again, bytes: saved.bytes };
       },
-      { sizes, options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1, optimizer } },
+      {
+        sizes,
+        options: {
+          ...TINY.options,
+          validationFraction: 0,
+          gradientAccumulationSteps: 1,
+          optimizer,
+        },
+      },
     );
     for (const [call, growth, ms, reads] of found.grown) {
-      const wrong = growth > bound * 2 ** 20 ? [`wasm memory grew by ${(growth / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`] : [];
+      const wrong =
+        growth > bound * 2 ** 20
+          ? [`wasm memory grew by ${(growth / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`]
+          : [];
       if (call === 'resume' && found.next !== found.again) wrong.push('the resumed run is another');
       tally.add(`wasm memory: ${call}`, wrong, ms);
       tally.note(
@@ -128,7 +159,10 @@ export async function heap(arena, tally, { sizes, bound, optimizer, beyond = fal
     }
     const [rate, hashed, stored] = found.rates.save;
     const perByte = hashed / stored;
-    tally.add('bytes hashed per saved byte', perByte > 1.01 + (8 << 20) / stored || perByte < 0.99 ? [`${perByte.toFixed(3)}`] : []);
+    tally.add(
+      'bytes hashed per saved byte',
+      perByte > 1.01 + (8 << 20) / stored || perByte < 0.99 ? [`${perByte.toFixed(3)}`] : [],
+    );
     tally.note(
       'bytes hashed per saved byte',
       `${perByte.toFixed(2)}; save ${rate.toFixed(0)} MB/s, resume ${found.rates.resume[0].toFixed(0)} MB/s, ${found.bytes} bytes`,

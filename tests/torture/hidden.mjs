@@ -33,11 +33,17 @@ export async function hidden(_, tally, { secs, least }) {
     // Not within 30 s of the last save, so the short form sees none.
     const hiddenAt = Date.now();
     const savesAtHiding = async () =>
-      page.do(`s.timeline.filter(({ type, at }) => type === 'checkpoint' && at >= ${hiddenAt} - 2000).length`);
+      page.do(
+        `s.timeline.filter(({ type, at }) => type === 'checkpoint' && at >= ${hiddenAt} - 2000).length`,
+      );
     if (long > SAVE_APART_SECS) {
       for (const end = Date.now() + 10_000; (await savesAtHiding()) === 0 && Date.now() < end;)
         await new Promise((done) => setTimeout(done, 100));
-      tally.add('saved when the tab was hidden', (await savesAtHiding()) > 0 ? [] : ['no checkpoint within 10 s'], Date.now() - hiddenAt);
+      tally.add(
+        'saved when the tab was hidden',
+        (await savesAtHiding()) > 0 ? [] : ['no checkpoint within 10 s'],
+        Date.now() - hiddenAt,
+      );
     }
     const behind = await rate(secs);
     await page.front();
@@ -45,10 +51,14 @@ export async function hidden(_, tally, { secs, least }) {
     const after = await rate(long);
     const failure = await page.do('globalThis.failure');
     const fault = `tab hidden for ${secs} s`;
-    const wrong = state === 'hidden' && failure === undefined ? [] : [`the page is ${state}, ${failure}`];
+    const wrong =
+      state === 'hidden' && failure === undefined ? [] : [`the page is ${state}, ${failure}`];
     // With other work the machine's own rate varies, so the rate is compared with the mean of before and after.
     const shown = (before + after) / 2;
-    if (behind < least * shown) wrong.push(`${behind.toFixed(1)} steps a second, ${before.toFixed(1)} and ${after.toFixed(1)} when shown`);
+    if (behind < least * shown)
+      wrong.push(
+        `${behind.toFixed(1)} steps a second, ${before.toFixed(1)} and ${after.toFixed(1)} when shown`,
+      );
     tally.add(fault, wrong);
     tally.note(fault, `${((100 * behind) / shown).toFixed(0)} % of the visible rate`);
   } finally {

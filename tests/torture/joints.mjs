@@ -20,18 +20,37 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
 /** Returns the ids of each row, and which of them are learned. */
 async function shown(folder, count) {
-  const settings = ['--model', join(folder, 'model'), '--json', '--show', String(count), '--seq-len', '1024', '--on-bad-row', 'skip'];
-  const { stdout } = await called(binary, ['data', join(folder, 'rows.jsonl'), ...settings], { maxBuffer: 256 << 20 });
-  const tokens = (segments) => segments.flatMap(({ tokens, learned }) => tokens.map(({ id }) => ({ id, learned })));
-  return new Map(JSON.parse(stdout).preview.map(({ row, segments }) => [row.line, tokens(segments)]));
+  const settings = [
+    '--model',
+    join(folder, 'model'),
+    '--json',
+    '--show',
+    String(count),
+    '--seq-len',
+    '1024',
+    '--on-bad-row',
+    'skip',
+  ];
+  const { stdout } = await called(binary, ['data', join(folder, 'rows.jsonl'), ...settings], {
+    maxBuffer: 256 << 20,
+  });
+  const tokens = (segments) =>
+    segments.flatMap(({ tokens, learned }) => tokens.map(({ id }) => ({ id, learned })));
+  return new Map(
+    JSON.parse(stdout).preview.map(({ row, segments }) => [row.line, tokens(segments)]),
+  );
 }
 
 /** Returns the faults of one row. */
 function faultsOf(truth, { begin, end }, found) {
   if (truth === null || found === undefined)
-    return truth === null && found === undefined ? [] : [`refused by ${truth === null ? 'tokenizers' : 'tabtune'} alone`];
+    return truth === null && found === undefined
+      ? []
+      : [`refused by ${truth === null ? 'tokenizers' : 'tabtune'} alone`];
   const ids = [...begin, ...truth.ids, end];
-  const learned = [...begin.map(() => false), ...truth.learned, true].map((counts, at) => counts && at > 0);
+  const learned = [...begin.map(() => false), ...truth.learned, true].map(
+    (counts, at) => counts && at > 0,
+  );
   const wrong = [];
   if (
     !same(
@@ -56,16 +75,30 @@ const started = Date.now();
 for (const name of names) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-joints-'));
   try {
-    await called(peer, [join(root, 'tests', 'torture', 'joints', 'pairs.py'), name, await installed(name), join(folder, 'made')]);
+    await called(peer, [
+      join(root, 'tests', 'torture', 'joints', 'pairs.py'),
+      name,
+      await installed(name),
+      join(folder, 'made'),
+    ]);
     const truth = JSON.parse(readFileSync(join(folder, 'made', 'truth.json'), 'utf8'));
     const lines = readFileSync(join(folder, 'made', 'rows.jsonl'), 'utf8').split('\n');
     const found = await shown(join(folder, 'made'), truth.rows.length);
     const wrong = truth.rows.map((row, at) => faultsOf(row, truth, found.get(at + 1)));
-    wrong.forEach((faults, at) => faults.forEach((fault) => failures.push(`${name}, ${lines[at]}: ${fault}`)));
+    wrong.forEach((faults, at) =>
+      faults.forEach((fault) => failures.push(`${name}, ${lines[at]}: ${fault}`)),
+    );
     const count = (test) => String(truth.rows.filter(test).length);
     const { npm, pip } = TOKENIZERS[name];
-    const kind = truth.kind === 'BPE' ? (truth.byte_level ? 'byte-level BPE' : "SentencePiece's BPE") : truth.kind;
-    const equal = String(truth.rows.filter((row, at) => row !== null && wrong[at].length === 0).length);
+    const kind =
+      truth.kind === 'BPE'
+        ? truth.byte_level
+          ? 'byte-level BPE'
+          : "SentencePiece's BPE"
+        : truth.kind;
+    const equal = String(
+      truth.rows.filter((row, at) => row !== null && wrong[at].length === 0).length,
+    );
     rows.push([
       name,
       npm ?? pip,
@@ -80,7 +113,16 @@ for (const name of names) {
     rmSync(folder, { recursive: true, force: true });
   }
 }
-const columns = ['tokenizer', 'package', 'kind', 'tokens', 'pairs', 'equal', 'a token crosses the joint', 'both refuse'];
+const columns = [
+  'tokenizer',
+  'package',
+  'kind',
+  'tokens',
+  'pairs',
+  'equal',
+  'a token crosses the joint',
+  'both refuse',
+];
 console.log(`== ${((Date.now() - started) / 1000).toFixed(0)} s`);
 for (const row of [columns, ...rows]) console.log(row.join(' | '));
 const title = `${rows.length} tokenizers, ${rows.reduce((sum, row) => sum + Number(row[4]), 0)} pairs`;

@@ -34,23 +34,40 @@ async function judge(arena, truth, acknowledged) {
     const list = await runs.list(run);
     const whole = [];
     for (const { generation } of list)
-      whole.push({ generation, ...(await s.settled(runs.exportFile(run, generation).then(({ blob }) => blob.size))) });
+      whole.push({
+        generation,
+        ...(await s.settled(runs.exportFile(run, generation).then(({ blob }) => blob.size))),
+      });
     const step = await s.resume({ run, plans });
     const ms = performance.now() - started;
     return { list, whole, step, losses: await s.step(2), ms };
   }, acknowledged);
   const newest = found.list[0];
-  if (newest.step < acknowledged.step) wrong.push(`step ${acknowledged.step} was acknowledged, the newest is of ${newest.step}`);
-  wrong.push(...found.whole.filter(({ ok }) => !ok).map(({ generation, word }) => `generation ${generation} is torn: ${word}`));
+  if (newest.step < acknowledged.step)
+    wrong.push(`step ${acknowledged.step} was acknowledged, the newest is of ${newest.step}`);
+  wrong.push(
+    ...found.whole
+      .filter(({ ok }) => !ok)
+      .map(({ generation, word }) => `generation ${generation} is torn: ${word}`),
+  );
   wrong.push(...differences('resumed at', found.step, newest.step));
-  wrong.push(...differences('next losses', found.losses, truth.losses.slice(newest.step + 1, newest.step + 3)));
+  wrong.push(
+    ...differences(
+      'next losses',
+      found.losses,
+      truth.losses.slice(newest.step + 1, newest.step + 3),
+    ),
+  );
   return { subject, wrong, step: found.step + 2, ms: found.ms };
 }
 
 /** Leaves the same half record as a kill between two writes of a record: such a moment is too short to be hit by chance. */
 function tear({ profile }) {
   const folder = join(profile, 'Default', 'IndexedDB');
-  const database = join(folder, readdirSync(folder).find((name) => name.endsWith('.leveldb')) ?? '');
+  const database = join(
+    folder,
+    readdirSync(folder).find((name) => name.endsWith('.leveldb')) ?? '',
+  );
   const newest = readdirSync(database)
     .filter((name) => /^\d+\.log$/.test(name))
     .sort()

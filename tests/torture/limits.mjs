@@ -17,11 +17,21 @@ export async function limits(arena, tally, { steps }) {
   ];
   for (const [fault, plan] of plans) {
     await arena.with(async (subject) => {
-      const result = await subject.do(train, { setting: TINY, plan, steps }).catch((error) => ({ failed: error.message.split('\n')[0] }));
+      const result = await subject
+        .do(train, { setting: TINY, plan, steps })
+        .catch((error) => ({ failed: error.message.split('\n')[0] }));
       if (result.failed) return tally.add(fault, [result.failed]);
       const wrong = [...differences('losses', result.losses, truth.losses.slice(1, steps + 1))];
-      if (plan.hide && result.hidden !== true) wrong.push('the device has the feature all the same');
-      if (plan.hide) wrong.push(...differences('profile', [result.profile.ok, result.profile.code], [false, 'MISSING_FEATURE']));
+      if (plan.hide && result.hidden !== true)
+        wrong.push('the device has the feature all the same');
+      if (plan.hide)
+        wrong.push(
+          ...differences(
+            'profile',
+            [result.profile.ok, result.profile.code],
+            [false, 'MISSING_FEATURE'],
+          ),
+        );
       else if (!result.profile.ok) wrong.push(`profile: ${result.profile.code}`);
       tally.add(fault, wrong);
       tally.note(fault, `${steps} steps`);

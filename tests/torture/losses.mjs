@@ -28,7 +28,9 @@ export async function submitsOfAStep(arena) {
 function heard(timeline) {
   const wrong = [];
   const fired = timeline.find(({ type }) => type === 'fired');
-  const recovering = timeline.findIndex(({ type, state }) => type === 'state' && state === 'recovering');
+  const recovering = timeline.findIndex(
+    ({ type, state }) => type === 'state' && state === 'recovering',
+  );
   if (!fired) return { wrong: ['the fault was not made'], ms: 0 };
   if (recovering < 0) return { wrong: ['no state recovering'], ms: 0 };
   const warned = timeline.findIndex(({ type, at }) => type === 'warning' && at >= fired.at - 1);
@@ -36,7 +38,8 @@ function heard(timeline) {
   const first = warned < 0 ? recovering : Math.min(warned, recovering);
   const after = timeline.slice(first).find(({ type }) => type === 'step');
   const { step } = timeline[recovering];
-  if (after && after.step !== step + 1) wrong.push(`goes on with step ${after.step} after "recovering" at ${step}`);
+  if (after && after.step !== step + 1)
+    wrong.push(`goes on with step ${after.step} after "recovering" at ${step}`);
   return { wrong, ms: timeline[first].at - fired.at };
 }
 
@@ -52,11 +55,17 @@ async function lose(arena, tally, truth, fault, work, argument, outside) {
       const timeline = await subject.do((s) => s.timeline);
       const told = heard(timeline);
       wrong = [...told.wrong, ...(result ?? []), ...(await lossFaults(subject, truth, LAST))];
-      wrong.push(...differences('weights', await subject.do((s) => s.digests()), truth.digests[LAST]));
+      wrong.push(
+        ...differences('weights', await subject.do((s) => s.digests()), truth.digests[LAST]),
+      );
       wrong.push(
         ...differences(
           'history',
-          await subject.do(async (s) => (await s.current().history()).filter(({ type }) => type === 'step').map(({ loss }) => loss)),
+          await subject.do(async (s) =>
+            (await s.current().history())
+              .filter(({ type }) => type === 'step')
+              .map(({ loss }) => loss),
+          ),
           truth.losses.slice(1, LAST + 1),
         ),
       );
@@ -70,7 +79,10 @@ async function lose(arena, tally, truth, fault, work, argument, outside) {
 /** Checks that a rate set manually and a decay started manually before the loss remain in force after it. */
 async function byHand(arena, tally) {
   const fault = 'GPU lost after setLearningRate and startDecay';
-  const setting = { ...TINY, options: { ...TINY.options, lrScheduler: { type: 'wsd', decaySteps: 6 } } };
+  const setting = {
+    ...TINY,
+    options: { ...TINY.options, lrScheduler: { type: 'wsd', decaySteps: 6 } },
+  };
   const drive = async (s, { setting, lossy }) => {
     await s.create(setting);
     await s.step(1);
@@ -84,7 +96,9 @@ async function byHand(arena, tally) {
     if (lossy) await s.tell('fire', { action: 'destroy' });
     await s.step(3);
     const steps = Object.fromEntries(
-      s.timeline.filter(({ type }) => type === 'step').map(({ step, loss, learningRate }) => [step, [loss, learningRate]]),
+      s.timeline
+        .filter(({ type }) => type === 'step')
+        .map(({ step, loss, learningRate }) => [step, [loss, learningRate]]),
     );
     const digests = await s.digests();
     await s.current().dispose();
@@ -93,7 +107,9 @@ async function byHand(arena, tally) {
   const results = [];
   for (const lossy of [false, true]) {
     results.push(
-      await arena.with((subject) => subject.do(drive, { setting, lossy })).catch((error) => ({ error: error.message.split('\n')[0] })),
+      await arena
+        .with((subject) => subject.do(drive, { setting, lossy }))
+        .catch((error) => ({ error: error.message.split('\n')[0] })),
     );
   }
   tally.add(fault, differences('steps and weights', results[1], results[0]));
@@ -123,10 +139,21 @@ async function again(arena, tally) {
       return { spans, third, whole: whole.ok, list: (await runs.list(run)).length };
     }, TINY);
     const wrong = [];
-    if (result.spans[1] < 1000) wrong.push(`a second loss was retried after ${Math.round(result.spans[1])} ms`);
-    wrong.push(...differences('third loss', [result.third.ok, result.third.code], [false, 'GPU_UNAVAILABLE']));
+    if (result.spans[1] < 1000)
+      wrong.push(`a second loss was retried after ${Math.round(result.spans[1])} ms`);
+    wrong.push(
+      ...differences(
+        'third loss',
+        [result.third.ok, result.third.code],
+        [false, 'GPU_UNAVAILABLE'],
+      ),
+    );
     if (!result.whole) wrong.push('the checkpoint is not whole');
-    tally.add('three GPU losses within 60 s: second waits, third is GPU_UNAVAILABLE', wrong, result.spans[1]);
+    tally.add(
+      'three GPU losses within 60 s: second waits, third is GPU_UNAVAILABLE',
+      wrong,
+      result.spans[1],
+    );
   });
 }
 
@@ -162,9 +189,17 @@ export async function losses(arena, tally, { short, times = 1 }) {
   const forward = { submit: submits + 1 };
   const update = { submit: 2 * submits - 1 };
   if (short) {
-    await lose(arena, tally, truth, 'GPU lost (destroy) in a forward pass', inAStep, { at: forward, action: 'destroy' });
-    await lose(arena, tally, truth, 'GPU lost (destroy) in a save', inASave, { at: { map: 2 }, action: 'destroy' });
-    await lose(arena, tally, truth, 'GPU lost (destroy) while paused', whilePaused, { action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) in a forward pass', inAStep, {
+      at: forward,
+      action: 'destroy',
+    });
+    await lose(arena, tally, truth, 'GPU lost (destroy) in a save', inASave, {
+      at: { map: 2 },
+      action: 'destroy',
+    });
+    await lose(arena, tally, truth, 'GPU lost (destroy) while paused', whilePaused, {
+      action: 'destroy',
+    });
     return;
   }
   for (let time = 0; time < times; time++) {
@@ -177,15 +212,30 @@ export async function losses(arena, tally, { short, times = 1 }) {
       at: { submit: update.submit + (time % 2) },
       action: 'destroy',
     });
-    await lose(arena, tally, truth, 'GPU lost (destroy) during a read', inAStep, { at: { map: 1 + time }, action: 'destroy' });
-    await lose(arena, tally, truth, 'GPU lost (destroy) in a save', inASave, { at: { map: 1 + (time % savingMaps) }, action: 'destroy' });
-    await lose(arena, tally, truth, 'GPU lost (destroy) while paused', whilePaused, { action: 'destroy' });
-    await lose(arena, tally, truth, 'GPU lost (destroy) while idle', whileIdle, { action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) during a read', inAStep, {
+      at: { map: 1 + time },
+      action: 'destroy',
+    });
+    await lose(arena, tally, truth, 'GPU lost (destroy) in a save', inASave, {
+      at: { map: 1 + (time % savingMaps) },
+      action: 'destroy',
+    });
+    await lose(arena, tally, truth, 'GPU lost (destroy) while paused', whilePaused, {
+      action: 'destroy',
+    });
+    await lose(arena, tally, truth, 'GPU lost (destroy) while idle', whileIdle, {
+      action: 'destroy',
+    });
   }
   for (const call of ['evaluate', 'sample', 'export', 'load', 'exportFile']) {
     await lose(arena, tally, truth, `GPU lost (destroy) in ${call}`, inACall, {
       call,
-      at: call === 'load' ? { submit: 3 } : call === 'export' || call === 'exportFile' ? { map: 2 } : { submit: 4 },
+      at:
+        call === 'load'
+          ? { submit: 3 }
+          : call === 'export' || call === 'exportFile'
+            ? { map: 2 }
+            : { submit: 4 },
     });
   }
   await byHand(arena, tally);

@@ -23,12 +23,19 @@ function grouped() {
 /** Opens, trains three steps, saves, trains two more; then another worker resumes and makes those two again. */
 async function goOn(s, { names, options, tokens, chat }) {
   const files = () =>
-    Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name.split('/').pop())));
+    Promise.all(
+      names.map(
+        async (name) =>
+          new File([await (await fetch(`/models/${name}`)).blob()], name.split('/').pop()),
+      ),
+    );
   const model = await s.tabtune.openModel(await files(), { worker: s.workers() });
   const { architecture, vocabSize, tokenizer } = model.info;
   const data = chat
     ? new File([chat], 'chat.jsonl')
-    : { tokens: Uint32Array.from({ length: tokens }, (_, i) => ((i * i + 3 * i) >> 1) % vocabSize) };
+    : {
+        tokens: Uint32Array.from({ length: tokens }, (_, i) => ((i * i + 3 * i) >> 1) % vocabSize),
+      };
   s.adopt(await s.tabtune.Trainer.create({ model, data, ...options }));
   const run = s.current().runId;
   await s.step(3);
@@ -42,10 +49,20 @@ async function goOn(s, { names, options, tokens, chat }) {
   const again = await s.step(2);
   const info = await s.current().inspect();
   await s.current().dispose();
-  return { architecture, eos: tokenizer?.eos, losses, again, ends, eosAfter: info.model.tokenizer?.eos };
+  return {
+    architecture,
+    eos: tokenizer?.eos,
+    losses,
+    again,
+    ends,
+    eosAfter: info.model.tokenizer?.eos,
+  };
 }
 
-const CHAT = '{"messages":[{"role":"user","content":"astar"},{"role":"assistant","content":"itisasatintree"}]}\n'.repeat(40);
+const CHAT =
+  '{"messages":[{"role":"user","content":"astar"},{"role":"assistant","content":"itisasatintree"}]}\n'.repeat(
+    40,
+  );
 /** Ids of the end of a text, of the end of a turn, and of a letter. */
 const [END_OF_TEXT, IM_END, R] = [0, 2, 7];
 /** Successors of a letter in the text that the model learns: an end of each kind, or a letter that follows itself. */
@@ -53,13 +70,17 @@ const AFTER = { a: [8, IM_END], t: [10, END_OF_TEXT], u: [4, R, R, R, R, R, R, R
 
 /** Returns the number of tokens sampled after each letter by a model that has learnt its successors. */
 async function saidOf(s, { names, options, after }) {
-  const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name)));
+  const files = await Promise.all(
+    names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name)),
+  );
   const model = await s.tabtune.openModel(files, { worker: s.workers() });
   const round = Object.values(after).flat();
   s.adopt(
     await s.tabtune.Trainer.create({
       model,
-      data: { tokens: Uint32Array.from({ length: 40 * round.length }, (_, i) => round[i % round.length]) },
+      data: {
+        tokens: Uint32Array.from({ length: 40 * round.length }, (_, i) => round[i % round.length]),
+      },
       ...options,
     }),
   );
@@ -81,16 +102,31 @@ export async function chats(arena, tally) {
   const names = ['qwen2.gguf'];
   const options = { ...TINY.options, validationFraction: 0 };
   await arena.with(async (subject) => {
-    const found = await subject.do(goOn, { names, options: { ...options, seqLen: 32 }, chat: CHAT });
+    const found = await subject.do(goOn, {
+      names,
+      options: { ...options, seqLen: 32 },
+      chat: CHAT,
+    });
     const ends = [END_OF_TEXT, IM_END];
     const sorted = (ids) => [ids].flat().sort((a, b) => a - b);
     tally.add(fault, [
       ...differences('losses after the resume', found.again, found.losses),
-      ...differences('end tokens opened, exported, resumed', [found.eos, found.ends, found.eosAfter].map(sorted), [ends, ends, ends]),
+      ...differences(
+        'end tokens opened, exported, resumed',
+        [found.eos, found.ends, found.eosAfter].map(sorted),
+        [ends, ends, ends],
+      ),
     ]);
-    const said = await subject.do(saidOf, { names, after: AFTER, options: { ...options, batchSize: 8, learningRate: 3e-2 } });
+    const said = await subject.do(saidOf, {
+      names,
+      after: AFTER,
+      options: { ...options, batchSize: 8, learningRate: 3e-2 },
+    });
     const stops = said.a <= 1 && said.t <= 1 && said.u === 12;
-    tally.add('a sample stops at both end tokens', stops ? [] : [`tokens said: ${JSON.stringify(said)}`]);
+    tally.add(
+      'a sample stops at both end tokens',
+      stops ? [] : [`tokens said: ${JSON.stringify(said)}`],
+    );
   });
 }
 
@@ -98,7 +134,9 @@ export async function models(_, tally, { short = false }) {
   const arena = await Arena.start({ folders: { '/models/': FOLDER } });
   const families = new Set();
   // The short form leaves out families whose tensors are Llama's, except for the one in parts.
-  const chosen = grouped().filter(([name, names]) => !short || names.length > 1 || /gpt2/.test(name));
+  const chosen = grouped().filter(
+    ([name, names]) => !short || names.length > 1 || /gpt2/.test(name),
+  );
   try {
     for (const [name, names] of chosen) {
       await arena.with(async (subject) => {
@@ -107,8 +145,11 @@ export async function models(_, tally, { short = false }) {
           .do(goOn, { names, options: TINY.options, tokens: 400 })
           .catch((error) => ({ failed: error.message.split('\n')[0] }));
         families.add(found.architecture);
-        const wrong = found.failed ? [found.failed] : differences('losses after the resume', found.again, found.losses);
-        if (!found.failed) wrong.push(...differences('end tokens after the resume', found.eosAfter, found.eos));
+        const wrong = found.failed
+          ? [found.failed]
+          : differences('losses after the resume', found.again, found.losses);
+        if (!found.failed)
+          wrong.push(...differences('end tokens after the resume', found.eosAfter, found.eos));
         tally.add(
           fault,
           wrong.map((each) => `${name}: ${each}`),
@@ -119,5 +160,8 @@ export async function models(_, tally, { short = false }) {
   } finally {
     await arena.end();
   }
-  tally.add('GGUF of every family', differences('number of families', families.size, chosen.length));
+  tally.add(
+    'GGUF of every family',
+    differences('number of families', families.size, chosen.length),
+  );
 }

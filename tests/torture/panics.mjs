@@ -18,8 +18,14 @@ export async function panics(arena, tally, { times }) {
             await s.tell('arm', { at: { submit, do: 'panic' } });
             await s.step(last - 1);
             const fired = s.timeline.find(({ type }) => type === 'fired');
-            const warning = s.timeline.find(({ type, at }) => type === 'warning' && at >= fired?.at - 1);
-            return { digests: await s.digests(), warning, ms: (warning?.at ?? Infinity) - fired?.at };
+            const warning = s.timeline.find(
+              ({ type, at }) => type === 'warning' && at >= fired?.at - 1,
+            );
+            return {
+              digests: await s.digests(),
+              warning,
+              ms: (warning?.at ?? Infinity) - fired?.at,
+            };
           },
           { setting: TINY, submit: 1 + ((time * 11) % (2 * submits)), last: LAST },
         )
@@ -30,7 +36,11 @@ export async function panics(arena, tally, { times }) {
         : [`the warning does not say what panicked: ${result.warning?.message}`];
       tally.add(
         'core panics in a step',
-        [...words, ...differences('weights', result.digests, truth.digests[LAST]), ...(await lossFaults(subject, truth, LAST))],
+        [
+          ...words,
+          ...differences('weights', result.digests, truth.digests[LAST]),
+          ...(await lossFaults(subject, truth, LAST)),
+        ],
         result.ms,
         1000,
       );
@@ -52,7 +62,11 @@ export async function panics(arena, tally, { times }) {
       },
       { setting: TINY, plan },
     );
-    const wrong = differences('the end', [result.end.ok, result.end.code, result.whole], [false, 'WORKER_CRASHED', true]);
+    const wrong = differences(
+      'the end',
+      [result.end.ok, result.end.code, result.whole],
+      [false, 'WORKER_CRASHED', true],
+    );
     if (!/panic/i.test(result.end.message)) wrong.push(`it says: ${result.end.message}`);
     tally.add('core panics again at the same place: a clear stop', wrong);
   });

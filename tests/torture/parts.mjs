@@ -19,7 +19,15 @@ import { storage } from './storage.mjs';
 import { tabs } from './tabs.mjs';
 
 /** A model with two tensors of 256 MiB, whose checkpoint with AdamW has 1.6 GB. */
-const TWO_OF_256_MIB = { vocab: 256 << 10, hidden: 256, intermediate: 16, layers: 1, heads: 4, kvHeads: 4, tied: false };
+const TWO_OF_256_MIB = {
+  vocab: 256 << 10,
+  hidden: 256,
+  intermediate: 16,
+  layers: 1,
+  heads: 4,
+  kvHeads: 4,
+  tied: false,
+};
 /** A model with one tensor of 64 MiB. */
 const ONE_OF_64_MIB = { ...TWO_OF_256_MIB, vocab: 64 << 10, tied: true };
 
@@ -42,7 +50,11 @@ export const PARTS = {
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 160, cycles: 3 } },
   // In npm test other tests share the cores, so the limits of time are wider there.
-  abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], boundMs: 500, large: true }, short: { delays: [30], boundMs: 3000 } },
+  abort: {
+    work: abort,
+    full: { delays: [0, 50, 300, 1000, 3000], boundMs: 500, large: true },
+    short: { delays: [30], boundMs: 3000 },
+  },
   calls: { work: calls, full: { count: 2000 }, short: { count: 6, steps: 100 } },
   csp: { work: csp, full: {}, short: {} },
   heap: {

@@ -24,20 +24,32 @@ export const inASave = async (s, { last, at, action }) => {
 export const whilePaused = async (s, { last, action }) => {
   const trainer = s.current();
   const running = (async () => {
-    for await (const event of trainer.run({ maxSteps: last })) if (event.type === 'step' && event.step === 3) void trainer.pause();
+    for await (const event of trainer.run({ maxSteps: last }))
+      if (event.type === 'step' && event.step === 3) void trainer.pause();
   })();
   const until = async (test) => {
-    for (const end = performance.now() + 30_000; !test(); await new Promise((done) => setTimeout(done, 10)))
+    for (
+      const end = performance.now() + 30_000;
+      !test();
+      await new Promise((done) => setTimeout(done, 10))
+    )
       if (performance.now() > end) throw new Error('waited in vain');
   };
   await until(() => s.timeline.some(({ type, state }) => type === 'state' && state === 'paused'));
   const pausedAt = trainer.completedSteps;
   if (action) await s.tell('fire', { action });
   else console.info('paused');
-  await until(() => s.timeline.some(({ type, state }) => type === 'state' && state === 'recovering'));
+  await until(() =>
+    s.timeline.some(({ type, state }) => type === 'state' && state === 'recovering'),
+  );
   const from = s.timeline.findIndex(({ state }) => state === 'recovering');
-  await until(() => s.timeline.slice(from).some(({ type, state }) => type === 'state' && state === 'paused'));
-  const wrong = trainer.completedSteps === pausedAt ? [] : [`paused at ${pausedAt}, brought back to ${trainer.completedSteps}`];
+  await until(() =>
+    s.timeline.slice(from).some(({ type, state }) => type === 'state' && state === 'paused'),
+  );
+  const wrong =
+    trainer.completedSteps === pausedAt
+      ? []
+      : [`paused at ${pausedAt}, brought back to ${trainer.completedSteps}`];
   await trainer.resume();
   await running;
   return wrong;
@@ -47,7 +59,9 @@ export const whileIdle = async (s, { last, action }) => {
   await s.step(3);
   await s.tell('fire', { action });
   await new Promise((done) => setTimeout(done, 1500));
-  const heard = s.timeline.some(({ state }) => state === 'recovering') ? [] : ['an idle trainer did not hear of it'];
+  const heard = s.timeline.some(({ state }) => state === 'recovering')
+    ? []
+    : ['an idle trainer did not hear of it'];
   await s.step(last - 3);
   return heard;
 };
@@ -66,7 +80,8 @@ export const inACall = async (s, { last, call, at }) => {
         .then(({ blob }) => blob.size > 0),
     sample: async () => {
       let text = '';
-      for await (const token of trainer.sample('It is', { maxTokens: 6, temperature: 0 })) text += token.text;
+      for await (const token of trainer.sample('It is', { maxTokens: 6, temperature: 0 }))
+        text += token.text;
       return text;
     },
     load: () => trainer.checkpoints.load().then(({ completedSteps }) => completedSteps),
@@ -78,7 +93,8 @@ export const inACall = async (s, { last, call, at }) => {
   const wrong = [];
   // Only a sample that had begun is given up, and reports that the trainer has recovered.
   if (call === 'sample' && !broken.ok) {
-    if (broken.code !== 'DEVICE_LOST' || broken.recovered !== true) wrong.push(`sample: ${broken.code}, recovered ${broken.recovered}`);
+    if (broken.code !== 'DEVICE_LOST' || broken.recovered !== true)
+      wrong.push(`sample: ${broken.code}, recovered ${broken.recovered}`);
   } else if (!broken.ok) wrong.push(`${call}: ${broken.code} ${broken.word} ${broken.message}`);
   else if (unbroken !== undefined && JSON.stringify(broken.value) !== JSON.stringify(unbroken))
     wrong.push(`${call} gives something else after it`);

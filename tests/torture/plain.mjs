@@ -14,8 +14,17 @@ export class PlainBrowser {
 
   static start() {
     const browser = new PlainBrowser();
-    const flags = [...FLAGS, '--headless=new', `--user-data-dir=${browser.#profile}`, '--remote-debugging-pipe', 'about:blank'];
-    browser.#child = spawn(String(findChromium()), flags, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true });
+    const flags = [
+      ...FLAGS,
+      '--headless=new',
+      `--user-data-dir=${browser.#profile}`,
+      '--remote-debugging-pipe',
+      'about:blank',
+    ];
+    browser.#child = spawn(String(findChromium()), flags, {
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
     let rest = '';
     browser.#child.stdio[4].setEncoding('utf8').on('data', (text) => {
       const messages = (rest + text).split('\0');
@@ -48,10 +57,14 @@ export class PlainBrowser {
         { expression, awaitPromise: true, returnByValue: true },
         sessionId,
       );
-      if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+      if (exceptionDetails)
+        throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
       return result.value;
     };
-    for (const end = Date.now() + 10_000; (await evaluate('document.readyState + location.href')) !== `complete${url}`;) {
+    for (
+      const end = Date.now() + 10_000;
+      (await evaluate('document.readyState + location.href')) !== `complete${url}`;
+    ) {
       if (Date.now() > end) throw new Error(`${url} was not loaded`);
       await new Promise((done) => setTimeout(done, 20));
     }

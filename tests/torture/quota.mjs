@@ -2,7 +2,10 @@
 import { TINY } from './arena.mjs';
 
 // Several pieces of 8 MiB and the small documents.
-const LARGE = { ...TINY, shape: { ...TINY.shape, hiddenSize: 256, numHiddenLayers: 2, numAttentionHeads: 4 } };
+const LARGE = {
+  ...TINY,
+  shape: { ...TINY.shape, hiddenSize: 256, numHiddenLayers: 2, numAttentionHeads: 4 },
+};
 
 async function refused(s, { truth, arm }) {
   const run = s.current().runId;
@@ -13,9 +16,12 @@ async function refused(s, { truth, arm }) {
   const step = s.current().completedSteps + 1;
   const [loss] = await s.step(1);
   const wrong = [];
-  if (!saved.ok && (saved.code !== 'QUOTA_EXCEEDED' || saved.word !== 'storage.quota')) wrong.push(`save: ${saved.code} ${saved.word}`);
-  if (!saved.ok && list[0].generation !== before.generation) wrong.push(`a refused save made generation ${list[0].generation} the head`);
-  if (saved.ok && list[0].generation === before.generation) wrong.push('an acknowledged save is not the head');
+  if (!saved.ok && (saved.code !== 'QUOTA_EXCEEDED' || saved.word !== 'storage.quota'))
+    wrong.push(`save: ${saved.code} ${saved.word}`);
+  if (!saved.ok && list[0].generation !== before.generation)
+    wrong.push(`a refused save made generation ${list[0].generation} the head`);
+  if (saved.ok && list[0].generation === before.generation)
+    wrong.push('an acknowledged save is not the head');
   const whole = await s.settled(s.current().checkpoints.exportFile());
   if (!whole.ok) wrong.push(`the head is torn: ${whole.word}`);
   if (loss !== truth[step]) wrong.push(`loss of step ${step}`);
@@ -45,7 +51,10 @@ async function injected(arena, tally) {
     }, TINY);
     for (let k = 1; k <= count; k++) {
       const result = await subject.do(refused, { truth: truth.losses, arm: { put: k } });
-      tally.add(fault, [...result.wrong, ...(result.refused ? [] : [`piece ${k} was not refused`])]);
+      tally.add(fault, [
+        ...result.wrong,
+        ...(result.refused ? [] : [`piece ${k} was not refused`]),
+      ]);
     }
     const end = await subject.do((s) => s.settled(s.current().save()));
     tally.add('a save after refused ones', end.ok ? [] : [`${end.code} ${end.word}`]);
@@ -80,7 +89,10 @@ async function real(arena, tally, sizes) {
         await s.step(1);
       }, run);
       const { usage } = await devtools.send('Storage.getUsageAndQuota', { origin });
-      await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: Math.round(usage + (bytes * k) / sizes) });
+      await devtools.send('Storage.overrideQuotaForOrigin', {
+        origin,
+        quotaSize: Math.round(usage + (bytes * k) / sizes),
+      });
       const result = await subject.do(refused, { truth: truth.losses });
       if (result.refused) times++;
       tally.add(fault, result.wrong);

@@ -5,9 +5,17 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 export function written(name, order, part, { words = '', rows, ...about }) {
   const file = new URL(`./results/${name}.json`, import.meta.url);
   const entries = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
-  entries[part] = { date: new Date().toISOString().slice(0, 10), ...about, words: words.replace(/\s+/g, ' ').trim() || undefined, rows };
+  entries[part] = {
+    date: new Date().toISOString().slice(0, 10),
+    ...about,
+    words: words.replace(/\s+/g, ' ').trim() || undefined,
+    rows,
+  };
   const lines = (list) => list.map((row) => `\n  ${JSON.stringify(row)}`).join(',');
-  const entry = ({ rows, ...rest }) => `{\n ${JSON.stringify(rest).slice(1, -1)},\n "rows":[${lines(rows)}\n ]}`;
-  const known = order.filter((key) => key in entries).map((key) => `${JSON.stringify(key)}:${entry(entries[key])}`);
+  const entry = ({ rows, ...rest }) =>
+    `{\n ${JSON.stringify(rest).slice(1, -1)},\n "rows":[${lines(rows)}\n ]}`;
+  const known = order
+    .filter((key) => key in entries)
+    .map((key) => `${JSON.stringify(key)}:${entry(entries[key])}`);
   writeFileSync(file, `{\n${known.join(',\n')}\n}\n`);
 }

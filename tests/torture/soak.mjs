@@ -31,7 +31,10 @@ export async function soak(arena, tally, { steps, cycles }) {
       }, count);
       return { ...facts, heap: await heapOf(subject) };
     };
-    await subject.do((s, setting) => s.create(setting), { ...TINY, options: { ...TINY.options, logEvery: 8 } });
+    await subject.do((s, setting) => s.create(setting), {
+      ...TINY,
+      options: { ...TINY.options, logEvery: 8 },
+    });
     const early = await at(EARLY);
     const middle = await at(WARM - EARLY);
     const end = await at(steps - WARM);
@@ -39,8 +42,11 @@ export async function soak(arena, tally, { steps, cycles }) {
     const wrong = differences('wasm bytes', end.wasm, middle.wasm);
     if (end.gpu > early.gpu) wrong.push(`GPU bytes in the pool ${early.gpu}, then ${end.gpu}`);
     if (end.buffers > early.buffers + ON_THEIR_WAY || end.bytes > 1.02 * early.bytes)
-      wrong.push(`GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`);
-    if (end.heap > middle.heap + (2 << 20)) wrong.push(`the page's heap grew by ${end.heap - middle.heap} bytes`);
+      wrong.push(
+        `GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`,
+      );
+    if (end.heap > middle.heap + (2 << 20))
+      wrong.push(`the page's heap grew by ${end.heap - middle.heap} bytes`);
     tally.add(fault, wrong);
     tally.note(
       fault,
@@ -59,15 +65,28 @@ async function cyclesOf(arena, tally, cycles) {
     for (let cycle = 0; cycle < cycles; cycle++) {
       const result = await subject.do(
         async (s, { setting, delay }) => {
-          const model = await s.tabtune.newModel(setting.shape, { text: setting.text }, { worker: s.workers() });
+          const model = await s.tabtune.newModel(
+            setting.shape,
+            { text: setting.text },
+            { worker: s.workers() },
+          );
           const controller = new AbortController();
           setTimeout(() => controller.abort(), delay);
           const first = await s.settled(
-            s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options, signal: controller.signal }),
+            s.tabtune.Trainer.create({
+              model,
+              data: { text: setting.text },
+              ...setting.options,
+              signal: controller.signal,
+            }),
           );
           const trainer = first.ok
             ? first.value
-            : await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options });
+            : await s.tabtune.Trainer.create({
+                model,
+                data: { text: setting.text },
+                ...setting.options,
+              });
           const losses = (await trainer.step(2)).map(({ loss }) => loss);
           await trainer.dispose();
           const { value, ...how } = first;
@@ -77,15 +96,18 @@ async function cyclesOf(arena, tally, cycles) {
         { setting: TINY, delay: 20 + 60 * (cycle % 7) },
       );
       const wrong = differences('losses', result.losses, truth.losses.slice(1, 3));
-      if (!result.how.ok && result.how.name !== 'AbortError') wrong.push(`the aborted start: ${result.how.code} ${result.how.message}`);
+      if (!result.how.ok && result.how.name !== 'AbortError')
+        wrong.push(`the aborted start: ${result.how.code} ${result.how.message}`);
       tally.add(fault, wrong, result.how.ms);
       await new Promise((done) => setTimeout(done, 200));
       base.push({ gpu: arena.browser.gpuBytes(), heap: await heapOf(subject) });
     }
     const [first, last] = [base[1], base[base.length - 1]];
     const wrong = [];
-    if (last.heap > first.heap + (2 << 20)) wrong.push(`the page's heap grew by ${last.heap - first.heap} bytes`);
-    if (last.gpu > first.gpu + (32 << 20)) wrong.push(`the GPU process grew from ${first.gpu} to ${last.gpu} bytes`);
+    if (last.heap > first.heap + (2 << 20))
+      wrong.push(`the page's heap grew by ${last.heap - first.heap} bytes`);
+    if (last.gpu > first.gpu + (32 << 20))
+      wrong.push(`the GPU process grew from ${first.gpu} to ${last.gpu} bytes`);
     tally.add('nothing stays of disposed trainers', wrong);
     tally.note(
       'nothing stays of disposed trainers',

@@ -6,8 +6,22 @@ const BOUND_MS = 1000;
 /** Maximum growth of wasm memory. */
 const BOUND_MIB = 96;
 /** A Llama with 6.2 GB of F32, and one with 4 GB in its table alone. */
-const SIX_GB = { vocab: 32_000, hidden: 4096, intermediate: 11_008, layers: 7, heads: 32, kvHeads: 32 };
-const FOUR_GB = { vocab: 1_000_000, hidden: 1024, intermediate: 64, layers: 1, heads: 8, kvHeads: 8 };
+const SIX_GB = {
+  vocab: 32_000,
+  hidden: 4096,
+  intermediate: 11_008,
+  layers: 7,
+  heads: 32,
+  kvHeads: 32,
+};
+const FOUR_GB = {
+  vocab: 1_000_000,
+  hidden: 1024,
+  intermediate: 64,
+  layers: 1,
+  heads: 8,
+  kvHeads: 8,
+};
 
 /** Tests the description of a large file. */
 async function told(arena, tally) {
@@ -25,10 +39,21 @@ async function told(arena, tally) {
     const { ok, value, message, ms } = report;
     const wrong = ok ? differences('kind', [value.kind, value.refusals], ['model', []]) : [message];
     const [folder, f16] = ok
-      ? [value.exports.find(({ format }) => format === 'safetensors'), value.exports.find(({ type }) => type === 'f16')]
+      ? [
+          value.exports.find(({ format }) => format === 'safetensors'),
+          value.exports.find(({ type }) => type === 'f16'),
+        ]
       : [];
     // Sizes of more than 32 bits.
-    if (ok && !(folder.bytes > size && folder.bytes < size + 1e6 && f16.bytes > size / 2 && f16.bytes < size / 2 + 1e6))
+    if (
+      ok &&
+      !(
+        folder.bytes > size &&
+        folder.bytes < size + 1e6 &&
+        f16.bytes > size / 2 &&
+        f16.bytes < size / 2 + 1e6
+      )
+    )
       wrong.push(`${size} bytes: ${JSON.stringify([folder, f16])}`);
     tally.add(fault, wrong, ms, BOUND_MS);
     tally.note(fault, `${size} bytes; worst includes the start of a worker`);
@@ -45,7 +70,9 @@ async function converted(arena, tally) {
       const files = s.modelFiles(sizes);
       const { stream, report } = await comparing(files[0], sizes.heads);
       return e.withModel(files, async (model) => {
-        const { ok, value, message, ms } = await s.settled(model.exportTo(stream, { format: 'gguf', type: 'f32' }));
+        const { ok, value, message, ms } = await s.settled(
+          model.exportTo(stream, { format: 'gguf', type: 'f32' }),
+        );
         const { wasm, wasmAtStart, blobs } = await s.tell('counts');
         return {
           failed: ok ? undefined : message,
@@ -65,9 +92,11 @@ async function converted(arena, tally) {
       ...differences('words', [words, found.tensors], [expected, found.names]),
       ...differences('bytes', [bytes, highest], [found.told, found.told]),
     ];
-    if (grown > BOUND_MIB * MIB) all.push(`wasm memory grew by ${(grown / MIB).toFixed(1)} MiB, bound ${BOUND_MIB} MiB`);
+    if (grown > BOUND_MIB * MIB)
+      all.push(`wasm memory grew by ${(grown / MIB).toFixed(1)} MiB, bound ${BOUND_MIB} MiB`);
     if (found.blobs > 8 * MIB) all.push(`a Blob of ${found.blobs} bytes was made`);
-    if (!(beyond > 5 && bytes > 6e9 && found.offered.bytes > bytes)) all.push(`${beyond} tensors begin beyond 2³² of ${bytes} bytes`);
+    if (!(beyond > 5 && bytes > 6e9 && found.offered.bytes > bytes))
+      all.push(`${beyond} tensors begin beyond 2³² of ${bytes} bytes`);
     tally.add(fault, all, ms);
     tally.note(
       fault,

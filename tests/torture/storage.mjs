@@ -13,7 +13,10 @@ function judge(found, acknowledged, truth) {
   const wrong = found.torn.map((generation) => `generation ${generation} is torn`);
   const step = found.resumed.value;
   if (step < acknowledged) wrong.push(`step ${acknowledged} was acknowledged, found ${step}`);
-  return [...wrong, ...differences('next losses', found.losses, truth.losses.slice(step + 1, step + 3))];
+  return [
+    ...wrong,
+    ...differences('next losses', found.losses, truth.losses.slice(step + 1, step + 3)),
+  ];
 }
 
 /** Crashes or closes a tab at a random moment of its saves. */
@@ -37,7 +40,10 @@ async function tabs(arena, tally, truth, { times, seed = 3 }) {
       if (end === 'crashed') {
         const devtools = await subject.page.context().newCDPSession(subject.page);
         void devtools.send('Page.crash').catch(() => undefined);
-        await Promise.race([new Promise((done) => subject.page.once('crash', done)), new Promise((done) => setTimeout(done, 5000))]);
+        await Promise.race([
+          new Promise((done) => subject.page.once('crash', done)),
+          new Promise((done) => setTimeout(done, 5000)),
+        ]);
       }
       const acknowledged = subject.saved.at(-1).step;
       void subject.close().catch(() => undefined);
@@ -45,7 +51,9 @@ async function tabs(arena, tally, truth, { times, seed = 3 }) {
         const free = await next.do((s, run) => s.freed(run), run);
         return { free, ...(await next.do((s, run) => s.takenUp(run), run)) };
       });
-      const wrong = judge(found, acknowledged, truth).map((each) => `${each} (seed ${seed}, after ${delay} ms)`);
+      const wrong = judge(found, acknowledged, truth).map(
+        (each) => `${each} (seed ${seed}, after ${delay} ms)`,
+      );
       tally.add(`tab ${end} in a save; its lock is free`, wrong, found.free, 1000);
     }
   }
@@ -73,12 +81,15 @@ async function inOne(arena, tally, truth, times) {
             { setting: TINY, action },
           )
           .catch((error) => ({ failed: error.message.split('\n')[0] }));
-        const fault = action === 'oversized' ? 'oversized buffer, then save' : 'broken shader, then save';
+        const fault =
+          action === 'oversized' ? 'oversized buffer, then save' : 'broken shader, then save';
         if (found.failed) return tally.add(fault, [found.failed]);
         const wrong = judge(found, 2, truth);
         for (const saved of [found.saved, found.again])
-          if (saved.ok || saved.code !== 'SHADER_FAILED') wrong.push(`save: ${saved.ok ? 'acknowledged' : `${saved.code} ${saved.word}`}`);
-        if (found.list.length !== 0 && found.list[0]?.generation > found.head) wrong.push('a wrong generation is the head');
+          if (saved.ok || saved.code !== 'SHADER_FAILED')
+            wrong.push(`save: ${saved.ok ? 'acknowledged' : `${saved.code} ${saved.word}`}`);
+        if (found.list.length !== 0 && found.list[0]?.generation > found.head)
+          wrong.push('a wrong generation is the head');
         tally.add(fault, wrong);
       });
     }
@@ -90,7 +101,12 @@ async function inOne(arena, tally, truth, times) {
         await s.tell('fire', { action: 'closeDatabase' });
         await s.step(1);
         const saved = await s.settled(s.current().save());
-        return { run, saved, losses: await s.step(1), list: (await s.current().checkpoints.list()).map(({ step }) => step) };
+        return {
+          run,
+          saved,
+          losses: await s.step(1),
+          list: (await s.current().checkpoints.list()).map(({ step }) => step),
+        };
       }, TINY);
       const wrong = closed.saved.ok ? [] : [`save: ${closed.saved.code} ${closed.saved.word}`];
       tally.add('connection to the database closed while open', [
@@ -120,9 +136,15 @@ async function deleting(subject, tally, truth, run) {
       whole: await s.settled(s.current().checkpoints.exportFile()),
     };
   }, run);
-  const wrong = differences('of another', [found.stranger.code, found.stranger.word], ['BUSY', 'run.locked']);
+  const wrong = differences(
+    'of another',
+    [found.stranger.code, found.stranger.word],
+    ['BUSY', 'run.locked'],
+  );
   if (!found.own.ok || !found.saved.ok || !found.whole.ok)
-    wrong.push(`remove ${found.own.code}, save ${found.saved.code} ${found.saved.word}, export ${found.whole.word}`);
+    wrong.push(
+      `remove ${found.own.code}, save ${found.saved.code} ${found.saved.word}, export ${found.whole.word}`,
+    );
   wrong.push(
     ...differences(
       'left',
@@ -151,7 +173,10 @@ async function deleted(arena, tally, truth) {
       { ...TINY, options },
     );
     const devtools = await subject.page.context().newCDPSession(subject.page);
-    await devtools.send('Storage.clearDataForOrigin', { origin: arena.site.url, storageTypes: 'indexeddb' });
+    await devtools.send('Storage.clearDataForOrigin', {
+      origin: arena.site.url,
+      storageTypes: 'indexeddb',
+    });
     const live = await subject.do(async (s) => {
       const losses = await s.step(1);
       const saved = await s.settled(s.current().save());
@@ -160,12 +185,18 @@ async function deleted(arena, tally, truth) {
     });
     tally.add('a trainer whose database was deleted trains further', [
       ...differences('loss', live.losses, [truth.losses[4]]),
-      ...(live.saved.ok || live.saved.code?.startsWith('STORAGE') ? [] : [`save: ${live.saved.code}`]),
+      ...(live.saved.ok || live.saved.code?.startsWith('STORAGE')
+        ? []
+        : [`save: ${live.saved.code}`]),
     ]);
-    await devtools.send('Storage.clearDataForOrigin', { origin: arena.site.url, storageTypes: 'indexeddb' });
+    await devtools.send('Storage.clearDataForOrigin', {
+      origin: arena.site.url,
+      storageTypes: 'indexeddb',
+    });
     const found = await arena.with((next) => next.do((s, run) => s.takenUp(run), run));
     const wrong = judge(found, 3, truth);
-    if (found.resumed.ok && found.warnings.length === 0) wrong.push('where it came from was not said');
+    if (found.resumed.ok && found.warnings.length === 0)
+      wrong.push('where it came from was not said');
     tally.add(fault, wrong);
   });
 }
@@ -180,7 +211,8 @@ function fill(folder, left) {
     return bavail * bsize - left;
   };
   try {
-    for (let bytes = free(); bytes > 0; bytes = free()) writeSync(file, Buffer.alloc(Math.min(bytes, MIB)));
+    for (let bytes = free(); bytes > 0; bytes = free())
+      writeSync(file, Buffer.alloc(Math.min(bytes, MIB)));
   } catch (/** @type {any} */ error) {
     // The browser used up the rest.
     if (error.code !== 'ENOSPC') throw error;
@@ -211,7 +243,14 @@ async function fullDisk(tally, { seed = 9 }) {
     const save = () =>
       subject.do(async (s) => {
         const { ok, code, word, message, value } = await s.settled(s.current().save());
-        return { ok, code, word, message, generation: value?.generation, step: s.current().completedSteps };
+        return {
+          ok,
+          code,
+          word,
+          message,
+          generation: value?.generation,
+          step: s.current().completedSteps,
+        };
       });
     await subject.do((s) => s.step(1));
     let head = await save();
@@ -250,7 +289,13 @@ async function fullDisk(tally, { seed = 9 }) {
         whole: await s.settled(s.current().checkpoints.exportFile()),
         losses: await s.step(1),
       }));
-      wrong.push(...differences('head', found.list.ok ? found.list.value[0]?.generation : found.list.word, head.generation));
+      wrong.push(
+        ...differences(
+          'head',
+          found.list.ok ? found.list.value[0]?.generation : found.list.word,
+          head.generation,
+        ),
+      );
       if (!found.whole.ok) wrong.push(`the head is torn: ${found.whole.code} ${found.whole.word}`);
       const again = await save();
       if (again.ok) head = again;

@@ -21,7 +21,8 @@ export async function tabs(arena, tally, { times = 1 }) {
     );
     const devtools = await first.page.context().newCDPSession(first.page);
     const freed = second.do(async (_, run) => {
-      const held = async () => (await navigator.locks.query()).held?.some(({ name }) => name?.includes(run));
+      const held = async () =>
+        (await navigator.locks.query()).held?.some(({ name }) => name?.includes(run));
       for (const end = performance.now() + 10_000; (await held()) && performance.now() < end;)
         await new Promise((done) => setTimeout(done, 5));
       return Date.now();
@@ -34,7 +35,12 @@ export async function tabs(arena, tally, { times = 1 }) {
       return { losses: await s.step(1) };
     }, run);
     taken.ms = ms;
-    tally.add('lock of a crashed tab is free', differences('loss', taken.losses, [truth.losses[2]]), taken.ms, 1000);
+    tally.add(
+      'lock of a crashed tab is free',
+      differences('loss', taken.losses, [truth.losses[2]]),
+      taken.ms,
+      1000,
+    );
     await first.close().catch(() => undefined);
     await upgraded(arena, tally, second, truth);
     await second.close();
@@ -54,8 +60,15 @@ async function swept(arena, tally) {
   const millis = 300;
   const sweep = sweeper.do(
     async (_, { run, millis }) => {
-      const hold = (name, work) => navigator.locks.request(name, { ifAvailable: true }, async (lock) => lock !== null && (await work()));
-      return hold(`tabtune-sweep:${run}`, () => hold(`tabtune:${run}`, () => new Promise((done) => setTimeout(done, millis, true))));
+      const hold = (name, work) =>
+        navigator.locks.request(
+          name,
+          { ifAvailable: true },
+          async (lock) => lock !== null && (await work()),
+        );
+      return hold(`tabtune-sweep:${run}`, () =>
+        hold(`tabtune:${run}`, () => new Promise((done) => setTimeout(done, millis, true))),
+      );
     },
     { run, millis },
   );
@@ -95,7 +108,13 @@ async function upgraded(arena, tally, subject, truth) {
     return { losses, saved, told };
   }, from);
   const wrong = differences('loss', found.losses, [truth.losses[3]]);
-  wrong.push(...differences('save', [found.saved.ok, found.saved.code, found.saved.word], [false, 'STORAGE_BLOCKED', 'storage.closed']));
+  wrong.push(
+    ...differences(
+      'save',
+      [found.saved.ok, found.saved.code, found.saved.word],
+      [false, 'STORAGE_BLOCKED', 'storage.closed'],
+    ),
+  );
   if (!found.told.includes('storage.closed')) wrong.push(`told: ${found.told}`);
   tally.add('database upgraded by another tab', wrong, opened, 1000);
   await other.do(

@@ -1,7 +1,16 @@
 // Every writer produces the same bytes in the browser as natively: files, and the receipts that list their checksums.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,7 +19,20 @@ import { Arena, TINY, differences } from './arena.mjs';
 import { makeModels } from './make-models.mjs';
 
 const FAULT = 'line 44: files have the bytes of the native program';
-const GGUF_TYPES = ['as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q6_k', 'q5_1', 'q5_0', 'q4_k', 'q4_k_m', 'q4_1', 'q4_0'];
+const GGUF_TYPES = [
+  'as-base',
+  'f32',
+  'f16',
+  'bf16',
+  'q8_0',
+  'q6_k',
+  'q5_1',
+  'q5_0',
+  'q4_k',
+  'q4_k_m',
+  'q4_1',
+  'q4_0',
+];
 const DTYPES = ['stored', 'f32', 'bf16', 'f16'];
 const GOLDEN = join(root, 'tests', 'golden');
 const QWEN3_PARTS = [1, 2, 3].map((part) => `qwen3-0000${part}-of-00003.gguf`);
@@ -28,7 +50,8 @@ const SHARDED = {
 /** Copies the golden model of these files to a separate folder, since the native program takes all files of a folder. */
 function goldenIn(made, name, files) {
   mkdirSync(join(made, name));
-  for (const file of files) copyFileSync(join(GOLDEN, 'models', file), join(made, name, basename(file)));
+  for (const file of files)
+    copyFileSync(join(GOLDEN, 'models', file), join(made, name, basename(file)));
 }
 
 /** Returns models by the name of their folder, and the exports of each; the short form uses fewer models, and each type once. */
@@ -44,13 +67,23 @@ function models(made, short) {
     { name: 'qwen2', ask: [...ggufOf(GGUF_TYPES), ...folders(DTYPES), SHARDED] },
     { name: 'gpt2', ask: [...ggufOf(short ? ['f16'] : types), ...folders(dtypes)] },
     // Rows that the blocks of 256 divide.
-    { name: 'wide', ask: [...ggufOf(short ? ['q5_1', 'q6_k', 'q4_k_m'] : types), ...folders(dtypes)] },
+    {
+      name: 'wide',
+      ask: [...ggufOf(short ? ['q5_1', 'q6_k', 'q4_k_m'] : types), ...folders(dtypes)],
+    },
     ...others.map((name) => ({ name, ask: [...ggufOf(types), ...folders(dtypes), SHARDED] })),
-    { name: 'gguf', ask: [...JSONS, ...folders(dtypes), ...ggufOf(['as-base'], { base: ['llama3.gguf'] })] },
+    {
+      name: 'gguf',
+      ask: [...JSONS, ...folders(dtypes), ...ggufOf(['as-base'], { base: ['llama3.gguf'] })],
+    },
     { name: 'split', ask: [...ggufOf(['as-base'], { base: QWEN3_PARTS }), ...folders(dtypes)] },
     {
       name: 'tiny',
-      ask: [...JSONS, ...ggufOf(['as-base', 'q8_0'], { base: ['qwen2.gguf'] }), ...ggufOf(['as-base'], { base: ['llama3.gguf'] })],
+      ask: [
+        ...JSONS,
+        ...ggufOf(['as-base', 'q8_0'], { base: ['qwen2.gguf'] }),
+        ...ggufOf(['as-base'], { base: ['llama3.gguf'] }),
+      ],
     },
     {
       name: 'tiny',
@@ -69,7 +102,20 @@ function models(made, short) {
 async function merged(binary, made, short) {
   const run = (...given) => promisify(execFile)(binary, given);
   const [wide, run1] = [join(made, 'wide'), join(made, 'run')];
-  const settings = ['--steps', '2', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-2', '--seed', '1', '--device', 'cpu'];
+  const settings = [
+    '--steps',
+    '2',
+    '--batch-size',
+    '1',
+    '--seq-len',
+    '16',
+    '--learning-rate',
+    '1e-2',
+    '--seed',
+    '1',
+    '--device',
+    'cpu',
+  ];
   await run(
     'train',
     '--model',
@@ -99,11 +145,14 @@ async function merged(binary, made, short) {
       'convert',
       '--model',
       wide,
-      ...(blocks ? ['--format', 'gguf', '--type', base, '--to', join(to, 'model.gguf')] : ['--dtype', base, '--to', to]),
+      ...(blocks
+        ? ['--format', 'gguf', '--type', base, '--to', join(to, 'model.gguf')]
+        : ['--dtype', base, '--to', to]),
     );
   }
   for (const base of bases)
-    for (const file of readdirSync(join(made, `wide-${base}`))) if (file.includes('receipt')) rmSync(join(made, `wide-${base}`, file));
+    for (const file of readdirSync(join(made, `wide-${base}`)))
+      if (file.includes('receipt')) rmSync(join(made, `wide-${base}`, file));
   return bases.map((base) => ({ name: `wide-${base}`, adapter: 'factors', ask: outs }));
 }
 
@@ -118,7 +167,11 @@ async function merged(binary, made, short) {
  * Returns the arguments for the native program.
  * @param {{ model?: string, adapter?: string }} subject @param {Options & { format?: string }} options @param {string} to
  */
-function args({ model, adapter }, { format = 'safetensors', type, dtype, encoding, shardBytes, manifest, base = [], card = {} }, to) {
+function args(
+  { model, adapter },
+  { format = 'safetensors', type, dtype, encoding, shardBytes, manifest, base = [], card = {} },
+  to,
+) {
   const pairs = {
     type,
     dtype,
@@ -130,7 +183,9 @@ function args({ model, adapter }, { format = 'safetensors', type, dtype, encodin
     note: card.text,
     'merge-adapter': adapter,
   };
-  const given = Object.entries(pairs).flatMap(([key, value]) => (value === undefined ? [] : [`--${key}`, String(value)]));
+  const given = Object.entries(pairs).flatMap(([key, value]) =>
+    value === undefined ? [] : [`--${key}`, String(value)],
+  );
   const files = base.map((name) => join(GOLDEN, 'models', name));
   return [
     'convert',
@@ -159,28 +214,43 @@ async function natively(binary, to, given) {
   } catch (/** @type {any} */ { stdout, stderr }) {
     return { refused: JSON.parse((stdout || stderr).trim().split('\n').at(-1)).error.code };
   }
-  const paths = statSync(to).isDirectory() ? readdirSync(to).map((name) => join(to, name)) : [to, `${to}.receipt.json`];
+  const paths = statSync(to).isDirectory()
+    ? readdirSync(to).map((name) => join(to, name))
+    : [to, `${to}.receipt.json`];
   const files = paths.map((path) => {
     const bytes = readFileSync(path);
     const name = basename(path).endsWith('.receipt.json') ? 'tabtune.receipt.json' : basename(path);
-    return /** @type {[string, number, string]} */ ([name, bytes.length, createHash('sha256').update(bytes).digest('hex')]);
+    return /** @type {[string, number, string]} */ ([
+      name,
+      bytes.length,
+      createHash('sha256').update(bytes).digest('hex'),
+    ]);
   });
   return { files };
 }
 
 /** @param {Found} found */
-const sorted = ({ files, refused }) => (files ? files.sort(([a], [b]) => (a < b ? -1 : 1)) : refused);
+const sorted = ({ files, refused }) =>
+  files ? files.sort(([a], [b]) => (a < b ? -1 : 1)) : refused;
 
 /** Returns the same for the page. */
 const inPage = (page, subject) =>
   page.do(async (_, { name, names, served: adapter, ask }) => {
     const e = await import('/torture/exports.mjs');
-    const mergeAdapter = adapter && (await e.fetched(adapter, ['adapter_config.json', 'adapter_model.safetensors']));
+    const mergeAdapter =
+      adapter && (await e.fetched(adapter, ['adapter_config.json', 'adapter_model.safetensors']));
     const exported = async (model) => {
       const all = [];
       for (const { base, ...options } of ask) {
         const given = base && { base: await e.fetched('/models', base) };
-        all.push(await e.summed(model, { ...options, name: 'm', card: { ...options.card, name: 'm' }, ...given }));
+        all.push(
+          await e.summed(model, {
+            ...options,
+            name: 'm',
+            card: { ...options.card, name: 'm' },
+            ...given,
+          }),
+        );
       }
       return all;
     };
@@ -204,7 +274,9 @@ async function trained(arena, binary, tally, out) {
         await s.create(setting);
         await s.step(2);
         await s.current().save();
-        const place = await (await navigator.storage.getDirectory()).getDirectoryHandle('trained', { create: true });
+        const place = await (
+          await navigator.storage.getDirectory()
+        ).getDirectoryHandle('trained', { create: true });
         await s.current().checkpoints.exportFolder(place);
         const checkpoint = [];
         const gather = async (handle) => {
@@ -213,15 +285,16 @@ async function trained(arena, binary, tally, out) {
             else
               checkpoint.push([
                 entry.name,
-                Array.from(new Uint8Array(await (await entry.getFile()).arrayBuffer()), (byte) => byte.toString(16).padStart(2, '0')).join(
-                  '',
-                ),
+                Array.from(new Uint8Array(await (await entry.getFile()).arrayBuffer()), (byte) =>
+                  byte.toString(16).padStart(2, '0'),
+                ).join(''),
               ]);
           }
         };
         await gather(place);
         const found = [];
-        for (const way of ways) found.push(await e.summed(s.current(), { ...way, name: 'm', card: { name: 'm' } }));
+        for (const way of ways)
+          found.push(await e.summed(s.current(), { ...way, name: 'm', card: { name: 'm' } }));
         await s.current().dispose();
         return { checkpoint, found };
       },
@@ -231,7 +304,8 @@ async function trained(arena, binary, tally, out) {
   const folder = mkdtempSync(join(out, 'checkpoint-'));
   for (const [name, hex] of checkpoint) writeFileSync(join(folder, name), Buffer.from(hex, 'hex'));
   /** @param {Found} found */
-  const own = ({ files, refused }) => refused ?? sorted({ files: files?.filter(([name]) => !/receipt|README/.test(name)) });
+  const own = ({ files, refused }) =>
+    refused ?? sorted({ files: files?.filter(([name]) => !/receipt|README/.test(name)) });
   for (const [index, way] of ways.entries()) {
     const to = join(mkdtempSync(join(out, 'm-')), way.format ? 'm.gguf' : 'm');
     const options = args({}, way, to).slice(4);
@@ -254,7 +328,11 @@ export async function twins(binary, tally, { short }) {
   const made = mkdtempSync(join(tmpdir(), 'tabtune-twins-'));
   const out = mkdtempSync(join(tmpdir(), 'tabtune-twins-out-'));
   const arena = await Arena.start({
-    folders: { '/made/': made, '/models/': join(GOLDEN, 'models'), '/adapters/': join(GOLDEN, 'adapters') },
+    folders: {
+      '/made/': made,
+      '/models/': join(GOLDEN, 'models'),
+      '/adapters/': join(GOLDEN, 'adapters'),
+    },
   });
   try {
     /** @param {{ name: string, adapter?: string }} subject */
@@ -267,11 +345,17 @@ export async function twins(binary, tally, { short }) {
       return { ...factors, model: join(made, name), names: readdirSync(join(made, name)) };
     };
     const listed = models(made, short);
-    const all = [...listed, ...(await merged(binary, made, short))].map((each) => ({ ...each, ...places(each) }));
+    const all = [...listed, ...(await merged(binary, made, short))].map((each) => ({
+      ...each,
+      ...places(each),
+    }));
     const natives = async (subject) => {
       const found = [];
       for (const options of subject.ask) {
-        const to = join(mkdtempSync(join(out, 'm-')), { gguf: 'm.gguf', json: 'm.state_dict.json' }[options.format] ?? 'm');
+        const to = join(
+          mkdtempSync(join(out, 'm-')),
+          { gguf: 'm.gguf', json: 'm.state_dict.json' }[options.format] ?? 'm',
+        );
         found.push(await natively(binary, to, args(subject, options, to)));
       }
       return found;
@@ -288,7 +372,10 @@ export async function twins(binary, tally, { short }) {
       }
     });
     await trained(arena, binary, tally, out);
-    tally.note(FAULT, `${all.length} models and a run; ${refused} refused, in both with the same code`);
+    tally.note(
+      FAULT,
+      `${all.length} models and a run; ${refused} refused, in both with the same code`,
+    );
   } finally {
     await arena.end();
     rmSync(made, { recursive: true });

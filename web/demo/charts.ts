@@ -6,7 +6,8 @@ import type { Plan } from './curve.js';
 import { byId, make } from './dom.js';
 import { rate } from './format.js';
 
-const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const colour = (name: string): string =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** Returns a length in CSS pixels that is a whole number of the screen's: the browser would blur a canvas of any other size. */
 const whole = (length: number): number => Math.floor(length * devicePixelRatio) / devicePixelRatio;
@@ -17,7 +18,9 @@ function onRatio(act: () => void): void {
     act();
     onRatio(act);
   };
-  matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener('change', changed, { once: true });
+  matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener('change', changed, {
+    once: true,
+  });
 }
 
 /** A uPlot chart that follows the size of its box, the pixel ratio and the theme. */
@@ -84,7 +87,11 @@ class Plot {
       cursor: { y: false },
       scales: { x: { time: false } },
       axes: [
-        { ...axis, space: 60, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : '')) },
+        {
+          ...axis,
+          space: 60,
+          values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : '')),
+        },
         { ...axis, size: 64, space: 34, values: (_, ticks) => ticks.map(this.format) },
       ],
       series: [{ label: 'step' }, ...this.series()],
@@ -108,7 +115,12 @@ export class Charts {
       this.#lossBox,
       () => (small() ? 230 : 300),
       () => [
-        { ...thin, label: 'loss', stroke: `color-mix(in srgb, ${colour('accent')} 32%, transparent)`, width: 1 },
+        {
+          ...thin,
+          label: 'loss',
+          stroke: `color-mix(in srgb, ${colour('accent')} 32%, transparent)`,
+          width: 1,
+        },
         { ...thin, label: 'smoothed', stroke: colour('accent'), width: 2.2 },
         {
           spanGaps: true,

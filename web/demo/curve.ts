@@ -88,7 +88,9 @@ export class Curve {
     this.#stride = 1;
     this.#average = 0;
     this.#weight = 0;
-    this.#steps.forEach((step, index) => this.#place(step, this.#losses[index] ?? 0, this.#rates[index] ?? 0));
+    this.#steps.forEach((step, index) =>
+      this.#place(step, this.#losses[index] ?? 0, this.#rates[index] ?? 0),
+    );
     const byKey = new Map(this.#buckets.map((bucket) => [bucket.key, bucket]));
     for (const { step, loss } of this.#evaluations) {
       const bucket = byKey.get(this.#key(step));
@@ -135,9 +137,15 @@ export class Curve {
   losses(): [number[], Column, Column, Column] {
     const columns: [number[], Column, Column, Column] = [[], [], [], []];
     for (const { low, high, validation } of this.#buckets) {
-      const points = low.step === high.step ? [low] : low.step < high.step ? [low, high] : [high, low];
+      const points =
+        low.step === high.step ? [low] : low.step < high.step ? [low, high] : [high, low];
       points.forEach(({ step, loss, smooth }, index) => {
-        const values = [step, loss, smooth, index === points.length - 1 ? validation : null] as const;
+        const values = [
+          step,
+          loss,
+          smooth,
+          index === points.length - 1 ? validation : null,
+        ] as const;
         columns[0].push(values[0]);
         columns[1].push(values[1]);
         columns[2].push(values[2]);

@@ -6,7 +6,11 @@ export function byId<T extends HTMLElement>(id: string, kind: abstract new () =>
 }
 
 /** Returns a new element with text content; the text is never parsed as HTML. */
-export function make<K extends keyof HTMLElementTagNameMap>(tag: K, text = '', className = ''): HTMLElementTagNameMap[K] {
+export function make<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  text = '',
+  className = '',
+): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   element.textContent = text;
   if (className !== '') element.className = className;

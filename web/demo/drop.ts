@@ -12,8 +12,10 @@ interface Found {
 /** Receives the files; `left` says what of a folder is not read, or is empty. */
 export type Take = (files: File[], left: string) => void;
 
-const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes('Files') ?? false;
-const isField = (target: EventTarget | null): boolean => target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
+const hasFiles = ({ dataTransfer }: DragEvent): boolean =>
+  dataTransfer?.types.includes('Files') ?? false;
+const isField = (target: EventTarget | null): boolean =>
+  target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
 
 /**
  * Calls `take` with files dropped on `target`; for a dropped folder, with the files directly in it that are not hidden. Other drops, such as text,
@@ -28,10 +30,15 @@ export function onDrop(target: HTMLElement, take: Take, fail: (thrown: unknown) 
     target.classList.remove('over');
     if (!hasFiles(event)) return;
     // Entries must be taken before the event ends; they are read later.
-    const entries = [...(event.dataTransfer?.items ?? [])].flatMap((item) => item.webkitGetAsEntry() ?? []);
+    const entries = [...(event.dataTransfer?.items ?? [])].flatMap(
+      (item) => item.webkitGetAsEntry() ?? [],
+    );
     Promise.all(entries.map(contentsOf)).then((found) => {
       const folders = found.flatMap((each) => each.folders);
-      const left = folders.length === 0 ? '' : `Not read: the folder${folders.length > 1 ? 's' : ''} ${folders.map(escaped).join(', ')}.`;
+      const left =
+        folders.length === 0
+          ? ''
+          : `Not read: the folder${folders.length > 1 ? 's' : ''} ${folders.map(escaped).join(', ')}.`;
       take(
         found.flatMap(({ files }) => files),
         left,
@@ -66,7 +73,9 @@ async function contentsOf(entry: FileSystemEntry): Promise<Found> {
   if (!isFolder(entry)) return { files: [await fileOf(entry)], folders: [] };
   const inside = (await entriesOf(entry)).filter(({ name }) => !name.startsWith('.'));
   const more = inside.filter(isFolder).find(({ name }) => name === MORE_TEMPLATES);
-  const templates = (more ? await entriesOf(more) : []).filter(({ name }) => name.endsWith('.jinja'));
+  const templates = (more ? await entriesOf(more) : []).filter(({ name }) =>
+    name.endsWith('.jinja'),
+  );
   const files = [...inside, ...templates].filter(({ isFile }) => isFile);
   const folders = inside.filter((each) => isFolder(each) && each !== more).map(({ name }) => name);
   return { files: await Promise.all(files.map(fileOf)), folders };
@@ -77,7 +86,9 @@ async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEn
   const found: FileSystemEntry[] = [];
   for (;;) {
     // A reader returns up to a hundred entries at a time, and none at the end.
-    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+      reader.readEntries(resolve, reject),
+    );
     if (some.length === 0) return found.sort((a, b) => (a.name < b.name ? -1 : 1));
     found.push(...some);
   }

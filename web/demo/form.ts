@@ -6,10 +6,14 @@ const KEY = 'tabtune.form';
 type Field = HTMLInputElement | HTMLSelectElement;
 
 function fields(): Field[] {
-  const all = [...byId('setup', HTMLElement).querySelectorAll('input, select'), ...byId('sampler', HTMLElement).querySelectorAll('input')];
+  const all = [
+    ...byId('setup', HTMLElement).querySelectorAll('input, select'),
+    ...byId('sampler', HTMLElement).querySelectorAll('input'),
+  ];
   return all.filter(
     (each): each is Field =>
-      (each instanceof HTMLInputElement && each.type !== 'file' && each.type !== 'radio') || each instanceof HTMLSelectElement,
+      (each instanceof HTMLInputElement && each.type !== 'file' && each.type !== 'radio') ||
+      each instanceof HTMLSelectElement,
   );
 }
 
@@ -37,8 +41,13 @@ export function keepForm(): void {
   const keep = (): void => {
     try {
       // A suggested prompt belongs to a text, which is not kept.
-      const typed = fields().filter((field) => field.id !== 'prompt' || field.value !== suggestionOf(field));
-      localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(typed.map((field) => [field.id, field.value]))));
+      const typed = fields().filter(
+        (field) => field.id !== 'prompt' || field.value !== suggestionOf(field),
+      );
+      localStorage.setItem(
+        KEY,
+        JSON.stringify(Object.fromEntries(typed.map((field) => [field.id, field.value]))),
+      );
     } catch {
       // Nothing depends on it.
     }

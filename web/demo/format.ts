@@ -1,11 +1,14 @@
 /** Numbers in the form in which people read them. */
-export const grouped = (value: number): string => Math.round(value).toLocaleString('en-GB').replace(/,/g, '\u202f');
+export const grouped = (value: number): string =>
+  Math.round(value).toLocaleString('en-GB').replace(/,/g, '\u202f');
 
 /** Formats a measured figure with three digits, or all digits before the decimal point. */
-export const figure = (value: number): string => (value < 1000 ? String(Number(value.toPrecision(3))) : grouped(value));
+export const figure = (value: number): string =>
+  value < 1000 ? String(Number(value.toPrecision(3))) : grouped(value);
 
 /** Formats a number of items with their name: `1 tensor`, `2 tensors`. */
-export const counted = (count: number, name: string): string => `${grouped(count)} ${name}${count === 1 ? '' : 's'}`;
+export const counted = (count: number, name: string): string =>
+  `${grouped(count)} ${name}${count === 1 ? '' : 's'}`;
 
 export const percent = (share: number): string => `${Math.round(100 * share)} %`;
 
@@ -34,5 +37,10 @@ export function parameters(value: number): string {
 }
 
 export const rate = (value: number): string =>
-  value === 0 ? '0' : value < 1e-3 ? value.toExponential(2).replace(/\.?0+e/, 'e') : String(Number(value.toPrecision(3)));
-export const when = (time: number): string => new Date(time).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+  value === 0
+    ? '0'
+    : value < 1e-3
+      ? value.toExponential(2).replace(/\.?0+e/, 'e')
+      : String(Number(value.toPrecision(3)));
+export const when = (time: number): string =>
+  new Date(time).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });

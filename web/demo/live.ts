@@ -51,9 +51,11 @@ export class LiveRun {
     this.#waiting = new Waiting((work, elapsed) => shown.controls.showWork(work, elapsed));
     // An idle trainer also has events, for example a lost GPU.
     for (const type of TYPES)
-      trainer.addEventListener(type, (event) => event instanceof TrainerMessage && this.#show(event.detail), {
-        signal: this.#leaving.signal,
-      });
+      trainer.addEventListener(
+        type,
+        (event) => event instanceof TrainerMessage && this.#show(event.detail),
+        { signal: this.#leaving.signal },
+      );
   }
 
   /** True if its worker or GPU is lost for good; the saved checkpoints are not. */
@@ -78,7 +80,12 @@ export class LiveRun {
   async drive(): Promise<void> {
     const { controls, figures, view } = this.shown;
     const awake = keepAwake();
-    controls.show('running', controls.state === 'starting' ? undefined : `Continuing after step ${grouped(this.trainer.completedSteps)}.`);
+    controls.show(
+      'running',
+      controls.state === 'starting'
+        ? undefined
+        : `Continuing after step ${grouped(this.trainer.completedSteps)}.`,
+    );
     try {
       for await (const _ of this.trainer.run());
     } catch (thrown) {
@@ -90,7 +97,8 @@ export class LiveRun {
       view.summarise();
       document.title = TITLE;
     }
-    if (!this.#leaving.signal.aborted && controls.state === 'running') controls.show('paused', 'Paused.');
+    if (!this.#leaving.signal.aborted && controls.state === 'running')
+      controls.show('paused', 'Paused.');
   }
 
   #show(event: TrainerEvent): void {
@@ -132,8 +140,12 @@ export class LiveRun {
       if (again) controls.say(`Continuing after step ${grouped(step)}.`);
     } else if (state === 'recovering') {
       view.cut(step);
-      controls.show('recovering', `The GPU or the worker was lost. Continuing after step ${grouped(step)} …`);
-    } else if (state === 'paused' || state === 'stopped' || state === 'done') controls.show(state, RESTING[state](grouped(step)));
+      controls.show(
+        'recovering',
+        `The GPU or the worker was lost. Continuing after step ${grouped(step)} …`,
+      );
+    } else if (state === 'paused' || state === 'stopped' || state === 'done')
+      controls.show(state, RESTING[state](grouped(step)));
   }
 
   /** Shows that the run stopped at an error, and offers what can still be done. */
@@ -144,7 +156,10 @@ export class LiveRun {
     if (!this.#lost) {
       controls.show(
         'failed',
-        faultOf(thrown, `The run is after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported and resumed.`),
+        faultOf(
+          thrown,
+          `The run is after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported and resumed.`,
+        ),
       );
       return;
     }
@@ -153,7 +168,12 @@ export class LiveRun {
     controls.offer(this.#saved > 0 ? `Resume after step ${step}` : undefined);
     controls.show(
       'lost',
-      faultOf(thrown, this.#saved > 0 ? `The checkpoint of step ${step} is on this device.` : 'Nothing was saved yet.'),
+      faultOf(
+        thrown,
+        this.#saved > 0
+          ? `The checkpoint of step ${step} is on this device.`
+          : 'Nothing was saved yet.',
+      ),
     );
   }
 

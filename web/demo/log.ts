@@ -22,7 +22,11 @@ export class Log {
   }
 
   csv(): Blob {
-    const evaluations = new Map(this.#entries.flatMap((entry) => (entry.type === 'eval' ? [[entry.step, entry] as const] : [])));
+    const evaluations = new Map(
+      this.#entries.flatMap((entry) =>
+        entry.type === 'eval' ? [[entry.step, entry] as const] : [],
+      ),
+    );
     const rows = this.#entries.flatMap((entry) => {
       if (entry.type !== 'step') return [];
       const { step, epoch, loss, gradNorm, learningRate, tokens, secs } = entry;
@@ -44,9 +48,11 @@ export class Log {
     });
     return new Blob(
       [
-        ['step,epoch,loss,grad_norm,learning_rate,tokens,secs,validation_loss,validation_perplexity,validation_accuracy', ...rows, ''].join(
-          '\n',
-        ),
+        [
+          'step,epoch,loss,grad_norm,learning_rate,tokens,secs,validation_loss,validation_perplexity,validation_accuracy',
+          ...rows,
+          '',
+        ].join('\n'),
       ],
       { type: 'text/csv' },
     );
@@ -54,6 +60,8 @@ export class Log {
 
   /** Returns the same with the samples; `about` identifies the run. */
   json(about: object): Blob {
-    return new Blob([JSON.stringify({ ...about, entries: this.#entries }, undefined, 1)], { type: 'application/json' });
+    return new Blob([JSON.stringify({ ...about, entries: this.#entries }, undefined, 1)], {
+      type: 'application/json',
+    });
   }
 }

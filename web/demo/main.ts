@@ -57,14 +57,28 @@ const checkpoints: CheckpointPanel = new CheckpointPanel({
 });
 const warnings = new Warnings((code) => {
   if (code === 'storage.quota') {
-    const stored = { text: 'See what is stored', act: () => byId('kept-title', HTMLElement).scrollIntoView() };
+    const stored = {
+      text: 'See what is stored',
+      act: () => byId('kept-title', HTMLElement).scrollIntoView(),
+    };
     return [{ text: 'Export the model', act: acting(() => run.export()) }, stored];
   }
   if (code === 'storage.closed') return [{ text: 'Reload', act: () => location.reload() }];
   return [];
 });
 const exporting = new ExportPanel((words) => controls.say(words));
-const run: Run = new Run({ charts, controls, exporting, figures, kernels, samples, setup, checkpoints, view, warnings });
+const run: Run = new Run({
+  charts,
+  controls,
+  exporting,
+  figures,
+  kernels,
+  samples,
+  setup,
+  checkpoints,
+  view,
+  warnings,
+});
 const speed = new GpuPanel((work) => run.alone(work), complain);
 
 new Inspector();
@@ -84,7 +98,11 @@ async function lastRun(): Promise<string> {
   const { run: id, label, step, totalSteps, savedAt } = last;
   view.restore(await checkpoints.history(id), totalSteps, { run: id, label });
   // The next run's plan replaces the last run's curves as soon as something is chosen for it.
-  byId('setup', HTMLElement).addEventListener('input', () => controls.state === 'setup' && view.clear(0), { once: true });
+  byId('setup', HTMLElement).addEventListener(
+    'input',
+    () => controls.state === 'setup' && view.clear(0),
+    { once: true },
+  );
   run.offer(last);
   return ` Your last run: ${label}, step ${grouped(step)} of ${grouped(totalSteps)}, saved ${when(savedAt)}.`;
 }
@@ -103,7 +121,8 @@ async function begin(): Promise<void> {
   if (ok && adapter?.software === true) useSoftwareDefaults(!restored);
   await answered(() => checkpoints.trains(ok));
   // A fault in stored data must not prevent the start.
-  const last = (await answered(() => lastRun().catch((thrown: unknown) => ` ${faultOf(thrown)}`))) ?? '';
+  const last =
+    (await answered(() => lastRun().catch((thrown: unknown) => ` ${faultOf(thrown)}`))) ?? '';
   if (!ok) {
     controls.offer(undefined);
     controls.say(`Training is not possible in this browser; the reason is given above.${last}`);

@@ -1,10 +1,13 @@
 /** The browser's dialogs for folders and files to write to; not every browser has them. */
 const dialogOf = (name: string): ((options: object) => Promise<unknown>) | undefined => {
   const found: unknown = Reflect.get(globalThis, name);
-  return typeof found === 'function' ? (options) => Promise.resolve(Reflect.apply(found, globalThis, [options]) as unknown) : undefined;
+  return typeof found === 'function'
+    ? (options) => Promise.resolve(Reflect.apply(found, globalThis, [options]) as unknown)
+    : undefined;
 };
 /** Returns whether this browser has the dialog. */
-export const picks = (what: 'Directory' | 'SaveFile'): boolean => dialogOf(`show${what}Picker`) !== undefined;
+export const picks = (what: 'Directory' | 'SaveFile'): boolean =>
+  dialogOf(`show${what}Picker`) !== undefined;
 
 /** Returns the user's choice; `undefined` if the dialog was closed. */
 async function picked<T extends FileSystemHandle>(
@@ -22,6 +25,14 @@ async function picked<T extends FileSystemHandle>(
 }
 
 export const pickFolder = (): Promise<FileSystemDirectoryHandle | undefined> =>
-  picked('Directory', { mode: 'readwrite' }, (found): found is FileSystemDirectoryHandle => found instanceof FileSystemDirectoryHandle);
+  picked(
+    'Directory',
+    { mode: 'readwrite' },
+    (found): found is FileSystemDirectoryHandle => found instanceof FileSystemDirectoryHandle,
+  );
 export const pickFile = (suggestedName: string): Promise<FileSystemFileHandle | undefined> =>
-  picked('SaveFile', { suggestedName }, (found): found is FileSystemFileHandle => found instanceof FileSystemFileHandle);
+  picked(
+    'SaveFile',
+    { suggestedName },
+    (found): found is FileSystemFileHandle => found instanceof FileSystemFileHandle,
+  );

@@ -10,7 +10,8 @@ export function confines(header: string | null): boolean {
     for (const text of policy.split(';')) {
       const [name = '', ...sources] = text.trim().split(/\s+/);
       // Only the first directive of each name counts.
-      if (!directives.has(name.toLowerCase())) directives.set(name.toLowerCase(), sources.join(' ').toLowerCase());
+      if (!directives.has(name.toLowerCase()))
+        directives.set(name.toLowerCase(), sources.join(' ').toLowerCase());
     }
     const allowed = directives.get('connect-src') ?? directives.get('default-src');
     return allowed === "'self'" || allowed === "'none'" || allowed === '';
@@ -20,7 +21,9 @@ export function confines(header: string | null): boolean {
 /** Shows in the About box what is enforced, after a request for the headers of the worker's own file. */
 export async function sayPolicy(workerUrl: string): Promise<void> {
   const answer = await fetch(workerUrl, { method: 'HEAD' }).catch(() => undefined);
-  byId('policy', HTMLElement).textContent = confines(answer?.headers.get('content-security-policy') ?? null)
+  byId('policy', HTMLElement).textContent = confines(
+    answer?.headers.get('content-security-policy') ?? null,
+  )
     ? 'The browser enforces this: the Content-Security-Policy of this page and of the worker that trains lets both talk to this address only.'
     : 'The browser keeps the page itself to its own address. This server sends no such policy with the worker that trains: the program in it contacts no other address, but the browser does not enforce that.';
 }

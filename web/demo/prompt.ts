@@ -7,7 +7,8 @@ const LENGTH = 24;
 
 /** Returns the value of a field that was suggested, not typed. */
 export const suggestionOf = (field: HTMLElement): string | undefined =>
-  field.dataset['suggested'] ?? (field instanceof HTMLInputElement ? field.defaultValue : undefined);
+  field.dataset['suggested'] ??
+  (field instanceof HTMLInputElement ? field.defaultValue : undefined);
 
 /**
  * Returns the first whole words of a text, or the first letters in a script without spaces. Every character comes from the text, since a model may
@@ -42,9 +43,13 @@ export function promptOf(preview: DataPreview, end: readonly string[]): string {
     const at = segments.findIndex(({ learned }) => learned);
     const [before, written] = [segments[at - 1], segments[at]];
     if (!written) continue;
-    const opening = at === 1 && before?.tokens.length === 1 && !isMark(before.text) ? before.text : '';
+    const opening =
+      at === 1 && before?.tokens.length === 1 && !isMark(before.text) ? before.text : '';
     const marks = [...end, ...written.tokens.map(({ text }) => text).filter(isMark)];
-    const texts = marks.reduce((parts, mark) => parts.flatMap((part) => part.split(mark)), [`${opening}${written.text}`]);
+    const texts = marks.reduce(
+      (parts, mark) => parts.flatMap((part) => part.split(mark)),
+      [`${opening}${written.text}`],
+    );
     // Without a row it is the beginning of a long text.
     const prompt = texts.map((text) => beginning(text, row === null)).find((text) => text !== '');
     if (prompt !== undefined) return prompt;

@@ -55,15 +55,25 @@ export class Run {
       const options = { ...setup.options, ...drive, data: setup.data, label: setup.label };
       const create = async ({ evalEvery, sampleEvery }: Intervals): Promise<Opened> => {
         const trainer = await setup.handOver((model) =>
-          Trainer.create({ model, ...options, evalEvery, sampleEvery, signal, onProgress: this.#onProgress }),
+          Trainer.create({
+            model,
+            ...options,
+            evalEvery,
+            sampleEvery,
+            signal,
+            onProgress: this.#onProgress,
+          }),
         );
         return { trainer, intervals: { evalEvery, sampleEvery } };
       };
       try {
         return await create(drive);
       } catch (thrown) {
-        if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'data.no-validation') throw thrown;
-        this.panels.controls.say('The text is too short to keep a part of it for evaluations: there will be none.');
+        if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'data.no-validation')
+          throw thrown;
+        this.panels.controls.say(
+          'The text is too short to keep a part of it for evaluations: there will be none.',
+        );
         return create({ ...drive, evalEvery: 0 });
       }
     });
@@ -81,7 +91,15 @@ export class Run {
       byId('run-story', HTMLElement).textContent =
         'It continues where it was saved, with its own text and settings; the form below is for the next run.';
       const open = (base: { base?: File[] }): Promise<Trainer> =>
-        Trainer.resume({ workerUrl, run, generation, data, ...base, signal, onProgress: this.#onProgress });
+        Trainer.resume({
+          workerUrl,
+          run,
+          generation,
+          data,
+          ...base,
+          signal,
+          onProgress: this.#onProgress,
+        });
       return { trainer: await this.#withBase(open) };
     });
   }
@@ -111,23 +129,32 @@ export class Run {
   /** Returns the text for a run that does not store its own: the one chosen in the form, if the user agrees. */
   async #dataFor({ dataName }: CheckpointInfo): Promise<DataInput | undefined> {
     const { data, dataLabel } = this.panels.setup;
-    const own = dataName === '' ? 'Its text is not kept with this run.' : `Its text, ${dataName}, is not kept with this run.`;
-    const answer = await ask('Which text?', `${own} It continues only with the same text. The form below has ${dataLabel}.`, {
-      go: `Resume with ${dataLabel}`,
-    });
+    const own =
+      dataName === ''
+        ? 'Its text is not kept with this run.'
+        : `Its text, ${dataName}, is not kept with this run.`;
+    const answer = await ask(
+      'Which text?',
+      `${own} It continues only with the same text. The form below has ${dataLabel}.`,
+      { go: `Resume with ${dataLabel}` },
+    );
     return answer === undefined ? undefined : data;
   }
 
   /** Offers to continue a saved run. */
   offer(info: CheckpointInfo): void {
     this.#offered = info;
-    this.panels.controls.offer(`${info.step < info.totalSteps ? 'Resume' : 'Open again:'} ${info.label}`);
+    this.panels.controls.offer(
+      `${info.step < info.totalSteps ? 'Resume' : 'Open again:'} ${info.label}`,
+    );
   }
 
   /** Continues the open run, or else the newest checkpoint of the one that was lost or offered. */
   async goOn(): Promise<void> {
     if (this.#live && !this.#live.lost) return this.#live.drive();
-    const newest = await this.panels.checkpoints.newest(this.#live?.trainer.runId ?? this.#offered?.run);
+    const newest = await this.panels.checkpoints.newest(
+      this.#live?.trainer.runId ?? this.#offered?.run,
+    );
     if (newest) await this.resume(newest);
     else this.panels.controls.say('There is no checkpoint to resume from.');
   }
@@ -141,7 +168,10 @@ export class Run {
       await this.#close();
       // The form is still there, for another try.
       this.panels.setup.comeBack();
-      this.panels.controls.show('setup', controller.signal.aborted ? 'The start was cancelled.' : faultOf(thrown));
+      this.panels.controls.show(
+        'setup',
+        controller.signal.aborted ? 'The start was cancelled.' : faultOf(thrown),
+      );
       return undefined;
     });
     const starting = { controller, over: opened };
@@ -192,7 +222,8 @@ export class Run {
     byId('run-base', HTMLElement).hidden = adapter === null;
     if (!adapter || !base) return;
     const files = base.files.map(
-      ({ name, bytes: size, headerSha256 }) => `${escaped(name)} (${bytes(size)}, header ${headerSha256?.slice(0, 12) ?? 'without a sum'})`,
+      ({ name, bytes: size, headerSha256 }) =>
+        `${escaped(name)} (${bytes(size)}, header ${headerSha256?.slice(0, 12) ?? 'without a sum'})`,
     );
     byId('run-base', HTMLElement).textContent =
       `Adapter of rank ${adapter.r}: ${parameters(adapter.parameters)} values in ${adapter.targets.length} matrices, on ${files.join(', ')}, ${bytes(base.bytes)} of it on the GPU.`;

@@ -1,6 +1,12 @@
 /** Translates the form to options of a run. */
 import { OPTIMIZER_TYPES } from 'tabtune';
-import type { DriveOptions, ModelShape, OptimizerOptions, ScheduleOptions, TrainOptions } from 'tabtune';
+import type {
+  DriveOptions,
+  ModelShape,
+  OptimizerOptions,
+  ScheduleOptions,
+  TrainOptions,
+} from 'tabtune';
 
 import { byId } from './dom.js';
 import { chosenPrompt } from './prompt.js';
@@ -16,16 +22,25 @@ const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-samp
  * The update rules that the page offers; `rate` is the best of the tested rates: with the small model over 200 steps, or for APOLLO and one block at
  * a time in the search of tests/bench/README.md.
  */
-const OPTIMIZERS: Record<string, { label: string; rate: number; options: OptimizerOptions; blocks?: number }> = {
+const OPTIMIZERS: Record<
+  string,
+  { label: string; rate: number; options: OptimizerOptions; blocks?: number }
+> = {
   adamw: { label: 'AdamW', rate: 0.002, options: { type: 'adamw' } },
-  'adamw-blocks': { label: 'AdamW, one block at a time', rate: 0.002, options: { type: 'adamw' }, blocks: 1 },
+  'adamw-blocks': {
+    label: 'AdamW, one block at a time',
+    rate: 0.002,
+    options: { type: 'adamw' },
+    blocks: 1,
+  },
   adafactor: { label: 'Adafactor', rate: 0.004, options: { type: 'adafactor' } },
   apollo: { label: 'APOLLO', rate: 0.004, options: { type: 'apollo' } },
   'apollo-mini': { label: 'APOLLO-Mini', rate: 0.004, options: { type: 'apollo', mini: true } },
   sgd: { label: 'SGD', rate: 0.5, options: { type: 'sgd' } },
 };
 // A rule for which no rate was tested yet is offered with the default rate of a run.
-for (const type of OPTIMIZER_TYPES) OPTIMIZERS[type] ??= { label: type, rate: 0.001, options: { type } };
+for (const type of OPTIMIZER_TYPES)
+  OPTIMIZERS[type] ??= { label: type, rate: 0.001, options: { type } };
 /** Number of steps until the next block trains. */
 const BLOCK_STEPS = 20;
 /** Factor of the rate for a trained model, which should change only a little. */
@@ -52,10 +67,13 @@ const SHARES: Readonly<Record<Trained, number>> = { fresh: 1, all: FINE_TUNING, 
 /** Sets the rate that suits the chosen rule and the kind of training, unless another was typed. An adapter is not trained one block at a time. */
 export function suggestRate(trained: Trained): void {
   const select = byId('s-optimizer', HTMLSelectElement);
-  for (const option of select.options) option.disabled = trained === 'adapter' && OPTIMIZERS[option.value]?.blocks !== undefined;
+  for (const option of select.options)
+    option.disabled = trained === 'adapter' && OPTIMIZERS[option.value]?.blocks !== undefined;
   if (select.selectedOptions[0]?.disabled) select.value = 'adamw';
   const input = byId('s-rate', HTMLInputElement);
-  const rate = Number(((OPTIMIZERS[wordOf('s-optimizer')]?.rate ?? 0) * SHARES[trained]).toPrecision(3));
+  const rate = Number(
+    ((OPTIMIZERS[wordOf('s-optimizer')]?.rate ?? 0) * SHARES[trained]).toPrecision(3),
+  );
   if (input.valueAsNumber === suggested) input.valueAsNumber = rate;
   suggested = rate;
 }
@@ -73,7 +91,8 @@ export function rememberTyping(): void {
 export function useSoftwareDefaults(numbers: boolean): void {
   scratch = SCRATCH_SOFTWARE;
   if (!numbers) return;
-  for (const [id, value] of Object.entries(SOFTWARE_NUMBERS)) if (!typed.has(id)) byId(id, HTMLInputElement).valueAsNumber = value;
+  for (const [id, value] of Object.entries(SOFTWARE_NUMBERS))
+    if (!typed.has(id)) byId(id, HTMLInputElement).valueAsNumber = value;
 }
 
 /** Sequence length of texts while rows have their own. */
@@ -106,14 +125,25 @@ export const contextOf = (): number => Math.max(SHORTEST_CONTEXT, numberOf('s-le
  * Returns the update rule. If only a few blocks are trained at a time, a new model trains its table, norm and head in every step, because they have
  * learned nothing yet.
  */
-function optimizerOf(word: string, trained: Trained): Pick<TrainOptions, 'optimizer' | 'blockCoordinate'> {
+function optimizerOf(
+  word: string,
+  trained: Trained,
+): Pick<TrainOptions, 'optimizer' | 'blockCoordinate'> {
   const offered = OPTIMIZERS[word];
   if (!offered) throw new Error(`the page offers no optimizer ${word}`);
   const { options, blocks } = offered;
   const fresh = trained === 'fresh';
   return {
     optimizer: { ...options, ...(trained === 'adapter' && { weightDecay: 0 }) },
-    ...(blocks !== undefined && { blockCoordinate: { blocks, interval: BLOCK_STEPS, embedding: fresh, norm: fresh, head: fresh } }),
+    ...(blocks !== undefined && {
+      blockCoordinate: {
+        blocks,
+        interval: BLOCK_STEPS,
+        embedding: fresh,
+        norm: fresh,
+        head: fresh,
+      },
+    }),
   };
 }
 

@@ -16,8 +16,12 @@ export class View {
     private readonly figures: Figures,
     private readonly samples: Samples,
   ) {
-    byId('log', HTMLButtonElement).addEventListener('click', () => download('tabtune-log.csv', this.#log.csv()));
-    byId('log-json', HTMLButtonElement).addEventListener('click', () => download('tabtune-log.json', this.#log.json(this.#about)));
+    byId('log', HTMLButtonElement).addEventListener('click', () =>
+      download('tabtune-log.csv', this.#log.csv()),
+    );
+    byId('log-json', HTMLButtonElement).addEventListener('click', () =>
+      download('tabtune-log.json', this.#log.json(this.#about)),
+    );
   }
 
   clear(totalSteps: number, about: object = {}): void {

@@ -12,7 +12,8 @@ export interface Intervals {
 
 /** The intervals of a resumed run, which the page did not choose: the steps of its first evaluation and sample. */
 export function intervalsOf(history: readonly Entry[]): Intervals {
-  const first = (type: Entry['type']): number => history.find((entry) => entry.type === type)?.step ?? 0;
+  const first = (type: Entry['type']): number =>
+    history.find((entry) => entry.type === type)?.step ?? 0;
   return { evalEvery: first('eval'), sampleEvery: first('sample') };
 }
 
@@ -31,12 +32,17 @@ export class Waiting {
   follow(event: TrainerEvent): void {
     const { type, step } = event;
     const failed = type === 'warning' ? event.code : '';
-    if (type === 'checkpoint' || (type === 'warning' && !/^run\.(evaluation|sample)$/.test(failed))) return;
+    if (type === 'checkpoint' || (type === 'warning' && !/^run\.(evaluation|sample)$/.test(failed)))
+      return;
     const isDue = (every: number): boolean => every > 0 && step % every === 0;
     const { evalEvery, sampleEvery } = this.intervals;
     this.end();
-    if (type === 'step' && isDue(evalEvery)) this.#begin(`Evaluating the model after step ${grouped(step)}`);
-    else if ((type === 'step' || type === 'eval' || failed === 'run.evaluation') && isDue(sampleEvery))
+    if (type === 'step' && isDue(evalEvery))
+      this.#begin(`Evaluating the model after step ${grouped(step)}`);
+    else if (
+      (type === 'step' || type === 'eval' || failed === 'run.evaluation') &&
+      isDue(sampleEvery)
+    )
       this.#begin(`Writing a sample after step ${grouped(step)}`);
   }
 

@@ -19,12 +19,15 @@ export const PHASES: Record<Progress['phase'], string> = {
 };
 
 /** Returns a sentence that begins with a capital letter, unless it begins with a name. */
-export const begun = (text: string): string => text.replace(/^[a-z](?=[a-z]*[ ,])/, (letter) => letter.toUpperCase());
+export const begun = (text: string): string =>
+  text.replace(/^[a-z](?=[a-z]*[ ,])/, (letter) => letter.toUpperCase());
 
 /** Returns the code of a failure. */
-const codeOf = (thrown: unknown): string => (thrown instanceof TabtuneError ? (thrown.detail.code ?? thrown.code) : '');
+const codeOf = (thrown: unknown): string =>
+  thrown instanceof TabtuneError ? (thrown.detail.code ?? thrown.code) : '';
 
-const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+const messageOf = (thrown: unknown): string =>
+  thrown instanceof Error ? thrown.message : String(thrown);
 
 /** Returns a failure in one line, with what can be done and its code at the end. */
 export function faultOf(thrown: unknown, more = ''): string {
@@ -34,7 +37,10 @@ export function faultOf(thrown: unknown, more = ''): string {
 
 /** Shows a sentence with its code, which is small. */
 export function showSentence(element: HTMLElement, message: string, code: string): void {
-  element.replaceChildren(begun(escaped(message)), ...(code === '' ? [] : [' ', make('small', `[${escaped(code)}]`)]));
+  element.replaceChildren(
+    begun(escaped(message)),
+    ...(code === '' ? [] : [' ', make('small', `[${escaped(code)}]`)]),
+  );
 }
 
 /** Shows a failure. */
@@ -44,8 +50,15 @@ export function showFault(element: HTMLElement, thrown: unknown): void {
 }
 
 /** Errors after which the worker or its GPU is gone, or cannot be trusted. */
-const FINAL = new Set(['DEVICE_LOST', 'GPU_UNAVAILABLE', 'WORKER_CRASHED', 'SHADER_FAILED', 'PROTOCOL']);
-export const isFinal = (thrown: unknown): boolean => thrown instanceof TabtuneError && FINAL.has(thrown.code);
+const FINAL = new Set([
+  'DEVICE_LOST',
+  'GPU_UNAVAILABLE',
+  'WORKER_CRASHED',
+  'SHADER_FAILED',
+  'PROTOCOL',
+]);
+export const isFinal = (thrown: unknown): boolean =>
+  thrown instanceof TabtuneError && FINAL.has(thrown.code);
 
 export function progressOf({ phase, file, fraction }: Progress): string {
   const share = fraction > 0 && fraction < 1 ? `, ${percent(fraction)}` : '';

@@ -8,7 +8,14 @@ export type { DataFile, DataInput, WeightedData } from './page/data-inputs.js';
 export type { FilesInput, Input, RangeReader } from './page/inputs.js';
 export type { RowsOptions, RowsReport, ScoredRow } from './page/row-metrics.js';
 export type { AskedOptions } from './page/sampling.js';
-export type { ChatMessage, ChatOptions, Scorable, ScoredToken, ScoreOptions, TemplateOptions } from './page/asking.js';
+export type {
+  ChatMessage,
+  ChatOptions,
+  Scorable,
+  ScoredToken,
+  ScoreOptions,
+  TemplateOptions,
+} from './page/asking.js';
 export { extractAdapter, inspectData, inspectFiles, verifyFiles } from './page/inspections.js';
 export type { DataOptions, ExtractOptions, InspectOptions } from './page/inspections.js';
 export type { RunOptions } from './page/loop.js';
@@ -16,7 +23,13 @@ export { measureGpu } from './page/measuring.js';
 export { Model } from './page/model.js';
 export { newModel, openModel } from './page/opening.js';
 export type { Call, WorkerCall } from './page/call.js';
-export type { ExportOptions, Exports, ExportTarget, GgufType, ModelCard } from './page/export-options.js';
+export type {
+  ExportOptions,
+  Exports,
+  ExportTarget,
+  GgufType,
+  ModelCard,
+} from './page/export-options.js';
 export type { NewModelOptions, OpenOptions, ReadingOptions } from './page/opening.js';
 export { OPTIMIZER_TYPES } from './page/options.js';
 export type * from './page/options.js';
@@ -50,7 +63,12 @@ export type {
   TrainerEvent,
   TrainerState,
 } from './protocol/reports.js';
-export type { DataInspection, DataPreview, DataReport, FileSummary } from './protocol/data-report.js';
+export type {
+  DataInspection,
+  DataPreview,
+  DataReport,
+  FileSummary,
+} from './protocol/data-report.js';
 export type { Extraction, Verification } from './protocol/written.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput, SavedRunsOptions } from './page/runs.js';
@@ -62,7 +80,13 @@ export { support } from './page/support.js';
 export type { Support } from './page/support.js';
 export { TrainerMessage } from './page/status.js';
 export { Trainer } from './page/trainer.js';
-export type { CreateOptions, Estimate, ResumeOptions, SaveOptions, StepEvent } from './page/run-options.js';
+export type {
+  CreateOptions,
+  Estimate,
+  ResumeOptions,
+  SaveOptions,
+  StepEvent,
+} from './page/run-options.js';
 export { VERSION } from './protocol/build.js';
 
 addCodes(PAGE_CODES);

@@ -25,13 +25,21 @@ async function quickly(work: Promise<unknown>): Promise<void> {
 
 describe('abort', () => {
   it.each([
-    ['evaluate', 'evaluate', (trainer: Trainer, signal: AbortSignal) => trainer.evaluate({ signal })],
+    [
+      'evaluate',
+      'evaluate',
+      (trainer: Trainer, signal: AbortSignal) => trainer.evaluate({ signal }),
+    ],
     ['sample', 'token', (trainer: Trainer, signal: AbortSignal) => collectTokens(trainer, signal)],
     ['save', 'chunk', (trainer: Trainer, signal: AbortSignal) => trainer.save({ signal })],
     ['export', 'chunk', (trainer: Trainer, signal: AbortSignal) => trainer.export({ signal })],
     ['step', 'step', (trainer: Trainer, signal: AbortSignal) => trainer.step(3, { signal })],
     ['profile', 'step', (trainer: Trainer, signal: AbortSignal) => trainer.profile(3, { signal })],
-    ['load', 'resume', (trainer: Trainer, signal: AbortSignal) => trainer.checkpoints.load(undefined, { signal })],
+    [
+      'load',
+      'resume',
+      (trainer: Trainer, signal: AbortSignal) => trainer.checkpoints.load(undefined, { signal }),
+    ],
   ] as const)('of_%s_leaves_the_state_of_the_last_whole_step', async (_, where, call) => {
     await using whole = await trainerOf();
     const expected = lossesOf(await whole.step(3));
@@ -72,26 +80,33 @@ describe('abort', () => {
     expect((await run).map(({ step }) => step)).toEqual([1, 2]);
   });
   it.each([
-    ['evaluate', 'evaluate', (trainer: Trainer, signal: AbortSignal) => trainer.evaluate({ signal })],
+    [
+      'evaluate',
+      'evaluate',
+      (trainer: Trainer, signal: AbortSignal) => trainer.evaluate({ signal }),
+    ],
     ['sample', 'token', (trainer: Trainer, signal: AbortSignal) => collectTokens(trainer, signal)],
-  ] as const)('of_%s_settles_while_the_device_still_compiles_and_the_next_call_waits_for_it', async (_, where, call) => {
-    await using trainer = await trainerOf();
-    await trainer.step(2);
-    let compiled = false;
-    fake.onCall = async ({ call }) => {
-      if (call === 'step') expect(compiled).toBe(true);
-      if (call !== where) return;
-      await wait(1000);
-      compiled = true;
-    };
-    const controller = new AbortController();
-    setTimeout(() => controller.abort(), 20);
-    await expect(call(trainer, controller.signal)).rejects.toMatchObject(ABORTED);
-    expect(compiled).toBe(false);
-    const [next] = await trainer.step();
-    expect([next?.step, compiled]).toEqual([3, true]);
-    fake.onCall = undefined;
-  });
+  ] as const)(
+    'of_%s_settles_while_the_device_still_compiles_and_the_next_call_waits_for_it',
+    async (_, where, call) => {
+      await using trainer = await trainerOf();
+      await trainer.step(2);
+      let compiled = false;
+      fake.onCall = async ({ call }) => {
+        if (call === 'step') expect(compiled).toBe(true);
+        if (call !== where) return;
+        await wait(1000);
+        compiled = true;
+      };
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(), 20);
+      await expect(call(trainer, controller.signal)).rejects.toMatchObject(ABORTED);
+      expect(compiled).toBe(false);
+      const [next] = await trainer.step();
+      expect([next?.step, compiled]).toEqual([3, true]);
+      fake.onCall = undefined;
+    },
+  );
   it('of_create_leaves_the_model_usable_and_of_resume_releases_the_lock', async () => {
     using model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const options = { model, data: TEXT, steps: 10, seqLen: 16 };
@@ -101,7 +116,9 @@ describe('abort', () => {
     const trainer = await Trainer.create(options);
     await trainer.save();
     await trainer.dispose();
-    await quickly(Trainer.resume({ run: trainer.runId, worker: fakeWorker, signal: abortIn('resume') }));
+    await quickly(
+      Trainer.resume({ run: trainer.runId, worker: fakeWorker, signal: abortIn('resume') }),
+    );
     fake.onCall = undefined;
     await using second = await Trainer.resume({ run: trainer.runId, worker: fakeWorker });
     expect(second.completedSteps).toBe(0);
@@ -110,7 +127,13 @@ describe('abort', () => {
     using model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const controller = new AbortController();
     fake.onCall = ({ call }) => (call === 'create' ? wait(5000) : undefined);
-    const created = Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, signal: controller.signal });
+    const created = Trainer.create({
+      model,
+      data: TEXT,
+      steps: 10,
+      seqLen: 16,
+      signal: controller.signal,
+    });
     setTimeout(() => controller.abort(), 20);
     await quickly(created);
     fake.onCall = undefined;
@@ -127,27 +150,45 @@ describe('abort', () => {
     await trainer.save();
     const { blob } = await trainer.checkpoints.exportFile();
     using runs = await openSavedRuns({ worker: fakeWorker });
-    const read = Object.getOwnPropertyDescriptor(Blob.prototype, 'arrayBuffer')?.value as () => Promise<ArrayBuffer>;
-    const slow = vi.spyOn(Blob.prototype, 'arrayBuffer').mockImplementation(async function (this: Blob) {
+    const read = Object.getOwnPropertyDescriptor(Blob.prototype, 'arrayBuffer')
+      ?.value as () => Promise<ArrayBuffer>;
+    const slow = vi.spyOn(Blob.prototype, 'arrayBuffer').mockImplementation(async function (
+      this: Blob,
+    ) {
       await wait(20);
       return read.call(this);
     });
     const controller = new AbortController();
-    const imported = runs.importFile(blob, { signal: controller.signal, onProgress: () => controller.abort() });
+    const imported = runs.importFile(blob, {
+      signal: controller.signal,
+      onProgress: () => controller.abort(),
+    });
     await quickly(imported);
     slow.mockRestore();
   });
 });
 
 async function collectTokens(trainer: Trainer, signal: AbortSignal): Promise<void> {
-  for await (const token of trainer.sample('x', { maxTokens: 50, signal })) expect(token.text).toHaveLength(1);
+  for await (const token of trainer.sample('x', { maxTokens: 50, signal }))
+    expect(token.text).toHaveLength(1);
 }
 
 describe('inspect', () => {
   it('gives_the_cores_report_of_each_file_without_a_gpu', async () => {
-    const { files } = await inspectFiles([new File(['GGUF....'], 'a.gguf'), new File(['{}'], '__proto__')], { worker: fakeWorker });
+    const { files } = await inspectFiles(
+      [new File(['GGUF....'], 'a.gguf'), new File(['{}'], '__proto__')],
+      { worker: fakeWorker },
+    );
     expect(files.map(({ file }) => file)).toEqual(['a.gguf', '__proto__']);
-    expect(files[0]).toMatchObject({ format: 'gguf', ok: true, stage: 'ok', tensors: 1, inventory: [{ name: 'GGUF', shape: [8] }] });
-    expect(started.map(({ initialised, terminated }) => [initialised, terminated])).toEqual([[0, true]]);
+    expect(files[0]).toMatchObject({
+      format: 'gguf',
+      ok: true,
+      stage: 'ok',
+      tensors: 1,
+      inventory: [{ name: 'GGUF', shape: [8] }],
+    });
+    expect(started.map(({ initialised, terminated }) => [initialised, terminated])).toEqual([
+      [0, true],
+    ]);
   });
 });

@@ -9,25 +9,45 @@ import { loseIn, unbroken } from './losses.js';
 import { TEXT } from './runs.js';
 
 const FILES = [new File(['GGUF and twelve more bytes'], 'model.gguf')];
-const FACTORS = [new File(['{}'], 'adapter_config.json'), new File(['factors'], 'adapter_model.safetensors')];
+const FACTORS = [
+  new File(['{}'], 'adapter_config.json'),
+  new File(['factors'], 'adapter_model.safetensors'),
+];
 const worker = fakeWorker;
 
-const model = (options: OpenOptions = {}): ReturnType<typeof openModel> => openModel(FILES, { worker, ...options });
+const model = (options: OpenOptions = {}): ReturnType<typeof openModel> =>
+  openModel(FILES, { worker, ...options });
 const trained = async (options: Partial<CreateOptions> = {}): Promise<Trainer> =>
-  Trainer.create({ model: await model(), data: TEXT, steps: 10, seqLen: 16, logEvery: 1, adapter: { r: 4 }, ...options });
+  Trainer.create({
+    model: await model(),
+    data: TEXT,
+    steps: 10,
+    seqLen: 16,
+    logEvery: 1,
+    adapter: { r: 4 },
+    ...options,
+  });
 
 describe('an adapter', () => {
   it('is_requested_with_the_option_names_of_the_core', async () => {
     await using trainer = await trained({ baseStorage: 'bf16' });
-    expect((await trainer.inspect()).config).toMatchObject({ adapter: { r: 4 }, base_storage: 'bf16' });
+    expect((await trainer.inspect()).config).toMatchObject({
+      adapter: { r: 4 },
+      base_storage: 'bf16',
+    });
   });
   it('stays_separate_from_a_model_that_is_opened_with_it', async () => {
     using apart = await model({ adapter: FACTORS });
     using merged = await model({ mergeAdapter: FACTORS });
     expect([apart.adapter?.r, merged.adapter]).toEqual([8, null]);
-    expect(apart.contract).toMatchObject({ adapter: ['adapter_config.json', 'adapter_model.safetensors'] });
+    expect(apart.contract).toMatchObject({
+      adapter: ['adapter_config.json', 'adapter_model.safetensors'],
+    });
     using resized = await model({ mergeAdapter: FACTORS, resizeVocabulary: true });
-    expect([merged.contract, resized.contract]).toMatchObject([{ resize: false }, { resize: true }]);
+    expect([merged.contract, resized.contract]).toMatchObject([
+      { resize: false },
+      { resize: true },
+    ]);
     await expect(model({ adapter: FACTORS, resizeVocabulary: true })).rejects.toMatchObject({
       code: 'BAD_OPTION',
       detail: { path: 'resizeVocabulary' },
@@ -53,7 +73,10 @@ describe('an adapter', () => {
     expect((await trainer.inspect()).model.adapter).toBeNull();
     const wrong = await model({ adapter: FACTORS });
     expect(() => Reflect.set(wrong, 'adapter', undefined)).toThrow(
-      expect.objectContaining({ code: 'BAD_OPTION', detail: expect.objectContaining({ path: 'adapter' }) as unknown }) as Error,
+      expect.objectContaining({
+        code: 'BAD_OPTION',
+        detail: expect.objectContaining({ path: 'adapter' }) as unknown,
+      }) as Error,
     );
     expect(wrong.adapter?.r).toBe(8);
     wrong.dispose();
@@ -64,7 +87,8 @@ describe('an adapter', () => {
     using apart = await model({ adapter: FACTORS });
     fake.unreadable = true;
     apart.adapter = null;
-    for (const _ of [1, 2]) await expect(apart.tokenize('a')).rejects.toMatchObject({ detail: { code: 'source.read' } });
+    for (const _ of [1, 2])
+      await expect(apart.tokenize('a')).rejects.toMatchObject({ detail: { code: 'source.read' } });
     fake.unreadable = false;
     apart.adapter = null;
     expect(await apart.tokenize('a')).toEqual([97]);
@@ -80,10 +104,9 @@ describe('an adapter', () => {
   it('begins_with_a_run', async () => {
     await using trainer = await trained();
     await trainer.save();
-    await expect(Trainer.resume({ run: trainer.runId, settings: { adapter: { from: FACTORS } } })).rejects.toMatchObject({
-      code: 'BAD_OPTION',
-      detail: { path: 'settings.adapter.from' },
-    });
+    await expect(
+      Trainer.resume({ run: trainer.runId, settings: { adapter: { from: FACTORS } } }),
+    ).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'settings.adapter.from' } });
   });
 });
 
@@ -109,7 +132,8 @@ describe('its base', () => {
     await trainer.save();
     const fork = await trainer.checkpoints.fork();
     await trainer.dispose();
-    for (const { run } of [{ run: trainer.runId }, fork]) await (await Trainer.resume({ run, worker })).dispose();
+    for (const { run } of [{ run: trainer.runId }, fork])
+      await (await Trainer.resume({ run, worker })).dispose();
     expect(fake.bases).toEqual(['model.gguf 1', 'model.gguf 1']);
   });
   it('is_compared_by_its_headers_alone_if_that_is_asked', async () => {
@@ -120,10 +144,9 @@ describe('its base', () => {
     await using again = await Trainer.resume({ run: trainer.runId, verify: 'header', worker });
     await again.checkpoints.load();
     expect(fake.bases).toEqual(['model.gguf header', 'model.gguf header']);
-    await expect(Trainer.resume({ run: trainer.runId, verify: 'none' as 'full', worker })).rejects.toMatchObject({
-      code: 'BAD_OPTION',
-      detail: { path: 'verify' },
-    });
+    await expect(
+      Trainer.resume({ run: trainer.runId, verify: 'none' as 'full', worker }),
+    ).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'verify' } });
   });
   it('is_sent_with_an_export_that_merges_the_adapter', async () => {
     await using trainer = await trained();
@@ -132,15 +155,18 @@ describe('its base', () => {
       const said = await Promise.all(files.map(({ blob }) => blob.text()));
       return said.some((words) => words.includes('model.gguf') && words.includes('{'));
     };
-    expect([await given({}), await given({ format: 'gguf' }), await given({ format: 'peft' }), await given({ format: 'json' })]).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ]);
+    expect([
+      await given({}),
+      await given({ format: 'gguf' }),
+      await given({ format: 'peft' }),
+      await given({ format: 'json' }),
+    ]).toEqual([true, true, false, false]);
     await expect(trainer.exportFiles({ base: FILES })).resolves.toBeDefined();
     using whole = await model();
-    await expect(whole.exportFiles({ base: FILES })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'base' } });
+    await expect(whole.exportFiles({ base: FILES })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'base' },
+    });
   });
   it('is_asked_for_by_name_elsewhere', async () => {
     const trainer = await trained();
@@ -161,7 +187,10 @@ describe('its base', () => {
     expect(fake.bases).toEqual(['elsewhere.gguf 1', 'elsewhere.gguf 1']);
   });
   it('of_a_refused_start_is_forgotten', async () => {
-    fake.onCall = ({ call }) => (call === 'create' ? refuse('BAD_OPTION', 'config.invalid', 'adapter.r: expected an integer') : undefined);
+    fake.onCall = ({ call }) =>
+      call === 'create'
+        ? refuse('BAD_OPTION', 'config.invalid', 'adapter.r: expected an integer')
+        : undefined;
     await expect(trained()).rejects.toMatchObject({ code: 'BAD_OPTION' });
     expect(fake.sessions).toBe(0);
   });

@@ -2,7 +2,15 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { newModel, openModel, TabtuneError } from '../src/index.js';
-import type { ChatMessage, Finding, Model, SampledToken, SampleEnd, ScoredRow, Trainer } from '../src/index.js';
+import type {
+  ChatMessage,
+  Finding,
+  Model,
+  SampledToken,
+  SampleEnd,
+  ScoredRow,
+  Trainer,
+} from '../src/index.js';
 import { fake, refuse } from './fake-calls.js';
 import { fakeWorker } from './channel.js';
 import { SHAPE, TEXT, trainerOf } from './runs.js';
@@ -14,7 +22,9 @@ const MESSAGES: ChatMessage[] = [
 const GGUF = (): File => new File([new TextEncoder().encode('GGUF')], 'tiny.gguf');
 const modelOf = (): Promise<Model> => openModel(GGUF(), { worker: fakeWorker });
 
-async function whole(tokens: AsyncGenerator<SampledToken, SampleEnd | undefined>): Promise<[string, SampleEnd | undefined]> {
+async function whole(
+  tokens: AsyncGenerator<SampledToken, SampleEnd | undefined>,
+): Promise<[string, SampleEnd | undefined]> {
   let text = '';
   for (;;) {
     const next = await tokens.next();
@@ -32,20 +42,29 @@ function pathOf(work: () => unknown): string | undefined {
     work();
     return undefined;
   } catch (thrown) {
-    return thrown instanceof TabtuneError && thrown.code === 'BAD_OPTION' ? thrown.detail.path : String(thrown);
+    return thrown instanceof TabtuneError && thrown.code === 'BAD_OPTION'
+      ? thrown.detail.path
+      : String(thrown);
   }
 }
 
 describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
-  ['model', async () => Object.assign(await modelOf(), { [Symbol.asyncDispose]: async () => undefined })],
+  [
+    'model',
+    async () => Object.assign(await modelOf(), { [Symbol.asyncDispose]: async () => undefined }),
+  ],
   ['trainer', () => trainerOf()],
 ])('%s', (_, open) => {
   it('a_conversation_is_answered_token_by_token', async () => {
     await using asked = await open();
     const tools = [{ type: 'function', function: { name: 'add' } }];
-    const [text, end] = await whole(asked.chat(MESSAGES, { maxTokens: 4, tools, chatTemplateKwargs: { enable_thinking: false } }));
+    const [text, end] = await whole(
+      asked.chat(MESSAGES, { maxTokens: 4, tools, chatTemplateKwargs: { enable_thinking: false } }),
+    );
     expect([text.length, end]).toEqual([4, 'length']);
-    expect(fake.asked).toEqual([{ messages: MESSAGES, tools, chat_template_kwargs: { enable_thinking: false } }]);
+    expect(fake.asked).toEqual([
+      { messages: MESSAGES, tools, chat_template_kwargs: { enable_thinking: false } },
+    ]);
   });
   it('a_caller_can_stop_reading_an_answer', async () => {
     await using asked = await open();
@@ -123,15 +142,28 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
       [97, false, undefined],
       [98, true, -0.5],
     ]);
-    const questions = [{ loss_on: 'last' }, ...[1, 2, 3].flatMap(() => [{ ids: [97, 98], options: { top: 1 } }, { messages: MESSAGES }])];
+    const questions = [
+      { loss_on: 'last' },
+      ...[1, 2, 3].flatMap(() => [{ ids: [97, 98], options: { top: 1 } }, { messages: MESSAGES }]),
+    ];
     expect(fake.asked).toEqual(questions);
     const broken = new Error('of the metric');
-    await expect(asked.evaluateRows(rows, { metric: () => Promise.reject(broken) })).rejects.toBe(broken);
-    await expect(asked.evaluateRows(rows, { metric: () => Number.NaN })).rejects.toMatchObject(refused('metric'));
+    await expect(asked.evaluateRows(rows, { metric: () => Promise.reject(broken) })).rejects.toBe(
+      broken,
+    );
+    await expect(asked.evaluateRows(rows, { metric: () => Number.NaN })).rejects.toMatchObject(
+      refused('metric'),
+    );
     await expect(asked.evaluateRows(rows, wrong({}))).rejects.toMatchObject(refused('metric'));
-    await expect(asked.evaluateRows(rows, wrong({ metric: 'accuracy' }))).rejects.toMatchObject(refused('metric'));
-    await expect(asked.evaluateRows(rows, wrong({ metric, lossAt: 'all' }))).rejects.toMatchObject(refused('lossAt'));
-    await expect(asked.evaluateRows({ text: '\n' }, { metric })).rejects.toMatchObject(refused('data'));
+    await expect(asked.evaluateRows(rows, wrong({ metric: 'accuracy' }))).rejects.toMatchObject(
+      refused('metric'),
+    );
+    await expect(asked.evaluateRows(rows, wrong({ metric, lossAt: 'all' }))).rejects.toMatchObject(
+      refused('lossAt'),
+    );
+    await expect(asked.evaluateRows({ text: '\n' }, { metric })).rejects.toMatchObject(
+      refused('data'),
+    );
   });
   it('an_invalid_request_is_refused_with_the_path_of_the_fault', async () => {
     await using asked = await open();
@@ -140,7 +172,9 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     expect(pathOf(() => asked.chat(MESSAGES, wrong({ tool: [] })))).toBe('tool');
     expect(pathOf(() => asked.chat(MESSAGES, { tools: wrong({}) }))).toBe('tools');
     await expect(asked.score('ab', wrong({ tops: 1 }))).rejects.toMatchObject(refused('tops'));
-    await expect(asked.score('ab', { generation: true })).rejects.toMatchObject(refused('generation'));
+    await expect(asked.score('ab', { generation: true })).rejects.toMatchObject(
+      refused('generation'),
+    );
     await expect(asked.score(wrong(3))).rejects.toMatchObject(refused('messages'));
     await expect(asked.detokenize(wrong('12'))).rejects.toMatchObject(refused('ids'));
     await expect(asked.detokenize([1, -1])).rejects.toMatchObject(refused('ids[1]'));
@@ -160,7 +194,8 @@ it('a_model_puts_its_weights_on_the_gpu_once_and_takes_them_off_for_a_run', asyn
 
 it('a_refused_loading_is_tried_again', async () => {
   const model = await modelOf();
-  fake.onCall = ({ call }) => (call === 'load' ? refuse('OUT_OF_MEMORY', 'device.limit', 'a buffer of 9 GiB') : undefined);
+  fake.onCall = ({ call }) =>
+    call === 'load' ? refuse('OUT_OF_MEMORY', 'device.limit', 'a buffer of 9 GiB') : undefined;
   await expect(model.score('ab')).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
   fake.onCall = undefined;
   expect(await model.score('ab')).toMatchObject({ loss: 0.5 });
@@ -171,5 +206,7 @@ it('questions_to_a_model_that_a_trainer_has_are_refused', async () => {
   await using trainer = await trainerOf({ model });
   expect(trainer.completedSteps).toBe(0);
   await expect(model.score('ab')).rejects.toMatchObject({ detail: { code: 'model.taken' } });
-  await expect(model.chat(MESSAGES).next()).rejects.toMatchObject({ detail: { code: 'model.taken' } });
+  await expect(model.chat(MESSAGES).next()).rejects.toMatchObject({
+    detail: { code: 'model.taken' },
+  });
 });

@@ -30,9 +30,18 @@ class End extends EventTarget {
 function copied(value: unknown): unknown {
   if (value instanceof Blob || value instanceof ArrayBuffer) return value;
   if (value instanceof MessagePort) return value;
-  if (typeof value === 'object' && value !== null && ['directory', 'file'].includes(String(Reflect.get(value, 'kind')))) return value;
+  if (
+    typeof value === 'object' &&
+    value !== null &&
+    ['directory', 'file'].includes(String(Reflect.get(value, 'kind')))
+  )
+    return value;
   if (Array.isArray(value)) return value.map(copied);
-  if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype) {
+  if (
+    typeof value === 'object' &&
+    value !== null &&
+    Object.getPrototypeOf(value) === Object.prototype
+  ) {
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copied(inner)]));
   }
   return structuredClone(value);

@@ -11,7 +11,13 @@ describe('checkpoints', () => {
     const first = await trainerOf({ label: 'mine' });
     await first.step(4);
     const saved = await first.save();
-    expect(saved).toMatchObject({ step: 4, generation: 2, label: 'mine', dataName: 'some.txt', hasData: true });
+    expect(saved).toMatchObject({
+      step: 4,
+      generation: 2,
+      label: 'mine',
+      dataName: 'some.txt',
+      hasData: true,
+    });
     await first.dispose();
     await using second = await Trainer.resume({ run: first.runId, worker: fakeWorker() });
     expect(second.completedSteps).toBe(4);
@@ -26,7 +32,11 @@ describe('checkpoints', () => {
     await using second = await Trainer.resume({ run: first.runId, worker: fakeWorker() });
     gpu.adapter = 'Fake adapter';
     const told = await new Promise<TrainerEvent>((resolve) =>
-      second.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }),
+      second.addEventListener(
+        'warning',
+        (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent),
+        { once: true },
+      ),
     );
     expect(told).toMatchObject({
       code: 'checkpoint.environment',
@@ -38,11 +48,19 @@ describe('checkpoints', () => {
     await first.step(2);
     await first.save();
     await first.dispose();
-    const again = { run: first.runId, worker: fakeWorker(), settings: { learningRate: 1e-4, steps: 5 } };
+    const again = {
+      run: first.runId,
+      worker: fakeWorker(),
+      settings: { learningRate: 1e-4, steps: 5 },
+    };
     const refused = Trainer.resume({ ...again, override: ['steps'] });
     await expect(refused).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH' });
     await expect(refused).rejects.toThrow('learning_rate');
-    await using second = await Trainer.resume({ ...again, worker: fakeWorker(), override: ['steps', 'learningRate'] });
+    await using second = await Trainer.resume({
+      ...again,
+      worker: fakeWorker(),
+      override: ['steps', 'learningRate'],
+    });
     expect(stepsOf(await collect(second.run()))).toEqual([3, 4, 5]);
   });
   it('load_puts_the_trainer_back', async () => {
@@ -67,7 +85,9 @@ describe('checkpoints', () => {
     expect(imported.run).not.toBe(trainer.runId);
     const bytes = new Uint8Array(await blob.arrayBuffer());
     bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
-    await expect(runs.importFile(new Blob([bytes]))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
+    await expect(runs.importFile(new Blob([bytes]))).rejects.toMatchObject({
+      code: 'CHECKPOINT_CORRUPT',
+    });
     await expect(runs.importFile(new Blob(['short']))).rejects.toMatchObject({
       code: 'CHECKPOINT_CORRUPT',
       detail: { code: 'checkpoint.container.magic' },

@@ -34,7 +34,11 @@ const everything = async (): Promise<unknown> => {
 };
 /** Returns the file with another head. */
 function withHead(
-  change: (head: { format: number; manifest: Record<string, unknown>; run: Record<string, unknown> }) => unknown,
+  change: (head: {
+    format: number;
+    manifest: Record<string, unknown>;
+    run: Record<string, unknown>;
+  }) => unknown,
 ): Uint8Array<ArrayBuffer> {
   const length = Number(new DataView(file.buffer).getBigUint64(8, true));
   const head: unknown = JSON.parse(new TextDecoder().decode(file.slice(16, 16 + length)));
@@ -54,7 +58,9 @@ function withByte(text: string, byte: number): Uint8Array<ArrayBuffer> {
   return file.map((found, index) => (index === at ? byte : found));
 }
 const named = (name: string): Uint8Array<ArrayBuffer> =>
-  withHead(({ manifest }) => void Object.assign((manifest['files'] as object[])[0] ?? {}, { name }));
+  withHead(
+    ({ manifest }) => void Object.assign((manifest['files'] as object[])[0] ?? {}, { name }),
+  );
 
 describe('a .tabtune', () => {
   it('restores_everything_under_the_same_id_if_that_is_free', async () => {
@@ -90,7 +96,10 @@ describe('a .tabtune', () => {
     for (const id of ['', '..', 'a/b', 'x'.repeat(65), '__proto__/']) {
       const info = await store.importFile(
         new Blob([
-          withHead(({ manifest, run: record }) => void Object.assign(manifest, { run: id }, Object.assign(record, { run: id }) && {})),
+          withHead(
+            ({ manifest, run: record }) =>
+              void Object.assign(manifest, { run: id }, Object.assign(record, { run: id }) && {}),
+          ),
         ]),
       );
       expect(info.run).toMatch(/^[0-9a-f-]{36}$/);
@@ -106,8 +115,16 @@ describe('a .tabtune', () => {
     ['a head that is no JSON', 'checkpoint.container.head', () => flipped(16)],
     ['a head of another shape', 'checkpoint.container.head', () => withHead(() => ({ format: 1 }))],
     ['a head that is not UTF-8', 'checkpoint.container.head', () => withByte('a/b: ..', 0xff)],
-    ['bytes that do not add up', 'checkpoint.container.head', () => withHead(({ manifest }) => void Object.assign(manifest, { bytes: 7 }))],
-    ['a negative count', 'checkpoint.container.head', () => withHead(({ manifest }) => void Object.assign(manifest, { step: -1 }))],
+    [
+      'bytes that do not add up',
+      'checkpoint.container.head',
+      () => withHead(({ manifest }) => void Object.assign(manifest, { bytes: 7 })),
+    ],
+    [
+      'a negative count',
+      'checkpoint.container.head',
+      () => withHead(({ manifest }) => void Object.assign(manifest, { step: -1 })),
+    ],
     ['one byte less', 'checkpoint.container.length', () => file.slice(0, -1)],
     ['one byte more', 'checkpoint.container.length', () => Uint8Array.from([...file, 0])],
     ['a flipped bit of a file', 'checkpoint.container.chunk', () => flipped(-60)],
@@ -117,7 +134,11 @@ describe('a .tabtune', () => {
       'checkpoint.container.chunk',
       () =>
         withHead(
-          ({ manifest }) => void Object.assign(manifest, JSON.parse(JSON.stringify(manifest).replace(/"sha256":"../, '"sha256":"zz'))),
+          ({ manifest }) =>
+            void Object.assign(
+              manifest,
+              JSON.parse(JSON.stringify(manifest).replace(/"sha256":"../, '"sha256":"zz')),
+            ),
         ),
     ],
     ...['', '.', '..', '../x', 'a/b', 'a\\b', 'a\0b', '/etc/passwd', 'C:x', 'checkpoint.json'].map(
@@ -131,7 +152,10 @@ describe('a .tabtune', () => {
   for (const [what, word, made] of refusals) {
     it(`with ${what} is ${word} and leaves nothing`, async () => {
       const before = await everything();
-      await expect(store.importFile(new Blob([made()]))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: word } });
+      await expect(store.importFile(new Blob([made()]))).rejects.toMatchObject({
+        code: 'CHECKPOINT_CORRUPT',
+        detail: { code: word },
+      });
       expect(await everything()).toEqual(before);
       expect(origin.now.held.size).toBe(0);
     });
@@ -150,7 +174,9 @@ describe('a .tabtune', () => {
   it('can_be_aborted_and_leaves_nothing', async () => {
     const before = await everything();
     const controller = new AbortController();
-    const importing = store.importFile(new Blob([file]), controller.signal, () => controller.abort());
+    const importing = store.importFile(new Blob([file]), controller.signal, () =>
+      controller.abort(),
+    );
     await expect(importing).rejects.toMatchObject({ name: 'AbortError' });
     expect(await everything()).toEqual(before);
   });
@@ -163,7 +189,9 @@ describe('a .tabtune', () => {
   });
   it('says_how_far_it_is', async () => {
     const phases: unknown[] = [];
-    await store.importFile(new Blob([file]), undefined, ({ phase, loaded, total }) => phases.push([phase, loaded, total]));
+    await store.importFile(new Blob([file]), undefined, ({ phase, loaded, total }) =>
+      phases.push([phase, loaded, total]),
+    );
     expect(phases).toEqual([
       ['import', 1000, 1010],
       ['import', 1010, 1010],
@@ -175,11 +203,24 @@ describe('a fork', () => {
   it('is_an_independent_run_with_data_and_history', async () => {
     await store.save(requestOf(run, 4, { history: [stepEntry(3), stepEntry(4)] }));
     const info = await store.fork(run, 1, 'branch');
-    expect(info).toMatchObject({ generation: 1, step: 2, label: 'branch', hasData: true, dataName: 'some.txt', kept: false });
+    expect(info).toMatchObject({
+      generation: 1,
+      step: 2,
+      label: 'branch',
+      hasData: true,
+      dataName: 'some.txt',
+      kept: false,
+    });
     await store.remove(run);
     expect(await modelOf(store, info.run)).toEqual([...bytesOf(2, 1000)]);
     expect(await store.history(info.run, 9)).toEqual(history);
     expect(await (await store.runData(info.run))?.text()).toBe('words to learn from');
-    expect(await keysOf(info.run)).toEqual({ chunks: ['0/0', '1/0', '1/1'], manifests: ['1'], heads: [''], runs: [''], history: ['1'] });
+    expect(await keysOf(info.run)).toEqual({
+      chunks: ['0/0', '1/0', '1/1'],
+      manifests: ['1'],
+      heads: [''],
+      runs: [''],
+      history: ['1'],
+    });
   });
 });

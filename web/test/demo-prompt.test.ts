@@ -4,9 +4,11 @@ import { expect, it } from 'vitest';
 import type { DataPreview } from '../src/index.js';
 import { beginning, promptOf } from '../demo/prompt.js';
 
-const RUSSIAN = 'Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.';
+const RUSSIAN =
+  'Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.';
 const GREEK = 'Ἄνδρα μοι ἔννεπε, Μοῦσα, πολύτροπον, ὃς μάλα πολλὰ';
-const JAPANESE = '吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。何でも薄暗いじめじめした所で';
+const JAPANESE =
+  '吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。何でも薄暗いじめじめした所で';
 const SPACED = '春は\u3000あけぼの。やうやう白くなりゆく山ぎは、すこしあかりて、紫だちたる雲';
 
 it.each([RUSSIAN, GREEK, JAPANESE, SPACED, 'ab\u00a0cd '.repeat(9), 'a\tb'.repeat(20), 'short'])(
@@ -40,7 +42,11 @@ it('has_whole_words_of_a_long_text', () => {
   expect(promptOf([{ ...example('I', ['t| is|\n|a| tru']), row: null }], [])).toBe('It is');
 });
 it.each<[string, DataPreview[number], string]>([
-  ['a text whose first token nothing predicts', example('В', ['се| счастливые| семьи']), 'Все счастливые семьи'],
+  [
+    'a text whose first token nothing predicts',
+    example('В', ['се| счастливые| семьи']),
+    'Все счастливые семьи',
+  ],
   ['a text after a beginning-of-text', example('<s>', ['Hello| there']), 'Hello there'],
   ['an answer to a prompt', example('Name| it', [' Paris| of| course<end>']), 'Paris of course'],
   ['an answer in a template', example('<|user|>|Why?|<|bot|>', ['<think>|\n|Hm|</think>']), 'Hm'],

@@ -18,11 +18,22 @@ const step = (at: number): TrainerEvent => ({
   secs: 1,
 });
 const sample = { type: 'sample', step: 4, prompt: 'It ', text: 'is', end: 'length' } as const;
-const evaluated = { type: 'eval', step: 4, loss: 2, perplexity: 7, tokens: 8, accuracy: 0.5, batches: 1 } as const;
+const evaluated = {
+  type: 'eval',
+  step: 4,
+  loss: 2,
+  perplexity: 7,
+  tokens: 8,
+  accuracy: 0.5,
+  batches: 1,
+} as const;
 const warned = (code: string): TrainerEvent => ({ type: 'warning', step: 4, code, message: '' });
 
 /** The texts that are shown after each event, a while later. */
-function shownAfter(events: TrainerEvent[], intervals = { evalEvery: 0, sampleEvery: 4 }): string[] {
+function shownAfter(
+  events: TrainerEvent[],
+  intervals = { evalEvery: 0, sampleEvery: 4 },
+): string[] {
   let shown = '';
   const waiting = new Waiting((work, elapsed) => (shown = `${work} ${elapsed}`.trim()));
   waiting.intervals = intervals;
@@ -34,14 +45,26 @@ function shownAfter(events: TrainerEvent[], intervals = { evalEvery: 0, sampleEv
 }
 
 it('shows_that_a_sample_is_written_and_for_how_long', () => {
-  expect(shownAfter([step(3), step(4), sample, step(5)])).toEqual(['', 'Writing a sample after step 4 … 3 s', '', '']);
+  expect(shownAfter([step(3), step(4), sample, step(5)])).toEqual([
+    '',
+    'Writing a sample after step 4 … 3 s',
+    '',
+    '',
+  ]);
 });
 
 it('shows_an_evaluation_and_then_the_sample_of_the_same_step', () => {
   const both = { evalEvery: 2, sampleEvery: 4 };
-  const [evaluating, writing] = ['Evaluating the model after step 4 … 3 s', 'Writing a sample after step 4 … 3 s'];
+  const [evaluating, writing] = [
+    'Evaluating the model after step 4 … 3 s',
+    'Writing a sample after step 4 … 3 s',
+  ];
   expect(shownAfter([step(4), evaluated, sample], both)).toEqual([evaluating, writing, '']);
-  expect(shownAfter([step(4), warned('run.evaluation'), warned('run.sample')], both)).toEqual([evaluating, writing, '']);
+  expect(shownAfter([step(4), warned('run.evaluation'), warned('run.sample')], both)).toEqual([
+    evaluating,
+    writing,
+    '',
+  ]);
 });
 
 it('shows_nothing_for_work_that_is_over_at_once_and_nothing_after_the_run', () => {
@@ -64,7 +87,15 @@ it('keeps_showing_the_sample_while_a_checkpoint_is_saved', () => {
 });
 
 it('finds_the_intervals_of_a_resumed_run_in_its_history', () => {
-  const history = [step(1), { ...evaluated, step: 10 }, { ...sample, step: 20 }, { ...evaluated, step: 20 }] as const;
-  expect(intervalsOf(history as Parameters<typeof intervalsOf>[0])).toEqual({ evalEvery: 10, sampleEvery: 20 });
+  const history = [
+    step(1),
+    { ...evaluated, step: 10 },
+    { ...sample, step: 20 },
+    { ...evaluated, step: 20 },
+  ] as const;
+  expect(intervalsOf(history as Parameters<typeof intervalsOf>[0])).toEqual({
+    evalEvery: 10,
+    sampleEvery: 20,
+  });
   expect(intervalsOf([])).toEqual({ evalEvery: 0, sampleEvery: 0 });
 });

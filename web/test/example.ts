@@ -2,7 +2,11 @@ import { openModel, support, Trainer } from 'tabtune';
 import type { WorkerOptions } from 'tabtune';
 
 /** Fine-tunes the model in `files` on `data` and returns it as a zip. */
-export async function finetune(files: File[], data: File, options: WorkerOptions = {}): Promise<Blob> {
+export async function finetune(
+  files: File[],
+  data: File,
+  options: WorkerOptions = {},
+): Promise<Blob> {
   const { ok, help } = await support();
   if (!ok) throw new Error(help);
 
@@ -23,6 +27,7 @@ export async function finetune(files: File[], data: File, options: WorkerOptions
   for await (const event of trainer.run()) {
     if (event.type === 'step') console.log(event.step, event.loss, event.learningRate);
   }
-  for await (const token of trainer.sample('Once upon a time', { maxTokens: 50 })) console.log(token.text);
+  for await (const token of trainer.sample('Once upon a time', { maxTokens: 50 }))
+    console.log(token.text);
   return await trainer.export({ format: 'safetensors' });
 }

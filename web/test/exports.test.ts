@@ -11,11 +11,13 @@ import { SHAPE, TEXT, trainerOf } from './runs.js';
 
 const PIECE = 8 << 20;
 const RECEIPT = 'tabtune.receipt.json';
-const opened = (): Promise<Model> => openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
+const opened = (): Promise<Model> =>
+  openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
 /** The stand-ins have the parts of a handle that are used. */
 const asTarget = (value: unknown): ExportTarget => value as ExportTarget;
 const folder = (origin = new Origin()): StoredFolder => new StoredFolder('picked', origin);
-const content = (file: unknown): string => (file instanceof StoredFile ? new TextDecoder().decode(file.content) : '');
+const content = (file: unknown): string =>
+  file instanceof StoredFile ? new TextDecoder().decode(file.content) : '';
 
 describe('options of an export', () => {
   it('go_to_the_core_under_its_names', async () => {
@@ -33,12 +35,23 @@ describe('options of an export', () => {
     };
     const [config] = await model.exportFiles(given);
     expect(JSON.parse((await config?.blob.text()) ?? '')).toEqual({
-      ...{ format: 'safetensors', dtype: 'bf16', shard_bytes: 5, optimizer: true, manifest: false, allow_non_finite: false, name: 'mine' },
+      ...{
+        format: 'safetensors',
+        dtype: 'bf16',
+        shard_bytes: 5,
+        optimizer: true,
+        manifest: false,
+        allow_non_finite: false,
+        name: 'mine',
+      },
       card: { name: 'n', license: 'mit', base_model: 'b', data: 'd', text: 't' },
     });
   });
   it('default_to_those_that_the_model_was_opened_with', async () => {
-    using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, allowNonFinite: true });
+    using model = await openModel(new File(['GGUF....'], 'a.gguf'), {
+      worker: fakeWorker,
+      allowNonFinite: true,
+    });
     const written = async (options: ExportOptions): Promise<unknown> =>
       JSON.parse((await (await model.exportFiles(options))[0]?.blob.text()) ?? '');
     expect(await written({})).toEqual({ allow_non_finite: true });
@@ -62,12 +75,18 @@ describe('options of an export', () => {
     ['optimiser', { optimiser: true }],
   ])('that_are_wrong_are_refused_%s', async (path, options) => {
     using model = await opened();
-    await expect(model.export(options)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { code: 'option.invalid', path } });
+    await expect(model.export(options)).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { code: 'option.invalid', path },
+    });
   });
   it('with_a_target_of_another_kind_are_refused', async () => {
     using model = await opened();
     for (const target of [undefined, null, 'here', { kind: 'drawer' }, new Blob()]) {
-      await expect(model.exportTo(asTarget(target))).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'target' } });
+      await expect(model.exportTo(asTarget(target))).rejects.toMatchObject({
+        code: 'BAD_OPTION',
+        detail: { path: 'target' },
+      });
     }
   });
 });
@@ -102,7 +121,8 @@ describe('a model', () => {
     expect([fresh.receipt, fresh.base]).toEqual([undefined, undefined]);
   });
   it('is_opened_with_a_request_whose_keys_are_known', async () => {
-    const wrong = (request: object): Promise<Model> => openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, request });
+    const wrong = (request: object): Promise<Model> =>
+      openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, request });
     for (const [path, request] of [
       ['request.select', { select: {} }],
       ['request.selection.includePatterns', { selection: { includePatterns: 'a' } }],
@@ -115,11 +135,18 @@ describe('a model', () => {
   it('gives_one_tensor', async () => {
     using model = await opened();
     const { values, ...rest } = await model.tensor('model.norm.weight');
-    expect([rest, values]).toEqual([{ name: 'model.norm.weight', dtype: 'BF16', shape: [2] }, Float32Array.of(0.5, -0.5)]);
-    await expect(model.tensor('absent')).rejects.toMatchObject({ detail: { code: 'plan.tensor.unknown' } });
+    expect([rest, values]).toEqual([
+      { name: 'model.norm.weight', dtype: 'BF16', shape: [2] },
+      Float32Array.of(0.5, -0.5),
+    ]);
+    await expect(model.tensor('absent')).rejects.toMatchObject({
+      detail: { code: 'plan.tensor.unknown' },
+    });
   });
   it('is_read_from_a_folder_by_the_names_in_it', async () => {
-    const getFileHandle = async (name: string) => ({ getFile: async () => new File(['GGUF'], name) });
+    const getFileHandle = async (name: string) => ({
+      getFile: async () => new File(['GGUF'], name),
+    });
     const templates = {
       async *entries() {
         for (const name of ['tool_use.jinja', 'notes.txt']) yield [name, { kind: 'file' }];
@@ -129,7 +156,8 @@ describe('a model', () => {
     const files = {
       async *entries() {
         for (const name of ['b.gguf', 'a.gguf']) yield [name, { kind: 'file' }];
-        for (const name of ['inner', 'additional_chat_templates']) yield [name, { kind: 'directory' }];
+        for (const name of ['inner', 'additional_chat_templates'])
+          yield [name, { kind: 'directory' }];
       },
       kind: 'directory',
       getFileHandle,
@@ -174,7 +202,9 @@ describe('an export', () => {
     await model.exportTo(asTarget(file), { format: 'gguf', type: 'f16' });
     expect(content(file)).toBe('{"format":"gguf","type":"f16","allow_non_finite":false}');
     await model.exportTo(asTarget(file));
-    expect(Object.entries(unzipSync(file.content)).map(([name, { byteLength }]) => [name, byteLength])).toEqual([
+    expect(
+      Object.entries(unzipSync(file.content)).map(([name, { byteLength }]) => [name, byteLength]),
+    ).toEqual([
       ['config.json', 26],
       ['model.safetensors', 1_000_000],
       [RECEIPT, 125],
@@ -219,7 +249,9 @@ describe('an export', () => {
     using model = await opened();
     const { seen, stream } = collected();
     const progress: number[] = [];
-    const receipt = await model.exportTo(stream, { onProgress: ({ phase, fraction }) => phase === 'export' && progress.push(fraction) });
+    const receipt = await model.exportTo(stream, {
+      onProgress: ({ phase, fraction }) => phase === 'export' && progress.push(fraction),
+    });
     const files = unzipSync(joined(seen.chunks));
     expect(Object.keys(files)).toEqual(['config.json', 'model.safetensors', RECEIPT]);
     expect(JSON.parse(new TextDecoder().decode(files[RECEIPT]))).toEqual(receipt);
@@ -230,29 +262,37 @@ describe('an export', () => {
     ['folder', 'safetensors'],
     ['file', 'safetensors'],
     ['file', 'gguf'],
-  ] as const)('into_a_%s_that_is_aborted_leaves_nothing_that_looks_whole_%s', async (kind, format) => {
-    fake.exportBytes = 3 * PIECE;
-    await using trainer = await trainerOf();
-    const origin = new Origin();
-    const target = kind === 'folder' ? folder(origin) : new StoredFile('out', origin);
-    const controller = new AbortController();
-    fake.onCall = ({ call, at }) => call === 'chunk' && at === (format === 'gguf' ? 0 : 2) && controller.abort();
-    const begun = performance.now();
-    await expect(trainer.exportTo(asTarget(target), { format, signal: controller.signal })).rejects.toMatchObject({ name: 'AbortError' });
-    expect(performance.now() - begun).toBeLessThan(1500);
-    expect(origin.flushed).not.toContain(RECEIPT);
-    expect(origin.flushed).not.toContain('out');
-    fake.onCall = undefined;
-    expect(fake.streams).toBe(0);
-    expect((await trainer.step()).map(({ step }) => step)).toEqual([1]);
-  });
+  ] as const)(
+    'into_a_%s_that_is_aborted_leaves_nothing_that_looks_whole_%s',
+    async (kind, format) => {
+      fake.exportBytes = 3 * PIECE;
+      await using trainer = await trainerOf();
+      const origin = new Origin();
+      const target = kind === 'folder' ? folder(origin) : new StoredFile('out', origin);
+      const controller = new AbortController();
+      fake.onCall = ({ call, at }) =>
+        call === 'chunk' && at === (format === 'gguf' ? 0 : 2) && controller.abort();
+      const begun = performance.now();
+      await expect(
+        trainer.exportTo(asTarget(target), { format, signal: controller.signal }),
+      ).rejects.toMatchObject({ name: 'AbortError' });
+      expect(performance.now() - begun).toBeLessThan(1500);
+      expect(origin.flushed).not.toContain(RECEIPT);
+      expect(origin.flushed).not.toContain('out');
+      fake.onCall = undefined;
+      expect(fake.streams).toBe(0);
+      expect((await trainer.step()).map(({ step }) => step)).toEqual([1]);
+    },
+  );
   it('into_a_stream_whose_reader_stalls_can_be_aborted', async () => {
     using model = await opened();
     const { seen, stream } = collected(() => new Promise(() => undefined));
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 50);
     const begun = performance.now();
-    await expect(model.exportTo(stream, { signal: controller.signal })).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(model.exportTo(stream, { signal: controller.signal })).rejects.toMatchObject({
+      name: 'AbortError',
+    });
     expect(performance.now() - begun).toBeLessThan(550);
     expect(seen.closed).toBe(false);
     expect((await model.export({ format: 'json' })).size).toBe(1_000_000);
@@ -263,31 +303,45 @@ describe('an export', () => {
     origin.onWrite = () => {
       throw new DOMException('the disk is full', 'QuotaExceededError');
     };
-    const refused = { code: 'STORAGE_FAILED', detail: { code: 'sink.write', reason: 'QuotaExceededError' } };
+    const refused = {
+      code: 'STORAGE_FAILED',
+      detail: { code: 'sink.write', reason: 'QuotaExceededError' },
+    };
     await expect(model.exportTo(asTarget(folder(origin)))).rejects.toMatchObject(refused);
     const { seen, stream } = collected(() => {
       throw new TypeError('gone');
     });
-    await expect(model.exportTo(stream)).rejects.toMatchObject({ detail: { code: 'sink.write', reason: 'TypeError' } });
+    await expect(model.exportTo(stream)).rejects.toMatchObject({
+      detail: { code: 'sink.write', reason: 'TypeError' },
+    });
     expect(seen.closed).toBe(false);
-    expect((await model.exportFiles()).map(({ name }) => name)).toEqual(['config.json', 'model.safetensors', RECEIPT]);
+    expect((await model.exportFiles()).map(({ name }) => name)).toEqual([
+      'config.json',
+      'model.safetensors',
+      RECEIPT,
+    ]);
     expect(fake.streams).toBe(0);
   });
   it('that_cannot_begin_errors_the_stream_for_its_reader', async () => {
     const model = await opened();
     const { seen, stream } = collected();
-    await expect(model.exportTo(stream, { format: 'gguf', base: new URL('https://nowhere.invalid/b.gguf') })).rejects.toMatchObject({
-      detail: { code: 'source.download' },
-    });
+    await expect(
+      model.exportTo(stream, { format: 'gguf', base: new URL('https://nowhere.invalid/b.gguf') }),
+    ).rejects.toMatchObject({ detail: { code: 'source.download' } });
     expect(seen.aborted).toBe(true);
     model.dispose();
-    await expect(model.exportTo(asTarget(folder()))).rejects.toMatchObject({ detail: { code: 'model.taken' } });
+    await expect(model.exportTo(asTarget(folder()))).rejects.toMatchObject({
+      detail: { code: 'model.taken' },
+    });
   });
   it('of_bytes_that_were_not_announced_is_refused', async () => {
     using model = await opened();
     const picked = folder();
-    fake.onCall = ({ call, at }) => call === 'chunk' && at === 1 && Object.assign(fake, { cut: true });
-    await expect(model.exportTo(asTarget(picked))).rejects.toMatchObject({ detail: { code: 'export.stream' } });
+    fake.onCall = ({ call, at }) =>
+      call === 'chunk' && at === 1 && Object.assign(fake, { cut: true });
+    await expect(model.exportTo(asTarget(picked))).rejects.toMatchObject({
+      detail: { code: 'export.stream' },
+    });
     expect(picked.entries.has(RECEIPT)).toBe(false);
   });
 });

@@ -18,14 +18,25 @@ describe('an adapter of two models', () => {
       targetModules: ['q_proj'],
       onProgress: ({ phase, fraction }: Progress) => heard.push([phase, fraction]),
     });
-    expect(JSON.parse((await files[0]?.blob.text()) ?? '')).toEqual({ r: 3, target_modules: ['q_proj'] });
-    expect([Object.keys(report.tensors), report.rank, receipt?.['operation']]).toEqual([['tuned.gguf', '__proto__'], 3, 'export']);
+    expect(JSON.parse((await files[0]?.blob.text()) ?? '')).toEqual({
+      r: 3,
+      target_modules: ['q_proj'],
+    });
+    expect([Object.keys(report.tensors), report.rank, receipt?.['operation']]).toEqual([
+      ['tuned.gguf', '__proto__'],
+      3,
+      'export',
+    ]);
     expect(heard).toContainEqual(['read', 0.5]);
     expect(heard).toContainEqual(['export', 1]);
-    expect(JSON.parse((await (await made()).files[0]?.blob.text()) ?? '')).toEqual({ r: 3, target_modules: 'all-linear' });
+    expect(JSON.parse((await (await made()).files[0]?.blob.text()) ?? '')).toEqual({
+      r: 3,
+      target_modules: 'all-linear',
+    });
   });
   it('is_written_to_a_target_or_refused', async () => {
-    const place = new StoredFolder('picked', new Origin()) as unknown as ExportTarget & StoredFolder;
+    const place = new StoredFolder('picked', new Origin()) as unknown as ExportTarget &
+      StoredFolder;
     expect((await made({ target: place })).files).toEqual([]);
     expect(await place.getFileHandle('tabtune.receipt.json')).toBeDefined();
     for (const [path, more] of [

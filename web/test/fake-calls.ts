@@ -2,7 +2,17 @@
 import { currentWorker } from './fake-gpu.js';
 import type { FakeWorkerState } from './fake-gpu.js';
 
-export type CallName = 'init' | 'create' | 'resume' | 'step' | 'evaluate' | 'token' | 'score' | 'load' | 'confirm' | 'chunk';
+export type CallName =
+  | 'init'
+  | 'create'
+  | 'resume'
+  | 'step'
+  | 'evaluate'
+  | 'token'
+  | 'score'
+  | 'load'
+  | 'confirm'
+  | 'chunk';
 export interface Called {
   call: CallName;
   /** Number of the step, token or piece. */
@@ -54,7 +64,8 @@ export const fake = {
 export const DEFAULTS = { ...fake };
 Reflect.set(globalThis, '__fakeWasm', fake);
 
-export const wait = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
+export const wait = (millis: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, millis));
 export const refuse = (kind: string, code: string, message: string, more: object = {}): never => {
   // The core throws plain objects, and so does its stand-in.
   // eslint-disable-next-line @typescript-eslint/only-throw-error
@@ -63,7 +74,8 @@ export const refuse = (kind: string, code: string, message: string, more: object
 
 /** Refuses reads of a lost device. */
 export function unlessLost(): void {
-  if (currentWorker().state.device?.isLost === true) refuse('DEVICE_LOST', 'device.lost', 'the device is poisoned');
+  if (currentWorker().state.device?.isLost === true)
+    refuse('DEVICE_LOST', 'device.lost', 'the device is poisoned');
 }
 
 /** Reports the message of a panic; its promise never settles. */
@@ -83,6 +95,7 @@ export async function slices(count: number, millis: number): Promise<void> {
   for (let part = 0; part < count; part++) {
     await wait(millis);
     unlessLost();
-    if (currentWorker().state.abortAsked) refuse('ABORTED', 'call.aborted', 'the call was given up');
+    if (currentWorker().state.abortAsked)
+      refuse('ABORTED', 'call.aborted', 'the call was given up');
   }
 }

@@ -29,11 +29,17 @@ export class FileStream {
     return new TextEncoder().encode(JSON.stringify(this.head?.(sums)));
   }
   get #pieces(): number {
-    return this.#contents.reduce((sum, [, bytes]) => sum + Math.ceil((bytes?.byteLength ?? 0) / PIECE), 0);
+    return this.#contents.reduce(
+      (sum, [, bytes]) => sum + Math.ceil((bytes?.byteLength ?? 0) / PIECE),
+      0,
+    );
   }
   files(): unknown {
     const empty = Array.from({ length: this.#pieces }, () => '0'.repeat(64));
-    return this.#contents.map(([name, bytes]) => ({ name, bytes: (bytes ?? this.#encoded(empty)).byteLength }));
+    return this.#contents.map(([name, bytes]) => ({
+      name,
+      bytes: (bytes ?? this.#encoded(empty)).byteLength,
+    }));
   }
   async nextChunk(): Promise<Uint8Array | undefined> {
     await called('chunk', this.#given);
@@ -43,7 +49,11 @@ export class FileStream {
     if (!current) return undefined;
     const [, stored] = current;
     if (stored === undefined && this.#sums.length < this.#pieces)
-      refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', `digests: ${this.#sums.length} of ${this.#pieces}`);
+      refuse(
+        'CHECKPOINT_CORRUPT',
+        'checkpoint.corrupt',
+        `digests: ${this.#sums.length} of ${this.#pieces}`,
+      );
     const bytes = stored ?? this.#encoded(this.#sums);
     const chunk = bytes.subarray(this.#at, this.#at + fake.pieceBytes);
     this.#at += chunk.byteLength;
@@ -58,7 +68,8 @@ export class FileStream {
     if (this.head && this.#sums.length < this.#pieces) this.#sums.push(sha256);
   }
   receipt(): unknown {
-    if (this.#file < this.#contents.length) refuse('BUSY', 'session.busy', 'the receipt comes after the last piece');
+    if (this.#file < this.#contents.length)
+      refuse('BUSY', 'session.busy', 'the receipt comes after the last piece');
     return this.sealed ?? null;
   }
   free(): void {
@@ -69,12 +80,24 @@ export class FileStream {
 /** Returns the files with the receipt of an export, written last. */
 export function exportStream(contents: [string, Uint8Array][], operation: string): FileStream {
   fake.streams += 1;
-  const receipt = { version: 1, operation, outputs: contents.map(([name, { byteLength }]) => ({ name, bytes: byteLength })) };
-  return new FileStream([...contents, ['tabtune.receipt.json', new TextEncoder().encode(JSON.stringify(receipt))]], undefined, receipt);
+  const receipt = {
+    version: 1,
+    operation,
+    outputs: contents.map(([name, { byteLength }]) => ({ name, bytes: byteLength })),
+  };
+  return new FileStream(
+    [...contents, ['tabtune.receipt.json', new TextEncoder().encode(JSON.stringify(receipt))]],
+    undefined,
+    receipt,
+  );
 }
 
 /** Exports like the core: GGUF and JSON are one file, safetensors a folder. */
-export function exportedAs(optionsJson: string, base: readonly { name: string }[], weights: Uint8Array): FileStream {
+export function exportedAs(
+  optionsJson: string,
+  base: readonly { name: string }[],
+  weights: Uint8Array,
+): FileStream {
   const options = JSON.parse(optionsJson) as { format?: string };
   const said = new TextEncoder().encode([optionsJson, ...base.map(({ name }) => name)].join(' '));
   if (options.format === 'gguf') return exportStream([['model.gguf', said]], 'export');

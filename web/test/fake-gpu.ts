@@ -20,7 +20,9 @@ export class FakeDevice extends EventTarget {
   /** Reports a fault after which reads still succeed, with wrong bytes. */
   complain(kind: 'GPUOutOfMemoryError' | 'GPUValidationError', message: string): void {
     const error = { message, constructor: { name: kind } };
-    this.dispatchEvent(Object.assign(new Event('uncapturederror', { cancelable: true }), { error }));
+    this.dispatchEvent(
+      Object.assign(new Event('uncapturederror', { cancelable: true }), { error }),
+    );
   }
 }
 
@@ -62,7 +64,8 @@ export function gpuScope(state: FakeWorkerState): WatchedScope {
     async requestDevice(descriptor?: { requiredFeatures?: Iterable<string> }): Promise<FakeDevice> {
       const asked = [...(descriptor?.requiredFeatures ?? [])];
       gpu.requested.push(asked);
-      if (asked.some((feature) => !gpu.features.has(feature))) throw new TypeError('a feature that the adapter lacks');
+      if (asked.some((feature) => !gpu.features.has(feature)))
+        throw new TypeError('a feature that the adapter lacks');
       state.device = new FakeDevice();
       state.device.features = new Set(asked);
       return state.device;

@@ -2,7 +2,10 @@
 
 import { fake, slices } from './fake-calls.js';
 
-export async function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown> {
+export async function measureGpu(
+  timestamps: boolean,
+  onProgress: (done: number, total: number) => void,
+): Promise<unknown> {
   onProgress(1, 2);
   await slices(4, fake.stepMillis);
   const row = {

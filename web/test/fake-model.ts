@@ -33,16 +33,39 @@ export const complete = (json: string): Config => ({
 });
 
 export const choices = [
-  { format: 'safetensors', type: null, ok: true, bytes: 1_000_002, lossy: null, needs: null, reason: null },
-  { format: 'gguf', type: 'as-base', ok: true, bytes: 500_000, lossy: 'groups', needs: 'base', reason: null },
+  {
+    format: 'safetensors',
+    type: null,
+    ok: true,
+    bytes: 1_000_002,
+    lossy: null,
+    needs: null,
+    reason: null,
+  },
+  {
+    format: 'gguf',
+    type: 'as-base',
+    ok: true,
+    bytes: 500_000,
+    lossy: 'groups',
+    needs: 'base',
+    reason: null,
+  },
   { format: 'json', ok: false, reason: 'more than 64 MiB' },
 ];
 
 /** Description of every adapter. */
-export const FACTORS = { r: 8, alpha: 16, targets: ['model.layers.0.self_attn.q_proj'], parameters: 9216, bytes: 36_864 };
+export const FACTORS = {
+  r: 8,
+  alpha: 16,
+  targets: ['model.layers.0.self_attn.q_proj'],
+  parameters: 9216,
+  bytes: 36_864,
+};
 
 /** Returns the number of bytes of all data files. */
-export const sizeOf = ({ files, validation }: JsData): number => [...files, ...validation].reduce((sum, { size }) => sum + size, 0);
+export const sizeOf = ({ files, validation }: JsData): number =>
+  [...files, ...validation].reduce((sum, { size }) => sum + size, 0);
 
 /** Returns the report on a stream of this many tokens. */
 export const reported = (total: number): unknown => ({
@@ -54,52 +77,108 @@ export const reported = (total: number): unknown => ({
     validation: 0,
     tokens: { total, learned: total - 1 },
   },
-  ...{ lengths: null, seqLen: 128, cut: 0, skipped: 0, windows: 1, packedFraction: 1, stepsPerEpoch: 1, end: [], warnings: [], digest: '' },
+  ...{
+    lengths: null,
+    seqLen: 128,
+    cut: 0,
+    skipped: 0,
+    windows: 1,
+    packedFraction: 1,
+    stepsPerEpoch: 1,
+    end: [],
+    warnings: [],
+    digest: '',
+  },
 });
 
 export class ModelHandle {
   private constructor(
-    readonly shape: { hidden: number; layers: number; vocab: number; format: string; parameters: number },
+    readonly shape: {
+      hidden: number;
+      layers: number;
+      vocab: number;
+      format: string;
+      parameters: number;
+    },
     readonly config: unknown,
     private readonly opened: object = {},
     /** An adapter that stays separate. */
     private readonly beside: typeof FACTORS | null = null,
   ) {}
-  static open(files: JsSource[], requestJson?: string, adapter: JsSource[] = [], apart = false, resize = false): ModelHandle {
+  static open(
+    files: JsSource[],
+    requestJson?: string,
+    adapter: JsSource[] = [],
+    apart = false,
+    resize = false,
+  ): ModelHandle {
     const [first] = files;
     if (fake.unreadable) return refuse('BAD_MODEL_FILE', 'source.read', 'the file has gone');
     if (!first) return refuse('BAD_MODEL_FILE', 'bundle.empty', 'no files');
     const magic = new TextDecoder('latin1').decode(first.read(0, Math.min(4, first.size)));
     if (magic !== 'GGUF' && !files.some((file) => file.name === 'config.json')) {
       const refusal = { code: 'bundle.unknown', stage: 'open', artifact: first.name };
-      return refuse('BAD_MODEL_FILE', 'bundle.unknown', `${first.name}: bundle.unknown, expected a GGUF file or config.json`, {
-        refusal,
-        refusals: [refusal, { ...refusal, code: 'bundle.second' }],
-        path: first.name,
-        offset: 4,
-      });
+      return refuse(
+        'BAD_MODEL_FILE',
+        'bundle.unknown',
+        `${first.name}: bundle.unknown, expected a GGUF file or config.json`,
+        {
+          refusal,
+          refusals: [refusal, { ...refusal, code: 'bundle.second' }],
+          path: first.name,
+          offset: 4,
+        },
+      );
     }
     return new ModelHandle(
-      { hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 },
+      {
+        hidden: 576,
+        layers: 30,
+        vocab: 49152,
+        format: magic === 'GGUF' ? 'gguf' : 'hf-folder',
+        parameters: 134_515_008,
+      },
       { hidden_size: 576 },
       { request: requestJson, adapter: adapter.map(({ name }) => name), resize },
       apart && adapter.length > 0 ? { ...FACTORS } : null,
     );
   }
-  static fromScratch(configJson: string, _tokenizer: unknown, data: JsData, _settings: string, _partial: boolean): ModelHandle {
+  static fromScratch(
+    configJson: string,
+    _tokenizer: unknown,
+    data: JsData,
+    _settings: string,
+    _partial: boolean,
+  ): ModelHandle {
     const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
-    const vocab = new Set(data.files.map((file) => new TextDecoder().decode(file.read(0, file.size))).join('')).size;
+    const vocab = new Set(
+      data.files.map((file) => new TextDecoder().decode(file.read(0, file.size))).join(''),
+    ).size;
     const { hidden_size: hidden, num_hidden_layers: layers } = config;
     return new ModelHandle(
-      { hidden, layers, vocab, format: 'scratch', parameters: vocab * hidden + layers * 12 * hidden * hidden },
+      {
+        hidden,
+        layers,
+        vocab,
+        format: 'scratch',
+        parameters: vocab * hidden + layers * 12 * hidden * hidden,
+      },
       config,
     );
   }
-  async inspectData(data: JsData, _config: string, partial: boolean, show: number): Promise<unknown> {
+  async inspectData(
+    data: JsData,
+    _config: string,
+    partial: boolean,
+    show: number,
+  ): Promise<unknown> {
     const text = data.files.map(({ name }) => name).join();
     return {
       report: reported(sizeOf(data)),
-      preview: Array.from({ length: show }, () => ({ row: null, segments: [{ text, tokens: [{ id: 1, text }], learned: !partial }] })),
+      preview: Array.from({ length: show }, () => ({
+        row: null,
+        segments: [{ text, tokens: [{ id: 1, text }], learned: !partial }],
+      })),
     };
   }
   async rows(data: JsData, configJson: string): Promise<unknown> {
@@ -110,10 +189,26 @@ export class ModelHandle {
     const { hidden, layers, vocab, format, parameters } = this.shape;
     const tensors = [{ name: 'model.embed_tokens.weight', dtype: 'F32', shape: [vocab, hidden] }];
     for (let i = 0; i < layers; i++)
-      tensors.push({ name: `model.layers.${i}.mlp.down_proj.weight`, dtype: 'F32', shape: [hidden, 4 * hidden] });
-    const tokenizer = { kind: format === 'scratch' ? 'characters' : 'bpe', eos: [2], hasChatTemplate: format !== 'scratch' };
+      tensors.push({
+        name: `model.layers.${i}.mlp.down_proj.weight`,
+        dtype: 'F32',
+        shape: [hidden, 4 * hidden],
+      });
+    const tokenizer = {
+      kind: format === 'scratch' ? 'characters' : 'bpe',
+      eos: [2],
+      hasChatTemplate: format !== 'scratch',
+    };
     const warnings =
-      format === 'gguf' ? [{ code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' }] : [];
+      format === 'gguf'
+        ? [
+            {
+              code: 'model.tensor.extra',
+              subject: 'rope_freqs.weight',
+              message: 'rope_freqs.weight is not used',
+            },
+          ]
+        : [];
     return {
       architecture: 'llama',
       parameters,
@@ -136,7 +231,8 @@ export class ModelHandle {
     };
   }
   tensor(name: string): unknown {
-    if (name !== 'model.norm.weight') return refuse('BAD_OPTION', 'plan.tensor.unknown', `no tensor ${name}`);
+    if (name !== 'model.norm.weight')
+      return refuse('BAD_OPTION', 'plan.tensor.unknown', `no tensor ${name}`);
     return { name, dtype: 'BF16', shape: [2], values: Float32Array.of(0.5, -0.5) };
   }
   async exportModel(optionsJson: string, base: readonly { name: string }[]): Promise<FileStream> {
@@ -162,8 +258,16 @@ export function estimate(model: ModelHandle, configJson: string): unknown {
   const config = complete(configJson);
   const n = model.shape.parameters;
   const bytes = config.precision === 'bf16' ? 2 : 4;
-  const activations = config.batch_size * config.seq_len * model.shape.hidden * model.shape.layers * 40;
-  const parts = { base: 0, weights: n * bytes, adapter: 0, grads: n * 4, optimizer: n * bytes * 2, activations };
+  const activations =
+    config.batch_size * config.seq_len * model.shape.hidden * model.shape.layers * 40;
+  const parts = {
+    base: 0,
+    weights: n * bytes,
+    adapter: 0,
+    grads: n * 4,
+    optimizer: n * bytes * 2,
+    activations,
+  };
   return { needBytes: parts.weights + parts.grads + parts.optimizer + parts.activations, parts };
 }
 
@@ -171,7 +275,11 @@ export function planned(config: Config, step: number): number {
   const { learning_rate: base = 1e-3, steps, schedule } = config;
   const warmup = schedule?.warmup_steps ?? 0;
   if (step - 1 < warmup) return (base * (step - 1)) / warmup;
-  return base * (0.05 + 0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))));
+  return (
+    base *
+    (0.05 +
+      0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))))
+  );
 }
 export const previewSchedule = (configJson: string, points: number, stride: number): Float64Array =>
   Float64Array.from({ length: points }, (_, i) => planned(complete(configJson), 1 + i * stride));

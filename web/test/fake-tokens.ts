@@ -30,17 +30,37 @@ export class TokenStream {
 }
 
 /** The fake vocabulary has no euro sign. */
-export const told = (text: string): unknown[] => (text.includes('€') ? [{ code: 'data.unknown', message: 'no token for "€" (1)' }] : []);
+export const told = (text: string): unknown[] =>
+  text.includes('€') ? [{ code: 'data.unknown', message: 'no token for "€" (1)' }] : [];
 
 export function generated(prompt: string, optionsJson: string, skill: number): TokenStream {
-  const { max_tokens: max = 100, temperature = 0.8 } = JSON.parse(optionsJson) as { max_tokens?: number; temperature?: number };
-  if (temperature < 0) refuse('BAD_OPTION', 'config.invalid', 'temperature: expected finite and ≥ 0', { path: 'temperature' });
-  if (prompt === '') refuse('BAD_OPTION', 'config.invalid', 'prompt: expected at least one token, found none', { path: 'prompt' });
-  if (prompt.length > 1000) refuse('BAD_OPTION', 'model.context', `sequence of ${prompt.length} tokens: the model's context is 1000`);
+  const { max_tokens: max = 100, temperature = 0.8 } = JSON.parse(optionsJson) as {
+    max_tokens?: number;
+    temperature?: number;
+  };
+  if (temperature < 0)
+    refuse('BAD_OPTION', 'config.invalid', 'temperature: expected finite and ≥ 0', {
+      path: 'temperature',
+    });
+  if (prompt === '')
+    refuse('BAD_OPTION', 'config.invalid', 'prompt: expected at least one token, found none', {
+      path: 'prompt',
+    });
+  if (prompt.length > 1000)
+    refuse(
+      'BAD_OPTION',
+      'model.context',
+      `sequence of ${prompt.length} tokens: the model's context is 1000`,
+    );
   return new TokenStream(Math.min(max, 400), prompt.length, skill, told(prompt));
 }
 
-export function answered(conversationJson: string, optionsJson: string, skill: number, base: boolean): TokenStream {
+export function answered(
+  conversationJson: string,
+  optionsJson: string,
+  skill: number,
+  base: boolean,
+): TokenStream {
   fake.asked.push({ ...JSON.parse(conversationJson), ...(base ? { base } : {}) });
   return generated(conversationJson, optionsJson, skill);
 }
@@ -62,7 +82,9 @@ export async function scoredAs(requestJson: string, base: boolean): Promise<unkn
 
 /** Returns the rows of files: each line is an example of two tokens, the second of which is learned. */
 export function rowsOf({ files }: JsData): unknown {
-  const lines = files.flatMap((file) => new TextDecoder().decode(file.read(0, file.size)).split('\n')).filter((line) => line !== '');
+  const lines = files
+    .flatMap((file) => new TextDecoder().decode(file.read(0, file.size)).split('\n'))
+    .filter((line) => line !== '');
   const segment = (id: number, learned: boolean): unknown => ({
     text: String.fromCharCode(id),
     tokens: [{ id, text: String.fromCharCode(id) }],

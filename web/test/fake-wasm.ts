@@ -5,7 +5,15 @@ import { currentWorker } from './fake-gpu.js';
 import { called, fake, refuse, slices, unlessLost } from './fake-calls.js';
 import type { Checkpointed } from './fake-files.js';
 import { exportedAs, FileStream } from './fake-files.js';
-import { choices, complete, FACTORS, ModelHandle, planned, reported, sizeOf } from './fake-model.js';
+import {
+  choices,
+  complete,
+  FACTORS,
+  ModelHandle,
+  planned,
+  reported,
+  sizeOf,
+} from './fake-model.js';
 import type { Config } from './fake-model.js';
 import { answered, generated, scoredAs } from './fake-tokens.js';
 import type { TokenStream } from './fake-tokens.js';
@@ -25,8 +33,10 @@ export default async function init(options: { module_or_path: unknown }): Promis
 }
 export const version = (): string => 'fake';
 /** An empty module of WebAssembly, which begins with its name and version. */
-export const compiled = (): WebAssembly.Module => new WebAssembly.Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
-export const setPanicHook = (onPanic: (message: string) => void): void => void (currentWorker().state.onPanic = onPanic);
+export const compiled = (): WebAssembly.Module =>
+  new WebAssembly.Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
+export const setPanicHook = (onPanic: (message: string) => void): void =>
+  void (currentWorker().state.onPanic = onPanic);
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
 export const inspectData = ({ files }: JsData, _config: string, partial: boolean): unknown =>
@@ -39,13 +49,39 @@ export const inspectData = ({ files }: JsData, _config: string, partial: boolean
     characters: partial ? size - 1 : size,
     warnings: [],
   }));
-export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({
-  ...{ file: file.name, format: format ?? 'gguf', ok: true, stage: read ? 'read' : 'ok', warnings: [], tensors: siblings.length },
-  inventory: [{ name: new TextDecoder('latin1').decode(file.read(0, Math.min(4, file.size))), dtype: 'F32', shape: [file.size] }],
+export const inspectFile = (
+  file: JsSource,
+  format: string | undefined,
+  read: boolean,
+  siblings: JsSource[] = [],
+): unknown => ({
+  ...{
+    file: file.name,
+    format: format ?? 'gguf',
+    ok: true,
+    stage: read ? 'read' : 'ok',
+    warnings: [],
+    tensors: siblings.length,
+  },
+  inventory: [
+    {
+      name: new TextDecoder('latin1').decode(file.read(0, Math.min(4, file.size))),
+      dtype: 'F32',
+      shape: [file.size],
+    },
+  ],
 });
-export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): unknown {
+export function inspectModel(
+  files: JsSource[],
+  requestJson: string | undefined,
+  adapter: JsSource[],
+): unknown {
   const seen = { request: requestJson, adapter: adapter.map(({ name }) => name) };
-  const trainable = { ok: true, reason: null, options: [{ optimizer: 'adamw', precision: 'f32', bytes: 4096 }] };
+  const trainable = {
+    ok: true,
+    reason: null,
+    options: [{ optimizer: 'adamw', precision: 'f32', bytes: 4096 }],
+  };
   return {
     kind: 'model',
     tensors: [],
@@ -63,7 +99,10 @@ export function inspectModel(files: JsSource[], requestJson: string | undefined,
 }
 export const verifyFiles = (files: JsSource[], receiptJson: string | undefined): unknown => ({
   ok: receiptJson !== '{}',
-  checks: files.map(({ name }) => ({ name, result: receiptJson === undefined ? 'skipped' : 'verified' })),
+  checks: files.map(({ name }) => ({
+    name,
+    result: receiptJson === undefined ? 'skipped' : 'verified',
+  })),
 });
 export async function extractAdapter(
   tuned: JsSource[],
@@ -73,9 +112,15 @@ export async function extractAdapter(
 ): Promise<{ report: unknown; warnings: unknown; stream: FileStream }> {
   onProgress(1, 2);
   await slices(4, 5);
-  const tensors = Object.fromEntries([...tuned, ...base].map(({ name }) => [name, { error: 0.5, norm: 2 }]));
+  const tensors = Object.fromEntries(
+    [...tuned, ...base].map(({ name }) => [name, { error: 0.5, norm: 2 }]),
+  );
   const { r } = JSON.parse(optionsJson) as { r: number };
-  return { report: { rank: r, error: 0.5, tensors, uncovered: {} }, warnings: [], stream: exportedAs(optionsJson, [], new Uint8Array(4)) };
+  return {
+    report: { rank: r, error: 0.5, tensors, uncovered: {} },
+    warnings: [],
+    stream: exportedAs(optionsJson, [], new Uint8Array(4)),
+  };
 }
 
 export async function initDevice(): Promise<unknown> {
@@ -113,17 +158,25 @@ export class Session {
   ) {
     fake.sessions += 1;
   }
-  static async create(model: ModelHandle, data: JsData, configJson: string, allowNonFinite: boolean): Promise<Session> {
+  static async create(
+    model: ModelHandle,
+    data: JsData,
+    configJson: string,
+    allowNonFinite: boolean,
+  ): Promise<Session> {
     await called('create');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const config = complete(configJson);
     const seqLen = config.seq_len;
     if (sizeOf(data) < seqLen + 1)
-      return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${sizeOf(data)}`, {
-        need: seqLen + 1,
-        have: sizeOf(data),
-      });
-    if (fake.nonFinite && !allowNonFinite) return refuse('BAD_MODEL_FILE', 'model.non-finite', 'a weight is NaN');
+      return refuse(
+        'BAD_OPTION',
+        'data.too-short',
+        `training data too short: need ${seqLen + 1} tokens, have ${sizeOf(data)}`,
+        { need: seqLen + 1, have: sizeOf(data) },
+      );
+    if (fake.nonFinite && !allowNonFinite)
+      return refuse('BAD_MODEL_FILE', 'model.non-finite', 'a weight is NaN');
     return new Session(model, config, sizeOf(data), { step: 0, batch: 0, weight: 1 });
   }
   static async resume(
@@ -138,22 +191,47 @@ export class Session {
     await called('resume');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const file = files.find(({ name }) => name === 'checkpoint.json');
-    if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing', { path: 'checkpoint.json' });
-    const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
+    if (!file)
+      return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing', {
+        path: 'checkpoint.json',
+      });
+    const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<
+      Progress,
+      Config
+    >;
     if (stored.config.adapter && base.length === 0)
-      return refuse('CHECKPOINT_MISMATCH', 'checkpoint.base.missing', 'checkpoint.json: checkpoint.base.missing', { want: 'model.gguf' });
-    fake.bases.push(base.map(({ name, pieces = [] }) => `${name} ${header ? 'header' : pieces.length}`).join());
-    const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data, '{}', false);
+      return refuse(
+        'CHECKPOINT_MISMATCH',
+        'checkpoint.base.missing',
+        'checkpoint.json: checkpoint.base.missing',
+        { want: 'model.gguf' },
+      );
+    fake.bases.push(
+      base.map(({ name, pieces = [] }) => `${name} ${header ? 'header' : pieces.length}`).join(),
+    );
+    const model = ModelHandle.fromScratch(
+      '{"hidden_size":128,"num_hidden_layers":4}',
+      'characters',
+      data,
+      '{}',
+      false,
+    );
     const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
-    const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
+    const refused = Object.keys(changes).filter(
+      (key) => !overrides.includes(key) && !overrides.includes('all'),
+    );
     if (stored.data !== sizeOf(data) && !overrides.includes('data')) refused.push('data');
-    if (refused.length > 0) return refuse('CHECKPOINT_MISMATCH', 'optim.resume-mismatch', refused.join());
+    if (refused.length > 0)
+      return refuse('CHECKPOINT_MISMATCH', 'optim.resume-mismatch', refused.join());
     const session = new Session(model, { ...stored.config, ...changes }, sizeOf(data), {
       ...stored.progress,
       batch: overrides.includes('data') ? 0 : stored.progress.batch,
     });
     if (Object.hasOwn(changes, 'groups'))
-      session.#warnings.push({ code: 'optim.state-dropped', message: 'the state of 1 parameter that is frozen now was dropped' });
+      session.#warnings.push({
+        code: 'optim.state-dropped',
+        message: 'the state of 1 parameter that is frozen now was dropped',
+      });
     return session;
   }
   get adapting(): boolean {
@@ -177,7 +255,11 @@ export class Session {
     }
     // A refused step leaves the data order where it is, as in the core.
     if (fake.badBatches.includes(progress.batch + 1))
-      return refuse('NON_FINITE', 'train.non-finite', `step ${step}: loss is NaN; nothing was changed`);
+      return refuse(
+        'NON_FINITE',
+        'train.non-finite',
+        `step ${step}: loss is NaN; nothing was changed`,
+      );
     fake.batches.push(progress.batch + 1);
     const decayed = progress.decayStart === undefined ? 1 : 1 / (2 + step - progress.decayStart);
     const rate = (progress.rate ?? planned(config, step)) * decayed;
@@ -206,11 +288,24 @@ export class Session {
       { kernel: 'linear_forward', launches: 29, ms: 7.5, share: 0.75 },
       { kernel: 'Burn: FullKernel', launches: 2, ms: 2.5, share: 0.25 },
     ];
-    return { steps: this.#timed, timing: 'device', ms: 10, dispatches: 29, unmeasured: 0, inUseBytes: 3e6, reservedBytes: 4e6, kernels };
+    return {
+      steps: this.#timed,
+      timing: 'device',
+      ms: 10,
+      dispatches: 29,
+      unmeasured: 0,
+      inUseBytes: 3e6,
+      reservedBytes: 4e6,
+      kernels,
+    };
   }
   checkEvaluation(): void {
     if (fake.nothingKept)
-      refuse('BAD_OPTION', 'data.no-validation', 'evaluation: expected at least 17 tokens of the data kept for it, found 0');
+      refuse(
+        'BAD_OPTION',
+        'data.no-validation',
+        'evaluation: expected at least 17 tokens of the data kept for it, found 0',
+      );
   }
   async evaluate(): Promise<unknown> {
     await called('evaluate', this.progress.step);
@@ -235,7 +330,10 @@ export class Session {
     this.progress = rate === undefined ? rest : { ...rest, rate };
   }
   startDecay(): void {
-    this.progress = { ...this.progress, decayStart: this.progress.decayStart ?? this.progress.step };
+    this.progress = {
+      ...this.progress,
+      decayStart: this.progress.decayStart ?? this.progress.step,
+    };
   }
   previewSchedule(points: number, stride: number): Float64Array {
     return Float64Array.from({ length: points }, (_, i) => planned(this.config, 1 + i * stride));
@@ -248,7 +346,10 @@ export class Session {
     const { step, rate, decayStart } = this.progress;
     const { schedule } = this.config;
     const scheduleStart =
-      decayStart ?? (schedule?.decay_start_step === undefined || schedule.decay_start_step < 0 ? null : schedule.decay_start_step);
+      decayStart ??
+      (schedule?.decay_start_step === undefined || schedule.decay_start_step < 0
+        ? null
+        : schedule.decay_start_step);
     const fallbacks = this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [];
     return {
       completedSteps: step,
@@ -274,7 +375,9 @@ export class Session {
   }
   checkpoint(adapter: string): FileStream {
     const { progress, config } = this;
-    const weights = new Uint8Array(fake.checkpointBytes).map((_, i) => (i * 31 + progress.step) & 255);
+    const weights = new Uint8Array(fake.checkpointBytes).map(
+      (_, i) => (i * 31 + progress.step) & 255,
+    );
     const head = (pieces: string[]): Checkpointed<Progress, Config> => ({
       progress,
       config,
@@ -288,7 +391,11 @@ export class Session {
     return { exports: choices, contract: { step: this.progress.step }, receipt: null, base: null };
   }
   async exportModel(optionsJson: string, base: readonly { name: string }[]): Promise<FileStream> {
-    return exportedAs(optionsJson, base, new Uint8Array(fake.exportBytes).fill(this.progress.step & 255));
+    return exportedAs(
+      optionsJson,
+      base,
+      new Uint8Array(fake.exportBytes).fill(this.progress.step & 255),
+    );
   }
   free(): void {
     fake.sessions -= 1;

@@ -33,7 +33,10 @@ export class FakeWindow<Progress extends { step: number }> {
     // Steps after a refused one change nothing but the count.
     if (this.#refused) this.set({ ...before, step: before.step + 1 });
     this.#waiting += 1;
-    const advanced = this.#waiting < every + (every > 1 ? 2 : 0) ? { completedSteps: this.progress().step, reports: [] } : this.#read();
+    const advanced =
+      this.#waiting < every + (every > 1 ? 2 : 0)
+        ? { completedSteps: this.progress().step, reports: [] }
+        : this.#read();
     if (advanced.reports.length === 0) this.#tell();
     return advanced;
   }

@@ -52,7 +52,10 @@ describe('losses that are final', () => {
     await pass(200);
     await until(() => count.happened === 3);
     expect([count.happened, started.length]).toEqual([3, 3]);
-    await expect(settled(run)).rejects.toMatchObject({ code: 'GPU_UNAVAILABLE', detail: { code: 'device.unavailable' } });
+    await expect(settled(run)).rejects.toMatchObject({
+      code: 'GPU_UNAVAILABLE',
+      detail: { code: 'device.unavailable' },
+    });
     expect(ready.state).toBe('failed');
     expect(events.at(-1)).toMatchObject({ state: 'failed' });
     // The checkpoints exist, and their run can be opened again.
@@ -74,29 +77,41 @@ describe('losses that are final', () => {
     expect(tries).toEqual([0, 1, 3, 7, 15, 31, 60]);
     await expect(settled(evaluated)).rejects.toMatchObject({ code: 'GPU_UNAVAILABLE' });
   });
-  it.each([3, 100])('a_worker_that_does_not_start_%i_times_is_tried_for_a_minute', async (refusals) => {
-    fakeTime();
-    let tries = 0;
-    const worker = (): Worker => {
-      tries += 1;
-      if (tries > 1 && tries <= 1 + refusals) throw new Error('gone');
-      return fakeWorker();
-    };
-    await using ready = await settled(trainerOf({ model: await settled(newModel(SHAPE, TEXT, { worker })) }));
-    await settled(ready.step(3));
-    loseIn('evaluate');
-    const evaluated = ready.evaluate();
-    evaluated.catch(() => undefined);
-    await pass(refusals === 3 ? 8_000 : 61_000);
-    if (refusals === 3) {
-      await expect(settled(evaluated)).resolves.toMatchObject({ loss: expect.any(Number) as number });
-      expect([tries, ready.completedSteps]).toEqual([5, 3]);
-      return;
-    }
-    await expect(settled(evaluated)).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'worker.failed', step: 3 } });
-    await expect(settled(evaluated)).rejects.toThrow('Reload the page; the last checkpoint is kept.');
-    expect([tries, ready.state]).toEqual([8, 'failed']);
-  });
+  it.each([3, 100])(
+    'a_worker_that_does_not_start_%i_times_is_tried_for_a_minute',
+    async (refusals) => {
+      fakeTime();
+      let tries = 0;
+      const worker = (): Worker => {
+        tries += 1;
+        if (tries > 1 && tries <= 1 + refusals) throw new Error('gone');
+        return fakeWorker();
+      };
+      await using ready = await settled(
+        trainerOf({ model: await settled(newModel(SHAPE, TEXT, { worker })) }),
+      );
+      await settled(ready.step(3));
+      loseIn('evaluate');
+      const evaluated = ready.evaluate();
+      evaluated.catch(() => undefined);
+      await pass(refusals === 3 ? 8_000 : 61_000);
+      if (refusals === 3) {
+        await expect(settled(evaluated)).resolves.toMatchObject({
+          loss: expect.any(Number) as number,
+        });
+        expect([tries, ready.completedSteps]).toEqual([5, 3]);
+        return;
+      }
+      await expect(settled(evaluated)).rejects.toMatchObject({
+        code: 'WORKER_CRASHED',
+        detail: { code: 'worker.failed', step: 3 },
+      });
+      await expect(settled(evaluated)).rejects.toThrow(
+        'Reload the page; the last checkpoint is kept.',
+      );
+      expect([tries, ready.state]).toEqual([8, 'failed']);
+    },
+  );
   it('an_adapter_that_returns_late_is_used', async () => {
     fakeTime();
     await using ready = await settled(trainerOf());
@@ -110,25 +125,36 @@ describe('losses that are final', () => {
   it('the_same_trap_twice_without_a_confirmed_step_between_is_final', async () => {
     await using trainer = await trainerOf();
     const count = loseIn('step', 4, 'panic', 9);
-    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'core.panic', step: 2 } });
+    await expect(collect(trainer.run())).rejects.toMatchObject({
+      code: 'WORKER_CRASHED',
+      detail: { code: 'core.panic', step: 2 },
+    });
     expect(count.happened).toBe(2);
     expect(trainer.state).toBe('failed');
   });
   it('traps_with_steps_between_them_are_recovered', async () => {
     await using trainer = await trainerOf();
     const at = new Set([3, 6, 9]);
-    fake.onCall = ({ call, at: step, worker }) => (call === 'step' && at.delete(step) ? panic(worker) : undefined);
+    fake.onCall = ({ call, at: step, worker }) =>
+      call === 'step' && at.delete(step) ? panic(worker) : undefined;
     expect(new Set(stepsOf(await collect(trainer.run()))).size).toBe(10);
     expect(started).toHaveLength(4);
   });
   it('a_refused_shader_is_not_tried_again', async () => {
     await using trainer = await trainerOf();
     fake.onCall = ({ call, at, worker }) => {
-      if (call === 'step' && at === 4) worker.device?.complain('GPUValidationError', 'Invalid ComputePipeline "adamw_bf16"');
+      if (call === 'step' && at === 4)
+        worker.device?.complain('GPUValidationError', 'Invalid ComputePipeline "adamw_bf16"');
     };
-    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'SHADER_FAILED', detail: { kernel: 'adamw_bf16', step: 2 } });
+    await expect(collect(trainer.run())).rejects.toMatchObject({
+      code: 'SHADER_FAILED',
+      detail: { kernel: 'adamw_bf16', step: 2 },
+    });
     expect(stepsOf(await trainer.checkpoints.list().then(() => []))).toEqual([]);
-    expect([trainer.state, started.filter(({ initialised }) => initialised > 0).length]).toEqual(['failed', 1]);
+    expect([trainer.state, started.filter(({ initialised }) => initialised > 0).length]).toEqual([
+      'failed',
+      1,
+    ]);
   });
   it('too_little_memory_pauses_the_run_in_another_worker_with_proposals', async () => {
     await using trainer = await trainerOf({ saveEvery: 2, batchSize: 8 });
@@ -146,13 +172,21 @@ describe('losses that are final', () => {
     expect(started).toHaveLength(2);
     const advice = events.find((event) => event.type === 'warning' && event.code === 'run.memory');
     expect(advice).toMatchObject({ code: 'run.memory' });
-    expect(advice?.type === 'warning' && advice.message).toContain('batchSize 4 with gradientAccumulationSteps 2');
+    expect(advice?.type === 'warning' && advice.message).toContain(
+      'batchSize 4 with gradientAccumulationSteps 2',
+    );
     expect([trainer.state, trainer.completedSteps]).toEqual(['paused', 2]);
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });
   it('a_worker_of_the_caller_is_not_replaced', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
-    await using trainer = await Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1 });
+    await using trainer = await Trainer.create({
+      model,
+      data: TEXT,
+      steps: 10,
+      seqLen: 16,
+      logEvery: 1,
+    });
     loseIn('step', 3);
     await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'DEVICE_LOST' });
     expect(trainer.state).toBe('failed');

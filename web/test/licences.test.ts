@@ -7,13 +7,16 @@ import { listed, npmPackages, PACKAGE, PAGE } from '../licences.mjs';
 import { environment, line, root } from '../toolchain.mjs';
 
 /** Accepted licences: those that only require their text, and MPL-2.0, which applies only to a package's own files. */
-const TAKEN = ['0BSD', 'Apache-2.0', 'Apache-2.0 WITH LLVM-exception', 'BSD-2-Clause', 'BSD-3-Clause', 'BSL-1.0', 'CC0-1.0', 'ISC'].concat([
-  'MIT',
-  'MPL-2.0',
-  'Unicode-3.0',
-  'Unlicense',
-  'Zlib',
-]);
+const TAKEN = [
+  '0BSD',
+  'Apache-2.0',
+  'Apache-2.0 WITH LLVM-exception',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'BSL-1.0',
+  'CC0-1.0',
+  'ISC',
+].concat(['MIT', 'MPL-2.0', 'Unicode-3.0', 'Unlicense', 'Zlib']);
 /** Licences that are accepted for tools as well, which are not published. */
 const TAKEN_OF_TOOLS = [...TAKEN, 'BlueOak-1.0.0', 'CC-BY-4.0'];
 
@@ -29,7 +32,12 @@ function isTaken(licence: string, taken: string[]): boolean {
 /** Returns the crates of a workspace that are compiled for this machine and for browsers, as `name|licence`. */
 function cratesOf(manifest: string): string[] {
   const output = ([program, args]: [string, string[]]): string =>
-    execFileSync(program, args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28 });
+    execFileSync(program, args, {
+      cwd: root,
+      env: environment,
+      encoding: 'utf8',
+      maxBuffer: 1 << 28,
+    });
   const host = /^host: (.*)$/m.exec(output(line`rustc -vV`))?.[1] ?? '';
   const targets = ['--target', host, '--target', 'wasm32-unknown-unknown'];
   const tree = line`cargo tree --manifest-path ${manifest} --workspace --locked --prefix none --edges normal,build --format {p}|{l}| ${targets}`;
@@ -45,7 +53,11 @@ describe('licences', () => {
     const text = listed([
       { name: 'a 1.0.0', licence: 'MIT', texts: ['Copyright A'], source: 'https://a.example' },
       { name: 'b 2.0.0', licence: 'MIT OR Apache-2.0', texts: [apache, 'Copyright B'] },
-      { name: 'c 3.0.0', licence: 'Apache-2.0', texts: [`${apache.replace('   ', ' ').replaceAll('\n', '\r\n')}\r\n`] },
+      {
+        name: 'c 3.0.0',
+        licence: 'Apache-2.0',
+        texts: [`${apache.replace('   ', ' ').replaceAll('\n', '\r\n')}\r\n`],
+      },
     ]);
     expect(text.split('\n').slice(0, 3)).toEqual([
       'a 1.0.0: MIT; text 1; https://a.example',
@@ -61,7 +73,8 @@ describe('licences', () => {
     );
   });
   it('packages_are_those_that_the_sources_import', () => {
-    const names = (folders: string[]): string[] => npmPackages(folders).map(({ name }) => name.replace(/ .*/, ''));
+    const names = (folders: string[]): string[] =>
+      npmPackages(folders).map(({ name }) => name.replace(/ .*/, ''));
     expect(names(PACKAGE)).toEqual(['fzstd', 'hyparquet', 'idb']);
     expect(names(PAGE)).toEqual(['fzstd', 'hyparquet', 'idb', 'uplot']);
     expect(npmPackages(PAGE).filter(({ texts }) => texts.length === 0)).toEqual([]);

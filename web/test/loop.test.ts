@@ -37,18 +37,21 @@ describe('calls in any order', () => {
     );
     expect(wrong).toEqual([]);
   }, 60_000);
-  it.each([0, 20])('let_a_step_have_its_turn_before_a_run_that_was_resumed_after_%i_ms', async (millis) => {
-    fake.stepMillis = 2;
-    await using trainer = await trainerOf(OPTIONS);
-    const run = collect(trainer.run());
-    if (millis > 0) await wait(millis);
-    void trainer.pause();
-    const stepped = trainer.step(1);
-    await trainer.resume();
-    expect(await stepped).toHaveLength(1);
-    const at = trainer.completedSteps;
-    await vi.waitFor(() => expect(trainer.completedSteps).toBeGreaterThan(at));
-    await trainer.stop();
-    expect((await run).at(-1)).toMatchObject({ state: 'stopped' });
-  });
+  it.each([0, 20])(
+    'let_a_step_have_its_turn_before_a_run_that_was_resumed_after_%i_ms',
+    async (millis) => {
+      fake.stepMillis = 2;
+      await using trainer = await trainerOf(OPTIONS);
+      const run = collect(trainer.run());
+      if (millis > 0) await wait(millis);
+      void trainer.pause();
+      const stepped = trainer.step(1);
+      await trainer.resume();
+      expect(await stepped).toHaveLength(1);
+      const at = trainer.completedSteps;
+      await vi.waitFor(() => expect(trainer.completedSteps).toBeGreaterThan(at));
+      await trainer.stop();
+      expect((await run).at(-1)).toMatchObject({ state: 'stopped' });
+    },
+  );
 });

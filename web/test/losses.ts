@@ -13,7 +13,12 @@ const happen = (how: Loss, { worker }: Called): undefined | Promise<never> => {
 };
 
 /** Makes the first `times` calls of that name (at or after `at`) lose their worker; later ones are served. */
-export function loseIn(call: CallName, at = 0, how: Loss = 'lost', times = 1): { happened: number } {
+export function loseIn(
+  call: CallName,
+  at = 0,
+  how: Loss = 'lost',
+  times = 1,
+): { happened: number } {
   const count = { happened: 0 };
   fake.onCall = (called) => {
     if (called.call !== call || called.at < at || count.happened >= times) return undefined;
@@ -24,10 +29,15 @@ export function loseIn(call: CallName, at = 0, how: Loss = 'lost', times = 1): {
 }
 
 export const lossesOf = (events: readonly TrainerEvent[]): Map<number, number> =>
-  new Map(events.flatMap((event) => (event.type === 'step' ? [[event.step, event.loss] as const] : [])));
-export const warningsOf = (events: TrainerEvent[]): string[] => events.flatMap((event) => (event.type === 'warning' ? [event.code] : []));
+  new Map(
+    events.flatMap((event) => (event.type === 'step' ? [[event.step, event.loss] as const] : [])),
+  );
+export const warningsOf = (events: TrainerEvent[]): string[] =>
+  events.flatMap((event) => (event.type === 'warning' ? [event.code] : []));
 export const statesOf = (events: TrainerEvent[]) =>
-  events.flatMap((event) => (event.type === 'state' && event.state !== 'ready' ? [[event.state, event.step]] : []));
+  events.flatMap((event) =>
+    event.type === 'state' && event.state !== 'ready' ? [[event.state, event.step]] : [],
+  );
 /** Records the events that a trainer dispatches in addition to its loop. */
 export function listened(trainer: Trainer): TrainerEvent[] {
   const events: TrainerEvent[] = [];

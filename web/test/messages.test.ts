@@ -20,7 +20,17 @@ import { unevaluated } from '../src/worker/data.js';
 import { blobSource } from '../src/worker/sources.js';
 import { checked } from '../src/worker/storage/chunks.js';
 import { readContainer } from '../src/worker/storage/container.js';
-import { absent, blocked, broken, closed, corrupt, failed, noRoom, tooNew, vanished } from '../src/worker/storage/faults.js';
+import {
+  absent,
+  blocked,
+  broken,
+  closed,
+  corrupt,
+  failed,
+  noRoom,
+  tooNew,
+  vanished,
+} from '../src/worker/storage/faults.js';
 import { readFolder } from '../src/worker/storage/folder.js';
 import { readManifest, readRun } from '../src/worker/storage/manifest.js';
 
@@ -56,7 +66,13 @@ const CALLS: readonly (() => unknown)[] = [
   () => absent('r'),
   () => tooNew(2, 1),
   () => toData(new File([], 'empty.txt'), undefined),
-  () => unevaluated({ validation: [blobSource('b.txt', new Blob(['b']))] } as unknown as Parameters<typeof unevaluated>[0], 0)[0],
+  () =>
+    unevaluated(
+      { validation: [blobSource('b.txt', new Blob(['b']))] } as unknown as Parameters<
+        typeof unevaluated
+      >[0],
+      0,
+    )[0],
   () => workerOptions({ wasm: 1 } as unknown as Parameters<typeof workerOptions>[0]),
   () => protocolError('unknown request model.fly'),
   () => finding('run.memory', { hint: proposals(SETTINGS) }),
@@ -90,12 +106,18 @@ const CONSTRUCTED: readonly (() => unknown)[] = [
   () => corrupt({ subject: 'r' }, 'checkpoint.head'),
   () => fault('core.panic', { found: 'unreachable' }),
   () => fault('data.missing', {}, { path: 'data' }),
-  () => finding('data.not-kept', { found: fault('source.read', { subject: 'a.txt', found: 'it has changed' }).message }),
+  () =>
+    finding('data.not-kept', {
+      found: fault('source.read', { subject: 'a.txt', found: 'it has changed' }).message,
+    }),
   () => fault('data.parquet', { artifact: 'rows.parquet', found: 'the footer is missing' }),
   () => fault('device.feature', { subject: 'timestamp-query', found: 'time kernels' }),
   () => fault('device.lost', { found: 'the driver was reset' }),
   () =>
-    fault('device.no-adapter', { found: 'WebGPU did not answer within 10 seconds, so its process may hang', hint: 'restart the browser' }),
+    fault('device.no-adapter', {
+      found: 'WebGPU did not answer within 10 seconds, so its process may hang',
+      hint: 'restart the browser',
+    }),
   () => fault('device.out-of-memory'),
   () => fault('device.unavailable'),
   () => fault('device.uncaptured', { found: 'Buffer size exceeds the limit' }),
@@ -103,17 +125,31 @@ const CONSTRUCTED: readonly (() => unknown)[] = [
   () => fault('export.zip-size', { found: 5e9 }),
   () => fault('loop.running'),
   () => fault('model.taken'),
-  () => finding('run.evaluation', { found: 'the loss is NaN; expected a finite mean over 40 tokens.' }),
+  () =>
+    finding('run.evaluation', { found: 'the loss is NaN; expected a finite mean over 40 tokens.' }),
   () => fault('run.locked', { subject: 'r' }),
   () => finding('run.private'),
-  () => finding('run.recovered', { subject: 12, expected: 10, found: 'the GPU was lost: the driver was reset.' }),
-  () => finding('run.sample', { found: 'the text cannot be turned into tokens: the vocabulary lacks the character "I".' }),
+  () =>
+    finding('run.recovered', {
+      subject: 12,
+      expected: 10,
+      found: 'the GPU was lost: the driver was reset.',
+    }),
+  () =>
+    finding('run.sample', {
+      found: 'the text cannot be turned into tokens: the vocabulary lacks the character "I".',
+    }),
   () => finding('run.unlocked'),
   () => finding('run.unprotected'),
   () => fault('session.busy', { found: 'another save of this run' }),
   () => fault('sink.write', { found: 'the disk is full' }),
   () => fault('source.changed', { subject: 'https://example.org/model.gguf' }),
-  () => fault('source.range', { subject: 'https://example.org/model.gguf', expected: 'bytes 0 to 64', found: 'HTTP 200' }),
+  () =>
+    fault('source.range', {
+      subject: 'https://example.org/model.gguf',
+      expected: 'bytes 0 to 64',
+      found: 'HTTP 200',
+    }),
   () =>
     fault('source.truncated', {
       subject: 'the download of https://example.org/a.txt',
@@ -122,11 +158,19 @@ const CONSTRUCTED: readonly (() => unknown)[] = [
     }),
   () => fault('data.room', { expected: 4_000_000_000, found: 1_000_000 }),
   () => finding('run.storage', { found: 'access to storage is denied for this document' }),
-  () => finding('storage.silent', { subject: 'how much room it has', found: 'a save may find none' }),
+  () =>
+    finding('storage.silent', { subject: 'how much room it has', found: 'a save may find none' }),
   () => finding('tokenizer.text', { found: 'the vocabulary lacks the character "I"' }),
   () => fault('wasm.load', { found: 'HTTP 404' }),
-  () => fault('worker.blocked', { found: "worker-src in its Content-Security-Policy does not allow 'blob:'" }),
-  () => fault('worker.silent', { found: 'within 30 seconds', hint: 'check that its script imports tabtune/worker and is served' }),
+  () =>
+    fault('worker.blocked', {
+      found: "worker-src in its Content-Security-Policy does not allow 'blob:'",
+    }),
+  () =>
+    fault('worker.silent', {
+      found: 'within 30 seconds',
+      hint: 'check that its script imports tabtune/worker and is served',
+    }),
 ];
 
 interface Shown {
@@ -137,27 +181,36 @@ interface Shown {
 /** Returns the failure or the warning of a call. */
 async function shown(call: () => unknown): Promise<Shown> {
   const made = await (async () => call())().catch((thrown: unknown) => thrown);
-  if (made instanceof TabtuneError) return { code: made.detail.code ?? made.code, message: made.message };
+  if (made instanceof TabtuneError)
+    return { code: made.detail.code ?? made.code, message: made.message };
   return made as Shown;
 }
 
 describe('messages', () => {
   it('of_every_code_of_typescript_are_sentences', async () => {
-    const [called, constructed] = [await Promise.all(CALLS.map(shown)), await Promise.all(CONSTRUCTED.map(shown))];
+    const [called, constructed] = [
+      await Promise.all(CALLS.map(shown)),
+      await Promise.all(CONSTRUCTED.map(shown)),
+    ];
     const codes = [...called, ...constructed].map(({ code }) => code);
     expect(constructed.filter(({ code }) => called.some((one) => one.code === code))).toEqual([]);
     // The core raises this one too, and gives its message.
     expect(
-      Object.keys({ ...CODES, ...PAGE_CODES, ...WORKER_CODES }).filter((code) => !codes.includes(code) && code !== 'model.context'),
+      Object.keys({ ...CODES, ...PAGE_CODES, ...WORKER_CODES }).filter(
+        (code) => !codes.includes(code) && code !== 'model.context',
+      ),
     ).toEqual([]);
-    const lines = [...called, ...constructed].map(({ code, message }) => `${message} [${code}]`).sort();
+    const lines = [...called, ...constructed]
+      .map(({ code, message }) => `${message} [${code}]`)
+      .sort();
     for (const line of lines) {
       expect(line).not.toMatch(/[\uFDD0-\uFDD2]|\{[?a-z]+\}| {2}| \? |\.\.(?!\.)/);
       expect(line.match(/\[[a-z]+\.[a-z.-]+\]/g)).toHaveLength(1);
       expect(line).toMatch(/[.!…] \[[a-z.-]+\]$/);
     }
     const text = `${lines.join('\n')}\n`;
-    if (process.env['MESSAGES'] === 'update') writeFileSync(new URL('messages-page.txt', golden), text);
+    if (process.env['MESSAGES'] === 'update')
+      writeFileSync(new URL('messages-page.txt', golden), text);
     expect(read('messages-page.txt')).toBe(text);
   });
 
@@ -167,13 +220,17 @@ describe('messages', () => {
     const examples = JSON.parse(read('messages.json')) as Record<string, string>;
     const lines = read('messages.txt').split('\n');
     expect(Object.keys(examples).length).toBeGreaterThan(250);
-    for (const [code, encoded] of Object.entries(examples)) expect(lines).toContain(`${spoken(encoded)} [${code}]`);
+    for (const [code, encoded] of Object.entries(examples))
+      expect(lines).toContain(`${spoken(encoded)} [${code}]`);
   });
 
   it('name_settings_as_typescript_has_them', () => {
     addSentences(CORE_SENTENCES, 'batch_size on_bad_row');
-    const encoded = (code: string, ...values: string[]): string => `\uFDD0${[code, ...values].join('\uFDD1')}\uFDD2`;
-    expect(spoken(encoded('config.invalid', '', 'steps', 'below batch_size', '3'))).toBe('steps is 3, but must be below batchSize.');
+    const encoded = (code: string, ...values: string[]): string =>
+      `\uFDD0${[code, ...values].join('\uFDD1')}\uFDD2`;
+    expect(spoken(encoded('config.invalid', '', 'steps', 'below batch_size', '3'))).toBe(
+      'steps is 3, but must be below batchSize.',
+    );
     const first = encoded('data.row', 'a.jsonl', 'line 1', '', 'no text');
     expect(spoken(encoded('data.row.skipped', '', '', '', first))).toBe(
       'rows that cannot be used were left out, as onBadRow says. The first: a.jsonl: line 1: the row cannot be used: no text.',

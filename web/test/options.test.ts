@@ -58,7 +58,13 @@ describe('options', () => {
       ]),
     ).toEqual({
       config: { learning_rate: 0.0001, schedule: { warmup_steps: 2 } },
-      override: ['learning_rate', 'schedule.warmup_steps', 'schedule.total_steps', 'optimizer.weight_decay', 'all'],
+      override: [
+        'learning_rate',
+        'schedule.warmup_steps',
+        'schedule.total_steps',
+        'optimizer.weight_decay',
+        'all',
+      ],
     });
     expect(resumeSettings({}, [])).toEqual({ config: {}, override: [] });
   });
@@ -84,7 +90,10 @@ describe('options', () => {
       { pattern: '*', optimizer: { type: 'sgd', momentum: 0.9 } },
     ];
     expect(config({ groups })).toMatchObject({
-      groups: [{ pattern: '*bias', optimizer: { weight_decay: 0, beta1: 0.8 } }, { optimizer: { type: 'sgd', momentum: 0.9 } }],
+      groups: [
+        { pattern: '*bias', optimizer: { weight_decay: 0, beta1: 0.8 } },
+        { optimizer: { type: 'sgd', momentum: 0.9 } },
+      ],
     });
   });
   it('adapters_keep_the_names_of_modules', () => {
@@ -108,22 +117,41 @@ describe('options', () => {
       },
       base_storage: 'bf16',
     });
-    expect(Object.keys((config({ adapter: given }) as { adapter: { rank_pattern: object } }).adapter.rank_pattern)).toEqual([
-      'v_proj',
-      'q_proj',
-    ]);
-    expect(config({ adapter: { targetModules: 'all-linear', layersToTransform: [0, 2], init: 'gaussian' } })).toMatchObject({
-      adapter: { target_modules: 'all-linear', init: 'gaussian' },
-    });
+    expect(
+      Object.keys(
+        (config({ adapter: given }) as { adapter: { rank_pattern: object } }).adapter.rank_pattern,
+      ),
+    ).toEqual(['v_proj', 'q_proj']);
+    expect(
+      config({
+        adapter: { targetModules: 'all-linear', layersToTransform: [0, 2], init: 'gaussian' },
+      }),
+    ).toMatchObject({ adapter: { target_modules: 'all-linear', init: 'gaussian' } });
     expect(config({ adapter: null })).toEqual({ adapter: null });
   });
   it('block_coordinates_become_the_names_of_rust', () => {
-    const blockCoordinate = { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false } as const;
+    const blockCoordinate = {
+      blocks: 2,
+      interval: 10,
+      order: 'descending',
+      embedding: true,
+      norm: false,
+      head: false,
+    } as const;
     expect(config({ blockCoordinate })).toEqual({
-      block_coordinate: { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false },
+      block_coordinate: {
+        blocks: 2,
+        interval: 10,
+        order: 'descending',
+        embedding: true,
+        norm: false,
+        head: false,
+      },
     });
     expect(config({ blockCoordinate: {} })).toEqual({ block_coordinate: {} });
-    expect(resumeSettings({ blockCoordinate: null }, ['blockCoordinate', 'blockCoordinate.interval'])).toEqual({
+    expect(
+      resumeSettings({ blockCoordinate: null }, ['blockCoordinate', 'blockCoordinate.interval']),
+    ).toEqual({
       config: { block_coordinate: null },
       override: ['block_coordinate', 'block_coordinate.interval'],
     });
@@ -195,9 +223,13 @@ describe('options', () => {
   });
   it('values_of_the_right_kind_are_left_to_the_core', () => {
     const values = { batch_size: 0, learning_rate: -1, optimizer: { type: 'adamw', beta1: 2 } };
-    expect(config({ batchSize: 0, learningRate: -1, optimizer: { type: 'adamw', beta1: 2 } })).toEqual(values);
+    expect(
+      config({ batchSize: 0, learningRate: -1, optimizer: { type: 'adamw', beta1: 2 } }),
+    ).toEqual(values);
     expect(pathOf({ seed: -1 })).toBe('seed');
-    expect(pathOf({ lrScheduler: { type: 'wsd', decayStartStep: -1, decayType: 'rsqrt' } })).toBeUndefined();
+    expect(
+      pathOf({ lrScheduler: { type: 'wsd', decayStartStep: -1, decayType: 'rsqrt' } }),
+    ).toBeUndefined();
   });
   it('driver_options_do_not_reach_the_core', () => {
     const { config: core, driver } = trainSettings({ saveEvery: 5, sample: { topK: 3 } });
@@ -209,7 +241,9 @@ describe('options', () => {
 
 describe('model shape', () => {
   it('fills_what_follows_from_the_rest', () => {
-    expect(JSON.parse(modelJson({ hiddenSize: 128, numHiddenLayers: 4, numAttentionHeads: 4 }))).toMatchObject({
+    expect(
+      JSON.parse(modelJson({ hiddenSize: 128, numHiddenLayers: 4, numAttentionHeads: 4 })),
+    ).toMatchObject({
       head_dim: 32,
       intermediate_size: 344,
       num_key_value_heads: 4,
@@ -218,7 +252,9 @@ describe('model shape', () => {
     });
   });
   it('gpt2_has_its_own_keys', () => {
-    const json: unknown = JSON.parse(modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 }));
+    const json: unknown = JSON.parse(
+      modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 }),
+    );
     expect(json).toEqual({
       model_type: 'gpt2',
       activation_function: 'gelu_new',
@@ -230,20 +266,33 @@ describe('model shape', () => {
       layer_norm_epsilon: 1e-5,
       initializer_range: 0.02,
     });
-    expect(() => modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2, ropeTheta: 1 })).toThrow(
-      'rope_theta',
-    );
+    expect(() =>
+      modelJson({
+        architecture: 'gpt2',
+        hiddenSize: 64,
+        numHiddenLayers: 2,
+        numAttentionHeads: 2,
+        ropeTheta: 1,
+      }),
+    ).toThrow('rope_theta');
   });
   it('refuses_heads_that_do_not_divide', () => {
-    expect(() => modelJson({ hiddenSize: 100, numHiddenLayers: 1, numAttentionHeads: 3 })).toThrow('multiple of numAttentionHeads');
+    expect(() => modelJson({ hiddenSize: 100, numHiddenLayers: 1, numAttentionHeads: 3 })).toThrow(
+      'multiple of numAttentionHeads',
+    );
   });
 });
 
 describe('the core and the page know the same options', () => {
   it('numbers_that_may_be_a_word_or_null', () => {
-    const apollo = (options: object): unknown => config({ optimizer: { type: 'apollo', ...options } });
-    expect(apollo({ scale: 'auto', growthLimit: null })).toEqual({ optimizer: { type: 'apollo', scale: 'auto', growth_limit: null } });
-    expect(apollo({ scale: 2, growthLimit: 1.5 })).toEqual({ optimizer: { type: 'apollo', scale: 2, growth_limit: 1.5 } });
+    const apollo = (options: object): unknown =>
+      config({ optimizer: { type: 'apollo', ...options } });
+    expect(apollo({ scale: 'auto', growthLimit: null })).toEqual({
+      optimizer: { type: 'apollo', scale: 'auto', growth_limit: null },
+    });
+    expect(apollo({ scale: 2, growthLimit: 1.5 })).toEqual({
+      optimizer: { type: 'apollo', scale: 2, growth_limit: 1.5 },
+    });
     expect(() => apollo({ scale: 'rank' })).toThrow("a finite number or 'auto'");
     expect(() => apollo({ growthLimit: Infinity })).toThrow('a finite number or null');
   });
@@ -256,14 +305,20 @@ describe('the core and the page know the same options', () => {
     // A known key is refused for its value, an unknown one for its name.
     for (const [key, kind] of Object.entries(kinds)) {
       const wrong = kind === 'number or null' ? 'none' : null;
-      expect(() => trainSettings({ [option]: { type, [key]: wrong } })).toThrow(wrong === null ? /found null\.$/ : /found "none"\.$/);
+      expect(() => trainSettings({ [option]: { type, [key]: wrong } })).toThrow(
+        wrong === null ? /found null\.$/ : /found "none"\.$/,
+      );
     }
     expect(() => trainSettings({ [option]: { type, other: null } })).toThrow(/found "other"\.$/);
   });
   it('run and groups', () => {
-    for (const key of Object.keys(RUN)) expect(() => trainSettings({ [key]: null })).toThrow(/found null\.$/);
-    for (const key of Object.keys(ADAPTER)) expect(() => trainSettings({ adapter: { [key]: null } })).toThrow(/found null\.$/);
+    for (const key of Object.keys(RUN))
+      expect(() => trainSettings({ [key]: null })).toThrow(/found null\.$/);
+    for (const key of Object.keys(ADAPTER))
+      expect(() => trainSettings({ adapter: { [key]: null } })).toThrow(/found null\.$/);
     for (const key of Object.keys(GROUP))
-      expect(() => trainSettings({ groups: [Object.assign({ pattern: '*' }, { [key]: null })] })).toThrow(/found null\.$/);
+      expect(() =>
+        trainSettings({ groups: [Object.assign({ pattern: '*' }, { [key]: null })] }),
+      ).toThrow(/found null\.$/);
   });
 });

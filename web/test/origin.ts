@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, vi } from 'vitest';
 
 type Content = Uint8Array<ArrayBuffer>;
-const missing = (name: string): DOMException => new DOMException(`${name} is not there`, 'NotFoundError');
+const missing = (name: string): DOMException =>
+  new DOMException(`${name} is not there`, 'NotFoundError');
 
 /** A file of the stand-in; one synchronous access at a time, as in browsers. */
 export class StoredFile {
@@ -15,7 +16,9 @@ export class StoredFile {
     private readonly origin: Origin,
   ) {}
   async getFile(): Promise<File> {
-    return Object.assign(new File([this.content.slice()], this.name), { lastModified: this.lastModified });
+    return Object.assign(new File([this.content.slice()], this.name), {
+      lastModified: this.lastModified,
+    });
   }
   #write(bytes: ArrayBuffer, at: number): number {
     this.origin.onWrite(this.name, bytes.byteLength);
@@ -63,7 +66,8 @@ export class StoredFolder {
     private readonly origin: Origin,
   ) {}
   #checked(name: string): void {
-    if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw new TypeError(`${name} is no name`);
+    if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name))
+      throw new TypeError(`${name} is no name`);
   }
   async getDirectoryHandle(name: string, { create = false } = {}): Promise<StoredFolder> {
     this.#checked(name);
@@ -109,7 +113,11 @@ export class Origin {
   onWrite: (name: string, bytes: number) => void = () => undefined;
 
   /** Requests a lock; every lock is exclusive here. */
-  async request(name: string, options: LockOptions, work: (lock: unknown) => unknown): Promise<unknown> {
+  async request(
+    name: string,
+    options: LockOptions,
+    work: (lock: unknown) => unknown,
+  ): Promise<unknown> {
     if (options.ifAvailable === true && this.held.has(name)) return work(null);
     while (this.held.has(name)) await new Promise((done) => setTimeout(done, 1));
     this.held.add(name);
@@ -122,7 +130,10 @@ export class Origin {
 
   get navigator(): unknown {
     const estimate = async (): Promise<unknown> => ({ quota: this.quota, usage: this.usage });
-    return { locks: { request: this.request.bind(this) }, storage: { estimate, getDirectory: async () => this.files } };
+    return {
+      locks: { request: this.request.bind(this) },
+      storage: { estimate, getDirectory: async () => this.files },
+    };
   }
 }
 

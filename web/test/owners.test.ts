@@ -17,7 +17,9 @@ describe('a ready worker', () => {
     const first = await newModel(SHAPE, { text: 'abc' }, { worker });
     await expect(newModel(SHAPE, TEXT, { worker })).rejects.toMatchObject(TAKEN);
     await expect(openSavedRuns({ worker })).rejects.toMatchObject(TAKEN);
-    await expect(inspectFiles(new File(['GGUF'], 'a.gguf'), { worker })).rejects.toMatchObject(TAKEN);
+    await expect(inspectFiles(new File(['GGUF'], 'a.gguf'), { worker })).rejects.toMatchObject(
+      TAKEN,
+    );
     expect(first.info.vocabSize).toBe(3);
     expect(await first.tokenize('ab')).toEqual([97, 98]);
     first.dispose();
@@ -26,7 +28,10 @@ describe('a ready worker', () => {
   });
   it('has_one_owner_of_two_that_ask_at_once', async () => {
     const worker = fakeWorker();
-    const [first, second] = await Promise.allSettled([newModel(SHAPE, TEXT, { worker }), newModel(SHAPE, { text: 'abc' }, { worker })]);
+    const [first, second] = await Promise.allSettled([
+      newModel(SHAPE, TEXT, { worker }),
+      newModel(SHAPE, { text: 'abc' }, { worker }),
+    ]);
     expect(second).toMatchObject({ status: 'rejected', reason: TAKEN });
     if (first.status === 'rejected') throw first.reason;
     expect(first.value.info.parameters).toBeGreaterThan(0);
@@ -58,16 +63,23 @@ describe('a ready worker', () => {
     fake.onCall = ({ call }) => {
       if (call === 'create') throw new WebAssembly.RuntimeError('unreachable');
     };
-    await expect(Trainer.create({ model, ...OPTIONS })).rejects.toMatchObject({ code: 'WORKER_CRASHED' });
+    await expect(Trainer.create({ model, ...OPTIONS })).rejects.toMatchObject({
+      code: 'WORKER_CRASHED',
+    });
     model.dispose();
-    await expect(newModel(SHAPE, TEXT, { worker })).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'core.panic' } });
+    await expect(newModel(SHAPE, TEXT, { worker })).rejects.toMatchObject({
+      code: 'WORKER_CRASHED',
+      detail: { code: 'core.panic' },
+    });
   });
 });
 
 describe('a model', () => {
   it('is_given_to_one_of_two_trainers_that_ask_at_once', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
-    const started = await Promise.allSettled([3, 7].map((steps) => Trainer.create({ model, ...OPTIONS, steps })));
+    const started = await Promise.allSettled(
+      [3, 7].map((steps) => Trainer.create({ model, ...OPTIONS, steps })),
+    );
     expect(started[1]).toMatchObject({ status: 'rejected', reason: HANDED });
     const [first] = started;
     if (first?.status !== 'fulfilled') throw first?.reason;
@@ -95,7 +107,14 @@ describe('a model', () => {
 });
 
 describe('foreign messages', () => {
-  const OTHERS = ['hello', null, 7, { type: 'fatal' }, { type: 'events', events: 'none' }, { tabtune: 'another', type: 'fatal' }];
+  const OTHERS = [
+    'hello',
+    null,
+    7,
+    { type: 'fatal' },
+    { type: 'events', events: 'none' },
+    { tabtune: 'another', type: 'fatal' },
+  ];
 
   it('are_ignored_by_the_page_and_by_the_worker', async () => {
     fake.stepMillis = 2;
@@ -103,7 +122,11 @@ describe('foreign messages', () => {
     const model = await newModel(SHAPE, TEXT, { worker });
     await using trainer = await Trainer.create({ model, ...OPTIONS });
     const run = collect(trainer.run());
-    for (const data of [...OTHERS, { type: 'request', id: 1, tag: 'model.surprise' }, { type: 'cancel', id: 4 }]) {
+    for (const data of [
+      ...OTHERS,
+      { type: 'request', id: 1, tag: 'model.surprise' },
+      { type: 'cancel', id: 4 },
+    ]) {
       worker.dispatchEvent(Object.assign(new Event('message'), { data }));
       worker.postMessage(data);
       await wait(2);
@@ -114,7 +137,9 @@ describe('foreign messages', () => {
   });
   it('of_a_worker_of_the_packages_own_are_an_error_if_they_cannot_be_read', async () => {
     const port = fakeWorker();
-    await using trainer = await trainerOf({ model: await newModel(SHAPE, TEXT, { worker: () => port }) });
+    await using trainer = await trainerOf({
+      model: await newModel(SHAPE, TEXT, { worker: () => port }),
+    });
     const evaluated = trainer.evaluate();
     port.dispatchEvent(new Event('messageerror'));
     await expect(evaluated).rejects.toMatchObject({ code: 'PROTOCOL' });

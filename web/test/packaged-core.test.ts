@@ -15,9 +15,15 @@ function packageWith(wasm: string, recorded = wasm): string {
   const folder = join(place, 'package');
   mkdirSync(join(folder, 'dist', 'core'), { recursive: true });
   const sha256 = createHash('sha256').update(recorded).digest('hex');
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'tabtune', version: '0.0.1', files: ['dist'] }));
+  writeFileSync(
+    join(folder, 'package.json'),
+    JSON.stringify({ name: 'tabtune', version: '0.0.1', files: ['dist'] }),
+  );
   writeFileSync(join(folder, 'dist', 'tabtune_bg.wasm'), wasm);
-  writeFileSync(join(folder, 'dist', 'core', 'build.json'), JSON.stringify({ inputs: 'abc', sha256, sizes: { raw: wasm.length } }));
+  writeFileSync(
+    join(folder, 'dist', 'core', 'build.json'),
+    JSON.stringify({ inputs: 'abc', sha256, sizes: { raw: wasm.length } }),
+  );
   writeFileSync(join(folder, 'dist', 'core', 'tabtune.js'), 'export {};');
   return folder;
 }
@@ -35,7 +41,11 @@ describe('core of a package', () => {
   it('is_copied_from_a_tarball_of_the_same_inputs_and_from_its_folder', () => {
     const folder = packageWith('module');
     const [packed] = JSON.parse(
-      execFileSync('npm', ['pack', '--json'], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
+      execFileSync('npm', ['pack', '--json'], {
+        cwd: folder,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }),
     ) as [{ filename: string }];
     for (const named of [join(folder, packed.filename), folder]) {
       vi.stubEnv('TABTUNE_PACKAGE', named);
@@ -56,10 +66,14 @@ describe('core of a package', () => {
   });
   it('that_is_not_what_its_record_says_is_refused', () => {
     vi.stubEnv('TABTUNE_PACKAGE', packageWith('changed', 'module'));
-    expect(() => takePackagedCore('abc', taken)).toThrow(/tabtune_bg\.wasm: expected the SHA-256 [0-9a-f]{64} of its build\.json, found/);
+    expect(() => takePackagedCore('abc', taken)).toThrow(
+      /tabtune_bg\.wasm: expected the SHA-256 [0-9a-f]{64} of its build\.json, found/,
+    );
   });
   it('that_is_unavailable_is_an_error_with_the_reason', () => {
     vi.stubEnv('TABTUNE_PACKAGE', join(place, 'nowhere.tgz'));
-    expect(() => takePackagedCore('abc', taken)).toThrow(/TABTUNE_PACKAGE: npm install .*nowhere\.tgz/);
+    expect(() => takePackagedCore('abc', taken)).toThrow(
+      /TABTUNE_PACKAGE: npm install .*nowhere\.tgz/,
+    );
   });
 });

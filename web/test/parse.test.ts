@@ -6,7 +6,9 @@ import { pageMessage, REQUESTS, workerMessage } from '../src/protocol/protocol.j
 describe('parser', () => {
   it('record_names_the_path_of_what_is_wrong', () => {
     const parser = record({ a: listOf(record({ b: count })) });
-    expect(() => parser({ a: [{ b: 1 }, { b: -1 }] }, 'x')).toThrow('x.a[1].b: expected an integer >= 0, found number');
+    expect(() => parser({ a: [{ b: 1 }, { b: -1 }] }, 'x')).toThrow(
+      'x.a[1].b: expected an integer >= 0, found number',
+    );
     expect(() => parser(null, 'x')).toThrow('x: expected an object, found null');
   });
   it('record_drops_unknown_keys', () => {
@@ -30,6 +32,8 @@ describe('protocol', () => {
   });
   it('messages_of_the_wrong_form_are_refused', () => {
     expect(() => pageMessage({ type: 'request', id: '1', tag: 'a', ask: 1 }, 'm')).toThrow('m.id');
-    expect(() => workerMessage({ type: 'events', events: [{ type: 'step', step: 1 }] }, 'm')).toThrow('m.events[0].epoch');
+    expect(() =>
+      workerMessage({ type: 'events', events: [{ type: 'step', step: 1 }] }, 'm'),
+    ).toThrow('m.events[0].epoch');
   });
 });

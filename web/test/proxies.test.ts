@@ -34,7 +34,10 @@ async function outcome(at: number): Promise<string> {
     const bytes = Buffer.from(source.read(0, source.size));
     return VERSIONS.some((file) => file.equals(bytes)) ? 'loaded' : `${bytes.length} other bytes`;
   } catch (thrown) {
-    const typed = thrown instanceof TabtuneError && thrown.code === 'BAD_MODEL_FILE' && thrown.detail.code?.startsWith('source.');
+    const typed =
+      thrown instanceof TabtuneError &&
+      thrown.code === 'BAD_MODEL_FILE' &&
+      thrown.detail.code?.startsWith('source.');
     return typed ? 'refused' : `raw: ${String(thrown)}`;
   }
 }
@@ -48,6 +51,11 @@ it('never_give_other_bytes_than_the_file', async () => {
   await Promise.all(Array.from({ length: 24 }, one));
   const wrong = (behaviour: Behaviour, at: number): boolean =>
     outcomes[at] !== 'loaded' && (outcomes[at] !== 'refused' || isHarmless(behaviour));
-  expect(ALL.map((one, at) => ({ outcome: outcomes[at], ...one })).filter((_, at) => wrong(ALL[at] as Behaviour, at))).toEqual([]);
-  for (const each of ['loaded', 'refused']) expect(outcomes.filter((one) => one === each).length).toBeGreaterThan(150);
+  expect(
+    ALL.map((one, at) => ({ outcome: outcomes[at], ...one })).filter((_, at) =>
+      wrong(ALL[at] as Behaviour, at),
+    ),
+  ).toEqual([]);
+  for (const each of ['loaded', 'refused'])
+    expect(outcomes.filter((one) => one === each).length).toBeGreaterThan(150);
 });

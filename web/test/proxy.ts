@@ -8,22 +8,54 @@ import { deflateSync, gzipSync } from 'node:zlib';
 /** Both versions of the file: of one size or not, one half of it compressible. */
 export const VERSIONS = [0, 1, 2].map((version) => {
   const bytes = Buffer.alloc(version === 2 ? 6100 : 6000, `version ${version}, `);
-  for (let at = 0, state = 7 + version; at < 3000; at += 1) bytes[at] = (state = (state * 48271) % 2147483647) & 255;
+  for (let at = 0, state = 7 + version; at < 3000; at += 1)
+    bytes[at] = (state = (state * 48271) % 2147483647) & 255;
   return bytes;
 });
 const [FIRST = Buffer.alloc(0)] = VERSIONS;
 
 const CHOICES = {
-  status: ['200', '200', '200', '200', '200', '206 part', '206 whole', '206 bare', '204', '202', '404'],
+  status: [
+    '200',
+    '200',
+    '200',
+    '200',
+    '200',
+    '206 part',
+    '206 whole',
+    '206 bare',
+    '204',
+    '202',
+    '404',
+  ],
   /** Encoding of a reply to a request for the whole file. */
-  encoding: ['none', 'none', 'none', 'gzip', 'deflate', 'gzip, unlabelled', 'none, labelled', 'gzip, cut within its frame'],
+  encoding: [
+    'none',
+    'none',
+    'none',
+    'gzip',
+    'deflate',
+    'gzip, unlabelled',
+    'none, labelled',
+    'gzip, cut within its frame',
+  ],
   /** The stated length of that reply; `long` ends the connection early. */
   length: ['right', 'right', 'right', 'long', 'absent'],
   /** Share of the body after which the connection ends. */
   cut: [1, 1, 0, 0.3, 0.7, 0.999],
   /** Number of replies that are cut. */
   cuts: [1, 1, 2, 3, 9],
-  validator: ['strong', 'strong', 'strong', 'weak', 'date', 'weak and date', 'changing', 'absent', 'gone later'],
+  validator: [
+    'strong',
+    'strong',
+    'strong',
+    'weak',
+    'date',
+    'weak and date',
+    'changing',
+    'absent',
+    'gone later',
+  ],
   ranges: [
     'right',
     'right',
@@ -61,7 +93,10 @@ export function behaviours(count: number, seed: number): Behaviour[] {
     const unusual = 1 + below(5);
     const keys = Object.keys(CHOICES);
     const chosen = new Set(Array.from({ length: unusual }, () => keys[below(keys.length)]));
-    const pick = ([key, all]: [string, readonly unknown[]]): [string, unknown] => [key, chosen.has(key) ? all[below(all.length)] : all[0]];
+    const pick = ([key, all]: [string, readonly unknown[]]): [string, unknown] => [
+      key,
+      chosen.has(key) ? all[below(all.length)] : all[0],
+    ];
     const one = Object.fromEntries(Object.entries(CHOICES).map(pick)) as Behaviour;
     // Half of them break off, since what follows then is what matters.
     return below(2) === 0 && !chosen.has('cut') ? { ...one, cut: 0.3 } : one;
@@ -70,20 +105,29 @@ export function behaviours(count: number, seed: number): Behaviour[] {
 
 /** Returns whether only the server could know that a file is not whole: its encoding was cut, and it reports the size of the file to nobody. */
 export const isUnseen = ({ encoding, ranges, busy }: Behaviour): boolean =>
-  encoding === 'gzip, cut within its frame' && (['403', '416', 'encoded'].includes(ranges) || busy > 3);
+  encoding === 'gzip, cut within its frame' &&
+  (['403', '416', 'encoded'].includes(ranges) || busy > 3);
 
 /** Returns whether nothing is in the way of the file: its bytes must arrive. */
 export function isHarmless(one: Behaviour): boolean {
   const whole = one.cut === 1 && one.length !== 'long';
   const continued =
-    one.cuts < 4 && ['strong', 'date', 'weak and date'].includes(one.validator) && ['right', 'ignored'].includes(one.ranges);
+    one.cuts < 4 &&
+    ['strong', 'date', 'weak and date'].includes(one.validator) &&
+    ['right', 'ignored'].includes(one.ranges);
   const encoded = ['gzip', 'deflate'].includes(one.encoding);
   const waits = one.busy < 4 && (one.busy === 0 || one.retryAfter !== '3600');
   return (
     ['200', '206 whole'].includes(one.status) &&
     (one.encoding === 'none' || encoded) &&
-    (whole || (continued && !encoded && one.later === 0 && one.length !== 'long' && one.status === '200')) &&
-    (!encoded || (one.later === 0 && ['right', 'ignored'].includes(one.ranges) && one.status === '200')) &&
+    (whole ||
+      (continued &&
+        !encoded &&
+        one.later === 0 &&
+        one.length !== 'long' &&
+        one.status === '200')) &&
+    (!encoded ||
+      (one.later === 0 && ['right', 'ignored'].includes(one.ranges) && one.status === '200')) &&
     waits &&
     one.redirects < 20
   );
@@ -99,15 +143,26 @@ interface Reply {
 function wholeReply({ encoding, length, status }: Behaviour, file: Buffer): Reply {
   if (status === '204') return { status: 204, body: Buffer.alloc(0), headers: {} };
   if (status === '206 part')
-    return { status: 206, body: file.subarray(0, 2000), headers: { 'content-range': `bytes 0-1999/${file.length}` } };
-  const packed = encoding.startsWith('gzip') ? gzipSync(file) : encoding === 'deflate' ? deflateSync(file) : file;
+    return {
+      status: 206,
+      body: file.subarray(0, 2000),
+      headers: { 'content-range': `bytes 0-1999/${file.length}` },
+    };
+  const packed = encoding.startsWith('gzip')
+    ? gzipSync(file)
+    : encoding === 'deflate'
+      ? deflateSync(file)
+      : file;
   const body = encoding === 'gzip, cut within its frame' ? packed.subarray(0, -900) : packed;
   const label = encoding === 'none, labelled' ? 'gzip' : encoding.split(',')[0];
-  const headers: Reply['headers'] = label === 'none' || encoding === 'gzip, unlabelled' ? {} : { 'content-encoding': label ?? '' };
+  const headers: Reply['headers'] =
+    label === 'none' || encoding === 'gzip, unlabelled' ? {} : { 'content-encoding': label ?? '' };
   // Without its label an encoded body is another file, unless the length is still that of the file.
   if (encoding === 'gzip, unlabelled') headers['content-length'] = file.length;
-  else if (length !== 'absent') headers['content-length'] = body.length + (length === 'long' ? 10 : 0);
-  if (status === '206 whole') headers['content-range'] = `bytes 0-${file.length - 1}/${file.length}`;
+  else if (length !== 'absent')
+    headers['content-length'] = body.length + (length === 'long' ? 10 : 0);
+  if (status === '206 whole')
+    headers['content-range'] = `bytes 0-${file.length - 1}/${file.length}`;
   return { status: Number(status.slice(0, 3)), body, headers };
 }
 
@@ -117,14 +172,29 @@ function rangeReply(one: Behaviour, file: Buffer, from: number): Reply {
   const begin = one.ranges === 'from 0' ? 0 : Math.max(0, from + shift);
   if (one.ranges === '403') return { status: 403, body: Buffer.from('no'), headers: {} };
   if (one.ranges === '416' || begin >= file.length)
-    return { status: 416, body: Buffer.alloc(0), headers: { 'content-range': `bytes */${file.length}` } };
-  const total = one.ranges === 'other total' ? file.length + 1 : one.ranges === 'any total' ? '*' : file.length;
-  const part = one.ranges === 'from 0, labelled as asked' ? file.subarray(0, file.length - begin) : file.subarray(begin);
-  const headers: Reply['headers'] = { 'content-range': `bytes ${begin}-${file.length - 1}/${total}`, 'content-length': part.length };
+    return {
+      status: 416,
+      body: Buffer.alloc(0),
+      headers: { 'content-range': `bytes */${file.length}` },
+    };
+  const total =
+    one.ranges === 'other total' ? file.length + 1 : one.ranges === 'any total' ? '*' : file.length;
+  const part =
+    one.ranges === 'from 0, labelled as asked'
+      ? file.subarray(0, file.length - begin)
+      : file.subarray(begin);
+  const headers: Reply['headers'] = {
+    'content-range': `bytes ${begin}-${file.length - 1}/${total}`,
+    'content-length': part.length,
+  };
   if (one.ranges === 'no range') delete headers['content-range'];
   if (one.ranges !== 'encoded') return { status: 206, body: part, headers };
   const packed = gzipSync(part);
-  return { status: 206, body: packed, headers: { ...headers, 'content-encoding': 'gzip', 'content-length': packed.length } };
+  return {
+    status: 206,
+    body: packed,
+    headers: { ...headers, 'content-encoding': 'gzip', 'content-length': packed.length },
+  };
 }
 
 function validators(one: Behaviour, version: number, asked: number): Record<string, string> {
@@ -132,24 +202,32 @@ function validators(one: Behaviour, version: number, asked: number): Record<stri
   const date = { 'last-modified': `Sun, 01 Nov 2026 00:00:0${version} GMT` };
   if (one.validator === 'absent' || (one.validator === 'gone later' && asked > 0)) return {};
   if (one.validator === 'date') return date;
-  return one.validator.startsWith('weak') ? { etag: `W/${tag}`, ...(one.validator === 'weak' ? {} : date) } : { etag: tag };
+  return one.validator.startsWith('weak')
+    ? { etag: `W/${tag}`, ...(one.validator === 'weak' ? {} : date) }
+    : { etag: tag };
 }
 
 /** Serves behaviour n under `/n`. */
-export async function proxy(all: readonly Behaviour[]): Promise<{ url: string; close: () => void }> {
+export async function proxy(
+  all: readonly Behaviour[],
+): Promise<{ url: string; close: () => void }> {
   const seen = new Map<string, { asked: number; busy: number }>();
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const [, at = '', hops = '0'] = (request.url ?? '').split('/');
     const one = all[Number(at)];
     if (one === undefined) return void response.writeHead(500).end();
-    if (Number(hops) < one.redirects) return void response.writeHead(302, { location: `/${at}/${Number(hops) + 1}` }).end();
+    if (Number(hops) < one.redirects)
+      return void response.writeHead(302, { location: `/${at}/${Number(hops) + 1}` }).end();
     const state = seen.get(at) ?? { asked: 0, busy: 0 };
     seen.set(at, state);
     await wait(one.millis);
     if (state.busy < one.busy && (one.busyAt === 'first' || state.asked > 0)) {
       state.busy += 1;
-      const after = one.retryAfter === 'a date' ? new Date(Date.now() + 5000).toUTCString() : one.retryAfter;
-      return void response.writeHead(one.busyStatus, after === 'absent' ? {} : { 'retry-after': after }).end('busy');
+      const after =
+        one.retryAfter === 'a date' ? new Date(Date.now() + 5000).toUTCString() : one.retryAfter;
+      return void response
+        .writeHead(one.busyStatus, after === 'absent' ? {} : { 'retry-after': after })
+        .end('busy');
     }
     const version = state.asked > 0 ? one.later : 0;
     const file = VERSIONS[version] ?? FIRST;
@@ -158,9 +236,14 @@ export async function proxy(all: readonly Behaviour[]): Promise<{ url: string; c
     const [, from] = /^bytes=(\d+)-$/.exec(request.headers.range ?? '') ?? [];
     const condition = request.headers['if-range'];
     const ranged =
-      from !== undefined && one.ranges !== 'ignored' && (condition === undefined || Object.values(valid).includes(String(condition)));
+      from !== undefined &&
+      one.ranges !== 'ignored' &&
+      (condition === undefined || Object.values(valid).includes(String(condition)));
     // As servers do, without an encoding where none is wanted.
-    const plain = request.headers['accept-encoding'] === 'identity' ? { ...one, encoding: 'none' as const } : one;
+    const plain =
+      request.headers['accept-encoding'] === 'identity'
+        ? { ...one, encoding: 'none' as const }
+        : one;
     const reply = ranged ? rangeReply(one, file, Number(from)) : wholeReply(plain, file);
     response.writeHead(reply.status, { 'content-type': one.type, ...valid, ...reply.headers });
     const cut = state.asked <= one.cuts && one.cut < 1;
@@ -172,5 +255,8 @@ export async function proxy(all: readonly Behaviour[]): Promise<{ url: string; c
   };
   const server = createServer((request, response) => void answer(request, response));
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close().closeAllConnections() };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => server.close().closeAllConnections(),
+  };
 }

@@ -31,18 +31,33 @@ const part: Answer = (from, to) => ({
   bytes: WHOLE.slice(from, to),
   headers: { 'content-range': `bytes ${from}-${to - 1}/${WHOLE.byteLength}`, ...TAG },
 });
-const whole: Answer = () => ({ status: 200, bytes: WHOLE, headers: { 'content-length': String(WHOLE.byteLength), ...TAG } });
+const whole: Answer = () => ({
+  status: 200,
+  bytes: WHOLE,
+  headers: { 'content-length': String(WHOLE.byteLength), ...TAG },
+});
 
 /** Sets the server's replies: to the first request, then to those caused by the core's reads. */
 function served(first: Answer, later: Answer = part): void {
   asked = [];
-  vi.stubGlobal('fetch', async (_: string, { headers, signal }: { headers: HeadersInit; signal: AbortSignal }) => {
-    signal.throwIfAborted();
-    const given = new Headers(headers);
-    asked.push(given.get('range') ?? 'all');
-    const { status, bytes, headers: more } = first(...spans(given.get('range'))) ?? { status: 404, bytes: new Uint8Array(), headers: {} };
-    return new Response(bytes, { status, headers: more });
-  });
+  vi.stubGlobal(
+    'fetch',
+    async (_: string, { headers, signal }: { headers: HeadersInit; signal: AbortSignal }) => {
+      signal.throwIfAborted();
+      const given = new Headers(headers);
+      asked.push(given.get('range') ?? 'all');
+      const {
+        status,
+        bytes,
+        headers: more,
+      } = first(...spans(given.get('range'))) ?? {
+        status: 404,
+        bytes: new Uint8Array(),
+        headers: {},
+      };
+      return new Response(bytes, { status, headers: more });
+    },
+  );
   vi.stubGlobal(
     'XMLHttpRequest',
     class {
@@ -77,7 +92,9 @@ function served(first: Answer, later: Answer = part): void {
   );
 }
 
-async function source(spec: Parameters<typeof rangedSource>[0] = { ...SPEC, parts: PARTS }): Promise<RangedSource> {
+async function source(
+  spec: Parameters<typeof rangedSource>[0] = { ...SPEC, parts: PARTS },
+): Promise<RangedSource> {
   const made = await rangedSource(spec, new AbortController().signal);
   if (!made) throw new Error('the server has no ranges');
   return made;
@@ -102,11 +119,17 @@ describe('a ranged source', () => {
     expect([sent?.get('x-key'), withCredentials]).toEqual(['k', true]);
   });
   it('of_a_file_smaller_than_a_piece_costs_one_request', async () => {
-    served(() => ({ status: 206, bytes: WHOLE.slice(0, 10), headers: { 'content-range': 'bytes 0-9/10' } }));
+    served(() => ({
+      status: 206,
+      bytes: WHOLE.slice(0, 10),
+      headers: { 'content-range': 'bytes 0-9/10' },
+    }));
     const file = await source();
     expect([file.size, file.read(3, 7)]).toEqual([10, WHOLE.slice(3, 10)]);
     expect(asked).toHaveLength(1);
-    expect(() => file.read(3, 8)).toThrow(expect.objectContaining({ detail: { code: 'source.read' } }));
+    expect(() => file.read(3, 8)).toThrow(
+      expect.objectContaining({ detail: { code: 'source.read' } }),
+    );
   });
   it('is_not_used_if_the_server_has_no_ranges_or_hides_them', async () => {
     const answers: Answer[] = [
@@ -116,8 +139,13 @@ describe('a ranged source', () => {
       () => ({ status: 416, bytes: new Uint8Array(), headers: {} }),
       (from) => part(from, 100),
       // Without a version, its pieces could be of different files.
-      (from, to) => ({ ...part(from, to), headers: { ...part(from, to)?.headers, etag: 'W/"one"' } }) as Reply,
-      (from, to) => ({ ...part(from, to), headers: { ...part(from, to)?.headers, 'content-encoding': 'gzip' } }) as Reply,
+      (from, to) =>
+        ({ ...part(from, to), headers: { ...part(from, to)?.headers, etag: 'W/"one"' } }) as Reply,
+      (from, to) =>
+        ({
+          ...part(from, to),
+          headers: { ...part(from, to)?.headers, 'content-encoding': 'gzip' },
+        }) as Reply,
     ];
     for (const answer of answers) {
       served(answer);
@@ -126,18 +154,37 @@ describe('a ranged source', () => {
     served(part);
     vi.stubGlobal('location', new URL('https://here/page'));
     expect(
-      await rangedSource({ ...SPEC, parts: { headers: [], fields: { credentials: 'omit' } } }, new AbortController().signal),
+      await rangedSource(
+        { ...SPEC, parts: { headers: [], fields: { credentials: 'omit' } } },
+        new AbortController().signal,
+      ),
     ).toBeUndefined();
-    for (const fields of ['method', 'integrity', 'mode', 'cache'].map((key) => ({ [key]: 'other' })))
-      expect(await rangedSource({ ...SPEC, parts: { headers: [], fields } }, new AbortController().signal)).toBeUndefined();
-    await expect(rangedSource(SPEC, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' });
+    for (const fields of ['method', 'integrity', 'mode', 'cache'].map((key) => ({
+      [key]: 'other',
+    })))
+      expect(
+        await rangedSource(
+          { ...SPEC, parts: { headers: [], fields } },
+          new AbortController().signal,
+        ),
+      ).toBeUndefined();
+    await expect(rangedSource(SPEC, AbortSignal.abort())).rejects.toMatchObject({
+      name: 'AbortError',
+    });
   });
   it.each<[string, Answer]>([
-    ['source.changed', (from, to) => ({ ...part(from, to), headers: { ...part(from, to)?.headers, etag: '"two"' } }) as Reply],
     [
       'source.changed',
       (from, to) =>
-        ({ ...part(from, to), headers: { ...TAG, 'content-range': `bytes ${from}-${to - 1}/${WHOLE.byteLength + 1}` } }) as Reply,
+        ({ ...part(from, to), headers: { ...part(from, to)?.headers, etag: '"two"' } }) as Reply,
+    ],
+    [
+      'source.changed',
+      (from, to) =>
+        ({
+          ...part(from, to),
+          headers: { ...TAG, 'content-range': `bytes ${from}-${to - 1}/${WHOLE.byteLength + 1}` },
+        }) as Reply,
     ],
     ['source.changed', () => ({ status: 416, bytes: new Uint8Array(), headers: TAG })],
     ['source.range', whole],
@@ -155,11 +202,16 @@ describe('a ranged source', () => {
 });
 
 describe('an inspection of a URL', () => {
-  const inspect = (options = {}): ReturnType<typeof inspectFiles> => inspectFiles(new URL(SPEC.url), { worker: fakeWorker, ...options });
+  const inspect = (options = {}): ReturnType<typeof inspectFiles> =>
+    inspectFiles(new URL(SPEC.url), { worker: fakeWorker, ...options });
   it('costs_its_header_by_range', async () => {
     served(part);
     const { files, kind } = await inspect();
-    expect([kind, files[0]?.file, files[0]?.inventory[0]?.shape]).toEqual(['model', 'm.gguf', [WHOLE.byteLength]]);
+    expect([kind, files[0]?.file, files[0]?.inventory[0]?.shape]).toEqual([
+      'model',
+      'm.gguf',
+      [WHOLE.byteLength],
+    ]);
     expect(asked).toEqual([`bytes=0-${PIECE - 1}`]);
   });
   it('downloads_it_where_all_of_it_is_read_or_there_are_no_ranges', async () => {

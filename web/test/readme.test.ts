@@ -29,23 +29,28 @@ describe('readme', () => {
     vi.stubGlobal('Worker', EventTarget);
     vi.stubGlobal('navigator', { gpu, userAgent: 'test' });
     const model = new File(['GGUF and the rest'], 'model.gguf');
-    const zip = await finetune([model], new File(['words '.repeat(200)], 'text.txt'), { worker: fakeWorker() });
+    const zip = await finetune([model], new File(['words '.repeat(200)], 'text.txt'), {
+      worker: fakeWorker(),
+    });
     expect(zip.size).toBeGreaterThan(1_000_000);
   });
-  it.each(['Chrome/100.0', 'Android 14; Chrome/100.0', 'Firefox/120.0', 'Version/17.0 Safari/605.1', 'iPhone; Version/17.0 Safari/605.1'])(
-    'names_the_versions_that_support_asks_of_%s',
-    async (userAgent) => {
-      vi.stubGlobal('isSecureContext', true);
-      vi.stubGlobal('Worker', EventTarget);
-      vi.stubGlobal('navigator', { userAgent });
-      const { code, help = '' } = await support();
-      expect(code).toBe('UNSUPPORTED_BROWSER');
-      const section = front.slice(front.indexOf('## Browsers'), front.indexOf('## Which model'));
-      const versions = help.match(/\d+/g) ?? [];
-      expect(versions).not.toEqual([]);
-      for (const version of versions) expect(section).toMatch(new RegExp(`\\b${version}\\b`));
-    },
-  );
+  it.each([
+    'Chrome/100.0',
+    'Android 14; Chrome/100.0',
+    'Firefox/120.0',
+    'Version/17.0 Safari/605.1',
+    'iPhone; Version/17.0 Safari/605.1',
+  ])('names_the_versions_that_support_asks_of_%s', async (userAgent) => {
+    vi.stubGlobal('isSecureContext', true);
+    vi.stubGlobal('Worker', EventTarget);
+    vi.stubGlobal('navigator', { userAgent });
+    const { code, help = '' } = await support();
+    expect(code).toBe('UNSUPPORTED_BROWSER');
+    const section = front.slice(front.indexOf('## Browsers'), front.indexOf('## Which model'));
+    const versions = help.match(/\d+/g) ?? [];
+    expect(versions).not.toEqual([]);
+    for (const version of versions) expect(section).toMatch(new RegExp(`\\b${version}\\b`));
+  });
   it('every_error_code_is_listed', () => {
     for (const code of ERROR_CODES) expect(readme).toContain(`| \`${code}\` |`);
   });

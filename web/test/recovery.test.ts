@@ -8,28 +8,36 @@ import { listened, lossesOf, loseIn, present, statesOf, unbroken, warningsOf } f
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('a lost gpu', () => {
-  it.each(['lost', 'panic'] as const)('%s_in_a_step_continues_from_the_newest_checkpoint_with_the_same_losses', async (how) => {
-    const whole = await unbroken();
-    await using trainer = await trainerOf({ saveEvery: 4 });
-    loseIn('step', 7, how);
-    const events = await collect(trainer.run());
-    expect(lossesOf(events)).toEqual(whole);
-    // Step 6 was read, step 5 is the last one followed by a read: both are repeated.
-    expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 5, 6, 7, 8, 9, 10]);
-    expect(statesOf(events)).toEqual([
-      ['running', 0],
-      ['recovering', 4],
-      ['running', 5],
-      ['done', 10],
-    ]);
-    expect(warningsOf(events)).toEqual([how === 'lost' ? 'device.lost' : 'core.panic', 'run.recovered']);
-  });
+  it.each(['lost', 'panic'] as const)(
+    '%s_in_a_step_continues_from_the_newest_checkpoint_with_the_same_losses',
+    async (how) => {
+      const whole = await unbroken();
+      await using trainer = await trainerOf({ saveEvery: 4 });
+      loseIn('step', 7, how);
+      const events = await collect(trainer.run());
+      expect(lossesOf(events)).toEqual(whole);
+      // Step 6 was read, step 5 is the last one followed by a read: both are repeated.
+      expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 5, 6, 7, 8, 9, 10]);
+      expect(statesOf(events)).toEqual([
+        ['running', 0],
+        ['recovering', 4],
+        ['running', 5],
+        ['done', 10],
+      ]);
+      expect(warningsOf(events)).toEqual([
+        how === 'lost' ? 'device.lost' : 'core.panic',
+        'run.recovered',
+      ]);
+    },
+  );
   it('no_step_is_reported_between_the_fault_and_the_recovery', async () => {
     await using trainer = await trainerOf();
     loseIn('step', 5);
     const events = await collect(trainer.run());
     const lost = events.findIndex((event) => event.type === 'warning');
-    const recovering = events.findIndex((event) => event.type === 'state' && event.state === 'recovering');
+    const recovering = events.findIndex(
+      (event) => event.type === 'state' && event.state === 'recovering',
+    );
     expect(recovering).toBe(lost + 1);
     expect(stepsOf(events.slice(0, lost))).toEqual([1, 2, 3, 4]);
   });
@@ -38,7 +46,11 @@ describe('a lost gpu', () => {
     const events = listened(trainer);
     await trainer.step(3);
     const confirmed = new Promise<TrainerEvent>((resolve) =>
-      trainer.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }),
+      trainer.addEventListener(
+        'warning',
+        (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent),
+        { once: true },
+      ),
     );
     const begun = performance.now();
     present()?.device?.destroy();
@@ -82,7 +94,9 @@ describe('a lost gpu', () => {
       trainer.stop(),
     ];
     go();
-    expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(calls.map(() => 'fulfilled'));
+    expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(
+      calls.map(() => 'fulfilled'),
+    );
   });
   it('only_a_sample_that_had_begun_rejects_with_recovered_true', async () => {
     await using trainer = await trainerOf();
@@ -92,7 +106,10 @@ describe('a lost gpu', () => {
     const sample = (async () => {
       for await (const token of trainer.sample('x', { maxTokens: 50 })) tokens.push(token.text);
     })();
-    await expect(sample).rejects.toMatchObject({ code: 'DEVICE_LOST', detail: { code: 'device.lost', recovered: true, step: 2 } });
+    await expect(sample).rejects.toMatchObject({
+      code: 'DEVICE_LOST',
+      detail: { code: 'device.lost', recovered: true, step: 2 },
+    });
     expect(tokens).toHaveLength(2);
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });
@@ -200,7 +217,13 @@ describe('a lost gpu', () => {
       }
     }
     expect(paused).toBe(true);
-    expect(statesOf(seen).map(([state]) => state)).toEqual(['running', 'recovering', 'paused', 'running', 'done']);
+    expect(statesOf(seen).map(([state]) => state)).toEqual([
+      'running',
+      'recovering',
+      'paused',
+      'running',
+      'done',
+    ]);
     expect(new Set(stepsOf(seen)).size).toBe(10);
   });
   it('a_stop_requested_during_a_recovery_ends_the_run', async () => {

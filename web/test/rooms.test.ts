@@ -10,14 +10,23 @@ type Sources = ReadonlyMap<string, string>;
 
 /** Returns the TypeScript files below a folder of `web`, or its files with another ending, by their paths in it. */
 function sourcesOf(folder: string, ending = '.ts', recursive = true): Sources {
-  const paths = readdirSync(join(web, folder), { recursive, encoding: 'utf8' }).filter((path) => path.endsWith(ending));
-  return new Map(paths.map((path) => [path.replaceAll('\\', '/'), readFileSync(join(web, folder, path), 'utf8')]));
+  const paths = readdirSync(join(web, folder), { recursive, encoding: 'utf8' }).filter((path) =>
+    path.endsWith(ending),
+  );
+  return new Map(
+    paths.map((path) => [
+      path.replaceAll('\\', '/'),
+      readFileSync(join(web, folder, path), 'utf8'),
+    ]),
+  );
 }
 
 /** Returns the imports of a file, both of values and of types. */
-const importsOf = (source: string): string[] => ts.preProcessFile(source).importedFiles.map(({ fileName }) => fileName);
+const importsOf = (source: string): string[] =>
+  ts.preProcessFile(source).importedFiles.map(({ fileName }) => fileName);
 /** Returns the file that a relative import in `path` refers to. */
-const meant = (path: string, imported: string): string => posix.join(posix.dirname(path), imported).replace(/\.js$/, '.ts');
+const meant = (path: string, imported: string): string =>
+  posix.join(posix.dirname(path), imported).replace(/\.js$/, '.ts');
 
 /** The rooms of `web/src`, and the rooms that each may import in addition to itself; `packages` are those of npm, and the wasm module. */
 const ROOMS: Record<string, { rooms: string[]; packages: boolean }> = {
@@ -30,7 +39,8 @@ const roomOf = (path: string): string => path.split('/')[0] ?? '';
 function faultsOfRooms(sources: Sources): string[] {
   const faults: string[] = [];
   for (const [path, source] of sources) {
-    const room = path === 'index.ts' ? { rooms: ['page', 'protocol'], packages: false } : ROOMS[roomOf(path)];
+    const room =
+      path === 'index.ts' ? { rooms: ['page', 'protocol'], packages: false } : ROOMS[roomOf(path)];
     if (!room) {
       faults.push(`${path} is in no room`);
       continue;
@@ -38,7 +48,8 @@ function faultsOfRooms(sources: Sources): string[] {
     for (const imported of importsOf(source)) {
       const relative = imported.startsWith('.');
       const target = relative ? roomOf(meant(path, imported)) : '';
-      if (relative ? target !== roomOf(path) && !room.rooms.includes(target) : !room.packages) faults.push(`${path} imports ${imported}`);
+      if (relative ? target !== roomOf(path) && !room.rooms.includes(target) : !room.packages)
+        faults.push(`${path} imports ${imported}`);
     }
   }
   return faults;
@@ -66,7 +77,9 @@ function circles(sources: Sources): string[] {
 /** Returns imports of the demo that are neither its own files nor the public surface. */
 function demoFaults(sources: Sources): string[] {
   const inner = (path: string, imported: string): boolean =>
-    imported.startsWith('.') ? meant(path, imported).startsWith('..') : /^tabtune-|^tabtune\/(?!worker\?)/.test(imported);
+    imported.startsWith('.')
+      ? meant(path, imported).startsWith('..')
+      : /^tabtune-|^tabtune\/(?!worker\?)/.test(imported);
   return [...sources].flatMap(([path, source]) =>
     importsOf(source)
       .filter((imported) => inner(path, imported))
@@ -153,13 +166,24 @@ describe('declarations', () => {
       if (seen.has(path)) continue;
       const text = all.get(path) ?? '';
       seen.set(path, text);
-      for (const imported of importsOf(text)) waiting.push(meant(path, imported).replace(/\.ts$/, '.d.ts'));
+      for (const imported of importsOf(text))
+        waiting.push(meant(path, imported).replace(/\.ts$/, '.d.ts'));
     }
     expect(seen.size).toBeGreaterThan(10);
-    const inner = ['page/link', 'page/rpc', 'page/starts', 'page/recovery', 'protocol/protocol', 'worker/'];
-    expect([...seen.keys()].filter((path) => inner.some((start) => path.startsWith(start)))).toEqual([]);
+    const inner = [
+      'page/link',
+      'page/rpc',
+      'page/starts',
+      'page/recovery',
+      'protocol/protocol',
+      'worker/',
+    ];
+    expect(
+      [...seen.keys()].filter((path) => inner.some((start) => path.startsWith(start))),
+    ).toEqual([]);
     const leaks = [...seen].filter(
-      ([path, text]) => path.startsWith('page/') && /^ {4}constructor\(|\b(Port|Connection|Link)\b/m.test(text),
+      ([path, text]) =>
+        path.startsWith('page/') && /^ {4}constructor\(|\b(Port|Connection|Link)\b/m.test(text),
     );
     expect(leaks.map(([path]) => path)).toEqual([]);
   });

@@ -9,7 +9,10 @@ import { fakeWorker, started } from './channel.js';
 import { freshOrigin } from './origin.js';
 
 export const origin = freshOrigin();
-export const TEXT = { text: 'A sentence of some length to learn from. '.repeat(20), name: 'some.txt' };
+export const TEXT = {
+  text: 'A sentence of some length to learn from. '.repeat(20),
+  name: 'some.txt',
+};
 export const SHAPE = { hiddenSize: 8, numHiddenLayers: 1, numAttentionHeads: 2 };
 
 export async function trainerOf(options: Partial<CreateOptions> = {}): Promise<Trainer> {
@@ -21,7 +24,8 @@ export async function collect(events: AsyncIterable<TrainerEvent>): Promise<Trai
   for await (const event of events) all.push(event);
   return all;
 }
-export const stepsOf = (events: TrainerEvent[]): number[] => events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
+export const stepsOf = (events: TrainerEvent[]): number[] =>
+  events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
 
 beforeEach(() => {
   Object.assign(fake, DEFAULTS, {

@@ -14,9 +14,14 @@ export const registered = (store: CheckpointStore, run: string): Promise<void> =
 /** Returns pieces of contents in the form in which the core returns them. */
 export function streamed(contents: [string, Uint8Array][]): Pick<SaveRequest, 'files' | 'next'> {
   const pieces = contents.flatMap(([, bytes]) =>
-    Array.from({ length: Math.ceil(bytes.byteLength / CHUNK_BYTES) }, (_, i) => bytes.subarray(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES)),
+    Array.from({ length: Math.ceil(bytes.byteLength / CHUNK_BYTES) }, (_, i) =>
+      bytes.subarray(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES),
+    ),
   );
-  return { files: contents.map(([name, bytes]) => ({ name, bytes: bytes.byteLength })), next: async () => pieces.shift() };
+  return {
+    files: contents.map(([name, bytes]) => ({ name, bytes: bytes.byteLength })),
+    next: async () => pieces.shift(),
+  };
 }
 
 export const contentsOf = (seed: number, length = 1000): [string, Uint8Array][] => [
@@ -24,9 +29,19 @@ export const contentsOf = (seed: number, length = 1000): [string, Uint8Array][] 
   ['checkpoint.json', new TextEncoder().encode(`{"seed":${seed}}`)],
 ];
 
-export function requestOf(run: string, seed: number, more: Partial<SaveRequest> & { length?: number } = {}): SaveRequest {
+export function requestOf(
+  run: string,
+  seed: number,
+  more: Partial<SaveRequest> & { length?: number } = {},
+): SaveRequest {
   const { length, ...rest } = more;
-  const meta = { step: seed, totalSteps: 9, loss: 2.5, environment: { version: '0', adapter: 'none' }, saveTotalLimit: 2 };
+  const meta = {
+    step: seed,
+    totalSteps: 9,
+    loss: 2.5,
+    environment: { version: '0', adapter: 'none' },
+    saveTotalLimit: 2,
+  };
   return { run, label: 'label', ...streamed(contentsOf(seed, length)), meta, ...rest };
 }
 
@@ -42,9 +57,15 @@ export const stepEntry = (step: number, loss = step / 10): HistoryEntry => ({
 });
 
 /** Returns the model's bytes of a loaded generation. */
-export async function modelOf(store: CheckpointStore, run: string, generation?: number): Promise<number[]> {
+export async function modelOf(
+  store: CheckpointStore,
+  run: string,
+  generation?: number,
+): Promise<number[]> {
   const { files } = await store.load(run, generation);
-  return [...new Uint8Array((await files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0))];
+  return [
+    ...new Uint8Array((await files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0)),
+  ];
 }
 
 const STORES = ['chunks', 'manifests', 'heads', 'runs', 'history'] as const;
@@ -64,7 +85,9 @@ export async function keysOf(run: string): Promise<Record<string, string[]>> {
 export const NOTHING = { chunks: [], manifests: [], heads: [], runs: [], history: [] };
 
 /** Changes stored values behind the store's back. */
-export async function tamper(work: (database: Awaited<ReturnType<typeof openDB>>) => Promise<unknown>): Promise<void> {
+export async function tamper(
+  work: (database: Awaited<ReturnType<typeof openDB>>) => Promise<unknown>,
+): Promise<void> {
   const database = await openDB('tabtune');
   await work(database);
   database.close();
@@ -72,7 +95,9 @@ export async function tamper(work: (database: Awaited<ReturnType<typeof openDB>>
 
 export const flip = (run: string, generation: number, index: number): Promise<void> =>
   tamper(async (database) => {
-    const chunk = new Uint8Array(((await database.get('chunks', [run, generation, index])) as ArrayBuffer).slice(0));
+    const chunk = new Uint8Array(
+      ((await database.get('chunks', [run, generation, index])) as ArrayBuffer).slice(0),
+    );
     chunk[0] = (chunk[0] ?? 0) ^ 1;
     await database.put('chunks', chunk.buffer, [run, generation, index]);
   });

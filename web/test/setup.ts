@@ -9,7 +9,8 @@ const bytesOf = (part: BlobPart): Uint8Array => {
   if (typeof part === 'string') return new TextEncoder().encode(part);
   if (part instanceof MemoryBlob) return part.content;
   if (part instanceof ArrayBuffer) return new Uint8Array(part);
-  if (ArrayBuffer.isView(part)) return new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
+  if (ArrayBuffer.isView(part))
+    return new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
   throw new TypeError('a Blob of another kind');
 };
 

@@ -54,7 +54,11 @@ class Scripted {
   target(kind: 'stream' | 'file'): ExportTarget {
     const { write, close, abort } = this;
     // The stand-in has the parts of a handle that are used.
-    if (kind === 'file') return { kind, createWritable: async () => ({ write, close, abort }) } as unknown as FileSystemFileHandle;
+    if (kind === 'file')
+      return {
+        kind,
+        createWritable: async () => ({ write, close, abort }),
+      } as unknown as FileSystemFileHandle;
     return new WritableStream({
       start: ({ signal }) => signal.addEventListener('abort', () => (this.aborted = true)),
       write,
@@ -70,12 +74,19 @@ interface Outcome {
   thrown?: unknown;
 }
 /** Exports into a sink, and aborts the export `late` milliseconds after its fault, if that is given. */
-async function exported(sink: Scripted, kind: 'stream' | 'file', format: Format, late?: number): Promise<Outcome> {
+async function exported(
+  sink: Scripted,
+  kind: 'stream' | 'file',
+  format: Format,
+  late?: number,
+): Promise<Outcome> {
   const model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
   const controller = new AbortController();
   if (late !== undefined) void sink.reached.then(() => setTimeout(() => controller.abort(), late));
   try {
-    return { receipt: await model.exportTo(sink.target(kind), { format, signal: controller.signal }) };
+    return {
+      receipt: await model.exportTo(sink.target(kind), { format, signal: controller.signal }),
+    };
   } catch (thrown) {
     return { thrown };
   } finally {
@@ -104,13 +115,17 @@ describe.each([
   ['file', 'json'],
   ['file', 'safetensors'],
 ] as const)('an export into a %s of %s', (kind, format) => {
-  const each = (work: (step: Step) => Promise<void>): Promise<unknown> => Promise.all(stepsOf(format).map(work));
+  const each = (work: (step: Step) => Promise<void>): Promise<unknown> =>
+    Promise.all(stepsOf(format).map(work));
   it('rejects_with_what_the_sink_threw', () =>
     each(async (step) => {
       const sink = new Scripted(step, 'throws');
       const { receipt, thrown } = await exported(sink, kind, format);
       expect([step, receipt, sink.closed]).toEqual([step, undefined, false]);
-      expect(thrown).toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'sink.write', reason: 'RangeError' } });
+      expect(thrown).toMatchObject({
+        code: 'STORAGE_FAILED',
+        detail: { code: 'sink.write', reason: 'RangeError' },
+      });
       const cause: unknown = Reflect.get(Object(thrown), 'cause');
       // An error of a file was thrown in the worker, of which its text remains.
       expect(cause).toBe(kind === 'stream' ? sink.error : 'RangeError: this sink is broken');
@@ -127,20 +142,29 @@ describe.each([
     each(async (step) => {
       const sink = new Scripted(step, 'waits');
       const { receipt, thrown } = await exported(sink, kind, format);
-      expect([step, thrown, sink.bytes, sink.writes, sink.closed]).toEqual([step, undefined, WHOLE[format], WRITES[format], true]);
+      expect([step, thrown, sink.bytes, sink.writes, sink.closed]).toEqual([
+        step,
+        undefined,
+        WHOLE[format],
+        WRITES[format],
+        true,
+      ]);
       expect(receipt).toMatchObject({ operation: 'export' });
     }));
-  it.each(['throws', 'stalls'] as const)('that_is_aborted_ends_even_if_the_abort_of_the_sink_%s', async (fault) => {
-    const sink = new Scripted('abort', fault);
-    const controller = new AbortController();
-    fake.onCall = ({ call, at }) => call === 'chunk' && at === 5 && controller.abort();
-    const model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
-    const aborted = model.exportTo(sink.target(kind), { format, signal: controller.signal });
-    await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
-    fake.onCall = undefined;
-    await expect.poll(() => [sink.aborted, sink.closed]).toEqual([true, false]);
-    model.dispose();
-  });
+  it.each(['throws', 'stalls'] as const)(
+    'that_is_aborted_ends_even_if_the_abort_of_the_sink_%s',
+    async (fault) => {
+      const sink = new Scripted('abort', fault);
+      const controller = new AbortController();
+      fake.onCall = ({ call, at }) => call === 'chunk' && at === 5 && controller.abort();
+      const model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
+      const aborted = model.exportTo(sink.target(kind), { format, signal: controller.signal });
+      await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
+      fake.onCall = undefined;
+      await expect.poll(() => [sink.aborted, sink.closed]).toEqual([true, false]);
+      model.dispose();
+    },
+  );
 });
 
 describe('a stream', () => {
@@ -163,7 +187,10 @@ describe('a stream', () => {
     const stream = new WritableStream();
     stream.getWriter();
     const model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
-    await expect(model.exportTo(stream)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'target' } });
+    await expect(model.exportTo(stream)).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'target' },
+    });
   });
   it('is_closed_or_aborted_in_the_end', async () => {
     const whole = new WritableStream();

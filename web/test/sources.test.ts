@@ -11,18 +11,26 @@ let asked: Headers[] = [];
 /** Answers the requests in turn; the last reply answers all later ones. */
 function served(...answers: Answer[]): void {
   asked = [];
-  vi.stubGlobal('fetch', async (_url: string, { headers, signal }: { headers: HeadersInit; signal: AbortSignal }) => {
-    if (signal.aborted) throw new DOMException('aborted', 'AbortError');
-    const given = new Headers(headers);
-    asked.push(given);
-    const answer = answers[Math.min(asked.length, answers.length) - 1];
-    if (answer === undefined) throw new TypeError('Failed to fetch');
-    return answer(given.get('range'), given);
-  });
+  vi.stubGlobal(
+    'fetch',
+    async (_url: string, { headers, signal }: { headers: HeadersInit; signal: AbortSignal }) => {
+      if (signal.aborted) throw new DOMException('aborted', 'AbortError');
+      const given = new Headers(headers);
+      asked.push(given);
+      const answer = answers[Math.min(asked.length, answers.length) - 1];
+      if (answer === undefined) throw new TypeError('Failed to fetch');
+      return answer(given.get('range'), given);
+    },
+  );
   return;
 }
 /** Returns a body that ends, or breaks off, after some bytes. */
-function reply(status: number, bytes: Uint8Array<ArrayBuffer>, headers: Record<string, string>, breaks = false): Response {
+function reply(
+  status: number,
+  bytes: Uint8Array<ArrayBuffer>,
+  headers: Record<string, string>,
+  breaks = false,
+): Response {
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
       if (bytes.byteLength > 0) controller.enqueue(bytes.slice());
@@ -35,7 +43,8 @@ function reply(status: number, bytes: Uint8Array<ArrayBuffer>, headers: Record<s
   return new Response(body, { status, headers });
 }
 /** Returns a reply as one of another origin, which hides its encoding. */
-const elsewhere = (response: Response): Response => Object.defineProperty(response, 'type', { value: 'cors' });
+const elsewhere = (response: Response): Response =>
+  Object.defineProperty(response, 'type', { value: 'cors' });
 const TAG = { etag: '"one"' };
 const cut =
   (at: number, headers: Record<string, string> = TAG): Answer =>
@@ -44,14 +53,25 @@ const cut =
 const rest =
   (from: number, to = 100, headers: Record<string, string> = TAG): Answer =>
   () =>
-    reply(206, WHOLE.slice(from, to), { 'content-range': `bytes ${from}-99/100`, 'content-length': String(100 - from), ...headers });
+    reply(206, WHOLE.slice(from, to), {
+      'content-range': `bytes ${from}-99/100`,
+      'content-length': String(100 - from),
+      ...headers,
+    });
 
 async function fetched(
   onProgress: (progress: Progress) => void = () => undefined,
   signal = new AbortController().signal,
-  parts: Extract<SourceSpec, { kind: 'url' }>['parts'] = { headers: [['x-key', 'k']], fields: { credentials: 'omit' } },
+  parts: Extract<SourceSpec, { kind: 'url' }>['parts'] = {
+    headers: [['x-key', 'k']],
+    fields: { credentials: 'omit' },
+  },
 ): Promise<Uint8Array> {
-  const source = await openSource({ kind: 'url', name: 'm', url: 'https://here/m', parts }, signal, onProgress);
+  const source = await openSource(
+    { kind: 'url', name: 'm', url: 'https://here/m', parts },
+    signal,
+    onProgress,
+  );
   return source.read(0, source.size);
 }
 const refused = (code: string): object => ({ code: 'BAD_MODEL_FILE', detail: { code } });
@@ -71,14 +91,18 @@ describe('a download', () => {
   it('is_complete_and_reports_its_progress', async () => {
     served(cut(100));
     const seen: number[] = [];
-    expect([...(await fetched(({ loaded, total, fraction }) => seen.push(loaded, total, fraction)))]).toEqual([...WHOLE]);
+    expect([
+      ...(await fetched(({ loaded, total, fraction }) => seen.push(loaded, total, fraction))),
+    ]).toEqual([...WHOLE]);
     expect(seen).toEqual([100, 100, 1]);
     expect(asked[0]?.get('x-key')).toBe('k');
   });
   it('that_ends_early_continues_by_range', async () => {
     served(cut(40), rest(8, 60), rest(28));
     expect([...(await fetched())]).toEqual([...WHOLE]);
-    expect(asked.map((headers) => [headers.get('range'), headers.get('if-range'), headers.get('x-key')])).toEqual([
+    expect(
+      asked.map((headers) => [headers.get('range'), headers.get('if-range'), headers.get('x-key')]),
+    ).toEqual([
       [null, null, 'k'],
       ['bytes=8-', '"one"', 'k'],
       ['bytes=28-', '"one"', 'k'],
@@ -135,7 +159,12 @@ describe('a download', () => {
     for (const answer of [
       rest(7),
       rest(9),
-      () => reply(206, WHOLE.slice(8), { 'content-range': 'bytes 8-99/100', 'content-encoding': 'gzip', ...TAG }),
+      () =>
+        reply(206, WHOLE.slice(8), {
+          'content-range': 'bytes 8-99/100',
+          'content-encoding': 'gzip',
+          ...TAG,
+        }),
       () => reply(206, WHOLE.slice(40), { ...TAG }),
       () => reply(206, WHOLE.slice(40), { 'content-range': 'lines 3-4/5', ...TAG }),
     ]) {
@@ -166,10 +195,16 @@ describe('a download', () => {
       () => reply(200, WHOLE, { 'content-length': '1000' }),
     ] as Answer[]) {
       served(() => reply(200, WHOLE, gzip), answer);
-      await expect(fetched()).rejects.toMatchObject({ ...refused('source.truncated'), detail: { need: 1000, have: 100 } });
+      await expect(fetched()).rejects.toMatchObject({
+        ...refused('source.truncated'),
+        detail: { need: 1000, have: 100 },
+      });
       expect(asked[1]?.get('range')).toBe('bytes=99-');
     }
-    for (const answer of [() => reply(206, WHOLE.slice(99), { 'content-length': '1' }), () => reply(416, WHOLE, {})] as Answer[]) {
+    for (const answer of [
+      () => reply(206, WHOLE.slice(99), { 'content-length': '1' }),
+      () => reply(416, WHOLE, {}),
+    ] as Answer[]) {
       served(() => reply(200, WHOLE, gzip), answer);
       expect((await fetched()).byteLength).toBe(100);
     }
@@ -185,7 +220,13 @@ describe('a download', () => {
       (status: number, after?: string): Answer =>
       () =>
         reply(status, WHOLE, after === undefined ? {} : { 'retry-after': after });
-    served(busy(429, '7'), busy(503), cut(40), busy(503, new Date(Date.now() + 9000).toUTCString()), rest(8));
+    served(
+      busy(429, '7'),
+      busy(503),
+      cut(40),
+      busy(503, new Date(Date.now() + 9000).toUTCString()),
+      rest(8),
+    );
     expect([...(await fetched())]).toEqual([...WHOLE]);
     expect([waits[0], waits[1]]).toEqual([7000, 1000]);
     expect(Number(waits[3])).toBeGreaterThan(7000);
@@ -193,19 +234,25 @@ describe('a download', () => {
     await expect(fetched()).rejects.toThrow(/HTTP 503/);
     expect(asked).toHaveLength(4);
     served(busy(429, '3600'));
-    await expect(fetched()).rejects.toThrow(/HTTP 429, and its server asks to wait for 3600 seconds/);
+    await expect(fetched()).rejects.toThrow(
+      /HTTP 429, and its server asks to wait for 3600 seconds/,
+    );
     expect(asked).toHaveLength(1);
   });
   it('with_integrity_is_neither_read_by_ranges_nor_continued', async () => {
     const integrity = { fields: { integrity: 'sha256-x' }, headers: [] };
     served();
-    await expect(fetched(undefined, undefined, integrity)).rejects.toThrow(/its bytes are not those that integrity states/);
+    await expect(fetched(undefined, undefined, integrity)).rejects.toThrow(
+      /its bytes are not those that integrity states/,
+    );
     expect(asked).toHaveLength(4);
     served(() => Promise.reject(new TypeError('Failed to fetch')), cut(100));
     expect([...(await fetched(undefined, undefined, integrity))]).toEqual([...WHOLE]);
     for (const parts of [integrity, { fields: { method: 'POST' }, headers: [] }]) {
       served(cut(40), rest(8));
-      await expect(fetched(undefined, undefined, parts)).rejects.toMatchObject(refused('source.truncated'));
+      await expect(fetched(undefined, undefined, parts)).rejects.toMatchObject(
+        refused('source.truncated'),
+      );
       expect(asked).toHaveLength(1);
     }
   });
@@ -231,8 +278,12 @@ describe('a download', () => {
       setTimeout(() => controller.abort(), 100);
       return Promise.reject(new TypeError('no network'));
     });
-    await expect(fetched(() => undefined, controller.signal)).rejects.toMatchObject({ name: 'AbortError' });
-    await expect(fetched(() => undefined, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(fetched(() => undefined, controller.signal)).rejects.toMatchObject({
+      name: 'AbortError',
+    });
+    await expect(fetched(() => undefined, AbortSignal.abort())).rejects.toMatchObject({
+      name: 'AbortError',
+    });
   });
 });
 
@@ -240,13 +291,22 @@ describe('a source', () => {
   it('reads_beyond_four_gib', () => {
     const size = 2 ** 32 + 8;
     const slices: number[][] = [];
-    const blob = { size, slice: (from: number, to: number) => (slices.push([from, to]), new Blob([bytesOf(5, to - from)])) };
+    const blob = {
+      size,
+      slice: (from: number, to: number) => (
+        slices.push([from, to]),
+        new Blob([bytesOf(5, to - from)])
+      ),
+    };
     const source = blobSource('big', blob as unknown as Blob);
     expect(source.size).toBe(size);
     expect([...source.read(2 ** 32 + 3, 5)]).toEqual([...bytesOf(5, 5)]);
     expect(slices).toEqual([[2 ** 32 + 3, 2 ** 32 + 8]]);
     expect(() => source.read(2 ** 32 + 3, 6)).toThrow(
-      expect.objectContaining({ code: 'BAD_MODEL_FILE', detail: expect.objectContaining({ code: 'source.read' }) as object }),
+      expect.objectContaining({
+        code: 'BAD_MODEL_FILE',
+        detail: expect.objectContaining({ code: 'source.read' }) as object,
+      }),
     );
   });
   it('that_can_no_longer_be_read_is_reported_with_its_name_shortened_and_escaped', () => {
@@ -258,11 +318,16 @@ describe('a source', () => {
     };
     const name = `a\u202eb\n${'x'.repeat(100)}`;
     expect(() => blobSource(name, gone as unknown as Blob).read(0, 4)).toThrow(
-      expect.objectContaining({ code: 'BAD_MODEL_FILE', detail: expect.objectContaining({ code: 'source.read' }) as object }),
+      expect.objectContaining({
+        code: 'BAD_MODEL_FILE',
+        detail: expect.objectContaining({ code: 'source.read' }) as object,
+      }),
     );
     expect(() => blobSource(name, gone as unknown as Blob).read(0, 4)).toThrow(
       /^cannot read a\\u\{202e\}b\\u\{a\}x{59}…: it has changed\.$/,
     );
-    expect(() => bytesSource(name, new Uint8Array(3)).read(1, 3)).toThrow(/bytes 1 to 4 were requested, but it has 3/);
+    expect(() => bytesSource(name, new Uint8Array(3)).read(1, 3)).toThrow(
+      /bytes 1 to 4 were requested, but it has 3/,
+    );
   });
 });

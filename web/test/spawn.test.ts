@@ -38,7 +38,10 @@ describe('a script that loads slowly', () => {
     await vi.advanceTimersByTimeAsync(29_000);
     expect(ended).toBe(false);
     await vi.advanceTimersByTimeAsync(1500);
-    await expect(opened).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'worker.silent' } });
+    await expect(opened).rejects.toMatchObject({
+      code: 'WORKER_CRASHED',
+      detail: { code: 'worker.silent' },
+    });
   });
   it('is_waited_for_two_minutes_where_its_address_is_not_known', async () => {
     vi.useFakeTimers();
@@ -83,7 +86,9 @@ describe('the compiled core', () => {
     const own = { wasmUrl: 'https://here/core.wasm' };
     expect(await sourceOf(own)).toBe(own.wasmUrl);
     expect(await sourceOf(own)).toBeInstanceOf(WebAssembly.Module);
-    expect(await sourceOf({ wasmUrl: 'https://here/other.wasm' }), 'another address').toBe('https://here/other.wasm');
+    expect(await sourceOf({ wasmUrl: 'https://here/other.wasm' }), 'another address').toBe(
+      'https://here/other.wasm',
+    );
   });
   it('of_given_bytes_is_neither_kept_nor_replaced', async () => {
     const wasmBinary = new ArrayBuffer(8);
@@ -102,7 +107,9 @@ describe('data', () => {
     gone.mockRestore();
     expect(hasData).toBe(false);
     const events = await collect(trainer.run({ maxSteps: 1 }));
-    expect(events).toContainEqual(expect.objectContaining({ type: 'warning', code: 'data.not-kept' }));
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'warning', code: 'data.not-kept' }),
+    );
     expect(trainer.completedSteps).toBe(3);
     expect(fake.sessions).toBe(1);
   });

@@ -47,7 +47,9 @@ describe('stages', () => {
     ends.catch(() => undefined);
     await vi.advanceTimersByTimeAsync(31_000);
     await expect(ends).rejects.toThrow('browser core failed');
-    expect(written).toContain('[2/3] browser core: 0:30, 123 of 530 crates, Compiling burn v0.22.1\n');
+    expect(written).toContain(
+      '[2/3] browser core: 0:30, 123 of 530 crates, Compiling burn v0.22.1\n',
+    );
     expect(written).not.toContain('Building [');
   });
   it('a_failed_stage_shows_its_output_and_what_to_do', async () => {
@@ -61,7 +63,9 @@ describe('stages', () => {
     );
   });
   it('a_stage_that_ends_for_another_gives_no_advice_of_its_own', async () => {
-    const failing = stages.run('npm packages', ADVICE, async () => Promise.reject(new Error('npm ci: exit code 1')));
+    const failing = stages.run('npm packages', ADVICE, async () =>
+      Promise.reject(new Error('npm ci: exit code 1')),
+    );
     const waiting = stages.run('browser core', 'mend the sources.', async () => failing);
     await expect(waiting).rejects.toThrow('npm packages failed');
     expect(written).toContain('[2/3] browser core: ended, since npm packages failed\n');

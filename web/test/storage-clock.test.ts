@@ -33,7 +33,8 @@ async function saved(run: string, step: number, shift: number, saveTotalLimit = 
   const request = requestOf(run, step);
   await store.save({ ...request, meta: { ...request.meta, saveTotalLimit } });
 }
-const listed = async (run?: string): Promise<string[]> => (await store.list(run)).map((info) => `${info.run} ${info.step}`);
+const listed = async (run?: string): Promise<string[]> =>
+  (await store.list(run)).map((info) => `${info.run} ${info.step}`);
 
 describe.each(Object.entries(SHIFTS))('with a clock that goes %s', (_, shifts) => {
   it('a_run_is_listed_by_generation', async () => {
@@ -43,7 +44,8 @@ describe.each(Object.entries(SHIFTS))('with a clock that goes %s', (_, shifts) =
     expect((await modelOf(store, 'a'))[0]).toBe(5);
   });
   it('the_run_saved_last_comes_first', async () => {
-    for (const [at, shift] of shifts.entries()) await saved(['a', 'b', 'c'][at % 3] ?? '', at, shift);
+    for (const [at, shift] of shifts.entries())
+      await saved(['a', 'b', 'c'][at % 3] ?? '', at, shift);
     expect(await listed()).toEqual(['c 5', 'c 2', 'b 4', 'b 1', 'a 3', 'a 0']);
     await saved('b', 6, shifts[0]);
     expect((await listed())[0]).toBe('b 6');
@@ -51,7 +53,8 @@ describe.each(Object.entries(SHIFTS))('with a clock that goes %s', (_, shifts) =
     expect((await listed())[0]).toBe(`${fork.run} 3`);
   });
   it('retention_keeps_what_is_spread_over_the_steps', async () => {
-    for (const [at, shift] of shifts.entries()) await saved('a', [0, 10, 11, 12, 20, 30][at] ?? 0, shift, 4);
+    for (const [at, shift] of shifts.entries())
+      await saved('a', [0, 10, 11, 12, 20, 30][at] ?? 0, shift, 4);
     expect(await listed('a')).toEqual(['a 30', 'a 20', 'a 10', 'a 0']);
   });
   it('a_second_copy_is_made_every_ten_minutes', async () => {

@@ -23,7 +23,10 @@ describe('a lost connection', () => {
     opened.splice(0);
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
     const open = IDBFactory.prototype.open;
-    const spy = vi.spyOn(IDBFactory.prototype, 'open').mockImplementation(function (this: IDBFactory, ...given) {
+    const spy = vi.spyOn(IDBFactory.prototype, 'open').mockImplementation(function (
+      this: IDBFactory,
+      ...given
+    ) {
       const request = open.apply(this, given);
       request.addEventListener('success', () => {
         if (given[0] === 'tabtune') opened.push(request.result as unknown as Forced);
@@ -65,12 +68,18 @@ describe('a lost connection', () => {
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
     const transaction = IDBDatabase.prototype.transaction;
     let refused = 0;
-    const spy = vi.spyOn(IDBDatabase.prototype, 'transaction').mockImplementation(function (this: IDBDatabase, ...given) {
+    const spy = vi.spyOn(IDBDatabase.prototype, 'transaction').mockImplementation(function (
+      this: IDBDatabase,
+      ...given
+    ) {
       if (this.name !== 'tabtune') return transaction.apply(this, given);
       refused += 1;
       throw new DOMException('The database connection is closing', 'InvalidStateError');
     });
-    await expect(store.hasRun(run)).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.failed' } });
+    await expect(store.hasRun(run)).rejects.toMatchObject({
+      code: 'STORAGE_FAILED',
+      detail: { code: 'storage.failed' },
+    });
     expect(refused).toBe(2);
     spy.mockRestore();
     expect(await store.hasRun(run)).toBe(true);
@@ -78,7 +87,8 @@ describe('a lost connection', () => {
 });
 
 describe('the database that makes Chromium start a new log', () => {
-  const names = async (): Promise<unknown[]> => (await indexedDB.databases()).map(({ name }) => name);
+  const names = async (): Promise<unknown[]> =>
+    (await indexedDB.databases()).map(({ name }) => name);
   it('exists_only_briefly', async () => {
     const made = vi.spyOn(IDBFactory.prototype, 'deleteDatabase');
     await registered(new CheckpointStore(), run);

@@ -17,13 +17,30 @@ beforeEach(async () => {
 const steps = (from: number, to: number, branch = 0): HistoryEntry[] =>
   Array.from({ length: to - from + 1 }, (_, i) => stepEntry(from + i, branch));
 const save = (step: number, history: HistoryEntry[]): Promise<unknown> =>
-  store.save({ ...requestOf(run, step, { history }), meta: { ...requestOf(run, step).meta, step, saveTotalLimit: 9 } });
-const branchesOf = (entries: HistoryEntry[]): number[] => entries.map((entry) => (entry.type === 'step' ? entry.loss : NaN));
+  store.save({
+    ...requestOf(run, step, { history }),
+    meta: { ...requestOf(run, step).meta, step, saveTotalLimit: 9 },
+  });
+const branchesOf = (entries: HistoryEntry[]): number[] =>
+  entries.map((entry) => (entry.type === 'step' ? entry.loss : NaN));
 
 describe('history', () => {
   it('is_restored_in_its_order', async () => {
-    const evaluation: HistoryEntry = { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 5, accuracy: 0.25 };
-    const sample: HistoryEntry = { type: 'sample', step: 3, prompt: 'a', text: 'NaN', end: 'length' };
+    const evaluation: HistoryEntry = {
+      type: 'eval',
+      step: 2,
+      loss: NaN,
+      perplexity: Infinity,
+      tokens: 5,
+      accuracy: 0.25,
+    };
+    const sample: HistoryEntry = {
+      type: 'sample',
+      step: 3,
+      prompt: 'a',
+      text: 'NaN',
+      end: 'length',
+    };
     const [first, second] = [
       [...steps(1, 2), evaluation],
       [sample, ...steps(3, 4)],
@@ -36,11 +53,14 @@ describe('history', () => {
     await save(2, steps(1, 2));
     await save(4, steps(3, 4));
     for (const last of [0, 1, 2, 3, 4, 9]) {
-      expect((await store.history(run, last)).map(({ step }) => step)).toEqual(steps(1, Math.min(4, last)).map(({ step }) => step));
+      expect((await store.history(run, last)).map(({ step }) => step)).toEqual(
+        steps(1, Math.min(4, last)).map(({ step }) => step),
+      );
     }
   });
   it('survives_the_generations_it_was_saved_with', async () => {
-    for (const step of [1, 2, 3, 4]) await store.save({ ...requestOf(run, step, { history: steps(step, step) }) });
+    for (const step of [1, 2, 3, 4])
+      await store.save({ ...requestOf(run, step, { history: steps(step, step) }) });
     expect(await store.list(run)).toHaveLength(2);
     expect(await store.history(run, 4)).toEqual(steps(1, 4));
   });

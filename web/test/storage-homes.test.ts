@@ -77,7 +77,15 @@ describe('the second home', () => {
     await store.mirror(run, true);
     const fresh = forget();
     expect(await fresh.list()).toMatchObject([
-      { run, generation: 1, step: 3, label: 'label', home: 'opfs', hasData: true, dataName: 'some.txt' },
+      {
+        run,
+        generation: 1,
+        step: 3,
+        label: 'label',
+        home: 'opfs',
+        hasData: true,
+        dataName: 'some.txt',
+      },
     ]);
     await fresh.sweep();
     const loaded = await fresh.load(run);
@@ -86,14 +94,22 @@ describe('the second home', () => {
       manifest: { generation: 1, step: 3 },
       warnings: [{ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.none' } }],
     });
-    expect([...new Uint8Array((await loaded.files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0))]).toEqual([
-      ...bytesOf(3, 1000),
-    ]);
+    expect([
+      ...new Uint8Array(
+        (await loaded.files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0),
+      ),
+    ]).toEqual([...bytesOf(3, 1000)]);
     expect(await (await fresh.runData(run))?.text()).toBe('words to learn from');
     expect(await fresh.runRecord(run)).toMatchObject({ label: 'mine', driver: '{"logEvery":8}' });
     expect(await fresh.history(run, 3)).toEqual([stepEntry(1), stepEntry(2), stepEntry(3, NaN)]);
     // The run continues in the database, with the next number.
-    expect(await keysOf(run)).toEqual({ chunks: ['0/0'], manifests: [], heads: [], runs: [''], history: ['1'] });
+    expect(await keysOf(run)).toEqual({
+      chunks: ['0/0'],
+      manifests: [],
+      heads: [],
+      runs: [''],
+      history: ['1'],
+    });
     await fresh.sweep();
     expect((await fresh.save(requestOf(run, 4, { history: [stepEntry(4)] }))).generation).toBe(2);
     expect((await fresh.load(run)).home).toBe('indexeddb');
@@ -133,7 +149,10 @@ describe('the second home', () => {
     await store.mirror(run, true);
     const model = origin.now.files.at('tabtune', run, '1', 'model.safetensors');
     if (model instanceof StoredFile) model.content[7] = (model.content[7] ?? 0) ^ 1;
-    await expect(forget().load(run)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.chunk.hash' } });
+    await expect(forget().load(run)).rejects.toMatchObject({
+      code: 'CHECKPOINT_CORRUPT',
+      detail: { code: 'checkpoint.chunk.hash' },
+    });
   });
   it('is_removed_with_the_run_and_with_its_generation', async () => {
     await store.mirror(run, true);
@@ -159,7 +178,12 @@ describe('the second home', () => {
     const fresh = forget();
     await fresh.registerRun({ run, label: 'mine', createdAt: 1, dataName: '', driver: '{}' });
     expect((await fresh.save(requestOf(run, 4, { history: [stepEntry(4)] }))).generation).toBe(2);
-    expect(await fresh.history(run, 4)).toEqual([stepEntry(1), stepEntry(2), stepEntry(3, NaN), stepEntry(4)]);
+    expect(await fresh.history(run, 4)).toEqual([
+      stepEntry(1),
+      stepEntry(2),
+      stepEntry(3, NaN),
+      stepEntry(4),
+    ]);
   });
   it('exports_and_forks_as_the_database_does', async () => {
     await store.mirror(run, true);

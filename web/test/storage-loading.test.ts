@@ -15,26 +15,38 @@ beforeEach(async () => {
   await store.save(requestOf(run, 1));
   await store.save(requestOf(run, 2));
 });
-const put = (name: string, value: unknown, key: IDBValidKey): Promise<void> => tamper((database) => database.put(name, value, key));
+const put = (name: string, value: unknown, key: IDBValidKey): Promise<void> =>
+  tamper((database) => database.put(name, value, key));
 const manifestOf = async (generation: number): Promise<object> => {
   let found = {};
-  await tamper(async (database) => (found = (await database.get('manifests', [run, generation])) as object));
+  await tamper(
+    async (database) => (found = (await database.get('manifests', [run, generation])) as object),
+  );
   return found;
 };
-const words = async (): Promise<unknown[]> => (await store.load(run)).warnings.map((warning) => warning.detail.code);
+const words = async (): Promise<unknown[]> =>
+  (await store.load(run)).warnings.map((warning) => warning.detail.code);
 
 describe('loading', () => {
   const damages: [string, () => Promise<void>][] = [
     ['checkpoint.chunk.hash', () => flip(run, 2, 0)],
     ['checkpoint.chunk.hash', () => flip(run, 2, 1)],
     ['checkpoint.chunk.length', () => put('chunks', new ArrayBuffer(3), [run, 2, 0])],
-    ['checkpoint.chunk.missing', () => tamper((database) => database.delete('chunks', [run, 2, 1]))],
+    [
+      'checkpoint.chunk.missing',
+      () => tamper((database) => database.delete('chunks', [run, 2, 1])),
+    ],
     ['checkpoint.chunk.missing', () => put('chunks', 'text', [run, 2, 1])],
     ['checkpoint.manifest', () => put('manifests', { format: 1, run }, [run, 2])],
     ['checkpoint.manifest', async () => put('manifests', await manifestOf(1), [run, 2])],
     [
       'checkpoint.file.length',
-      async () => put('manifests', { ...(await manifestOf(2)), files: [{ name: 'a', bytes: 5, chunks: [] }] }, [run, 2]),
+      async () =>
+        put(
+          'manifests',
+          { ...(await manifestOf(2)), files: [{ name: 'a', bytes: 5, chunks: [] }] },
+          [run, 2],
+        ),
     ],
   ];
   for (const [word, damage] of damages) {
@@ -42,11 +54,16 @@ describe('loading', () => {
       await damage();
       const { manifest, files, warnings, home } = await store.load(run);
       expect([manifest.generation, home]).toEqual([1, 'indexeddb']);
-      expect([...new Uint8Array((await files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0))]).toEqual([
-        ...bytesOf(1, 1000),
-      ]);
+      expect([
+        ...new Uint8Array(
+          (await files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0),
+        ),
+      ]).toEqual([...bytesOf(1, 1000)]);
       expect(warnings).toMatchObject([{ code: 'CHECKPOINT_CORRUPT', detail: { code: word } }]);
-      await expect(store.load(run, 2)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: word } });
+      await expect(store.load(run, 2)).rejects.toMatchObject({
+        code: 'CHECKPOINT_CORRUPT',
+        detail: { code: word },
+      });
     });
   }
   it('names_the_chunk_at_fault', async () => {
@@ -56,7 +73,10 @@ describe('loading', () => {
   it('a_large_value_whose_file_is_gone_is_a_missing_chunk', async () => {
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
     const get = IDBObjectStore.prototype.get;
-    const spy = vi.spyOn(IDBObjectStore.prototype, 'get').mockImplementation(function (this: IDBObjectStore, key) {
+    const spy = vi.spyOn(IDBObjectStore.prototype, 'get').mockImplementation(function (
+      this: IDBObjectStore,
+      key,
+    ) {
       if (this.name === 'chunks' && Array.isArray(key) && key[1] === 2)
         throw new DOMException('Failed to read large IndexedDB value', 'NotReadableError');
       return get.call(this, key);
@@ -77,13 +97,18 @@ describe('loading', () => {
   it('a_damaged_run_record_is_listed_as_such', async () => {
     const other = { run: 'other', label: '', createdAt: 1, dataName: '', driver: '' };
     await put('runs', other, run);
-    await expect(store.runRecord(run)).rejects.toMatchObject({ detail: { code: 'checkpoint.run' } });
+    await expect(store.runRecord(run)).rejects.toMatchObject({
+      detail: { code: 'checkpoint.run' },
+    });
     await put('runs', { run }, run);
     expect((await store.list(run)).map(({ fault, generation }) => [fault, generation])).toEqual([
       ['checkpoint.run', 2],
       ['checkpoint.run', 1],
     ]);
-    await expect(store.runRecord(run)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.run' } });
+    await expect(store.runRecord(run)).rejects.toMatchObject({
+      code: 'CHECKPOINT_CORRUPT',
+      detail: { code: 'checkpoint.run' },
+    });
     expect(await modelOf(store, run)).toEqual([...bytesOf(2, 1000)]);
   });
   it('a_damaged_manifest_is_listed_as_such', async () => {
@@ -95,16 +120,24 @@ describe('loading', () => {
   });
   it('without_a_generation_is_checkpoint_none', async () => {
     await store.remove(run);
-    await expect(store.load(run)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.none' } });
-    await expect(store.runRecord(run)).rejects.toMatchObject({ detail: { code: 'checkpoint.none' } });
+    await expect(store.load(run)).rejects.toMatchObject({
+      code: 'CHECKPOINT_CORRUPT',
+      detail: { code: 'checkpoint.none' },
+    });
+    await expect(store.runRecord(run)).rejects.toMatchObject({
+      detail: { code: 'checkpoint.none' },
+    });
   });
   it('can_be_aborted', async () => {
-    await expect(store.load(run, undefined, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(store.load(run, undefined, AbortSignal.abort())).rejects.toMatchObject({
+      name: 'AbortError',
+    });
   });
 });
 
 describe('sweep', () => {
-  const orphan = (generation: number): Promise<void> => put('chunks', new ArrayBuffer(4), [run, generation, 0]);
+  const orphan = (generation: number): Promise<void> =>
+    put('chunks', new ArrayBuffer(4), [run, generation, 0]);
   it('leaves_a_run_whose_lock_is_held', async () => {
     await put('chunks', new ArrayBuffer(4), [run, 0, 0]);
     await orphan(3);
@@ -136,7 +169,10 @@ describe('sweep', () => {
     expect(await sweep).toBe(true);
     expect((await start).warning).toBeUndefined();
     expect(order).toEqual(['swept', 'start']);
-    await expect(lockRun(run)).rejects.toMatchObject({ code: 'BUSY', detail: { code: 'run.locked' } });
+    await expect(lockRun(run)).rejects.toMatchObject({
+      code: 'BUSY',
+      detail: { code: 'run.locked' },
+    });
   });
   it('without_web_locks_removes_nothing', async () => {
     await orphan(3);

@@ -7,7 +7,8 @@ import { freshOrigin } from './origin.js';
 import { flip, keysOf, modelOf, registered, requestOf, tamper } from './saves.js';
 
 freshOrigin();
-const at = (...steps: number[]): Candidate[] => steps.map((step, index) => ({ generation: index + 1, step }));
+const at = (...steps: number[]): Candidate[] =>
+  steps.map((step, index) => ({ generation: index + 1, step }));
 
 describe('retention', () => {
   it('removes_the_one_whose_neighbours_are_the_fewest_steps_apart', () => {
@@ -60,7 +61,10 @@ describe('retention in storage', () => {
 
   it('removes_chunks_with_their_generation', async () => {
     for (const seed of [1, 2, 3, 4]) await save(seed);
-    expect(await keysOf(run)).toMatchObject({ manifests: ['3', '4'], chunks: ['3/0', '3/1', '4/0', '4/1'] });
+    expect(await keysOf(run)).toMatchObject({
+      manifests: ['3', '4'],
+      chunks: ['3/0', '3/1', '4/0', '4/1'],
+    });
   });
   it('keeps_the_marked_ones_the_start_of_a_decay_and_the_best', async () => {
     await save(1, { validationLoss: 1 });
@@ -79,12 +83,18 @@ describe('retention in storage', () => {
     await store.keep(run, 3, false);
     await save(7);
     expect(await left()).toEqual(['1', '2', '6', '7']);
-    await expect(store.keep(run, 99, true)).rejects.toMatchObject({ detail: { code: 'checkpoint.none' } });
+    await expect(store.keep(run, 99, true)).rejects.toMatchObject({
+      detail: { code: 'checkpoint.none' },
+    });
   });
   it('never_removes_one_of_a_newer_format', async () => {
     await save(1);
     await tamper(async (database) =>
-      database.put('manifests', { ...((await database.get('manifests', [run, 1])) as object), format: 99 }, [run, 1]),
+      database.put(
+        'manifests',
+        { ...((await database.get('manifests', [run, 1])) as object), format: 99 },
+        [run, 1],
+      ),
     );
     for (const seed of [2, 3, 4]) await save(seed);
     expect(await left()).toEqual(['1', '3', '4']);

@@ -28,7 +28,9 @@ describe('without room for a byte', () => {
     origin.now.onWrite = noRoom;
     // In browsers a transaction that writes anything is refused as a whole.
     const puts = vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(noRoom);
-    const creations = vi.spyOn(IDBDatabase.prototype, 'createObjectStore').mockImplementation(noRoom);
+    const creations = vi
+      .spyOn(IDBDatabase.prototype, 'createObjectStore')
+      .mockImplementation(noRoom);
     return () => {
       puts.mockRestore();
       creations.mockRestore();
@@ -71,28 +73,34 @@ describe('tokens', () => {
     if (storage === undefined) throw new Error('no storage');
     return storage;
   };
-  it.each([0, 1, 99, 100, 199, 250, 400])('continue_in_memory_after_a_file_of_%s_bytes', async (room) => {
-    const storage = await opened(room, 400);
-    expect(pieces.map((piece) => storage.append(piece))).toEqual([0, 100, 200, 300]);
-    for (const [from, length] of [
-      [0, 400],
-      [0, 1],
-      [99, 2],
-      [150, 100],
-      [250, 150],
-      [399, 1],
-      [399, 9],
-    ] as const) {
-      expect([...storage.read(from, length)]).toEqual([...whole.subarray(from, from + length)]);
-    }
-    await storage.close();
-  });
+  it.each([0, 1, 99, 100, 199, 250, 400])(
+    'continue_in_memory_after_a_file_of_%s_bytes',
+    async (room) => {
+      const storage = await opened(room, 400);
+      expect(pieces.map((piece) => storage.append(piece))).toEqual([0, 100, 200, 300]);
+      for (const [from, length] of [
+        [0, 400],
+        [0, 1],
+        [99, 2],
+        [150, 100],
+        [250, 150],
+        [399, 1],
+        [399, 9],
+      ] as const) {
+        expect([...storage.read(from, length)]).toEqual([...whole.subarray(from, from + length)]);
+      }
+      await storage.close();
+    },
+  );
   it('for_which_there_is_no_memory_either_are_refused_with_the_size_that_they_need', async () => {
     const storage = await opened(150, 250);
     for (const piece of pieces.slice(0, 3)) storage.append(piece);
     // The core makes its own error of what is thrown.
     expect(() => storage.append(bytesOf(3, 100))).toThrow();
-    await expect(storage.close()).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED', detail: { code: 'data.room', need: 400, have: 100 } });
+    await expect(storage.close()).rejects.toMatchObject({
+      code: 'QUOTA_EXCEEDED',
+      detail: { code: 'data.room', need: 400, have: 100 },
+    });
     expect(origin.now.files.at('tabtune-tokens')).toMatchObject({ entries: new Map() });
   });
 });

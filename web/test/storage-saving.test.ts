@@ -4,7 +4,18 @@ import { TabtuneError } from '../src/protocol/errors.js';
 import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { CHUNK_BYTES } from '../src/worker/storage/database.js';
 import { freshOrigin } from './origin.js';
-import { bytesOf, contentsOf, flip, keysOf, modelOf, NOTHING, registered, requestOf, streamed, tamper } from './saves.js';
+import {
+  bytesOf,
+  contentsOf,
+  flip,
+  keysOf,
+  modelOf,
+  NOTHING,
+  registered,
+  requestOf,
+  streamed,
+  tamper,
+} from './saves.js';
 
 const origin = freshOrigin();
 let run = '';
@@ -17,7 +28,13 @@ beforeEach(async () => {
 const first = [...bytesOf(1, 1000)];
 /** Checks that the old head is unchanged, and that nothing of the failed save remains. */
 async function oldHeadStands(): Promise<void> {
-  expect(await keysOf(run)).toEqual({ chunks: ['1/0', '1/1'], manifests: ['1'], heads: [''], runs: [''], history: ['1'] });
+  expect(await keysOf(run)).toEqual({
+    chunks: ['1/0', '1/1'],
+    manifests: ['1'],
+    heads: [''],
+    runs: [''],
+    history: ['1'],
+  });
   expect(await modelOf(store, run)).toEqual(first);
 }
 
@@ -79,17 +96,23 @@ describe('a save', () => {
     spy.mockRestore();
     const readBack = hashedBytes - (2 * CHUNK_BYTES + 14);
     expect([CHUNK_BYTES, 5, 9]).toContain(readBack);
-    expect(sums).toEqual(manifest.files.flatMap((file) => file.chunks.map((chunk) => chunk.sha256)));
+    expect(sums).toEqual(
+      manifest.files.flatMap((file) => file.chunks.map((chunk) => chunk.sha256)),
+    );
     // A piece is requested while the previous one is hashed; the one before that was reported by then.
     expect(events.slice(0, 4)).toEqual(['next', 'hash', 'next', 'hashed']);
-    const toldBefore = events.flatMap((event, at) => (event === 'next' ? [events.slice(0, at).filter((e) => e === 'told').length] : []));
+    const toldBefore = events.flatMap((event, at) =>
+      event === 'next' ? [events.slice(0, at).filter((e) => e === 'told').length] : [],
+    );
     expect(toldBefore).toEqual([0, 0, 1, 3]);
   });
   it('copies_a_piece_before_it_asks_for_the_next', async () => {
     const shared = new Uint8Array(CHUNK_BYTES);
     let piece = 0;
     const next = async (): Promise<Uint8Array> => shared.fill(++piece);
-    await store.save(requestOf(run, 1, { files: [{ name: 'model.safetensors', bytes: 2 * CHUNK_BYTES }], next }));
+    await store.save(
+      requestOf(run, 1, { files: [{ name: 'model.safetensors', bytes: 2 * CHUNK_BYTES }], next }),
+    );
     const model = (await store.load(run)).files.get('model.safetensors');
     const bytes = new Uint8Array((await model?.arrayBuffer()) ?? new ArrayBuffer(0));
     expect([bytes[0], bytes[CHUNK_BYTES - 1], bytes[CHUNK_BYTES]]).toEqual([1, 1, 2]);
@@ -98,13 +121,19 @@ describe('a save', () => {
     await store.save(requestOf(run, 1));
     for (const piece of [new Uint8Array(999), new Uint8Array(1001), new Uint8Array(0), undefined]) {
       const broken = requestOf(run, 2, { next: async () => piece });
-      await expect(store.save(broken)).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.stream' } });
+      await expect(store.save(broken)).rejects.toMatchObject({
+        code: 'STORAGE_FAILED',
+        detail: { code: 'storage.stream' },
+      });
       await oldHeadStands();
     }
   });
   it('is_refused_when_what_it_wrote_is_not_read_back', async () => {
     await store.save(requestOf(run, 1));
-    for (const damage of [() => flip(run, 2, 0), () => tamper((database) => database.put('chunks', new ArrayBuffer(3), [run, 2, 0]))]) {
+    for (const damage of [
+      () => flip(run, 2, 0),
+      () => tamper((database) => database.put('chunks', new ArrayBuffer(3), [run, 2, 0])),
+    ]) {
       const contents: [string, Uint8Array][] = [
         ['model.safetensors', bytesOf(2, 50)],
         ['checkpoint.json', new Uint8Array()],
@@ -127,7 +156,8 @@ describe('a save', () => {
   });
   it('ends_as_vanished_when_the_run_or_a_chunk_was_removed', async () => {
     await store.save(requestOf(run, 1));
-    const chunkGone = (): Promise<void> => tamper((database) => database.delete('chunks', [run, 2, 1]));
+    const chunkGone = (): Promise<void> =>
+      tamper((database) => database.delete('chunks', [run, 2, 1]));
     await expect(store.save(requestOf(run, 2, { confirm: chunkGone }))).rejects.toMatchObject({
       code: 'STORAGE_FAILED',
       detail: { code: 'storage.vanished' },
@@ -141,11 +171,15 @@ describe('a save', () => {
     expect(await keysOf(run)).toEqual(NOTHING);
     let asked = 0;
     const next = async (): Promise<undefined> => void (asked += 1);
-    await expect(store.save(requestOf(run, 2, { next }))).rejects.toMatchObject({ detail: { code: 'storage.vanished' } });
+    await expect(store.save(requestOf(run, 2, { next }))).rejects.toMatchObject({
+      detail: { code: 'storage.vanished' },
+    });
     expect(asked).toBe(0);
     await registered(store, run);
     const unknown = (): Promise<void> => tamper((database) => database.delete('runs', run));
-    await expect(store.save(requestOf(run, 2, { confirm: unknown }))).rejects.toMatchObject({ detail: { code: 'storage.vanished' } });
+    await expect(store.save(requestOf(run, 2, { confirm: unknown }))).rejects.toMatchObject({
+      detail: { code: 'storage.vanished' },
+    });
     expect((await keysOf(run)).manifests).toEqual([]);
   });
   it('survives_the_removal_of_the_last_listed_generation', async () => {
@@ -164,7 +198,13 @@ describe('a save', () => {
         before = undefined;
         return next();
       };
-      const saved = await store.save(requestOf(run, 3, { files, next: pieces, confirm: remover === store ? undefined : confirm }));
+      const saved = await store.save(
+        requestOf(run, 3, {
+          files,
+          next: pieces,
+          confirm: remover === store ? undefined : confirm,
+        }),
+      );
       expect(saved.generation).toBe(generation + 1);
       expect(await modelOf(store, run)).toEqual([...bytesOf(3, 1000)]);
       expect((await store.list(run)).map((info) => info.generation)).toEqual([saved.generation]);
@@ -180,19 +220,26 @@ describe('a save', () => {
       controller.abort();
       return next();
     };
-    await expect(store.save(requestOf(run, 2, { next: stopping, signal: controller.signal }))).rejects.toMatchObject({
-      name: 'AbortError',
-    });
+    await expect(
+      store.save(requestOf(run, 2, { next: stopping, signal: controller.signal })),
+    ).rejects.toMatchObject({ name: 'AbortError' });
     expect(asked).toBe(1);
     await oldHeadStands();
   });
   it('is_refused_while_the_run_is_being_saved', async () => {
     const confirm = (): Promise<void> => store.save(requestOf(run, 9)).then(() => undefined);
-    await expect(store.save(requestOf(run, 1, { confirm }))).rejects.toMatchObject({ code: 'BUSY', detail: { code: 'session.busy' } });
+    await expect(store.save(requestOf(run, 1, { confirm }))).rejects.toMatchObject({
+      code: 'BUSY',
+      detail: { code: 'session.busy' },
+    });
   });
   it('says_how_far_it_is', async () => {
     const fractions: number[] = [];
-    await store.save(requestOf(run, 1, { onProgress: ({ phase, fraction }) => fractions.push(phase === 'save' ? fraction : -1) }));
+    await store.save(
+      requestOf(run, 1, {
+        onProgress: ({ phase, fraction }) => fractions.push(phase === 'save' ? fraction : -1),
+      }),
+    );
     expect(fractions).toHaveLength(2);
     expect(fractions[1]).toBe(1);
   });
@@ -211,12 +258,20 @@ describe('room', () => {
   });
   it('is_made_by_removing_old_generations', async () => {
     for (const seed of [1, 2, 3, 4])
-      await store.save({ ...requestOf(run, seed), meta: { ...requestOf(run, seed).meta, saveTotalLimit: 4 } });
+      await store.save({
+        ...requestOf(run, seed),
+        meta: { ...requestOf(run, seed).meta, saveTotalLimit: 4 },
+      });
     Object.assign(origin.now, { quota: 3000, usage: 2500 });
-    await store.save({ ...requestOf(run, 5), meta: { ...requestOf(run, 5).meta, saveTotalLimit: 4 } });
+    await store.save({
+      ...requestOf(run, 5),
+      meta: { ...requestOf(run, 5).meta, saveTotalLimit: 4 },
+    });
     expect((await keysOf(run)).manifests).toEqual(['1', '3', '4', '5']);
     origin.now.quota = 2510;
-    await expect(store.save(requestOf(run, 6, { length: 5000 }))).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
+    await expect(store.save(requestOf(run, 6, { length: 5000 }))).rejects.toMatchObject({
+      code: 'QUOTA_EXCEEDED',
+    });
     // The two newest generations are never given up.
     expect((await keysOf(run)).manifests).toEqual(['4', '5']);
   });
@@ -238,7 +293,11 @@ describe('room', () => {
     }
   });
   it('that_runs_out_unexpectedly_is_made_too', async () => {
-    for (const seed of [1, 2, 3]) await store.save({ ...requestOf(run, seed), meta: { ...requestOf(run, seed).meta, saveTotalLimit: 3 } });
+    for (const seed of [1, 2, 3])
+      await store.save({
+        ...requestOf(run, seed),
+        meta: { ...requestOf(run, seed).meta, saveTotalLimit: 3 },
+      });
     const full = quotaAt(0, 1);
     await store.save(requestOf(run, 4));
     full.mockRestore();
@@ -251,7 +310,11 @@ function quotaAt(index: number, times = Infinity): { mockRestore(): void } {
   // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
   const put = IDBObjectStore.prototype.put;
   let left = times;
-  return vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (this: IDBObjectStore, value, key) {
+  return vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (
+    this: IDBObjectStore,
+    value,
+    key,
+  ) {
     if (this.name === 'chunks' && Array.isArray(key) && key[2] === index && left-- > 0)
       throw new DOMException('full', 'QuotaExceededError');
     return put.call(this, value, key);

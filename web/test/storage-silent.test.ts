@@ -28,7 +28,8 @@ const refused: Answer = async () => {
 function replace(calls: readonly CallName[], answer: Answer): void {
   const { now } = origin;
   const real = now.request.bind(now);
-  const of = (name: CallName, call: () => unknown): unknown => (calls.includes(name) ? answer(call) : call());
+  const of = (name: CallName, call: () => unknown): unknown =>
+    calls.includes(name) ? answer(call) : call();
   vi.stubGlobal('navigator', {
     locks: { request: (...given: Parameters<typeof real>) => of('lock', () => real(...given)) },
     storage: {
@@ -38,17 +39,28 @@ function replace(calls: readonly CallName[], answer: Answer): void {
     },
   });
   const plain = new IDBFactory();
-  const neverAnswered = (): IDBRequest => Object.assign(Object.create(IDBRequest.prototype) as IDBRequest, { addEventListener: () => 0 });
+  const neverAnswered = (): IDBRequest =>
+    Object.assign(Object.create(IDBRequest.prototype) as IDBRequest, { addEventListener: () => 0 });
   if (calls.includes('open')) {
     vi.stubGlobal('indexedDB', {
       open: () => {
         if (answer === refused) throw new DOMException('denied for this document', 'SecurityError');
-        return Object.assign(Object.create(IDBOpenDBRequest.prototype) as IDBRequest, { addEventListener: () => 0 });
+        return Object.assign(Object.create(IDBOpenDBRequest.prototype) as IDBRequest, {
+          addEventListener: () => 0,
+        });
       },
     });
   } else vi.stubGlobal('indexedDB', plain);
   if (calls.includes('transaction'))
-    for (const method of ['get', 'getKey', 'getAll', 'getAllKeys', 'put', 'delete', 'count'] as const) {
+    for (const method of [
+      'get',
+      'getKey',
+      'getAll',
+      'getAllKeys',
+      'put',
+      'delete',
+      'count',
+    ] as const) {
       vi.spyOn(IDBObjectStore.prototype, method).mockImplementation(() => {
         if (answer === refused) throw new DOMException('denied for this document', 'UnknownError');
         return neverAnswered();
@@ -60,7 +72,9 @@ beforeEach(() => {
   gate = new Promise((resolve) => (open = resolve));
   const real = setTimeout;
   // Time limits are a hundred times shorter.
-  vi.stubGlobal('setTimeout', (work: () => void, millis = 0) => real(work, millis < 1000 ? millis : millis / 100));
+  vi.stubGlobal('setTimeout', (work: () => void, millis = 0) =>
+    real(work, millis < 1000 ? millis : millis / 100),
+  );
 });
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -101,18 +115,25 @@ describe.each([
   ['is never answered', silent, SILENT],
   ['is refused', refused, REFUSED],
 ] as const)('a run where a question', (how, answer, table) => {
-  it.each(namesOf(table))(`to_%s_${how.replaceAll(' ', '_')}_trains_and_warns`, async (name, expected) => {
-    replace(name === 'all' ? CALLS : [name], answer);
-    const { trainer, warnings, steps } = await trained();
-    expect(steps).toEqual([1, 2, 3]);
-    // The database may be reported at the start and again by the first save that fails.
-    expect([...warnings].sort().filter((code, at, all) => code !== 'storage.blocked' || code !== all[at - 1])).toEqual(expected);
-    if (['lock', 'estimate', 'getDirectory'].includes(name)) {
-      expect((await trainer.checkpoints.list())[0]).toMatchObject({ step: 3 });
-      expect((await trainer.save()).step).toBe(3);
-    } else await expect(trainer.save()).rejects.toMatchObject({ code: /^STORAGE_/ });
-    await trainer.dispose();
-  });
+  it.each(namesOf(table))(
+    `to_%s_${how.replaceAll(' ', '_')}_trains_and_warns`,
+    async (name, expected) => {
+      replace(name === 'all' ? CALLS : [name], answer);
+      const { trainer, warnings, steps } = await trained();
+      expect(steps).toEqual([1, 2, 3]);
+      // The database may be reported at the start and again by the first save that fails.
+      expect(
+        [...warnings]
+          .sort()
+          .filter((code, at, all) => code !== 'storage.blocked' || code !== all[at - 1]),
+      ).toEqual(expected);
+      if (['lock', 'estimate', 'getDirectory'].includes(name)) {
+        expect((await trainer.checkpoints.list())[0]).toMatchObject({ step: 3 });
+        expect((await trainer.save()).step).toBe(3);
+      } else await expect(trainer.save()).rejects.toMatchObject({ code: /^STORAGE_/ });
+      await trainer.dispose();
+    },
+  );
 });
 
 describe('a browser that does not answer', () => {
@@ -123,7 +144,12 @@ describe('a browser that does not answer', () => {
     replace(CALLS, answer);
     vi.stubGlobal('Worker', EventTarget);
     const { storage, help } = await support();
-    expect(storage).toMatchObject({ quota: undefined, usage: undefined, persisted: undefined, indexedDb: false });
+    expect(storage).toMatchObject({
+      quota: undefined,
+      usage: undefined,
+      persisted: undefined,
+      indexedDb: false,
+    });
     // The first thing that this surrounding lacks.
     expect(help).toContain('no WebGPU');
   });
@@ -147,11 +173,15 @@ describe('a browser that does not answer', () => {
     const store = new CheckpointStore();
     await registered(store, 'a');
     const listeners = new Map<string, () => void>();
-    const addEventListener = (type: string, listener: () => void): unknown => listeners.set(type, listener);
+    const addEventListener = (type: string, listener: () => void): unknown =>
+      listeners.set(type, listener);
     const late = { addEventListener, removeEventListener: () => undefined, result: undefined };
     const get = vi.spyOn(IDBObjectStore.prototype, 'getKey');
     get.mockImplementationOnce(
-      () => Object.create(IDBRequest.prototype, Object.getOwnPropertyDescriptors(late)) as IDBRequest<IDBValidKey | undefined>,
+      () =>
+        Object.create(IDBRequest.prototype, Object.getOwnPropertyDescriptors(late)) as IDBRequest<
+          IDBValidKey | undefined
+        >,
     );
     const blocked = { code: 'STORAGE_BLOCKED', detail: { code: 'storage.blocked' } };
     await expect(store.hasRun('a')).rejects.toMatchObject(blocked);

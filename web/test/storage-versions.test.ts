@@ -28,20 +28,33 @@ describe('versions of the database', () => {
     };
     const saved = await old.save(requestOf(RUN, 1, { confirm }));
     expect(saved.generation).toBe(1);
-    const newer = (await upgraded) as { version: number; close(): void; getAllKeys(store: string): Promise<unknown[]> };
+    const newer = (await upgraded) as {
+      version: number;
+      close(): void;
+      getAllKeys(store: string): Promise<unknown[]>;
+    };
     expect(newer.version).toBe(3);
     expect(await newer.getAllKeys('manifests')).toEqual([[RUN, 1]]);
     newer.close();
     expect(told).toEqual(['closed']);
-    await expect(old.list()).rejects.toMatchObject({ code: 'STORAGE_BLOCKED', detail: { code: 'storage.closed' } });
+    await expect(old.list()).rejects.toMatchObject({
+      code: 'STORAGE_BLOCKED',
+      detail: { code: 'storage.closed' },
+    });
     // A tab of this version that is opened at this point finds a database of a newer one.
-    await expect(new CheckpointStore().list()).rejects.toMatchObject({ code: 'STORAGE_BLOCKED', detail: { code: 'storage.closed' } });
+    await expect(new CheckpointStore().list()).rejects.toMatchObject({
+      code: 'STORAGE_BLOCKED',
+      detail: { code: 'storage.closed' },
+    });
   });
   it('a_tab_that_does_not_close_is_reported_as_blocking', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout'] });
     const held = await openDB('tabtune', 1);
     const listing = new CheckpointStore().list();
-    const refused = expect(listing).rejects.toMatchObject({ code: 'STORAGE_BLOCKED', detail: { code: 'storage.blocked' } });
+    const refused = expect(listing).rejects.toMatchObject({
+      code: 'STORAGE_BLOCKED',
+      detail: { code: 'storage.blocked' },
+    });
     for (let n = 0; n < 50; n++) {
       await new Promise((resolve) => setImmediate(resolve));
       await vi.advanceTimersByTimeAsync(100);
@@ -58,7 +71,10 @@ describe('versions of the database', () => {
     indexedDB.deleteDatabase('tabtune');
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(await store.hasRun(RUN)).toBe(false);
-    await expect(store.save(requestOf(RUN, 2))).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.vanished' } });
+    await expect(store.save(requestOf(RUN, 2))).rejects.toMatchObject({
+      code: 'STORAGE_FAILED',
+      detail: { code: 'storage.vanished' },
+    });
     await store.registerRun(record);
     expect((await store.save(requestOf(RUN, 3))).generation).toBe(1);
   });

@@ -7,12 +7,25 @@ import { freshOrigin } from './origin.js';
 
 freshOrigin();
 
-const META = { step: 3, totalSteps: 9, loss: 2.5, saveTotalLimit: 2, environment: { version: '0', adapter: 'none' } };
-const bytesOf = (seed: number, length: number): Uint8Array => new Uint8Array(length).map((_, i) => (i * 7 + seed) & 255);
+const META = {
+  step: 3,
+  totalSteps: 9,
+  loss: 2.5,
+  saveTotalLimit: 2,
+  environment: { version: '0', adapter: 'none' },
+};
+const bytesOf = (seed: number, length: number): Uint8Array =>
+  new Uint8Array(length).map((_, i) => (i * 7 + seed) & 255);
 
 let run = '';
 const registered = (): Promise<void> =>
-  new CheckpointStore().registerRun({ run, label: 'label', createdAt: 1, dataName: 'some.txt', driver: '{}' });
+  new CheckpointStore().registerRun({
+    run,
+    label: 'label',
+    createdAt: 1,
+    dataName: 'some.txt',
+    driver: '{}',
+  });
 beforeEach(async () => {
   run = crypto.randomUUID();
   await registered();
@@ -20,9 +33,14 @@ beforeEach(async () => {
 
 const streamed = (...files: Uint8Array[]) => {
   const pieces = files.flatMap((file) =>
-    Array.from({ length: Math.ceil(file.byteLength / CHUNK_BYTES) }, (_, i) => file.subarray(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES)),
+    Array.from({ length: Math.ceil(file.byteLength / CHUNK_BYTES) }, (_, i) =>
+      file.subarray(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES),
+    ),
   );
-  return { files: files.map((file, i) => ({ name: `f${i}`, bytes: file.byteLength })), next: async () => pieces.shift() };
+  return {
+    files: files.map((file, i) => ({ name: `f${i}`, bytes: file.byteLength })),
+    next: async () => pieces.shift(),
+  };
 };
 async function save(store: CheckpointStore, seed: number, length = 1000): Promise<void> {
   const { files, next } = streamed(bytesOf(seed, length), bytesOf(seed + 1, 10));
@@ -33,10 +51,16 @@ async function contents(store: CheckpointStore, generation?: number): Promise<nu
   return [...new Uint8Array((await files.get('f0')?.arrayBuffer()) ?? new ArrayBuffer(0))];
 }
 const chunkCount = async (): Promise<number> =>
-  (await (await openDB('tabtune')).getAllKeys('chunks', IDBKeyRange.bound([run, 0, 0], [run, 1e9, 0]))).length;
+  (
+    await (
+      await openDB('tabtune')
+    ).getAllKeys('chunks', IDBKeyRange.bound([run, 0, 0], [run, 1e9, 0]))
+  ).length;
 async function damage(generation: number, index: number): Promise<void> {
   const database = await openDB('tabtune');
-  const chunk = new Uint8Array(((await database.get('chunks', [run, generation, index])) as ArrayBuffer).slice(0));
+  const chunk = new Uint8Array(
+    ((await database.get('chunks', [run, generation, index])) as ArrayBuffer).slice(0),
+  );
   chunk[0] = (chunk[0] ?? 0) ^ 1;
   await database.put('chunks', chunk.buffer, [run, generation, index]);
   database.close();
@@ -48,7 +72,9 @@ describe('storage', () => {
     await save(store, 1, CHUNK_BYTES + 5);
     expect((await store.load(run)).files.get('f0')?.size).toBe(CHUNK_BYTES + 5);
     expect(await chunkCount()).toBe(3);
-    expect(await store.list(run)).toMatchObject([{ run, generation: 1, step: 3, totalSteps: 9, loss: 2.5, bytes: CHUNK_BYTES + 15 }]);
+    expect(await store.list(run)).toMatchObject([
+      { run, generation: 1, step: 3, totalSteps: 9, loss: 2.5, bytes: CHUNK_BYTES + 15 },
+    ]);
   });
   it('two_generations_are_kept_with_their_chunks', async () => {
     const store = new CheckpointStore();
@@ -65,7 +91,10 @@ describe('storage', () => {
     await damage(2, 0);
     const loaded = await store.load(run);
     expect(loaded.manifest.generation).toBe(1);
-    expect(loaded.warnings[0]).toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.chunk.hash' } });
+    expect(loaded.warnings[0]).toMatchObject({
+      code: 'CHECKPOINT_CORRUPT',
+      detail: { code: 'checkpoint.chunk.hash' },
+    });
     await damage(1, 1);
     await expect(store.load(run)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
   });
@@ -75,17 +104,18 @@ describe('storage', () => {
     const database = await openDB('tabtune');
     await database.delete('chunks', [run, 1, 1]);
     database.close();
-    await expect(store.load(run)).rejects.toMatchObject({ detail: { code: 'checkpoint.chunk.missing' } });
+    await expect(store.load(run)).rejects.toMatchObject({
+      detail: { code: 'checkpoint.chunk.missing' },
+    });
   });
   it('an_interrupted_save_leaves_the_old_head_and_no_chunks', async () => {
     const store = new CheckpointStore();
     await save(store, 1);
     const before = await chunkCount();
     const { files } = streamed(bytesOf(2, 1000));
-    await expect(store.save({ run, label: 'label', files, next: async () => undefined, meta: META })).rejects.toMatchObject({
-      code: 'STORAGE_FAILED',
-      detail: { code: 'storage.stream' },
-    });
+    await expect(
+      store.save({ run, label: 'label', files, next: async () => undefined, meta: META }),
+    ).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.stream' } });
     expect(await chunkCount()).toBe(before);
     expect(await contents(store)).toEqual([...bytesOf(1, 1000)]);
   });
@@ -114,7 +144,11 @@ describe('storage', () => {
     const store = new CheckpointStore();
     await save(store, 1);
     const database = await openDB('tabtune');
-    await database.put('manifests', { ...((await database.get('manifests', [run, 1])) as object), format: 99 }, [run, 1]);
+    await database.put(
+      'manifests',
+      { ...((await database.get('manifests', [run, 1])) as object), format: 99 },
+      [run, 1],
+    );
     database.close();
     await expect(store.load(run)).rejects.toMatchObject({ code: 'CHECKPOINT_VERSION' });
   });

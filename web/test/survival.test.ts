@@ -9,14 +9,17 @@ import { fake } from './fake-calls.js';
 import { loseIn, warningsOf } from './losses.js';
 import { collect, origin, stepsOf, trainerOf } from './runs.js';
 
-const savedSteps = (events: TrainerEvent[]): number[] => events.flatMap((event) => (event.type === 'checkpoint' ? [event.step] : []));
+const savedSteps = (events: TrainerEvent[]): number[] =>
+  events.flatMap((event) => (event.type === 'checkpoint' ? [event.step] : []));
 
 describe('automatic saves', () => {
   it('a_new_run_is_saved_before_its_first_step_and_when_it_is_done', async () => {
     await using trainer = await trainerOf();
     const events = await collect(trainer.run());
     expect(savedSteps(events)).toEqual([0, 10]);
-    expect(events.findIndex((event) => event.type === 'checkpoint')).toBeLessThan(events.findIndex((event) => event.type === 'step'));
+    expect(events.findIndex((event) => event.type === 'checkpoint')).toBeLessThan(
+      events.findIndex((event) => event.type === 'step'),
+    );
     // Nothing is saved twice.
     await trainer.stop();
     expect(await trainer.checkpoints.list()).toHaveLength(2);
@@ -39,8 +42,14 @@ describe('automatic saves', () => {
     await using trainer = await trainerOf({ autosave: false });
     const events = await collect(trainer.run());
     expect([savedSteps(events), warningsOf(events)]).toEqual([[], ['run.unprotected']]);
-    await expect(trainerOf({ autosave: false, saveEvery: 3 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'saveEvery' } });
-    await expect(trainerOf({ saveTotalLimit: 1 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'saveTotalLimit' } });
+    await expect(trainerOf({ autosave: false, saveEvery: 3 })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'saveEvery' },
+    });
+    await expect(trainerOf({ saveTotalLimit: 1 })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'saveTotalLimit' },
+    });
   });
   it('the_second_copy_is_written_at_the_end', async () => {
     await using trainer = await trainerOf();
@@ -52,11 +61,16 @@ describe('automatic saves', () => {
     await collect(trainer.run());
     await trainer.dispose();
     const database = await openDB('tabtune');
-    for (const store of ['chunks', 'manifests', 'heads', 'runs', 'history']) await database.clear(store);
+    for (const store of ['chunks', 'manifests', 'heads', 'runs', 'history'])
+      await database.clear(store);
     database.close();
     await using second = await Trainer.resume({ run: trainer.runId, worker: fakeWorker });
     const told = await new Promise<TrainerEvent>((resolve) =>
-      second.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }),
+      second.addEventListener(
+        'warning',
+        (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent),
+        { once: true },
+      ),
     );
     expect([second.completedSteps, told]).toMatchObject([10, { code: 'checkpoint.none' }]);
   });
@@ -77,7 +91,11 @@ describe('automatic saves', () => {
     clock.tried(10);
     now += 29_999;
     expect(clock.dueHidden(6)).toBe(false);
-    const none = new SaveClock({ autosave: false, saveEvery: 0, saveEverySecs: 120 }, undefined, () => 1e9);
+    const none = new SaveClock(
+      { autosave: false, saveEvery: 0, saveEverySecs: 120 },
+      undefined,
+      () => 1e9,
+    );
     expect([none.due(1), none.dueHidden(1)]).toEqual([false, false]);
   });
   it('time_alone_saves', async () => {
@@ -95,15 +113,23 @@ describe('automatic saves', () => {
       addEventListener: listen,
       removeEventListener: (type: string) => listeners.delete(type),
     });
-    vi.stubGlobal('window', { addEventListener: listen, removeEventListener: (type: string) => listeners.delete(type) });
+    vi.stubGlobal('window', {
+      addEventListener: listen,
+      removeEventListener: (type: string) => listeners.delete(type),
+    });
     const { SaveClock: Clock } = await import('../src/worker/autosave.js');
-    const due = vi.spyOn(Clock.prototype, 'dueHidden').mockImplementation(function (this: SaveClock, step) {
+    const due = vi.spyOn(Clock.prototype, 'dueHidden').mockImplementation(function (
+      this: SaveClock,
+      step,
+    ) {
       return this.needed(step);
     });
     const trainer = await trainerOf();
     await trainer.step(2);
     listeners.get('visibilitychange')?.();
-    await vi.waitFor(async () => expect((await trainer.checkpoints.list()).map(({ step }) => step)).toEqual([2, 0]));
+    await vi.waitFor(async () =>
+      expect((await trainer.checkpoints.list()).map(({ step }) => step)).toEqual([2, 0]),
+    );
     listeners.get('pagehide')?.();
     await trainer.inspect();
     expect(await trainer.checkpoints.list()).toHaveLength(2);
@@ -145,7 +171,10 @@ describe('failures of storage', () => {
     const events = await collect(trainer.run());
     expect(stepsOf(events)).toHaveLength(10);
     expect(warningsOf(events)).toContain('storage.quota');
-    await expect(trainer.save()).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED', detail: { code: 'storage.quota' } });
+    await expect(trainer.save()).rejects.toMatchObject({
+      code: 'QUOTA_EXCEEDED',
+      detail: { code: 'storage.quota' },
+    });
     expect((await trainer.inspect()).completedSteps).toBe(10);
   });
   it('a_fault_of_the_gpu_before_a_save_keeps_it_from_beginning', async () => {
@@ -184,8 +213,17 @@ describe('failures of storage', () => {
 
 describe('history', () => {
   const eventsOf = (events: TrainerEvent[]) =>
-    events.filter((event): event is HistoryEntry => event.type === 'step' || event.type === 'eval' || event.type === 'sample');
-  const options = { evalEvery: 2, sampleEvery: 4, samplePrompt: 'It', sample: { maxTokens: 5 }, saveEvery: 3 };
+    events.filter(
+      (event): event is HistoryEntry =>
+        event.type === 'step' || event.type === 'eval' || event.type === 'sample',
+    );
+  const options = {
+    evalEvery: 2,
+    sampleEvery: 4,
+    samplePrompt: 'It',
+    sample: { maxTokens: 5 },
+    saveEvery: 3,
+  };
   it('is_restored_by_a_resume', async () => {
     const first = await trainerOf(options);
     const told = eventsOf(await collect(first.run({ maxSteps: 7 })));
@@ -202,11 +240,17 @@ describe('history', () => {
   it('has_each_step_once_after_a_loss_and_is_cut_where_a_checkpoint_was_loaded', async () => {
     await using whole = await trainerOf(options);
     await collect(whole.run());
-    const expected = (await whole.history()).map((entry) => (entry.type === 'step' ? { ...entry, secs: 0 } : entry));
+    const expected = (await whole.history()).map((entry) =>
+      entry.type === 'step' ? { ...entry, secs: 0 } : entry,
+    );
     await using trainer = await trainerOf(options);
     loseIn('step', 8);
     await collect(trainer.run());
-    expect((await trainer.history()).map((entry) => (entry.type === 'step' ? { ...entry, secs: 0 } : entry))).toEqual(expected);
+    expect(
+      (await trainer.history()).map((entry) =>
+        entry.type === 'step' ? { ...entry, secs: 0 } : entry,
+      ),
+    ).toEqual(expected);
     const [, , older] = await trainer.checkpoints.list();
     await trainer.checkpoints.load(older?.generation);
     expect((await trainer.history()).at(-1)?.step).toBe(older?.step);

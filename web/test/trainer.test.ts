@@ -14,7 +14,11 @@ describe('trainer', () => {
     const { newModel: newOther } = await import('../src/index.js');
     using model = await newOther(SHAPE, TEXT, { worker: fakeWorker });
     expect(model).not.toBeInstanceOf(Model);
-    for (const call of [Trainer.create({ model, data: TEXT, steps: 1 }), Trainer.estimate(model), inspectData(TEXT, { model })]) {
+    for (const call of [
+      Trainer.create({ model, data: TEXT, steps: 1 }),
+      Trainer.estimate(model),
+      inspectData(TEXT, { model }),
+    ]) {
       await expect(call).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'model' } });
       await expect(call).rejects.toThrow('a model of another copy of the package');
     }
@@ -93,7 +97,11 @@ describe('trainer', () => {
     await trainer.pause();
     const at = trainer.completedSteps;
     const { steps, timing, kernels } = await trainer.profile(2);
-    expect([steps, timing, kernels.map(({ kernel }) => kernel)]).toEqual([2, 'device', ['linear_forward', 'Burn: FullKernel']]);
+    expect([steps, timing, kernels.map(({ kernel }) => kernel)]).toEqual([
+      2,
+      'device',
+      ['linear_forward', 'Burn: FullKernel'],
+    ]);
     expect(trainer.completedSteps).toBe(at + 2);
     await expect(trainer.profile(0)).rejects.toMatchObject({ code: 'BAD_OPTION' });
     await trainer.resume();
@@ -116,35 +124,41 @@ describe('trainer', () => {
     await trainer.stop();
     expect((await run).at(-1)).toMatchObject({ type: 'state', state: 'stopped' });
   });
-  it.each([1, 8])('pause_and_stop_act_within_three_steps_with_reports_of_%i', async (reportEvery) => {
-    fake.stepMillis = 4;
-    await using trainer = await trainerOf({ steps: 1000, reportEvery });
-    const run = collect(trainer.run());
-    // Counts the steps begun after the call, while some reports are on their way.
-    const begunAfter = async (call: () => Promise<void>): Promise<number> => {
-      while (fake.batches.length < 12) await new Promise((resolve) => setTimeout(resolve, 5));
-      const before = fake.batches.length;
-      await call();
-      const after = fake.batches.length;
-      expect((await trainer.inspect()).completedSteps).toBe(trainer.completedSteps);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      expect(fake.batches.length).toBe(after);
-      return after - before;
-    };
-    // One step may begin while the call is on its way to the worker, and is then the current one.
-    const most = reportEvery === 1 ? 2 : 3;
-    expect(await begunAfter(() => trainer.pause())).toBeLessThanOrEqual(most);
-    fake.batches.length = 0;
-    await trainer.resume();
-    expect(await begunAfter(() => trainer.stop())).toBeLessThanOrEqual(most);
-    await run;
-  });
+  it.each([1, 8])(
+    'pause_and_stop_act_within_three_steps_with_reports_of_%i',
+    async (reportEvery) => {
+      fake.stepMillis = 4;
+      await using trainer = await trainerOf({ steps: 1000, reportEvery });
+      const run = collect(trainer.run());
+      // Counts the steps begun after the call, while some reports are on their way.
+      const begunAfter = async (call: () => Promise<void>): Promise<number> => {
+        while (fake.batches.length < 12) await new Promise((resolve) => setTimeout(resolve, 5));
+        const before = fake.batches.length;
+        await call();
+        const after = fake.batches.length;
+        expect((await trainer.inspect()).completedSteps).toBe(trainer.completedSteps);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        expect(fake.batches.length).toBe(after);
+        return after - before;
+      };
+      // One step may begin while the call is on its way to the worker, and is then the current one.
+      const most = reportEvery === 1 ? 2 : 3;
+      expect(await begunAfter(() => trainer.pause())).toBeLessThanOrEqual(most);
+      fake.batches.length = 0;
+      await trainer.resume();
+      expect(await begunAfter(() => trainer.stop())).toBeLessThanOrEqual(most);
+      await run;
+    },
+  );
   it('abort_rejects_with_abort_error_and_leaves_a_state_that_can_continue', async () => {
     fake.stepMillis = 2;
     await using trainer = await trainerOf({ steps: 1000 });
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 20);
-    await expect(collect(trainer.run({ signal: controller.signal }))).rejects.toMatchObject({ name: 'AbortError', code: 'ABORTED' });
+    await expect(collect(trainer.run({ signal: controller.signal }))).rejects.toMatchObject({
+      name: 'AbortError',
+      code: 'ABORTED',
+    });
     const at = trainer.completedSteps;
     expect((await trainer.step()).map((event) => event.step)).toEqual([at + 1]);
   });
@@ -165,14 +179,31 @@ describe('trainer', () => {
       samplePrompt: 'It',
       sample: { maxTokens: 5 },
     });
-    const kinds = (await collect(trainer.run())).map((event) => event.type).filter((type) => type !== 'step' && type !== 'state');
+    const kinds = (await collect(trainer.run()))
+      .map((event) => event.type)
+      .filter((type) => type !== 'step' && type !== 'state');
     // Before the first step; the best evaluation so far; the save that is due, and the best again, with its evaluation.
-    expect(kinds).toEqual(['checkpoint', 'eval', 'checkpoint', 'checkpoint', 'eval', 'checkpoint', 'sample']);
+    expect(kinds).toEqual([
+      'checkpoint',
+      'eval',
+      'checkpoint',
+      'checkpoint',
+      'eval',
+      'checkpoint',
+      'sample',
+    ]);
   });
   it('a_failed_evaluation_or_sample_is_a_warning_and_loses_no_step', async () => {
-    await using trainer = await trainerOf({ steps: 4, evalEvery: 2, sampleEvery: 2, samplePrompt: 'It' });
+    await using trainer = await trainerOf({
+      steps: 4,
+      evalEvery: 2,
+      sampleEvery: 2,
+      samplePrompt: 'It',
+    });
     fake.onCall = ({ call }) =>
-      call === 'evaluate' ? refuse('NON_FINITE', 'train.non-finite', 'the mean loss over 40 tokens is NaN') : undefined;
+      call === 'evaluate'
+        ? refuse('NON_FINITE', 'train.non-finite', 'the mean loss over 40 tokens is NaN')
+        : undefined;
     const events = await collect(trainer.run());
     const warnings = events.filter((event) => event.type === 'warning');
     expect(warnings).toMatchObject(
@@ -185,15 +216,26 @@ describe('trainer', () => {
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
   });
   it('a_failed_sample_is_reported_and_the_next_one_is_written', async () => {
-    await using trainer = await trainerOf({ steps: 4, sampleEvery: 2, samplePrompt: 'It', sample: { maxTokens: 3 } });
+    await using trainer = await trainerOf({
+      steps: 4,
+      sampleEvery: 2,
+      samplePrompt: 'It',
+      sample: { maxTokens: 3 },
+    });
     let samples = 0;
     fake.onCall = ({ call, at }) => {
       if (call === 'token' && at === 0) samples += 1;
-      return call === 'token' && samples === 1 && at === 1 ? refuse('NON_FINITE', 'train.non-finite', 'logits: NaN') : undefined;
+      return call === 'token' && samples === 1 && at === 1
+        ? refuse('NON_FINITE', 'train.non-finite', 'logits: NaN')
+        : undefined;
     };
     const events = await collect(trainer.run());
     expect(events.filter((event) => event.type === 'warning')).toMatchObject([
-      { step: 2, code: 'run.sample', message: 'a sample failed, and the run continues: logits: NaN' },
+      {
+        step: 2,
+        code: 'run.sample',
+        message: 'a sample failed, and the run continues: logits: NaN',
+      },
     ]);
     expect(events.flatMap((event) => (event.type === 'sample' ? [event.step] : []))).toEqual([4]);
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
@@ -201,7 +243,9 @@ describe('trainer', () => {
   it('validation_data_that_no_step_evaluates_are_a_warning', async () => {
     const told = async (options: Partial<CreateOptions>): Promise<string[]> => {
       await using trainer = await trainerOf({ steps: 1, ...options });
-      return (await collect(trainer.run())).flatMap((event) => (event.type === 'warning' ? [event.code] : []));
+      return (await collect(trainer.run())).flatMap((event) =>
+        event.type === 'warning' ? [event.code] : [],
+      );
     };
     const validationData = { text: 'Another sentence. '.repeat(20) };
     expect(await told({ validationData })).toContain('data.validation.unused');
@@ -210,7 +254,10 @@ describe('trainer', () => {
   });
   it('a_run_without_data_for_its_evaluations_does_not_begin', async () => {
     fake.nothingKept = true;
-    await expect(trainerOf({ evalEvery: 2 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { code: 'data.no-validation' } });
+    await expect(trainerOf({ evalEvery: 2 })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { code: 'data.no-validation' },
+    });
     await using trainer = await trainerOf({});
     expect(await trainer.step()).toHaveLength(1);
   });
@@ -246,12 +293,23 @@ describe('trainer', () => {
   });
   it('export_as_gguf_is_one_file_of_its_types_and_its_base', async () => {
     await using trainer = await trainerOf();
-    expect(await (await trainer.export({ format: 'gguf', type: 'q8_0' })).text()).toBe('{"format":"gguf","type":"q8_0"}');
+    expect(await (await trainer.export({ format: 'gguf', type: 'q8_0' })).text()).toBe(
+      '{"format":"gguf","type":"q8_0"}',
+    );
     const base = new File([new TextEncoder().encode('GGUF')], 'base.gguf');
     const [file] = await trainer.exportFiles({ format: 'gguf', base });
-    expect([file?.name, await file?.blob.text()]).toEqual(['model.gguf', '{"format":"gguf"} base.gguf']);
-    await expect(trainer.exportFiles({ format: 'gguf', base: [] })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'base' } });
-    await expect(trainer.exportFiles({ type: 'f16' })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'type' } });
+    expect([file?.name, await file?.blob.text()]).toEqual([
+      'model.gguf',
+      '{"format":"gguf"} base.gguf',
+    ]);
+    await expect(trainer.exportFiles({ format: 'gguf', base: [] })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'base' },
+    });
+    await expect(trainer.exportFiles({ type: 'f16' })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'type' },
+    });
   });
 });
 

@@ -9,7 +9,8 @@ import { expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The `lib` that web/README.md states. */
-const [, LIBRARIES = ''] = /`"lib": \[([^\]]+)\]`/.exec(readFileSync(join(root, 'web', 'README.md'), 'utf8')) ?? [];
+const [, LIBRARIES = ''] =
+  /`"lib": \[([^\]]+)\]`/.exec(readFileSync(join(root, 'web', 'README.md'), 'utf8')) ?? [];
 const PROGRAM = `
 import { newModel, openSavedRuns, Trainer } from 'tabtune';
 import type { TrainerEvent } from 'tabtune';
@@ -33,7 +34,10 @@ it.each(['old-typescript', 'typescript'])(
     const folder = mkdtempSync(join(tmpdir(), 'tabtune-types-'));
     const tsc = (of: string, ...args: string[]): void => {
       try {
-        execFileSync(process.execPath, [join(root, 'node_modules', of, 'bin', 'tsc'), ...args], { cwd: folder, encoding: 'utf8' });
+        execFileSync(process.execPath, [join(root, 'node_modules', of, 'bin', 'tsc'), ...args], {
+          cwd: folder,
+          encoding: 'utf8',
+        });
       } catch (thrown) {
         expect.fail(String(Reflect.get(Object(thrown), 'stdout')));
       }
@@ -44,7 +48,11 @@ it.each(['old-typescript', 'typescript'])(
       tsc('typescript', '--project', join(root, 'web', 'tsconfig.package.json'), '--outDir', place);
       writeFileSync(
         join(place, 'package.json'),
-        JSON.stringify({ name: 'tabtune', type: 'module', exports: { '.': { types: './index.d.ts', default: './index.js' } } }),
+        JSON.stringify({
+          name: 'tabtune',
+          type: 'module',
+          exports: { '.': { types: './index.d.ts', default: './index.js' } },
+        }),
       );
       writeFileSync(join(folder, 'main.ts'), PROGRAM);
       const options = {
@@ -59,7 +67,10 @@ it.each(['old-typescript', 'typescript'])(
         types: [],
       };
       writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['main.ts'] }));
+      writeFileSync(
+        join(folder, 'tsconfig.json'),
+        JSON.stringify({ compilerOptions: options, files: ['main.ts'] }),
+      );
       tsc(compiler, '--project', '.');
     } finally {
       rmSync(folder, { recursive: true, force: true });
@@ -82,9 +93,11 @@ function optionalKeys(): Map<string, boolean> {
   const found = new Map<string, boolean>();
   const seen = new Set<ts.Type>();
   const isOurs = (symbol: ts.Symbol): boolean =>
-    symbol.declarations?.some((each) => each.getSourceFile().fileName.includes('/web/src/')) ?? false;
+    symbol.declarations?.some((each) => each.getSourceFile().fileName.includes('/web/src/')) ??
+    false;
   // A key that is only optional has a type of its own for being absent, to which an undefined value is not assigned.
-  const accepts = (value: ts.Type): boolean => (value.isUnion() ? value.types : [value]).includes(checker.getUndefinedType());
+  const accepts = (value: ts.Type): boolean =>
+    (value.isUnion() ? value.types : [value]).includes(checker.getUndefinedType());
   const visit = (type: ts.Type): void => {
     if (seen.has(type)) return;
     seen.add(type);
@@ -94,12 +107,15 @@ function optionalKeys(): Map<string, boolean> {
     for (const key of checker.getPropertiesOfType(type)) {
       if (!isOurs(key)) continue;
       const value = checker.getTypeOfSymbol(key);
-      if (key.flags & ts.SymbolFlags.Optional) found.set(`${checker.typeToString(type)}.${key.name}`, accepts(value));
+      if (key.flags & ts.SymbolFlags.Optional)
+        found.set(`${checker.typeToString(type)}.${key.name}`, accepts(value));
       visit(value);
     }
   };
   const ofCalls = (signatures: readonly ts.Signature[]): void =>
-    signatures.forEach(({ parameters }) => parameters.forEach((parameter) => visit(checker.getTypeOfSymbol(parameter))));
+    signatures.forEach(({ parameters }) =>
+      parameters.forEach((parameter) => visit(checker.getTypeOfSymbol(parameter))),
+    );
   const index = program.getSourceFile(join(root, 'web', 'src', 'index.ts'));
   const all = index && checker.getSymbolAtLocation(index);
   for (const name of all ? checker.getExportsOfModule(all) : []) {
@@ -107,9 +123,14 @@ function optionalKeys(): Map<string, boolean> {
     if (!(symbol.flags & ts.SymbolFlags.Value)) continue;
     const value = checker.getTypeOfSymbol(symbol);
     ofCalls(value.getCallSignatures());
-    const members = symbol.flags & ts.SymbolFlags.Class ? [checker.getDeclaredTypeOfSymbol(symbol), value] : [];
+    const members =
+      symbol.flags & ts.SymbolFlags.Class ? [checker.getDeclaredTypeOfSymbol(symbol), value] : [];
     for (const key of members.flatMap((of) => of.getProperties()))
-      if (isOurs(key) && !key.name.includes('#') && !key.getJsDocTags().some(({ name: tag }) => tag === 'internal'))
+      if (
+        isOurs(key) &&
+        !key.name.includes('#') &&
+        !key.getJsDocTags().some(({ name: tag }) => tag === 'internal')
+      )
         ofCalls(checker.getNonNullableType(checker.getTypeOfSymbol(key)).getCallSignatures());
   }
   return found;

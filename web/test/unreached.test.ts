@@ -28,8 +28,12 @@ const OTHER = UNREACHED.length;
 function wasm(names: string[]): Buffer {
   binaryen.setDebugInfo(true);
   const exports = names.map((_, at) => `(export "${at}" (func ${at + 1}))`).join(' ');
-  const functions = names.map((name, at) => `(func $"${name}${DIGEST}" (result i32) (i32.const ${at}))`).join(' ');
-  const module = binaryen.parseText(`(module (import "env" "call" (func $call)) ${exports} ${functions})`);
+  const functions = names
+    .map((name, at) => `(func $"${name}${DIGEST}" (result i32) (i32.const ${at}))`)
+    .join(' ');
+  const module = binaryen.parseText(
+    `(module (import "env" "call" (func $call)) ${exports} ${functions})`,
+  );
   const bytes = Buffer.from(module.emitBinary());
   module.dispose();
   return bytes;
@@ -48,16 +52,25 @@ function withoutUnreached(module: Buffer): Buffer<ArrayBuffer> {
 
 describe('functions that nothing calls', () => {
   it('are traps, and all others stay', () => {
-    const small = withoutUnreached(wasm([...UNREACHED, '<a::Op as pliron::printable::Printable>::parse_all']));
-    const instance = new WebAssembly.Instance(new WebAssembly.Module(small), { env: { call: () => undefined } });
+    const small = withoutUnreached(
+      wasm([...UNREACHED, '<a::Op as pliron::printable::Printable>::parse_all']),
+    );
+    const instance = new WebAssembly.Instance(new WebAssembly.Module(small), {
+      env: { call: () => undefined },
+    });
     const functions = instance.exports as Record<string, () => number>;
     for (const at of UNREACHED.keys()) expect(functions[at]).toThrow(WebAssembly.RuntimeError);
     expect(functions[OTHER]?.()).toBe(OTHER);
   });
 
-  it.each(['pliron::parsable::parse_from_str', 'burn_tensor::tensor::api::quantize'])('are not dropped where %s calls them', (caller) => {
-    expect(() => withoutUnreached(wasm([...UNREACHED, caller]))).toThrow('which calls what trap-unreached drops');
-  });
+  it.each(['pliron::parsable::parse_from_str', 'burn_tensor::tensor::api::quantize'])(
+    'are not dropped where %s calls them',
+    (caller) => {
+      expect(() => withoutUnreached(wasm([...UNREACHED, caller]))).toThrow(
+        'which calls what trap-unreached drops',
+      );
+    },
+  );
 
   it.each(UNREACHED)('are not silently missed: %s', (missing) => {
     const names = UNREACHED.map((name) => (name === missing ? 'a::renamed' : name));

@@ -35,7 +35,10 @@ describe('device', () => {
     using model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const options = { model, data: TEXT, steps: 10, seqLen: 16 };
     gpu.absent = true;
-    await expect(Trainer.create(options)).rejects.toMatchObject({ code: 'NO_ADAPTER', detail: { code: 'device.no-adapter' } });
+    await expect(Trainer.create(options)).rejects.toMatchObject({
+      code: 'NO_ADAPTER',
+      detail: { code: 'device.no-adapter' },
+    });
     gpu.absent = false;
     await using trainer = await Trainer.create(options);
     expect((await trainer.inspect()).device).toBe('Fake adapter');
@@ -57,9 +60,11 @@ describe('mutex', () => {
       device.destroy();
       let begun = false;
       // The core's own error for a failed read is less exact.
-      await expect(mutex.take(() => Promise.reject(Object.assign(new Error('no map'), { kind: 'DEVICE_LOST' })))).rejects.toMatchObject({
-        detail: { code: 'device.lost', reason: 'destroyed' },
-      });
+      await expect(
+        mutex.take(() =>
+          Promise.reject(Object.assign(new Error('no map'), { kind: 'DEVICE_LOST' })),
+        ),
+      ).rejects.toMatchObject({ detail: { code: 'device.lost', reason: 'destroyed' } });
       await expect(mutex.take(() => (begun = true))).rejects.toMatchObject({ code: 'DEVICE_LOST' });
       expect([begun, told]).toEqual([false, ['DEVICE_LOST']]);
     });
@@ -93,12 +98,18 @@ describe('one run, one trainer', () => {
     fake.stepMillis = 5;
     await using trainer = await trainerOf();
     const run = collect(trainer.run());
-    await expect(trainer.checkpoints.load()).rejects.toMatchObject({ code: 'BUSY', detail: { code: 'loop.running' } });
+    await expect(trainer.checkpoints.load()).rejects.toMatchObject({
+      code: 'BUSY',
+      detail: { code: 'loop.running' },
+    });
     await vi.waitFor(() => expect(trainer.completedSteps).toBeGreaterThan(1));
     await trainer.pause();
     const at = trainer.completedSteps;
     await trainer.checkpoints.load(1);
-    expect([trainer.completedSteps, (await trainer.checkpoints.list()).map(({ step }) => step)]).toEqual([0, [at, 0]]);
+    expect([
+      trainer.completedSteps,
+      (await trainer.checkpoints.list()).map(({ step }) => step),
+    ]).toEqual([0, [at, 0]]);
     await trainer.resume();
     await run;
   });
@@ -126,7 +137,14 @@ describe('one run, one trainer', () => {
       if (call !== 'resume' || !once) return;
       once = false;
       // eslint-disable-next-line @typescript-eslint/only-throw-error -- as the core does
-      throw { kind: 'LIMIT_EXCEEDED', code: 'device.limit', message: 'a buffer is too large', limit: 'max_buffer_size', need: 2, have: 1 };
+      throw {
+        kind: 'LIMIT_EXCEEDED',
+        code: 'device.limit',
+        message: 'a buffer is too large',
+        limit: 'max_buffer_size',
+        need: 2,
+        have: 1,
+      };
     };
     await expect(trainer.checkpoints.load(1)).rejects.toMatchObject({
       code: 'LIMIT_EXCEEDED',
@@ -140,7 +158,9 @@ describe('one run, one trainer', () => {
     await trainer.step(2);
     const controller = new AbortController();
     fake.onCall = ({ call }) => call === 'resume' && controller.abort();
-    await expect(trainer.checkpoints.load(1, { signal: controller.signal })).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(trainer.checkpoints.load(1, { signal: controller.signal })).rejects.toMatchObject({
+      name: 'AbortError',
+    });
     fake.onCall = undefined;
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });
@@ -151,8 +171,13 @@ describe('one run, one trainer', () => {
     await first.dispose();
     const data = { text: 'Other words altogether. '.repeat(30), name: 'other.txt' };
     const again = { run: first.runId, worker: fakeWorker };
-    await expect(Trainer.resume({ ...again, data })).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH' });
-    await expect(Trainer.resume({ ...again, override: ['data'] })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'data' } });
+    await expect(Trainer.resume({ ...again, data })).rejects.toMatchObject({
+      code: 'CHECKPOINT_MISMATCH',
+    });
+    await expect(Trainer.resume({ ...again, override: ['data'] })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'data' },
+    });
     const second = await Trainer.resume({ ...again, data, override: ['data'] });
     fake.batches = [];
     await second.step(1);
@@ -174,12 +199,19 @@ describe('protocol', () => {
     const early = await Promise.race([opened.catch(() => 'ended'), Promise.resolve('waiting')]);
     await vi.advanceTimersByTimeAsync(200);
     expect(early).toBe('waiting');
-    await expect(opened).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'worker.silent' } });
+    await expect(opened).rejects.toMatchObject({
+      code: 'WORKER_CRASHED',
+      detail: { code: 'worker.silent' },
+    });
   });
   it('unknown_tags_and_fields_of_wrong_type_are_protocol', async () => {
     const port = fakeWorker();
     const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
-    const requests = { 'worker.hello': hello, 'model.surprise': undefined, 'trainer.evaluate': { maxBatches: 'many' } };
+    const requests = {
+      'worker.hello': hello,
+      'model.surprise': undefined,
+      'trainer.evaluate': { maxBatches: 'many' },
+    };
     for (const [id, [tag, ask]] of Object.entries(requests).entries())
       port.postMessage({ [OWNER]: 'me', type: 'request', id, tag, ask }, []);
     await vi.waitFor(() => expect(port.received).toHaveLength(3));
@@ -190,7 +222,9 @@ describe('protocol', () => {
     ]);
   });
   it('the_details_of_a_refusal_cross_from_the_core', async () => {
-    await expect(openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker })).rejects.toMatchObject({
+    await expect(
+      openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker }),
+    ).rejects.toMatchObject({
       code: 'BAD_MODEL_FILE',
       detail: {
         code: 'bundle.unknown',
@@ -200,10 +234,16 @@ describe('protocol', () => {
         refusals: [{ code: 'bundle.unknown' }, { code: 'bundle.second' }],
       },
     });
-    await expect(trainerOf({ seqLen: 100_000 })).rejects.toMatchObject({ detail: { code: 'data.too-short', need: 100_001, have: 820 } });
+    await expect(trainerOf({ seqLen: 100_000 })).rejects.toMatchObject({
+      detail: { code: 'data.too-short', need: 100_001, have: 820 },
+    });
     using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
     expect(model.warnings).toEqual([
-      { code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' },
+      {
+        code: 'model.tensor.extra',
+        subject: 'rope_freqs.weight',
+        message: 'rope_freqs.weight is not used',
+      },
     ]);
   });
   it('weights_that_are_not_finite_are_refused_unless_allowed', async () => {
@@ -217,7 +257,16 @@ describe('protocol', () => {
     const posts: number[] = [];
     const outbox = new Outbox(() => posts.push(performance.now()), 1);
     for (let step = 1; step <= 3000; step++) {
-      outbox.push({ type: 'step', step, epoch: 0.5, loss: 1, gradNorm: 1, learningRate: 1, tokens: 1, secs: 0 });
+      outbox.push({
+        type: 'step',
+        step,
+        epoch: 0.5,
+        loss: 1,
+        gradNorm: 1,
+        learningRate: 1,
+        tokens: 1,
+        secs: 0,
+      });
       vi.advanceTimersByTime(1);
     }
     expect(posts.length).toBeLessThanOrEqual(31);
@@ -229,7 +278,9 @@ describe('protocol', () => {
   });
   it('data_beyond_the_memory_of_a_tab_are_refused_by_size', () => {
     expect(() => checkWhole('a.txt', 700 << 20)).not.toThrow();
-    expect(() => checkWhole('a.txt', 800 << 20)).toThrow(expect.objectContaining({ code: 'LIMIT_EXCEEDED' }));
+    expect(() => checkWhole('a.txt', 800 << 20)).toThrow(
+      expect.objectContaining({ code: 'LIMIT_EXCEEDED' }),
+    );
     expect(() => checkWhole('a.tokens', 2000 << 20)).not.toThrow();
   });
 });

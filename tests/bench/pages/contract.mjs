@@ -14,9 +14,17 @@ export function publish(build) {
       const model = await build(spec, size, tokens);
       const builtMs = performance.now();
       losses = await model.train(0, 1);
-      run = { model, size, done: 1, builtMs, firstStepMs: performance.now(), tokens: spec.checksum(tokens) };
+      run = {
+        model,
+        size,
+        done: 1,
+        builtMs,
+        firstStepMs: performance.now(),
+        tokens: spec.checksum(tokens),
+      };
     }
-    if (size !== run.size) throw new Error(`this page trains ${run.size}, not ${size}: load it again`);
+    if (size !== run.size)
+      throw new Error(`this page trains ${run.size}, not ${size}: load it again`);
     let stepMs;
     if (steps > 0) {
       const begun = performance.now();
@@ -25,6 +33,14 @@ export function publish(build) {
       run.done += steps;
     }
     const { params, sameInit } = run.model;
-    return { params, builtMs: run.builtMs, firstStepMs: run.firstStepMs, stepMs, losses, tokens: run.tokens, sameInit };
+    return {
+      params,
+      builtMs: run.builtMs,
+      firstStepMs: run.firstStepMs,
+      stepMs,
+      losses,
+      tokens: run.tokens,
+      sameInit,
+    };
   };
 }

@@ -32,7 +32,9 @@ publish(async (spec, size, tokens) => {
       const head = (w) => np.matmul(a.ref, w).reshape([B, T, heads, d / heads]);
       const [q, k, v] = [rotate(head(wq), c.ref, s.ref), rotate(head(wk), c.ref, s.ref), head(wv)];
       a.dispose();
-      h = h.add(np.matmul(nn.dotProductAttention(q, k, v, { isCausal: true }).reshape([B, T, d]), wo));
+      h = h.add(
+        np.matmul(nn.dotProductAttention(q, k, v, { isCausal: true }).reshape([B, T, d]), wo),
+      );
       const b = norm(h.ref, n2);
       h = h.add(np.matmul(nn.silu(np.matmul(b.ref, wg)).mul(np.matmul(b, wu)), wd));
     }
@@ -70,7 +72,17 @@ publish(async (spec, size, tokens) => {
     for (let step = first; step < first + count; step++) {
       const { x, y } = spec.batch(size, tokens, step);
       loss?.dispose();
-      [loss, params, ms, vs] = update(params, ms, vs, ids(x), ids(y), c.ref, s.ref, scale(beta1, step + 1), scale(beta2, step + 1));
+      [loss, params, ms, vs] = update(
+        params,
+        ms,
+        vs,
+        ids(x),
+        ids(y),
+        c.ref,
+        s.ref,
+        scale(beta1, step + 1),
+        scale(beta2, step + 1),
+      );
     }
     return [(await loss.data())[0]];
   };

@@ -21,8 +21,20 @@ publish(async (spec, size, tokens) => {
     mlpFactor: (1.5 * ffn) / d,
     useRope: true,
   });
-  const constant = { learningRate: lr, minLearningRate: lr, warmupSteps: 0, decayEpochs: 1, epochSteps: 1e9 };
-  const trainer = new BasicTrainer(model, undefined, { ...constant, beta1, beta2, epsilon: eps, weightDecay });
+  const constant = {
+    learningRate: lr,
+    minLearningRate: lr,
+    warmupSteps: 0,
+    decayEpochs: 1,
+    epochSteps: 1e9,
+  };
+  const trainer = new BasicTrainer(model, undefined, {
+    ...constant,
+    beta1,
+    beta2,
+    epsilon: eps,
+    weightDecay,
+  });
   const train = async (first, count) => {
     let loss;
     for (let step = first; step < first + count; step++) {

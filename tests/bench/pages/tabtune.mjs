@@ -24,7 +24,8 @@ function hfName(name) {
 /** Transposes a matrix: those of the specification are [in, out], those of a linear layer [out, in]. */
 function transposed(data, [rows, columns]) {
   const out = new Float32Array(data.length);
-  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[c * rows + r] = data[r * columns + c];
+  for (let r = 0; r < rows; r++)
+    for (let c = 0; c < columns; c++) out[c * rows + r] = data[r * columns + c];
   return out;
 }
 
@@ -34,7 +35,11 @@ function safetensors(weights) {
   let at = 0;
   for (const { name, shape, data } of weights) {
     const turn = shape.length === 2 && name !== 'emb';
-    header[hfName(name)] = { dtype: 'F32', shape: turn ? shape.toReversed() : shape, data_offsets: [at, (at += data.byteLength)] };
+    header[hfName(name)] = {
+      dtype: 'F32',
+      shape: turn ? shape.toReversed() : shape,
+      data_offsets: [at, (at += data.byteLength)],
+    };
     parts.push(turn ? transposed(data, shape) : data);
   }
   const text = JSON.stringify(header);
@@ -69,12 +74,16 @@ function config(spec, size) {
 }
 
 const probed = new URLSearchParams(location.search).has('probe');
-const worker = probed && (() => new Worker(new URL('../probe-worker.mjs', import.meta.url), { type: 'module' }));
+const worker =
+  probed && (() => new Worker(new URL('../probe-worker.mjs', import.meta.url), { type: 'module' }));
 
 publish(async (spec, size, tokens) => {
   const { T, B } = spec.SIZES[size];
   const { lr, beta1, beta2, eps, weightDecay } = spec.OPT;
-  const model = await openModel([safetensors(spec.initWeights(size)), config(spec, size)], worker ? { worker } : {});
+  const model = await openModel(
+    [safetensors(spec.initWeights(size)), config(spec, size)],
+    worker ? { worker } : {},
+  );
   const params = model.info.parameters;
   const trainer = await Trainer.create({
     model,

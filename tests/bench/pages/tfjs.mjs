@@ -10,7 +10,9 @@ publish(async (spec, size, tokens) => {
   const { lr, beta1, beta2, eps, weightDecay } = spec.OPT;
   const { cos, sin, half } = spec.ropeTables(size);
   const weights = spec.initWeights(size);
-  const variables = weights.map(({ name, shape, data }) => tf.variable(tf.tensor(data, shape), true, name));
+  const variables = weights.map(({ name, shape, data }) =>
+    tf.variable(tf.tensor(data, shape), true, name),
+  );
   const [c, s] = [tf.tensor(cos, [1, 1, T, half]), tf.tensor(sin, [1, 1, T, half])];
   const mask = tf.tensor(
     Float32Array.from({ length: T * T }, (_, i) => (i % T > Math.floor(i / T) ? -1e9 : 0)),
@@ -18,7 +20,8 @@ publish(async (spec, size, tokens) => {
   );
   const optimizer = tf.train.adam(lr, beta1, beta2, eps);
 
-  const norm = (x, weight) => tf.mul(tf.mul(x, tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), spec.NORM_EPS))), weight);
+  const norm = (x, weight) =>
+    tf.mul(tf.mul(x, tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), spec.NORM_EPS))), weight);
   const rotate = (x) => {
     const [a, b] = tf.split(x, 2, -1);
     return tf.concat([tf.sub(tf.mul(a, c), tf.mul(b, s)), tf.add(tf.mul(b, c), tf.mul(a, s))], -1);
@@ -31,16 +34,25 @@ publish(async (spec, size, tokens) => {
     for (let l = 0; l < layers; l++) {
       const [n1, wq, wk, wv, wo, n2, wg, wu, wd] = rest.slice(9 * l, 9 * l + 9);
       const a = norm(h, n1);
-      const [q, k, v] = [rotate(perHead(tf.matMul(a, wq))), rotate(perHead(tf.matMul(a, wk))), perHead(tf.matMul(a, wv))];
+      const [q, k, v] = [
+        rotate(perHead(tf.matMul(a, wq))),
+        rotate(perHead(tf.matMul(a, wk))),
+        perHead(tf.matMul(a, wv)),
+      ];
       const scores = tf.add(tf.mul(tf.matMul(q, k, false, true), 1 / Math.sqrt(d / heads)), mask);
-      const mixed = tf.reshape(tf.transpose(tf.matMul(tf.softmax(scores), v), [0, 2, 1, 3]), [B * T, d]);
+      const mixed = tf.reshape(tf.transpose(tf.matMul(tf.softmax(scores), v), [0, 2, 1, 3]), [
+        B * T,
+        d,
+      ]);
       h = tf.add(h, tf.matMul(mixed, wo));
       const b = norm(h, n2);
       const gate = tf.matMul(b, wg);
       h = tf.add(h, tf.matMul(tf.mul(tf.mul(gate, tf.sigmoid(gate)), tf.matMul(b, wu)), wd));
     }
     const logits = tf.matMul(norm(h, rest.at(-1)), embedding, false, true);
-    return tf.mean(tf.sub(tf.logSumExp(logits, -1), tf.sum(tf.mul(logits, tf.oneHot(y, vocab)), -1)));
+    return tf.mean(
+      tf.sub(tf.logSumExp(logits, -1), tf.sum(tf.mul(logits, tf.oneHot(y, vocab)), -1)),
+    );
   }
 
   function step(index) {
@@ -49,7 +61,9 @@ publish(async (spec, size, tokens) => {
     const { value, grads } = tf.variableGrads(() => lossOf(xs, ys), variables);
     // Adam's change does not depend on the weights, so the decoupled decay can be applied before it.
     tf.tidy(() =>
-      variables.filter(({ shape }) => shape.length === 2).forEach((weight) => weight.assign(tf.mul(weight, 1 - lr * weightDecay))),
+      variables
+        .filter(({ shape }) => shape.length === 2)
+        .forEach((weight) => weight.assign(tf.mul(weight, 1 - lr * weightDecay))),
     );
     optimizer.applyGradients(grads);
     tf.dispose([grads, xs, ys]);

@@ -33,11 +33,18 @@ export const ORDER = [
  * @param {boolean} dated
  */
 export function judged({ rules, error, clock }, { digest, refusal }, dated) {
-  if (rules === null) return refusal ? { kind: BOTH, explained: true } : { kind: TAKEN, explained: false, detail: error };
+  if (rules === null)
+    return refusal
+      ? { kind: BOTH, explained: true }
+      : { kind: TAKEN, explained: false, detail: error };
   if (refusal) {
     const noDay = clock && !dated && refusal.includes('is not callable');
-    return noDay ? { kind: NO_DAY, explained: true } : { kind: REFUSED, explained: false, detail: refusal };
+    return noDay
+      ? { kind: NO_DAY, explained: true }
+      : { kind: REFUSED, explained: false, detail: refusal };
   }
   if (Object.keys(rules).length === 0) return { kind: UNJUDGED, explained: true };
-  return digest !== undefined && digest in rules ? { kind: rules[digest], explained: true } : { kind: DIFFERS, explained: false };
+  return digest !== undefined && digest in rules
+    ? { kind: rules[digest], explained: true }
+    : { kind: DIFFERS, explained: false };
 }

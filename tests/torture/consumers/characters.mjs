@@ -27,11 +27,45 @@ const PROMPT = 'It is a truth universally';
 export async function characters({ tabtune, work, fail }) {
   await installNode();
   await installPython();
-  const [config, checkpoint, path] = [join(work, 'config.json'), join(work, 'checkpoint'), join(work, 'characters-f16.gguf')];
+  const [config, checkpoint, path] = [
+    join(work, 'config.json'),
+    join(work, 'checkpoint'),
+    join(work, 'characters-f16.gguf'),
+  ];
   writeFileSync(config, JSON.stringify(CONFIG));
-  const shape = ['--batch-size', '4', '--seq-len', '64', '--steps', String(STEPS), '--learning-rate', '0.003'];
-  const trained = await tabtune.lines('train', '--config', config, '--data', TEXT, ...shape, '--device', 'cpu', '--out', checkpoint);
-  await tabtune.lines('export', '--checkpoint', checkpoint, '--to', path, '--format', 'gguf', '--type', 'f16');
+  const shape = [
+    '--batch-size',
+    '4',
+    '--seq-len',
+    '64',
+    '--steps',
+    String(STEPS),
+    '--learning-rate',
+    '0.003',
+  ];
+  const trained = await tabtune.lines(
+    'train',
+    '--config',
+    config,
+    '--data',
+    TEXT,
+    ...shape,
+    '--device',
+    'cpu',
+    '--out',
+    checkpoint,
+  );
+  await tabtune.lines(
+    'export',
+    '--checkpoint',
+    checkpoint,
+    '--to',
+    path,
+    '--format',
+    'gguf',
+    '--type',
+    'f16',
+  );
 
   const lines = readFileSync(TEXT, 'utf8')
     .split(/\r?\n/)
@@ -54,11 +88,15 @@ export async function characters({ tabtune, work, fail }) {
   const positions = comparePositions('f16', ours.positions, ran.positions);
   const wrongTexts = compareTexts(lines, expected, ran.texts);
   const back = lines.filter((line, at) => ran.texts[at].text === line).length;
-  if (back !== lines.length) fail(`characters: llama.cpp gives ${back} of ${lines.length} texts back`);
-  if (String(again.texts[0].ids) !== String(ours.ids)) fail(`characters: llama.cpp's ids of ${JSON.stringify(spoken)}`);
+  if (back !== lines.length)
+    fail(`characters: llama.cpp gives ${back} of ${lines.length} texts back`);
+  if (String(again.texts[0].ids) !== String(ours.ids))
+    fail(`characters: llama.cpp's ids of ${JSON.stringify(spoken)}`);
   const said = PROMPT + continued.map(({ text }) => text).join('');
-  if (!spoken.startsWith(said)) fail(`characters: tabtune says ${JSON.stringify(said)}, expected ${JSON.stringify(spoken)}`);
-  for (const wrong of [...positions.wrong, ...own.wrong, ...wrongTexts]) fail(`characters: ${wrong}`);
+  if (!spoken.startsWith(said))
+    fail(`characters: tabtune says ${JSON.stringify(said)}, expected ${JSON.stringify(spoken)}`);
+  for (const wrong of [...positions.wrong, ...own.wrong, ...wrongTexts])
+    fail(`characters: ${wrong}`);
   const loss = trained.filter(({ step, loss }) => step && loss).at(-1).loss;
   const same = `${lines.length - wrongTexts.length} of ${lines.length}`;
   return {

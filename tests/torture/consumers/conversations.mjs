@@ -14,7 +14,18 @@ const TEMPLATES = {
 };
 const TOKENS = 24;
 
-const PLACES = ['Rome', 'Oslo', 'Cairo', 'Lima', 'Delhi', 'Paris', 'Tokyo', 'Quito', 'Berlin', 'Accra'];
+const PLACES = [
+  'Rome',
+  'Oslo',
+  'Cairo',
+  'Lima',
+  'Delhi',
+  'Paris',
+  'Tokyo',
+  'Quito',
+  'Berlin',
+  'Accra',
+];
 const ASKED = ['Hi', 'x b', '2+2', 'Is it far?', 'a bad apple'];
 const ROWS = PLACES.flatMap((place) =>
   ASKED.map((content) => ({
@@ -27,14 +38,19 @@ const ROWS = PLACES.flatMap((place) =>
 
 /** Trains a model of bytes to answer by a template; returns it as a GGUF file, and its folder. */
 async function talking(tabtune, work, template, { templates, specials }) {
-  const [folder, run, path] = [template, `${template}-run`, `${template}.gguf`].map((name) => join(work, name));
+  const [folder, run, path] = [template, `${template}-run`, `${template}.gguf`].map((name) =>
+    join(work, name),
+  );
   cpSync(join(GOLDEN, 'inputs', 'forms', 'model'), folder, { recursive: true });
   const tokenizer = JSON.parse(readFileSync(join(folder, 'tokenizer.json'), 'utf8'));
   tokenizer.added_tokens.forEach((token, at) => (token.content = TEMPLATES[template][at]));
   const [, , end] = TEMPLATES[template];
   const write = (name, text) => writeFileSync(join(folder, name), text);
   write('tokenizer.json', JSON.stringify(tokenizer));
-  write('tokenizer_config.json', JSON.stringify({ ...specials, eos_token: end, tokenizer_class: 'PreTrainedTokenizerFast' }));
+  write(
+    'tokenizer_config.json',
+    JSON.stringify({ ...specials, eos_token: end, tokenizer_class: 'PreTrainedTokenizerFast' }),
+  );
   write('chat_template.jinja', templates[template]);
   write('rows.jsonl', ROWS.map((row) => JSON.stringify(row)).join('\n'));
   const shape = [
@@ -51,14 +67,35 @@ async function talking(tabtune, work, template, { templates, specials }) {
     '--device',
     'cpu',
   ];
-  await tabtune.lines('train', '--model', folder, '--data', join(folder, 'rows.jsonl'), ...shape, '--out', run);
-  await tabtune.lines('export', '--checkpoint', run, '--to', path, '--format', 'gguf', '--type', 'f32');
+  await tabtune.lines(
+    'train',
+    '--model',
+    folder,
+    '--data',
+    join(folder, 'rows.jsonl'),
+    ...shape,
+    '--out',
+    run,
+  );
+  await tabtune.lines(
+    'export',
+    '--checkpoint',
+    run,
+    '--to',
+    path,
+    '--format',
+    'gguf',
+    '--type',
+    'f32',
+  );
   return path;
 }
 
 /** Returns the questions of the golden chats that end with a user. */
 const questions = ({ chats }) =>
-  Object.entries(chats).filter(([, messages]) => messages.length === 1 && Object.keys(messages[0]).length === 2);
+  Object.entries(chats).filter(
+    ([, messages]) => messages.length === 1 && Object.keys(messages[0]).length === 2,
+  );
 
 export async function conversations({ tabtune, work, fail }) {
   await installNode();
@@ -68,12 +105,26 @@ export async function conversations({ tabtune, work, fail }) {
     const path = await talking(tabtune, work, template, golden);
     let [equal, ended, asked] = [0, 0, 0];
     for (const [chat, [{ content }]] of questions(golden)) {
-      const { text } = golden.cases.find((each) => each.template === template && each.chat === chat && each.add_generation_prompt);
+      const { text } = golden.cases.find(
+        (each) => each.template === template && each.chat === chat && each.add_generation_prompt,
+      );
       // The golden text and similar ones: the output of Jinja2, with another question inserted.
-      for (const question of [content, ...ASKED.map((said) => `${said} ${PLACES[asked % PLACES.length]}`)]) {
+      for (const question of [
+        content,
+        ...ASKED.map((said) => `${said} ${PLACES[asked % PLACES.length]}`),
+      ]) {
         asked += 1;
         const prompt = text.replace(content, question);
-        const options = ['--message', question, '--temperature', '0', '--max-tokens', String(TOKENS), '--device', 'cpu'];
+        const options = [
+          '--message',
+          question,
+          '--temperature',
+          '0',
+          '--max-tokens',
+          String(TOKENS),
+          '--device',
+          'cpu',
+        ];
         const lines = await tabtune.lines('chat', '--model', path, ...options);
         const ours = lines.filter(({ token }) => token).map(({ token }) => token.id);
         const [
@@ -82,15 +133,23 @@ export async function conversations({ tabtune, work, fail }) {
           },
         ] = await runs(work, [{ path, answers: [{ text: prompt, tokens: TOKENS }] }]);
         if (String(ours) === String(theirs.ids)) equal += 1;
-        else fail(`conversations: ${template}, ${JSON.stringify(question)}: llama.cpp answers ${theirs.ids}, tabtune ${ours}`);
+        else
+          fail(
+            `conversations: ${template}, ${JSON.stringify(question)}: llama.cpp answers ${theirs.ids}, tabtune ${ours}`,
+          );
         if (theirs.ended) ended += 1;
         const {
           prompt_tokens: { computed },
           end,
         } = lines.find(({ answer }) => answer !== undefined);
-        if (computed !== theirs.prompt) fail(`conversations: ${template}: a prompt of ${theirs.prompt} tokens, tabtune ${computed}`);
+        if (computed !== theirs.prompt)
+          fail(
+            `conversations: ${template}: a prompt of ${theirs.prompt} tokens, tabtune ${computed}`,
+          );
         if ((end === 'stop') !== theirs.ended)
-          fail(`conversations: ${template}: llama.cpp ${theirs.ended ? 'ends' : 'goes on'}, tabtune says ${end}`);
+          fail(
+            `conversations: ${template}: llama.cpp ${theirs.ended ? 'ends' : 'goes on'}, tabtune says ${end}`,
+          );
       }
     }
     if (ended === 0) fail(`conversations: ${template}: no answer ended`);

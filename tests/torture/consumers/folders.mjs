@@ -26,7 +26,8 @@ const WAYS = {
 };
 
 /** Returns the ids at which the converted model ends. */
-const endsOf = (folder) => [JSON.parse(readFileSync(join(folder, 'generation_config.json'), 'utf8')).eos_token_id].flat();
+const endsOf = (folder) =>
+  [JSON.parse(readFileSync(join(folder, 'generation_config.json'), 'utf8')).eos_token_id].flat();
 
 export async function folders({ tabtune, work, fail }) {
   await installPython();
@@ -34,7 +35,11 @@ export async function folders({ tabtune, work, fail }) {
   const source = (model) => join(work, 'models', model);
   makeModels(join(work, 'models'));
   const made = NAMES.flatMap((model) =>
-    Object.keys(WAYS).map((way) => ({ model, way, folder: join(work, `${model}-${way.replace(', ', '-')}`) })),
+    Object.keys(WAYS).map((way) => ({
+      model,
+      way,
+      folder: join(work, `${model}-${way.replace(', ', '-')}`),
+    })),
   );
   for (const { model, way, folder } of made) {
     const [, ...options] = WAYS[way];
@@ -50,19 +55,37 @@ export async function folders({ tabtune, work, fail }) {
     made.map(({ model, way, folder }) => ({ folder, source: source(model), dtype: WAYS[way][0] })),
   );
 
-  const ids = Object.fromEntries(await Promise.all(RUN.map(async (model) => [model, await tabtune.ids(source(model), TEXT)])));
+  const ids = Object.fromEntries(
+    await Promise.all(RUN.map(async (model) => [model, await tabtune.ids(source(model), TEXT)])),
+  );
   const run = made.filter(({ model }) => RUN.includes(model));
   // The expected results are computed from the values that a folder holds, rounded or not.
   const logits = (folder) => `${folder}.npy`;
   const exact = await forward(
     work,
-    run.map(({ model, folder }) => ({ path: folder, ids: ids[model], count: POSITIONS, logits: logits(folder) })),
+    run.map(({ model, folder }) => ({
+      path: folder,
+      ids: ids[model],
+      count: POSITIONS,
+      logits: logits(folder),
+    })),
   );
-  const job = ({ model, folder }) => ({ folder, ids: ids[model], logits: logits(folder), ends: endsOf(source(model)) });
+  const job = ({ model, folder }) => ({
+    folder,
+    ids: ids[model],
+    logits: logits(folder),
+    ends: endsOf(source(model)),
+  });
   const ran = await transformersReads(work, transformers, run.map(job));
   const own = [];
   for (const [at, { model, folder }] of run.entries()) {
-    own.push(compareOwn(exact[at].positions, await tabtune.continued(folder, TEXT, POSITIONS), ids[model].length));
+    own.push(
+      compareOwn(
+        exact[at].positions,
+        await tabtune.continued(folder, TEXT, POSITIONS),
+        ids[model].length,
+      ),
+    );
   }
 
   const rows = made.map(({ model, way, folder }, at) => {
@@ -71,17 +94,31 @@ export async function folders({ tabtune, work, fail }) {
     const name = `${model}, ${way}`;
     for (const wrong of read[at].wrong) fail(`${name}: ${wrong}`);
     if (way.includes('sharded') && read[at].files < 2) fail(`${name}: ${read[at].files} file`);
-    const cells = [model, way, `${read[at].files}`, read[at].wrong.length === 0 ? `${read[at].tensors} equal` : 'WRONG'];
+    const cells = [
+      model,
+      way,
+      `${read[at].files}`,
+      read[at].wrong.length === 0 ? `${read[at].tensors} equal` : 'WRONG',
+    ];
     if (!found) return [...cells, '', '', '', ''];
     for (const wrong of own[place].wrong) fail(`${name}: ${wrong}`);
     if (!(found.worst <= ALLOWED)) fail(`${name}: transformers' logits are off by ${found.worst}`);
     if (found.tokenizer) fail(`${name}: transformers' tokenizer: ${found.tokenizer}`);
     else if (String(found.ids) !== String(ids[model]))
-      fail(`${name}: transformers' ids of ${JSON.stringify(found.text)}: ${found.ids}, expected ${ids[model]}`);
+      fail(
+        `${name}: transformers' ids of ${JSON.stringify(found.text)}: ${found.ids}, expected ${ids[model]}`,
+      );
     const stopped = found.stops.filter(({ end, said }) => String(said) === String([end]));
     for (const { end, prompt, said } of found.stops)
-      if (String(said) !== String([end])) fail(`${name}: after ${prompt} the end ${end} gives ${said}`);
-    return [...cells, figure(found.worst), figure(found.largest), `${stopped.length} of ${found.stops.length}`, ownAs(own[place])];
+      if (String(said) !== String([end]))
+        fail(`${name}: after ${prompt} the end ${end} gives ${said}`);
+    return [
+      ...cells,
+      figure(found.worst),
+      figure(found.largest),
+      `${stopped.length} of ${found.stops.length}`,
+      ownAs(own[place]),
+    ];
   });
   return {
     title: 'folders of safetensors',
@@ -89,7 +126,16 @@ export async function folders({ tabtune, work, fail }) {
 how far the logits of transformers 4.44.2, computed in F32, are off over a text from those of the values that the folder holds (allowed ${figure(ALLOWED)}), the largest of them, and at
 how many of the model's end ids its \`generate\` stops, which passes them when it is given none; and how far tabtune's own log-probabilities of the folder are off, in parts of
 the largest logit (and at how many positions). transformers 4.44 has no Qwen3, and no Llama whose heads have a width of their own.`,
-    columns: ['model', 'way', 'files', 'tensors', 'logits off by', 'largest logit', 'ends', 'tabtune off by'],
+    columns: [
+      'model',
+      'way',
+      'files',
+      'tensors',
+      'logits off by',
+      'largest logit',
+      'ends',
+      'tabtune off by',
+    ],
     rows,
   };
 }

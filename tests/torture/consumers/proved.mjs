@@ -13,6 +13,10 @@ export const proved = () => JSON.parse(readFileSync(FILE, 'utf8'));
 
 /** Writes the list. Names are sorted, so that equal files give an equal list. */
 export function prove(models, files) {
-  const sorted = (sums) => Object.fromEntries(Object.entries(sums).sort(([a], [b]) => (a < b ? -1 : 1)));
-  writeFileSync(FILE, `${JSON.stringify({ models: sorted(models), files: sorted(files) }, null, 2)}\n`);
+  const sorted = (sums) =>
+    Object.fromEntries(Object.entries(sums).sort(([a], [b]) => (a < b ? -1 : 1)));
+  writeFileSync(
+    FILE,
+    `${JSON.stringify({ models: sorted(models), files: sorted(files) }, null, 2)}\n`,
+  );
 }

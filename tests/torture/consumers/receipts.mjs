@@ -1,6 +1,14 @@
 // Receipts: their checksums compared with those of sha256sum, equal ones for equal runs, and one byte changed in a thousand places.
 import { execFileSync } from 'node:child_process';
-import { closeSync, openSync, readFileSync, readSync, readdirSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  openSync,
+  readFileSync,
+  readSync,
+  readdirSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 import { draws, makeModels } from '../make-models.mjs';
@@ -15,7 +23,11 @@ const RECEIPT = /receipt\.json$/;
 function operations(work) {
   const model = (name) => join(work, 'models', name);
   const weights = (name) => join(model(name), 'model.safetensors');
-  const convert = (name, to, ...options) => ({ inputs: [weights(name)], to, command: ['convert', '--model', model(name), ...options] });
+  const convert = (name, to, ...options) => ({
+    inputs: [weights(name)],
+    to,
+    command: ['convert', '--model', model(name), ...options],
+  });
   const gguf = (name, type) => convert(name, 'out.gguf', '--format', 'gguf', '--type', type);
   const base = join(work, 'base.gguf');
   const trained = join(work, 'trained', 'checkpoint');
@@ -34,7 +46,11 @@ function operations(work) {
   ])
     execFileSync('cp', ['-r', from, to]);
   // The same model with its values rounded to BF16.
-  const [from, moved, delta] = [weights('qwen2'), join(work, 'moved', 'model.safetensors'), join(work, 'moved.delta.safetensors')];
+  const [from, moved, delta] = [
+    weights('qwen2'),
+    join(work, 'moved', 'model.safetensors'),
+    join(work, 'moved.delta.safetensors'),
+  ];
   const moving = (verb, model) => ({
     inputs: [model, delta],
     to: 'out.safetensors',
@@ -56,8 +72,19 @@ function operations(work) {
     'export, folder with optimizer': exported('out', '--optimizer', '--manifest'),
     'export, patch as-base': exported('out.gguf', '--format', 'gguf', '--base', base),
     'export, new GGUF q8_0': exported('out.gguf', '--format', 'gguf', '--type', 'q8_0'),
-    'export, JSON in base64': exported('out.state_dict.json', '--format', 'json', '--manifest', '--encoding', 'base64'),
-    'delta derive': { inputs: [from, moved], to: 'delta.safetensors', command: ['delta', 'derive', '--base', from, '--target', moved] },
+    'export, JSON in base64': exported(
+      'out.state_dict.json',
+      '--format',
+      'json',
+      '--manifest',
+      '--encoding',
+      'base64',
+    ),
+    'delta derive': {
+      inputs: [from, moved],
+      to: 'delta.safetensors',
+      command: ['delta', 'derive', '--base', from, '--target', moved],
+    },
     'delta apply': moving('apply', from),
     'delta remove': moving('remove', moved),
     'adapter merge': {
@@ -74,8 +101,30 @@ function operations(work) {
 
 /** Makes a run of three steps that starts from a GGUF file. */
 async function trained(tabtune, base, to) {
-  const shape = ['--steps', '3', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-3', '--seed', '5'];
-  await tabtune.lines('train', '--model', base, '--data', TEXT, ...shape, '--device', 'cpu', '--out', to);
+  const shape = [
+    '--steps',
+    '3',
+    '--batch-size',
+    '1',
+    '--seq-len',
+    '16',
+    '--learning-rate',
+    '1e-3',
+    '--seed',
+    '5',
+  ];
+  await tabtune.lines(
+    'train',
+    '--model',
+    base,
+    '--data',
+    TEXT,
+    ...shape,
+    '--device',
+    'cpu',
+    '--out',
+    to,
+  );
 }
 
 /** Creates a folder with other values than the model's, and the delta between them. */
@@ -83,16 +132,31 @@ async function moved(tabtune, work) {
   const [rounded, to] = [join(work, 'rounded'), join(work, 'moved')];
   await tabtune.convert(join(work, 'models', 'qwen2'), rounded, '--dtype', 'bf16');
   await tabtune.convert(rounded, to, '--dtype', 'f32');
-  const [base, target] = [join(work, 'models', 'qwen2'), to].map((folder) => join(folder, 'model.safetensors'));
-  await tabtune.lines('delta', 'derive', '--base', base, '--target', target, '--to', join(work, 'moved.delta.safetensors'));
+  const [base, target] = [join(work, 'models', 'qwen2'), to].map((folder) =>
+    join(folder, 'model.safetensors'),
+  );
+  await tabtune.lines(
+    'delta',
+    'derive',
+    '--base',
+    base,
+    '--target',
+    target,
+    '--to',
+    join(work, 'moved.delta.safetensors'),
+  );
 }
 
-const sha256sum = (path) => execFileSync('sha256sum', ['--', path], { encoding: 'utf8' }).split(' ')[0].replace(/^\\/, '');
+const sha256sum = (path) =>
+  execFileSync('sha256sum', ['--', path], { encoding: 'utf8' }).split(' ')[0].replace(/^\\/, '');
 
 /** Returns the files of a folder, and the receipt among them. */
 function filesOf(folder) {
   const files = readdirSync(folder).map((name) => join(folder, name));
-  return { files: files.filter((path) => !RECEIPT.test(path)), receipt: files.find((path) => RECEIPT.test(path)) };
+  return {
+    files: files.filter((path) => !RECEIPT.test(path)),
+    receipt: files.find((path) => RECEIPT.test(path)),
+  };
 }
 
 /** Returns the files of the receipt that do not match sha256sum, in words; `paths` are the available files. */
@@ -102,7 +166,9 @@ function otherSums(claims, paths, sums) {
     const equal = named.some((path) => sums.get(path) === sha256 && statSync(path).size === bytes);
     return equal
       ? []
-      : [`${name} has the sum ${sha256}, sha256sum says ${named.map((path) => sums.get(path)).join(', ') || 'nothing of it'}`];
+      : [
+          `${name} has the sum ${sha256}, sha256sum says ${named.map((path) => sums.get(path)).join(', ') || 'nothing of it'}`,
+        ];
   });
 }
 
@@ -140,7 +206,14 @@ export async function receipts({ tabtune, work, fail }) {
   makeModels(join(work, 'models'));
   const runs = ['trained', 'trained-again'].map((name) => join(work, name, 'checkpoint'));
   const base = join(work, 'base.gguf');
-  await tabtune.convert(join(work, 'models', 'llama-tied'), base, '--format', 'gguf', '--type', 'q4_0');
+  await tabtune.convert(
+    join(work, 'models', 'llama-tied'),
+    base,
+    '--format',
+    'gguf',
+    '--type',
+    'q4_0',
+  );
   for (const run of runs) await trained(tabtune, base, run);
   await moved(tabtune, work);
   const all = Object.entries(operations(work)).map(
@@ -152,33 +225,53 @@ export async function receipts({ tabtune, work, fail }) {
       // A folder's name is the title of its card.
       const folder = join(work, `${at}-${time}`, 'model');
       execFileSync('mkdir', ['-p', folder]);
-      const command = time === 'again' ? each.command.map((word) => (word === runs[0] ? runs[1] : word)) : each.command;
+      const command =
+        time === 'again'
+          ? each.command.map((word) => (word === runs[0] ? runs[1] : word))
+          : each.command;
       const to = each.to === 'out' ? folder : join(folder, each.to);
       const [verb, ...options] = command;
       await tabtune.lines(verb, ...options, '--to', to);
       made.push({ folder, ...filesOf(folder) });
     }
     each.paths = [made[0].folder, ...each.inputs];
-    const [receipt, again] = made.map((one) => JSON.parse(readFileSync(String(one.receipt), 'utf8')));
+    const [receipt, again] = made.map((one) =>
+      JSON.parse(readFileSync(String(one.receipt), 'utf8')),
+    );
     each.equal = receipt.receipt_digest === again.receipt_digest;
     if (!/^[0-9a-f]{64}$/.test(receipt.receipt_digest) || !each.equal)
-      fail(`receipts, ${each.name}: receipt_digest ${receipt.receipt_digest} and ${again.receipt_digest}`);
+      fail(
+        `receipts, ${each.name}: receipt_digest ${receipt.receipt_digest} and ${again.receipt_digest}`,
+      );
     each.files = [...made[0].files, ...each.inputs];
     const sums = new Map(each.files.map((path) => [path, sha256sum(path)]));
-    const skipped = receipt.checks.some(({ name, result }) => name === 'base' && result === 'skipped');
-    const claims = [...receipt.inputs, ...(receipt.base?.files ?? [])].filter(({ sha256 }) => sha256 !== undefined || !skipped);
-    const wrong = [...otherSums(receipt.outputs, made[0].files, sums), ...otherSums(claims, each.inputs, sums)];
+    const skipped = receipt.checks.some(
+      ({ name, result }) => name === 'base' && result === 'skipped',
+    );
+    const claims = [...receipt.inputs, ...(receipt.base?.files ?? [])].filter(
+      ({ sha256 }) => sha256 !== undefined || !skipped,
+    );
+    const wrong = [
+      ...otherSums(receipt.outputs, made[0].files, sums),
+      ...otherSums(claims, each.inputs, sums),
+    ];
     const listed = receipt.outputs.map(({ name }) => name).sort();
     const there = made[0].files.map((path) => basename(path)).sort();
     if (String(listed) !== String(there)) wrong.push(`lists ${listed}, there are ${there}`);
     // A file is changed only if the receipt lists it.
     const known = new Set([...receipt.outputs, ...receipt.inputs].map(({ sha256 }) => sha256));
-    each.targets = each.files.filter((path) => known.has(sums.get(path)) && statSync(path).size > 0);
-    for (const path of each.inputs) if (!each.targets.includes(path)) wrong.push(`does not list the input ${basename(path)}`);
+    each.targets = each.files.filter(
+      (path) => known.has(sums.get(path)) && statSync(path).size > 0,
+    );
+    for (const path of each.inputs)
+      if (!each.targets.includes(path)) wrong.push(`does not list the input ${basename(path)}`);
     for (const words of wrong) fail(`receipts, ${each.name}: ${words}`);
-    each.sums = receipt.outputs.length + receipt.inputs.filter(({ sha256 }) => sha256 !== undefined || !skipped).length;
+    each.sums =
+      receipt.outputs.length +
+      receipt.inputs.filter(({ sha256 }) => sha256 !== undefined || !skipped).length;
     each.wrong = wrong.length;
-    if (!(await verified(tabtune, each.paths))) fail(`receipts, ${each.name}: verify does not confirm it`);
+    if (!(await verified(tabtune, each.paths)))
+      fail(`receipts, ${each.name}: verify does not confirm it`);
   }
   const draw = draws(SEED);
   const below = (count) => Math.floor((draw() / 2 ** 32) * count);
@@ -191,7 +284,9 @@ export async function receipts({ tabtune, work, fail }) {
       fail(`receipts, ${each.name}: byte ${at} of ${path} ^ ${change} is not seen`);
     else each.refused++;
   }
-  for (const each of all) if (!(await verified(tabtune, each.paths))) fail(`receipts, ${each.name}: not confirmed at the end`);
+  for (const each of all)
+    if (!(await verified(tabtune, each.paths)))
+      fail(`receipts, ${each.name}: not confirmed at the end`);
   const total = (of) => String(all.reduce((sum, each) => sum + each[of], 0));
   const rows = all.map((each) => [
     each.name,
@@ -205,7 +300,13 @@ export async function receipts({ tabtune, work, fail }) {
     words: `Each operation twice, in two folders; those of a checkpoint from two runs. The files of the receipt whose SHA-256 is that of \`sha256sum\`, inputs and outputs, which
 are all files that were written (a checkpoint alone knows no sum of all of its base, and its receipt says so); whether both receipts have one
 \`receipt_digest\`; then ${FLIPS} random changes of one byte in an input or an output, after each of which \`tabtune verify\` has to refuse, as before and after them all it has to confirm.`,
-    columns: ['operation', 'sums as of sha256sum', 'receipts of two runs', 'bytes changed', 'refused'],
+    columns: [
+      'operation',
+      'sums as of sha256sum',
+      'receipts of two runs',
+      'bytes changed',
+      'refused',
+    ],
     rows: [...rows, ['all', '', '', total('flips'), total('refused')]],
   };
 }

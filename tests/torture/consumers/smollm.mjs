@@ -2,7 +2,15 @@
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 import { installNode, installPython, installSmollm, smollm as base } from './install.mjs';
-import { POSITIONS, apart, compareHeaders, compareOwn, comparePositions, compareTexts, texts } from './judge.mjs';
+import {
+  POSITIONS,
+  apart,
+  compareHeaders,
+  compareOwn,
+  comparePositions,
+  compareTexts,
+  texts,
+} from './judge.mjs';
 import { forward, headers, readsGguf, runs } from './programs.mjs';
 import { figure, ownAs, ranAs } from './report.mjs';
 
@@ -10,7 +18,12 @@ const TEXT = join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt');
 const STEPS = 50;
 const PROMPT = 'The capital of France is';
 /** Name → type, and true if the published file is the base. */
-const WAYS = { 'as-base': ['as-base', true], f16: ['f16', true], q8_0: ['q8_0', true], 'q4_k_m, new file': ['q4_k_m', false] };
+const WAYS = {
+  'as-base': ['as-base', true],
+  f16: ['f16', true],
+  q8_0: ['q8_0', true],
+  'q4_k_m, new file': ['q4_k_m', false],
+};
 /** Metadata keys that a patch may change. */
 const CHANGED = ['general.file_type'];
 
@@ -18,8 +31,28 @@ const CHANGED = ['general.file_type'];
 async function trained(tabtune, work) {
   if (process.env.SMOLLM_CHECKPOINT) return process.env.SMOLLM_CHECKPOINT;
   const out = join(work, 'checkpoint');
-  const shape = ['--steps', String(STEPS), '--batch-size', '1', '--seq-len', '32', '--learning-rate', '1e-5'];
-  await tabtune.lines('train', '--model', base, '--data', TEXT, ...shape, '--device', 'cpu', '--out', out);
+  const shape = [
+    '--steps',
+    String(STEPS),
+    '--batch-size',
+    '1',
+    '--seq-len',
+    '32',
+    '--learning-rate',
+    '1e-5',
+  ];
+  await tabtune.lines(
+    'train',
+    '--model',
+    base,
+    '--data',
+    TEXT,
+    ...shape,
+    '--device',
+    'cpu',
+    '--out',
+    out,
+  );
   return out;
 }
 
@@ -28,7 +61,12 @@ export async function smollm({ tabtune, work, fail }) {
   await installPython();
   await installSmollm();
   const checkpoint = await trained(tabtune, work);
-  const made = Object.entries(WAYS).map(([way, [type, patch]]) => ({ way, type, patch, path: join(work, `smollm-${type}.gguf`) }));
+  const made = Object.entries(WAYS).map(([way, [type, patch]]) => ({
+    way,
+    type,
+    patch,
+    path: join(work, `smollm-${type}.gguf`),
+  }));
   for (const { type, patch, path } of made) {
     await tabtune.lines(
       'export',
@@ -75,17 +113,30 @@ export async function smollm({ tabtune, work, fail }) {
     // Roundings to 8 bits flip from layer to layer: a difference of the size that llama.cpp shows when only its cache is rounded is not a fault of
     // the file.
     const noise = apart(ran[at].positions, again[at].positions);
-    const positions = comparePositions(type, ours[at].positions, ran[at].positions, type === 'f16' ? 0 : noise);
-    const own = compareOwn(ours[at].positions, await tabtune.continued(path, PROMPT, 4), ids.length);
+    const positions = comparePositions(
+      type,
+      ours[at].positions,
+      ran[at].positions,
+      type === 'f16' ? 0 : noise,
+    );
+    const own = compareOwn(
+      ours[at].positions,
+      await tabtune.continued(path, PROMPT, 4),
+      ids.length,
+    );
     const wrongTexts = compareTexts(asked, expected, ran[at].texts);
     const wrongHeader = compareHeaders(read[at], listed[at]);
     const text = (value) => JSON.stringify(value);
     const keys = patch ? Object.keys({ ...published.metadata, ...read[at].metadata }) : [];
-    const changed = (key) => !CHANGED.includes(key) && text(published.metadata[key]) !== text(read[at].metadata[key]);
+    const changed = (key) =>
+      !CHANGED.includes(key) && text(published.metadata[key]) !== text(read[at].metadata[key]);
     for (const key of keys.filter(changed)) fail(`smollm ${way}: key ${key} is not the base's`);
-    const listOf = ({ tensors }) => text(tensors.map(({ name, shape, dtype }) => [name, shape, type === 'as-base' ? dtype : '']));
-    if (patch && listOf(published) !== listOf(read[at])) fail(`smollm ${way}: other tensors than the base`);
-    for (const wrong of [...positions.wrong, ...own.wrong, ...wrongTexts, ...wrongHeader]) fail(`smollm ${way}: ${wrong}`);
+    const listOf = ({ tensors }) =>
+      text(tensors.map(({ name, shape, dtype }) => [name, shape, type === 'as-base' ? dtype : '']));
+    if (patch && listOf(published) !== listOf(read[at]))
+      fail(`smollm ${way}: other tensors than the base`);
+    for (const wrong of [...positions.wrong, ...own.wrong, ...wrongTexts, ...wrongHeader])
+      fail(`smollm ${way}: ${wrong}`);
     const count = new Map();
     for (const { dtype } of read[at].tensors) count.set(dtype, (count.get(dtype) ?? 0) + 1);
     const types = [...count].map(([dtype, times]) => `${times} ${dtype}`).join(', ');

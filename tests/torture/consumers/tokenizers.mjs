@@ -9,16 +9,32 @@ import { BASES, SPECIAL, TEXTS } from './vocabulary-cases.mjs';
 /** Number of texts. */
 const COUNT = 52;
 
-const split = (regex, behavior = 'Isolated', invert = false) => ({ type: 'Split', pattern: { Regex: regex }, behavior, invert });
-const bytes = (useRegex, spaced = false) => ({ type: 'ByteLevel', add_prefix_space: spaced, trim_offsets: true, use_regex: useRegex });
+const split = (regex, behavior = 'Isolated', invert = false) => ({
+  type: 'Split',
+  pattern: { Regex: regex },
+  behavior,
+  invert,
+});
+const bytes = (useRegex, spaced = false) => ({
+  type: 'ByteLevel',
+  add_prefix_space: spaced,
+  trim_offsets: true,
+  use_regex: useRegex,
+});
 const digits = (one) => ({ type: 'Digits', individual_digits: one });
-const after = (parts, useRegex = false) => ({ type: 'Sequence', pretokenizers: [...parts, bytes(useRegex)] });
+const after = (parts, useRegex = false) => ({
+  type: 'Sequence',
+  pretokenizers: [...parts, bytes(useRegex)],
+});
 const CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
 const REST = String.raw` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 const LLAMA = String.raw`${CONTRACTIONS}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|${REST}`;
 const QWEN = LLAMA.replace('{1,3}', '');
 const CL100K = String.raw`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`;
-const [UPPER, LOWER] = [String.raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`, String.raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`];
+const [UPPER, LOWER] = [
+  String.raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`,
+  String.raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`,
+];
 const TEKKEN = String.raw`[^\r\n\p{L}\p{N}]?${UPPER}*${LOWER}+|[^\r\n\p{L}\p{N}]?${UPPER}+${LOWER}*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 /** Letters of DeepSeek LLM's document, in which the case of letters is defined. */
 const LATIN = [
@@ -36,14 +52,24 @@ const NFC = { type: 'NFC' };
 const replaced = (from, to) => ({ type: 'Replace', pattern: { String: from }, content: to });
 const steps = (...normalizers) => ({ type: 'Sequence', normalizers });
 const LLAMA2 = steps({ type: 'Prepend', prepend: '▁' }, replaced(' ', '▁'));
-const metaspace = (scheme, splits = false) => ({ type: 'Metaspace', replacement: '▁', prepend_scheme: scheme, split: splits });
+const metaspace = (scheme, splits = false) => ({
+  type: 'Metaspace',
+  replacement: '▁',
+  prepend_scheme: scheme,
+  split: splits,
+});
 
 /** Returns a post-processor that begins a text with these tokens. */
 const begins = (...tokens) => ({
   type: 'TemplateProcessing',
-  single: [...tokens.map((id) => ({ SpecialToken: { id, type_id: 0 } })), { Sequence: { id: 'A', type_id: 0 } }],
+  single: [
+    ...tokens.map((id) => ({ SpecialToken: { id, type_id: 0 } })),
+    { Sequence: { id: 'A', type_id: 0 } },
+  ],
   pair: [],
-  special_tokens: Object.fromEntries(tokens.map((id) => [id, { id, ids: [BASES.bytes.tokens.indexOf(id)], tokens: [id] }])),
+  special_tokens: Object.fromEntries(
+    tokens.map((id) => [id, { id, ids: [BASES.bytes.tokens.indexOf(id)], tokens: [id] }]),
+  ),
 });
 
 /** @type {Record<string, Parameters<typeof documents>[0]>} Each folder: name → how its documents differ from GPT-2's, or from Llama 2's with `pieces`. */
@@ -58,12 +84,26 @@ export const FOLDERS = {
   'Command R': { pre: after([digits(true)], true), normalizer: NFC },
   'GPT-4, by tiktoken': { pre: after([split(CL100K, 'Removed', true)]) },
   'DeepSeek Coder': {
-    pre: after([...[String.raw`[\r\n]`, String.raw`\s?\p{L}+`, String.raw`\s?\p{P}+`, CJK].map((r) => split(r)), digits(true)]),
+    pre: after([
+      ...[String.raw`[\r\n]`, String.raw`\s?\p{L}+`, String.raw`\s?\p{P}+`, CJK].map((r) =>
+        split(r),
+      ),
+      digits(true),
+    ]),
   },
-  'DeepSeek LLM': { pre: after([...[String.raw`[\r\n]`, LATIN, WIDE, String.raw`\s+$`, CJK].map((r) => split(r)), digits(true)]) },
-  'DeepSeek LLM, without its letters': { pre: after([...[String.raw`[\r\n]`, WIDE, CJK].map((r) => split(r)), digits(true)]) },
+  'DeepSeek LLM': {
+    pre: after([
+      ...[String.raw`[\r\n]`, LATIN, WIDE, String.raw`\s+$`, CJK].map((r) => split(r)),
+      digits(true),
+    ]),
+  },
+  'DeepSeek LLM, without its letters': {
+    pre: after([...[String.raw`[\r\n]`, WIDE, CJK].map((r) => split(r)), digits(true)]),
+  },
   'GPT-4o': { pre: after([split(GPT4O)]) },
-  'DeepSeek V3': { pre: after([String.raw`\p{N}{1,3}`, '[一-龥\u3040-ゟ゠-ヿ]+', V3].map((r) => split(r))) },
+  'DeepSeek V3': {
+    pre: after([String.raw`\p{N}{1,3}`, '[一-龥\u3040-ゟ゠-ヿ]+', V3].map((r) => split(r))),
+  },
   Bloom: { pre: after([split(BLOOM)]) },
   Viking: { pre: after([split(BLOOM), digits(true)]) },
   'Seed Coder': { pre: after([split(SEED)]) },
@@ -91,7 +131,9 @@ function divisions({ tokens, scores }) {
   const ids = new Map(tokens.map((token, id) => [token, id]));
   const all = tokens.flatMap((token, id) => {
     const characters = [...token];
-    const cuts = characters.slice(1).map((_, at) => [characters.slice(0, at + 1).join(''), characters.slice(at + 1).join('')]);
+    const cuts = characters
+      .slice(1)
+      .map((_, at) => [characters.slice(0, at + 1).join(''), characters.slice(at + 1).join('')]);
     return cuts.filter((pair) => pair.every((part) => ids.has(part))).map((pair) => ({ id, pair }));
   });
   return all.sort((a, b) => scores[b.id] - scores[a.id] || a.id - b.id).map(({ pair }) => pair);
@@ -114,7 +156,15 @@ export function documents({
   const { tokens } = pieces ? BASES.pieces : BASES.bytes;
   const special = pieces ? ['<unk>', '<s>', '</s>', ...SPECIAL] : SPECIAL;
   const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
-  const entry = (content) => ({ id: vocab[content], content, single_word: false, lstrip: false, rstrip: false, normalized, special: true });
+  const entry = (content) => ({
+    id: vocab[content],
+    content,
+    single_word: false,
+    lstrip: false,
+    rstrip: false,
+    normalized,
+    special: true,
+  });
   const model = {
     type: 'BPE',
     dropout: null,
@@ -123,12 +173,28 @@ export function documents({
     byte_fallback: pieces && !noBytes,
     ignore_merges: whole,
     vocab,
-    merges: pieces ? divisions(BASES.pieces) : BASES.bytes.merges.filter((pair) => !/\d \d/.test(pair) && !/\d\d/.test(pair)),
+    merges: pieces
+      ? divisions(BASES.pieces)
+      : BASES.bytes.merges.filter((pair) => !/\d \d/.test(pair) && !/\d\d/.test(pair)),
   };
-  const decoder = pieces ? { type: 'Sequence', decoders: [replaced('▁', ' '), { type: 'ByteFallback' }, { type: 'Fuse' }] } : bytes(true);
-  const added = plain ? special.filter((token) => token !== '<|im_end|>' && token !== '<mask>') : special;
+  const decoder = pieces
+    ? {
+        type: 'Sequence',
+        decoders: [replaced('▁', ' '), { type: 'ByteFallback' }, { type: 'Fuse' }],
+      }
+    : bytes(true);
+  const added = plain
+    ? special.filter((token) => token !== '<|im_end|>' && token !== '<mask>')
+    : special;
   const pre_tokenizer = pre ?? (pieces ? null : bytes(true));
-  const document = { version: '1.0', truncation: null, padding: null, added_tokens: added.map(entry), normalizer, pre_tokenizer };
+  const document = {
+    version: '1.0',
+    truncation: null,
+    padding: null,
+    added_tokens: added.map(entry),
+    normalizer,
+    pre_tokenizer,
+  };
   const named = {
     eos_token: pieces ? '</s>' : '<|im_end|>',
     ...(post ? { bos_token: '<|im_start|>' } : {}),
@@ -211,7 +277,9 @@ export async function tokenizers({ tabtune, work, fail }) {
     const ids = refused ? [] : await Promise.all(asked.map((text) => tabtune.ids(folder, text)));
     if (refused && !refused.includes('export.gguf.tokenizer')) fail(`${name}: ${refused}`);
     const part =
-      ['pre_tokenizer', 'normalizer', 'post_processor', 'added_tokens', 'model'].find((word) => refused?.includes(word)) ?? 'its kind';
+      ['pre_tokenizer', 'normalizer', 'post_processor', 'added_tokens', 'model'].find((word) =>
+        refused?.includes(word),
+      ) ?? 'its kind';
     found.push({ name, path, ids, refused, part, kind });
   }
   const written = found.filter(({ refused }) => !refused);
@@ -227,10 +295,14 @@ export async function tokenizers({ tabtune, work, fail }) {
       return [name, 'not read', ''];
     }
     // Composed texts: the export says that others differ.
-    const counted = [...asked.keys()].filter((at) => !kind.normalizer || kind.pieces || asked[at] === asked[at].normalize('NFC'));
+    const counted = [...asked.keys()].filter(
+      (at) => !kind.normalizer || kind.pieces || asked[at] === asked[at].normalize('NFC'),
+    );
     const equal = counted.filter((at) => String(read.ids[at]) === String(ids[at]));
     for (const at of counted.filter((at) => !equal.includes(at)))
-      fail(`${name}: ids of ${JSON.stringify(asked[at])}: llama.cpp ${read.ids[at]}, tabtune ${ids[at]}`);
+      fail(
+        `${name}: ids of ${JSON.stringify(asked[at])}: llama.cpp ${read.ids[at]}, tabtune ${ids[at]}`,
+      );
     return [name, `${equal.length} of ${counted.length}`, ''];
   });
   return {

@@ -52,13 +52,21 @@ export async function vocabularies({ tabtune, work, fail }) {
       continue;
     }
     row.texts += TEXTS.length;
-    const equal = TEXTS.filter((_, text) => String(expected.ids[text]) === String(found.ids?.[text]));
+    const equal = TEXTS.filter(
+      (_, text) => String(expected.ids[text]) === String(found.ids?.[text]),
+    );
     row.ids += equal.length;
-    for (const text of TEXTS.filter((text) => !equal.includes(text))) fail(`${name}: ids of ${JSON.stringify(text)}`);
+    for (const text of TEXTS.filter((text) => !equal.includes(text)))
+      fail(`${name}: ids of ${JSON.stringify(text)}`);
     const ends = sorted(expected.ends) === sorted(found.ends);
-    const begins = Boolean(found.begins) === expected.begins && (expected.bos === null || found.bos === expected.bos);
+    const begins =
+      Boolean(found.begins) === expected.begins &&
+      (expected.bos === null || found.bos === expected.bos);
     if (ends && begins) row.ends++;
-    else fail(`${name}: ends ${sorted(found.ends)}, not ${sorted(expected.ends)}; begins ${found.begins}, not ${expected.begins}`);
+    else
+      fail(
+        `${name}: ends ${sorted(found.ends)}, not ${sorted(expected.ends)}; begins ${found.begins}, not ${expected.begins}`,
+      );
   }
   const rows = [...kinds].map(([kind, row]) => [
     kind,
@@ -74,7 +82,14 @@ export async function vocabularies({ tabtune, work, fail }) {
       each kind: the texts to which tabtune gives llama.cpp's ids; the files in which the same tokens end a text and the same one begins it; the files
       that both refuse; and those that tabtune alone refuses by name: without a word for the rule of bytes, or with the word default or gemma4, and
       pieces without scores.`,
-    columns: ['kind', 'files', 'ids', 'ends and beginnings', 'refused by both', 'refused by tabtune'],
+    columns: [
+      'kind',
+      'files',
+      'ids',
+      'ends and beginnings',
+      'refused by both',
+      'refused by tabtune',
+    ],
     rows,
   };
 }

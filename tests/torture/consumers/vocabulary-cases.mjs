@@ -33,9 +33,12 @@ const [NORMAL, UNKNOWN, CONTROL, USER, BYTE] = [1, 2, 3, 4, 6];
 
 /** Returns GPT-2's printable character for each byte. */
 function alphabet() {
-  const printable = (byte) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+  const printable = (byte) =>
+    (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
   let next = 0x100;
-  return Array.from({ length: 256 }, (_, byte) => String.fromCodePoint(printable(byte) ? byte : next++));
+  return Array.from({ length: 256 }, (_, byte) =>
+    String.fromCodePoint(printable(byte) ? byte : next++),
+  );
 }
 const BYTES = alphabet();
 
@@ -51,7 +54,9 @@ function learn(texts, count, seed) {
         const pair = `${word[at - 1]} ${word[at]}`;
         seen.set(pair, (seen.get(pair) ?? 0) + 1);
       }
-    const fresh = [...seen].filter(([pair]) => !known.has(pair.replace(' ', ''))).sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
+    const fresh = [...seen]
+      .filter(([pair]) => !known.has(pair.replace(' ', '')))
+      .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
     if (fresh.length === 0) break;
     const [left, right] = fresh[0][0].split(' ');
     known.add(left + right);
@@ -84,14 +89,29 @@ function byteLevel() {
 function pieces() {
   const escaped = plain.map((text) => [...` ${text}`.replace(/ /g, '▁')]);
   const merges = learn(escaped, 160, SPECIAL);
-  const characters = [...new Set(escaped.flat())].filter((character) => !'\néＡ٣'.includes(character)).sort();
-  const usable = merges.filter(([l, r]) => [...(l + r)].every((character) => characters.includes(character)));
-  const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`);
-  const made = [...new Set(usable.map((pair) => pair.join('')))].filter((piece) => !characters.includes(piece));
+  const characters = [...new Set(escaped.flat())]
+    .filter((character) => !'\néＡ٣'.includes(character))
+    .sort();
+  const usable = merges.filter(([l, r]) =>
+    [...(l + r)].every((character) => characters.includes(character)),
+  );
+  const bytes = Array.from(
+    { length: 256 },
+    (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`,
+  );
+  const made = [...new Set(usable.map((pair) => pair.join('')))].filter(
+    (piece) => !characters.includes(piece),
+  );
   const tokens = ['<unk>', '<s>', '</s>', ...bytes, ...made, ...characters, ...SPECIAL];
-  const kind = (token, id) => (id === 0 ? UNKNOWN : id < 3 || SPECIAL.includes(token) ? CONTROL : id < 259 ? BYTE : NORMAL);
+  const kind = (token, id) =>
+    id === 0 ? UNKNOWN : id < 3 || SPECIAL.includes(token) ? CONTROL : id < 259 ? BYTE : NORMAL;
   // Distinct scores; whatever is no piece has one too.
-  return { model: 'llama', tokens, types: tokens.map(kind), scores: tokens.map((_, id) => (id < 259 ? 0 : 259 - id)) };
+  return {
+    model: 'llama',
+    tokens,
+    types: tokens.map(kind),
+    scores: tokens.map((_, id) => (id < 259 ? 0 : 259 - id)),
+  };
 }
 
 export const BASES = { bytes: byteLevel(), pieces: pieces() };
@@ -143,27 +163,50 @@ export const WORDS =
 
 /** Returns all subsets of at most `most` of these. */
 const subsets = (items, most) =>
-  items.reduce((all, item) => [...all, ...all.filter((set) => set.length < most).map((set) => [...set, item])], [[]]);
+  items.reduce(
+    (all, item) => [...all, ...all.filter((set) => set.length < most).map((set) => [...set, item])],
+    [[]],
+  );
 
 /** Returns every case: { kind, base, keys, title? }. */
 export function cases() {
   const out = [];
-  const add = (kind, base, change, title) => out.push({ kind, base, keys: change(complete(base)), title });
+  const add = (kind, base, change, title) =>
+    out.push({ kind, base, keys: change(complete(base)), title });
   const without = (names) => (keys) => keys.filter(([key]) => !names.includes(key));
-  const withKey = (key, type, value) => (keys) => [...keys.filter(([name]) => name !== key), [key, type, value]];
-  for (const word of WORDS) add('word', 'bytes', (keys) => without([KEY('add_bos_token')])(withKey(KEY('pre'), 'text', word)(keys)));
-  const ofPieces = [ID('bos'), ID('eos'), ID('unknown'), KEY('token_type'), KEY('add_bos_token'), KEY('add_space_prefix')];
+  const withKey = (key, type, value) => (keys) => [
+    ...keys.filter(([name]) => name !== key),
+    [key, type, value],
+  ];
+  for (const word of WORDS)
+    add('word', 'bytes', (keys) =>
+      without([KEY('add_bos_token')])(withKey(KEY('pre'), 'text', word)(keys)),
+    );
+  const ofPieces = [
+    ID('bos'),
+    ID('eos'),
+    ID('unknown'),
+    KEY('token_type'),
+    KEY('add_bos_token'),
+    KEY('add_space_prefix'),
+  ];
   for (const names of subsets(ofPieces, 3)) add('left out', 'pieces', without(names));
   const ofBytes = [ID('bos'), ID('eos'), KEY('token_type'), KEY('add_bos_token'), KEY('pre')];
   for (const names of subsets(ofBytes, 3)) add('left out', 'bytes', without(names));
   for (const set of [[], [ID('eos')], [ID('bos'), ID('eos')]])
-    add('without a first space', 'pieces', (keys) => without(set)(withKey(KEY('add_space_prefix'), 'bool', false)(keys)));
+    add('without a first space', 'pieces', (keys) =>
+      without(set)(withKey(KEY('add_space_prefix'), 'bool', false)(keys)),
+    );
   for (const word of ['smollm', 'qwen2', 'glm4', 'tekken', 'deepseek-v3'])
     add('left out', 'bytes', (keys) =>
-      without([ID('bos'), ID('eos'), KEY('token_type'), KEY('add_bos_token')])(withKey(KEY('pre'), 'text', word)(keys)),
+      without([ID('bos'), ID('eos'), KEY('token_type'), KEY('add_bos_token')])(
+        withKey(KEY('pre'), 'text', word)(keys),
+      ),
     );
   add('equal scores', 'pieces', without([KEY('scores')]));
-  const [he, wor, or, hell] = ['he', 'wor', 'or', 'hell'].map((piece) => BASES.pieces.tokens.indexOf(piece));
+  const [he, wor, or, hell] = ['he', 'wor', 'or', 'hell'].map((piece) =>
+    BASES.pieces.tokens.indexOf(piece),
+  );
   for (const [one, other] of [
     [he, wor],
     [or, he],
@@ -185,9 +228,13 @@ export function cases() {
   add('left out', 'bytes', without([KEY('model')]));
   for (const base of ['bytes', 'pieces']) {
     for (const special of [NORMAL, USER]) {
-      const types = BASES[base].types.map((type, id) => (SPECIAL.includes(BASES[base].tokens[id]) ? special : type));
+      const types = BASES[base].types.map((type, id) =>
+        SPECIAL.includes(BASES[base].tokens[id]) ? special : type,
+      );
       add('special tokens of another type', base, withKey(KEY('token_type'), 'i32s', types));
-      add('special tokens of another type', base, (keys) => without([ID('eos')])(withKey(KEY('token_type'), 'i32s', types)(keys)));
+      add('special tokens of another type', base, (keys) =>
+        without([ID('eos')])(withKey(KEY('token_type'), 'i32s', types)(keys)),
+      );
       const title = 'Phi-3 mini';
       if (base === 'pieces') add('a name', base, withKey(KEY('token_type'), 'i32s', types), title);
     }
@@ -247,15 +294,29 @@ function listed(base, key) {
 /** Returns the GGUF file of a case: a Llama of one layer whose numbers are zero. */
 export function file({ base, keys, title }) {
   const rows = BASES[base].tokens.length;
-  const counts = { context_length: 64, embedding_length: 8, block_count: 1, feed_forward_length: 8, 'attention.head_count': 1 };
+  const counts = {
+    context_length: 64,
+    embedding_length: 8,
+    block_count: 1,
+    feed_forward_length: 8,
+    'attention.head_count': 1,
+  };
   const metadata = new Map([
     ['general.architecture', ofText('llama')],
     ...(title ? [['general.name', ofText(title)]] : []),
     ...Object.entries(counts).map(([key, count]) => [`llama.${key}`, ofU32(count)]),
     ['llama.attention.layer_norm_rms_epsilon', WRITE.f32(1e-5)],
-    ...keys.map(([key, kind, value]) => [key, WRITE[kind](value === '@' ? listed(base, key) : value)]),
+    ...keys.map(([key, kind, value]) => [
+      key,
+      WRITE[kind](value === '@' ? listed(base, key) : value),
+    ]),
   ]);
-  const tensor = (name, ...dims) => ({ name, kind: 0, dims, bytes: Buffer.alloc(4 * dims.reduce((a, b) => a * b)) });
+  const tensor = (name, ...dims) => ({
+    name,
+    kind: 0,
+    dims,
+    bytes: Buffer.alloc(4 * dims.reduce((a, b) => a * b)),
+  });
   const square = ['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'];
   return together(metadata, [
     tensor('token_embd.weight', 8, rows),

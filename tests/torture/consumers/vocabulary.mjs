@@ -21,16 +21,21 @@ const WORDS =
 
 /** Returns GPT-2's printable character for each byte. */
 function alphabet() {
-  const printable = (byte) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+  const printable = (byte) =>
+    (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
   let next = 0x100;
-  return Array.from({ length: 256 }, (_, byte) => String.fromCodePoint(printable(byte) ? byte : next++));
+  return Array.from({ length: 256 }, (_, byte) =>
+    String.fromCodePoint(printable(byte) ? byte : next++),
+  );
 }
 
 const BYTES = alphabet();
 
 /** Returns the best `count` merges; among equally frequent pairs, the first by their texts. */
 export function learn(count) {
-  let words = (TEXT.match(WORDS) ?? []).map((word) => [...Buffer.from(word)].map((byte) => BYTES[byte]));
+  let words = (TEXT.match(WORDS) ?? []).map((word) =>
+    [...Buffer.from(word)].map((byte) => BYTES[byte]),
+  );
   const merges = [];
   while (merges.length < count) {
     const seen = new Map();
@@ -56,9 +61,22 @@ export function learn(count) {
 
 const LLAMA_BPE =
   "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-const bytes = (useRegex) => ({ type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: useRegex });
-const sequence = (first, useRegex) => ({ type: 'Sequence', pretokenizers: [first, bytes(useRegex)] });
-const pattern = (regex) => ({ type: 'Split', pattern: { Regex: regex }, behavior: 'Isolated', invert: false });
+const bytes = (useRegex) => ({
+  type: 'ByteLevel',
+  add_prefix_space: false,
+  trim_offsets: true,
+  use_regex: useRegex,
+});
+const sequence = (first, useRegex) => ({
+  type: 'Sequence',
+  pretokenizers: [first, bytes(useRegex)],
+});
+const pattern = (regex) => ({
+  type: 'Split',
+  pattern: { Regex: regex },
+  behavior: 'Isolated',
+  invert: false,
+});
 
 /** llama.cpp's name of a kind → normalizer, pre-tokenizer, and true if a whole word that is a token skips the merges. */
 const KINDS = {
@@ -73,7 +91,11 @@ const KINDS = {
 const begins = (bos, id) => ({
   type: 'TemplateProcessing',
   single: [{ SpecialToken: { id: bos, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
-  pair: [{ SpecialToken: { id: bos, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }, { Sequence: { id: 'B', type_id: 1 } }],
+  pair: [
+    { SpecialToken: { id: bos, type_id: 0 } },
+    { Sequence: { id: 'A', type_id: 0 } },
+    { Sequence: { id: 'B', type_id: 1 } },
+  ],
   special_tokens: { [bos]: { id: bos, ids: [id], tokens: [bos] } },
 });
 
@@ -97,7 +119,9 @@ export function tokenizer({ kind, merges, special, last, bos }) {
     special: true,
   }));
   // Tokens that are in no vocabulary get the ids after it, so those that come first are in it.
-  const vocab = Object.fromEntries(Object.entries(ids).filter(([text]) => !last || !special.includes(text)));
+  const vocab = Object.fromEntries(
+    Object.entries(ids).filter(([text]) => !last || !special.includes(text)),
+  );
   const model = {
     type: 'BPE',
     dropout: null,

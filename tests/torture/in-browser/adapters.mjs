@@ -4,7 +4,15 @@ import * as s from './subject.mjs';
 /** Returns a model of this shape and seed as one GGUF file whose matrices are of this type; equal settings give equal bytes. */
 export async function base({ shape, text, type, seed = 7 }) {
   const model = await s.tabtune.newModel(shape, { text }, { worker: s.workers() });
-  await using trainer = await s.tabtune.Trainer.create({ model, data: { text }, steps: 1, batchSize: 1, seqLen: 3, seed, autosave: false });
+  await using trainer = await s.tabtune.Trainer.create({
+    model,
+    data: { text },
+    steps: 1,
+    batchSize: 1,
+    seqLen: 3,
+    seed,
+    autosave: false,
+  });
   return new File([await trainer.export({ format: 'gguf', type })], 'base.gguf');
 }
 
@@ -24,11 +32,15 @@ export async function start(file, { text, options }) {
 /** Returns the files of the trained adapter, without the receipt. */
 export async function peft() {
   const files = await s.current().exportFiles({ format: 'peft' });
-  return files.filter(({ name }) => name !== 'tabtune.receipt.json').map(({ name, blob }) => new File([blob], name));
+  return files
+    .filter(({ name }) => name !== 'tabtune.receipt.json')
+    .map(({ name, blob }) => new File([blob], name));
 }
 
 /** Returns digests of its configuration and values. */
 export async function adapter() {
   const files = (await peft()).filter(({ name }) => name.startsWith('adapter_'));
-  return Object.fromEntries(await Promise.all(files.map(async (file) => [file.name, await s.digest(file)])));
+  return Object.fromEntries(
+    await Promise.all(files.map(async (file) => [file.name, await s.digest(file)])),
+  );
 }

@@ -1,6 +1,16 @@
 // Sequences of calls of a trainer, and the outcome that each call must have in any order of them.
 
-export const CALLS = ['pause', 'resume', 'step', 'stop', 'save', 'setLearningRate', 'abort', 'load', 'dispose'];
+export const CALLS = [
+  'pause',
+  'resume',
+  'step',
+  'stop',
+  'save',
+  'setLearningRate',
+  'abort',
+  'load',
+  'dispose',
+];
 const LIMIT_MILLIS = 20_000;
 
 /**
@@ -14,7 +24,10 @@ export function sequences(count, chance, disposes) {
   const pick = () => CALLS[Math.min(others, Math.floor(chance() * (others + disposes)))] ?? 'pause';
   const seen = new Map();
   while (seen.size < count) {
-    const sequence = Array.from({ length: 1 + Math.floor(chance() * 5) }, () => ({ call: pick(), wait: chance() < 0.5 }));
+    const sequence = Array.from({ length: 1 + Math.floor(chance() * 5) }, () => ({
+      call: pick(),
+      wait: chance() < 0.5,
+    }));
     seen.set(JSON.stringify(sequence), sequence);
   }
   return [...seen.values()];
@@ -40,7 +53,8 @@ export async function play(trainer, sequence, generation, lossOf) {
     steps += 1;
     const must = lossOf(detail.step);
     // A fast machine makes more steps than the unbroken run has.
-    if (must !== undefined && detail.loss !== must) wrong.push(`loss of step ${detail.step}: ${detail.loss}, not ${must}`);
+    if (must !== undefined && detail.loss !== must)
+      wrong.push(`loss of step ${detail.step}: ${detail.loss}, not ${must}`);
   };
   trainer.addEventListener('step', watch);
   const controller = new AbortController();
@@ -81,7 +95,8 @@ export async function play(trainer, sequence, generation, lossOf) {
   };
   const isAlone = (/** @type {string} */ call) => call === 'step' || call === 'load';
   const expected = (/** @type {string} */ call) => {
-    if (call === 'pause' || call === 'resume' || call === 'abort' || call === 'dispose') return 'ok';
+    if (call === 'pause' || call === 'resume' || call === 'abort' || call === 'dispose')
+      return 'ok';
     if (disposed) return 'ABORTED';
     return isAlone(call) && (run.state === 'running' || alone > 0) ? 'BUSY' : 'ok';
   };
@@ -106,9 +121,11 @@ export async function play(trainer, sequence, generation, lossOf) {
     const checked = outcome.then(({ is, value }) => {
       if (goesAlone) alone -= 1;
       // A call that is pending when the trainer is disposed ends with it.
-      if (is !== must && !(must === 'ok' && is === 'ABORTED' && disposed)) wrong.push(`${name}: ${is}, not ${must}`);
+      if (is !== must && !(must === 'ok' && is === 'ABORTED' && disposed))
+        wrong.push(`${name}: ${is}, not ${must}`);
       const fewer = stops > before ? [0, 1] : [1];
-      if (call === 'step' && is === 'ok' && !fewer.includes(value)) wrong.push(`${name}: ${value} reports`);
+      if (call === 'step' && is === 'ok' && !fewer.includes(value))
+        wrong.push(`${name}: ${value} reports`);
     });
     pending.push(checked);
     if (!wait) continue;
@@ -117,20 +134,28 @@ export async function play(trainer, sequence, generation, lossOf) {
     await settle();
   }
   for (const [at, each] of pending.entries())
-    if ((await within(each)) === 'no outcome') wrong.push(`${at + 1}. ${sequence[at]?.call}: not settled at the end`);
+    if ((await within(each)) === 'no outcome')
+      wrong.push(`${at + 1}. ${sequence[at]?.call}: not settled at the end`);
   if (run.ends.length > 0) {
     const end = await within(ended);
-    if (!run.ends.includes(String(end))) wrong.push(`the run: ${end}, not ${run.ends.join(' or ')}`);
+    if (!run.ends.includes(String(end)))
+      wrong.push(`the run: ${end}, not ${run.ends.join(' or ')}`);
   } else {
     if (run.over) wrong.push('the run ended without a reason');
     await settle();
     const [from, state] = [steps, trainer.state];
     if (run.state === 'running') {
-      for (const until = performance.now() + LIMIT_MILLIS; steps < from + 2 && performance.now() < until;) await settle();
-      if (steps < from + 2) wrong.push(`a run that is not paused makes no steps; its state is ${state}`);
+      for (
+        const until = performance.now() + LIMIT_MILLIS;
+        steps < from + 2 && performance.now() < until;
+      )
+        await settle();
+      if (steps < from + 2)
+        wrong.push(`a run that is not paused makes no steps; its state is ${state}`);
     } else {
       await new Promise((done) => setTimeout(done, 10));
-      if (steps > from + 1 || state !== 'paused') wrong.push(`a paused run is ${state} and made ${steps - from} steps`);
+      if (steps > from + 1 || state !== 'paused')
+        wrong.push(`a paused run is ${state} and made ${steps - from} steps`);
     }
     await within(trainer.stop());
     const end = await within(ended);

@@ -43,6 +43,10 @@ export function taken(bytes, length = bytes.length) {
   const ends = [...tensors.map(({ offset }) => offset), length - data].sort((a, b) => a - b);
   return {
     metadata,
-    tensors: tensors.map(({ offset, ...tensor }) => ({ ...tensor, begin: data + offset, end: data + ends[ends.lastIndexOf(offset) + 1] })),
+    tensors: tensors.map(({ offset, ...tensor }) => ({
+      ...tensor,
+      begin: data + offset,
+      end: data + ends[ends.lastIndexOf(offset) + 1],
+    })),
   };
 }

@@ -3,7 +3,18 @@ const plan = JSON.parse(new URL(location.href).searchParams.get('plan') ?? '{}')
 const channel = new BroadcastChannel(`faults ${plan.id ?? ''}`);
 const now = () => performance.timeOrigin + performance.now();
 
-const counts = { submits: 0, maps: 0, puts: 0, buffers: 0, bytes: 0, mostBytes: 0, hashed: 0, stored: 0, reads: 0, blobs: 0 };
+const counts = {
+  submits: 0,
+  maps: 0,
+  puts: 0,
+  buffers: 0,
+  bytes: 0,
+  mostBytes: 0,
+  hashed: 0,
+  stored: 0,
+  reads: 0,
+  blobs: 0,
+};
 const violations = [];
 const databases = new Set();
 /** Sizes of the buffers that are neither destroyed nor collected. */
@@ -16,10 +27,15 @@ let armed = plan.at ? [plan.at] : [];
 const ACTIONS = {
   destroy: () => device.destroy(),
   panic: () => {
-    if (!instance.exports.panicForTest) throw new Error('the released core has no panic for tests: TABTUNE_CORE=quick');
+    if (!instance.exports.panicForTest)
+      throw new Error('the released core has no panic for tests: TABTUNE_CORE=quick');
     instance.exports.panicForTest();
   },
-  oversized: () => void device.createBuffer({ size: Math.ceil(device.limits.maxBufferSize / 4) * 4 + 1024, usage: GPUBufferUsage.STORAGE }),
+  oversized: () =>
+    void device.createBuffer({
+      size: Math.ceil(device.limits.maxBufferSize / 4) * 4 + 1024,
+      usage: GPUBufferUsage.STORAGE,
+    }),
   shader: () => void device.createShaderModule({ code: 'fn main( {' }),
   // The browser would throw an error of this kind at the end of the transaction.
   quota: () => {
@@ -86,7 +102,9 @@ const MINIMUM = {
 };
 
 function shadow(prototype, name, change) {
-  const { get } = /** @type {Required<PropertyDescriptor>} */ (Object.getOwnPropertyDescriptor(prototype, name));
+  const { get } = /** @type {Required<PropertyDescriptor>} */ (
+    Object.getOwnPropertyDescriptor(prototype, name)
+  );
   Object.defineProperty(prototype, name, {
     configurable: true,
     get() {
@@ -104,13 +122,22 @@ if (typeof GPUAdapter !== 'undefined') {
     };
     shadow(GPUAdapter.prototype, 'limits', least);
   }
-  if (plan.hide) shadow(GPUAdapter.prototype, 'features', (features) => new Set([...features].filter((name) => name !== plan.hide)));
+  if (plan.hide)
+    shadow(
+      GPUAdapter.prototype,
+      'features',
+      (features) => new Set([...features].filter((name) => name !== plan.hide)),
+    );
   wrap(GPUAdapter, 'requestDevice', async (original, descriptor = {}) => {
     const asked = [...(descriptor.requiredFeatures ?? [])];
-    if (plan.hide && asked.includes(plan.hide)) throw new TypeError(`the feature ${plan.hide} is not supported`);
-    for (const [name, value] of Object.entries(plan.minimum ? (descriptor.requiredLimits ?? {}) : {})) {
+    if (plan.hide && asked.includes(plan.hide))
+      throw new TypeError(`the feature ${plan.hide} is not supported`);
+    for (const [name, value] of Object.entries(
+      plan.minimum ? (descriptor.requiredLimits ?? {}) : {},
+    )) {
       const worse = name.startsWith('min') ? value < MINIMUM[name] : value > MINIMUM[name];
-      if (worse) throw new DOMException(`${name} ${value} is beyond ${MINIMUM[name]}`, 'OperationError');
+      if (worse)
+        throw new DOMException(`${name} ${value} is beyond ${MINIMUM[name]}`, 'OperationError');
     }
     device = await original(plan.minimum ? { ...descriptor, requiredLimits: {} } : descriptor);
     if (plan.hide) counts.hidden = !device.features.has(plan.hide);
@@ -207,13 +234,25 @@ if (typeof FileReaderSync !== 'undefined') {
   });
 }
 
-addEventListener('securitypolicyviolation', (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+addEventListener('securitypolicyviolation', (event) =>
+  violations.push(`${event.violatedDirective} ${event.blockedURI}`),
+);
 
 const COMMANDS = {
   arm: ({ at }) => void armed.push(at),
   fire: ({ action }) => fire(action),
   counts: () => ({ ...counts, wasm: instance?.exports.memory.buffer.byteLength ?? 0 }),
-  reset: () => Object.assign(counts, { submits: 0, maps: 0, puts: 0, hashed: 0, stored: 0, reads: 0, blobs: 0, mostBytes: counts.bytes }),
+  reset: () =>
+    Object.assign(counts, {
+      submits: 0,
+      maps: 0,
+      puts: 0,
+      hashed: 0,
+      stored: 0,
+      reads: 0,
+      blobs: 0,
+      mostBytes: counts.bytes,
+    }),
   sizes: () => {
     const found = {};
     for (const size of alive.values()) found[size] = (found[size] ?? 0) + 1;

@@ -9,12 +9,16 @@ async function timed(work) {
 
 /** Adds the input to which a test passes the file of the model. */
 export function field() {
-  document.body.append(Object.assign(document.createElement('input'), { type: 'file', id: 'model' }));
+  document.body.append(
+    Object.assign(document.createElement('input'), { type: 'file', id: 'model' }),
+  );
 }
 
 /** Starts a new run on that model; returns the times, and the planned memory of the settings. @param {{ text: string, options: object }} setting */
 async function begun({ text, options }) {
-  const [model, open] = await timed(() => s.tabtune.openModel(document.querySelector('#model').files?.[0] ?? [], { worker: s.workers() }));
+  const [model, open] = await timed(() =>
+    s.tabtune.openModel(document.querySelector('#model').files?.[0] ?? [], { worker: s.workers() }),
+  );
   const planned = await s.tabtune.Trainer.estimate(model, options);
   const [, create] = await timed(async () =>
     s.adopt(await s.tabtune.Trainer.create({ model, data: { text }, autosave: false, ...options })),
@@ -26,7 +30,13 @@ async function begun({ text, options }) {
 async function bytes() {
   const { base, adapter, gpuBytes } = await s.current().inspect();
   const { wasm, wasmAtStart, mostBytes } = await s.tell('counts');
-  return { wasm: wasm - wasmAtStart, base: base.bytes, trained: adapter.parameters, now: gpuBytes, most: mostBytes };
+  return {
+    wasm: wasm - wasmAtStart,
+    base: base.bytes,
+    trained: adapter.parameters,
+    now: gpuBytes,
+    most: mostBytes,
+  };
 }
 
 /** Returns the seconds of each call until the first step is done or refused, and the bytes. */
@@ -34,7 +44,9 @@ export async function first(setting) {
   const seconds = await begun(setting);
   const opened = await bytes();
   const { ok, ms, code, message } = await s.settled(s.step(1));
-  const found = ok ? { ...seconds, step: ms / 1000, ...(await bytes()) } : { ...seconds, refused: `${code}: ${message}`, ...opened };
+  const found = ok
+    ? { ...seconds, step: ms / 1000, ...(await bytes()) }
+    : { ...seconds, refused: `${code}: ${message}`, ...opened };
   await s.current().dispose();
   return found;
 }
@@ -52,7 +64,14 @@ export async function whole({ windows, ...setting }) {
   const count = setting.options.steps - 2;
   const [, steps] = await timed(() => s.step(count));
   const { inUseBytes } = await s.current().profile(1);
-  const found = { planned, before, after: await held(), step: steps / count, inUse: inUseBytes, ...(await bytes()) };
+  const found = {
+    planned,
+    before,
+    after: await held(),
+    step: steps / count,
+    inUse: inUseBytes,
+    ...(await bytes()),
+  };
   await s.current().dispose();
   return found;
 }

@@ -27,7 +27,10 @@ function ggufName(name) {
 async function headOf(file) {
   const header = Number(new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true));
   const tensors = JSON.parse(await file.slice(8, 8 + header).text());
-  return { tensors, noise: new Uint32Array(await file.slice(8 + header, 8 + header + 4 * PERIOD).arrayBuffer()) };
+  return {
+    tensors,
+    noise: new Uint32Array(await file.slice(8 + header, 8 + header + 4 * PERIOD).arrayBuffer()),
+  };
 }
 
 /** Returns a stream that compares; `report()` returns the number of bytes received, of complete tensors, and the differences. */
@@ -41,10 +44,20 @@ export async function comparing(file, heads) {
           shape,
           data_offsets: [begin, end],
         },
-      ]) => [ggufName(name), { first: begin / 4, words: (end - begin) / 4, width: shape.at(-1), rows: shape[0] }],
+      ]) => [
+        ggufName(name),
+        { first: begin / 4, words: (end - begin) / 4, width: shape.at(-1), rows: shape[0] },
+      ],
     ),
   );
-  const found = { bytes: 0, beyond: 0, words: 0, wrong: /** @type {string[]} */ ([]), tensors: 0, highest: 0 };
+  const found = {
+    bytes: 0,
+    beyond: 0,
+    words: 0,
+    wrong: /** @type {string[]} */ ([]),
+    tensors: 0,
+    highest: 0,
+  };
   let layout;
   /** Returns the source of row `row` of a tensor: rows of q and k are interleaved in pairs, the first half of a head with its second. */
   const rowOf = (name, row, rows) => {
@@ -74,7 +87,8 @@ export async function comparing(file, heads) {
       // The header of a model without a vocabulary is in the first piece; the end of the last tensor is not known yet.
       layout = taken(chunk, Number.MAX_SAFE_INTEGER).tensors;
       found.tensors = layout.length;
-      for (const { name, kind } of layout) if (kind !== 0 || !sources.has(name)) found.wrong.push(`${name} of type ${kind}`);
+      for (const { name, kind } of layout)
+        if (kind !== 0 || !sources.has(name)) found.wrong.push(`${name} of type ${kind}`);
     }
     const [begin, end] = [found.bytes, found.bytes + chunk.byteLength];
     for (const { name, begin: first } of layout) {
@@ -82,7 +96,12 @@ export async function comparing(file, heads) {
       if (source === undefined) continue;
       const [from, to] = [Math.max(begin, first), Math.min(end, first + 4 * source.words)];
       if (from >= to) continue;
-      compared(name, source, (from - first) / 4, new Uint32Array(chunk.buffer, chunk.byteOffset + from - begin, (to - from) / 4));
+      compared(
+        name,
+        source,
+        (from - first) / 4,
+        new Uint32Array(chunk.buffer, chunk.byteOffset + from - begin, (to - from) / 4),
+      );
       if (first > 2 ** 32 && from === first) found.beyond += 1;
       found.highest = Math.max(found.highest, padded(to));
     }
@@ -90,6 +109,10 @@ export async function comparing(file, heads) {
   };
   return {
     stream: new WritableStream({ write }),
-    report: () => ({ ...found, expected: [...sources.values()].reduce((sum, { words }) => sum + words, 0), names: sources.size }),
+    report: () => ({
+      ...found,
+      expected: [...sources.values()].reduce((sum, { words }) => sum + words, 0),
+      names: sources.size,
+    }),
   };
 }

@@ -25,7 +25,9 @@ export function workers(plans = []) {
       waiting.delete(data.id);
     };
     timeline.push({ at: now(), type: 'worker' });
-    return new Worker(`/torture/worker.mjs?plan=${encodeURIComponent(JSON.stringify(plan))}`, { type: 'module' });
+    return new Worker(`/torture/worker.mjs?plan=${encodeURIComponent(JSON.stringify(plan))}`, {
+      type: 'module',
+    });
   };
 }
 
@@ -71,7 +73,16 @@ export const current = () => trainer;
  * Returns the files of a Llama of these sizes without a tokenizer; its weights are repeated blocks of noise. `towerBytes` bytes of a tower that the
  * model does not use may precede them.
  */
-export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads, tied = true, towerBytes = 0 }) {
+export function modelFiles({
+  vocab,
+  hidden,
+  intermediate,
+  layers,
+  heads,
+  kvHeads,
+  tied = true,
+  towerBytes = 0,
+}) {
   const config = {
     architectures: ['LlamaForCausalLM'],
     model_type: 'llama',
@@ -108,7 +119,15 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
     of('mlp.down_proj', hidden, intermediate);
   }
   const header =
-    towerBytes > 0 ? { 'vision_tower.weight': { dtype: 'U8', shape: [1000, towerBytes / 1000], data_offsets: [0, towerBytes] } } : {};
+    towerBytes > 0
+      ? {
+          'vision_tower.weight': {
+            dtype: 'U8',
+            shape: [1000, towerBytes / 1000],
+            data_offsets: [0, towerBytes],
+          },
+        }
+      : {};
   let at = towerBytes;
   for (const [name, shape] of shapes) {
     const bytes = 4 * shape.reduce((a, b) => a * b);
@@ -116,7 +135,8 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
     at += bytes;
   }
   const words = new Float32Array(1 << 18);
-  for (let i = 0; i < words.length; i++) words[i] = 0.04 * (((Math.imul(i + 1, 2654435761) >>> 8) & 0xffff) / 65536 - 0.5);
+  for (let i = 0; i < words.length; i++)
+    words[i] = 0.04 * (((Math.imul(i + 1, 2654435761) >>> 8) & 0xffff) / 65536 - 0.5);
   const noise = new Blob([words]);
   const json = new TextEncoder().encode(JSON.stringify(header));
   const front = new DataView(new ArrayBuffer(8));
@@ -124,7 +144,8 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
   const parts = [front.buffer, json];
   // A Blob made of references to the same Blob takes only the space of that one.
   const repeat = (block, bytes) => {
-    for (let left = bytes; left > 0; left -= block.size) parts.push(left >= block.size ? block : block.slice(0, left));
+    for (let left = bytes; left > 0; left -= block.size)
+      parts.push(left >= block.size ? block : block.slice(0, left));
   };
   repeat(new Blob([new Uint8Array(64 << 20)]), towerBytes);
   repeat(noise, at - towerBytes);
@@ -132,7 +153,8 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
 }
 
 /** Returns token ids for a model without a tokenizer. */
-export const someTokens = (count) => Uint32Array.from({ length: count }, (_, i) => (i * 7919) % 1000);
+export const someTokens = (count) =>
+  Uint32Array.from({ length: count }, (_, i) => (i * 7919) % 1000);
 
 /**
  * Data and model of a run, made by `TINY` and by parts: a shape or sizes, a text, options, plans for its workers.
@@ -145,7 +167,9 @@ export const someTokens = (count) => Uint32Array.from({ length: count }, (_, i) 
  */
 export async function model({ shape, sizes, text }, plans) {
   const worker = workers(plans);
-  return sizes ? tabtune.openModel(modelFiles(sizes), { worker }) : tabtune.newModel(shape ?? {}, { text: text ?? '' }, { worker });
+  return sizes
+    ? tabtune.openModel(modelFiles(sizes), { worker })
+    : tabtune.newModel(shape ?? {}, { text: text ?? '' }, { worker });
 }
 
 /** Returns the data of a setting. @param {Setting} setting @returns {import('tabtune').DataInput} */
@@ -153,7 +177,13 @@ export const dataOf = ({ sizes, text = '' }) => (sizes ? { tokens: someTokens(20
 
 /** Creates a new run; `plans` are for its workers. @param {Setting} setting */
 export async function create({ options, plans, ...setting }) {
-  return adopt(await tabtune.Trainer.create({ model: await model(setting, plans), data: dataOf(setting), ...options }));
+  return adopt(
+    await tabtune.Trainer.create({
+      model: await model(setting, plans),
+      data: dataOf(setting),
+      ...options,
+    }),
+  );
 }
 
 /** @param {import('tabtune').ResumeOptions & { plans?: object[] }} options */
@@ -188,13 +218,17 @@ export function losses() {
   return { found, changed };
 }
 
-const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
-export const digest = async (blob) => hex(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()));
+const hex = (buffer) =>
+  Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
+export const digest = async (blob) =>
+  hex(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()));
 
 /** Returns digests of the exported files, by name. */
 export async function digests() {
   const files = await trainer.exportFiles();
-  return Object.fromEntries(await Promise.all(files.map(async ({ name, blob }) => [name, await digest(blob)])));
+  return Object.fromEntries(
+    await Promise.all(files.map(async ({ name, blob }) => [name, await digest(blob)])),
+  );
 }
 
 let opened;
@@ -245,8 +279,10 @@ export async function pieces({ run, generation }) {
 /** Waits until no tab holds the run; returns how long that took. */
 export async function freed(run) {
   const from = performance.now();
-  const held = async () => (await navigator.locks.query()).held?.some(({ name }) => name?.includes(run));
-  while ((await held()) && performance.now() - from < 5000) await new Promise((done) => setTimeout(done, 5));
+  const held = async () =>
+    (await navigator.locks.query()).held?.some(({ name }) => name?.includes(run));
+  while ((await held()) && performance.now() - from < 5000)
+    await new Promise((done) => setTimeout(done, 5));
   return performance.now() - from;
 }
 
@@ -256,7 +292,8 @@ export async function takenUp(run) {
   const all = await runs();
   const list = await all.list(run);
   const torn = [];
-  for (const { generation } of list) if (!(await settled(all.exportFile(run, generation))).ok) torn.push(generation);
+  for (const { generation } of list)
+    if (!(await settled(all.exportFile(run, generation))).ok) torn.push(generation);
   const from = timeline.length;
   const resumed = await settled(resume({ run }));
   if (!resumed.ok) return { list, torn, resumed };

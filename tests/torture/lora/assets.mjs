@@ -8,6 +8,9 @@ const ASSETS = process.env.TABTUNE_ASSETS ?? join(root, 'target', 'assets');
 /** Returns the path of one of them, which must exist. */
 export function asset(...parts) {
   const path = join(ASSETS, ...parts);
-  if (!existsSync(path)) throw new Error(`${path}: missing; TABTUNE_ASSETS names the folder of the fixed models and texts`);
+  if (!existsSync(path))
+    throw new Error(
+      `${path}: missing; TABTUNE_ASSETS names the folder of the fixed models and texts`,
+    );
   return path;
 }

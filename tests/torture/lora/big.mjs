@@ -8,7 +8,9 @@ import { beginning, ofF32, ofI32s, ofText, ofTexts, ofU32 } from '../gguf.mjs';
 import { padded } from '../in-browser/gguf.mjs';
 import { WASM, inTab, mb } from './tab.mjs';
 
-const [VOCABULARY, WIDTH, MLP, LAYERS, HEADS, KV_HEADS, HEAD] = [151_936, 1536, 8960, 28, 12, 2, 128];
+const [VOCABULARY, WIDTH, MLP, LAYERS, HEADS, KV_HEADS, HEAD] = [
+  151_936, 1536, 8960, 28, 12, 2, 128,
+];
 const TEXT = 'It is a truth universally acknowledged. '.repeat(40);
 const SHAPE = { r: 16, alpha: 32, seqLen: 16 };
 const MIB = 2 ** 20;
@@ -30,7 +32,8 @@ function blocks([kind, size, halves]) {
     .update(`big ${kind}`)
     .digest();
   for (let at = 0; at < bytes.length; at += size)
-    for (const [place, half] of Object.entries(halves)) bytes.writeUInt16LE(half, at + Number(place));
+    for (const [place, half] of Object.entries(halves))
+      bytes.writeUInt16LE(half, at + Number(place));
   return bytes;
 }
 
@@ -77,7 +80,11 @@ function made(path, table) {
       of('attn_v', 'q6_k', KV_HEADS * HEAD, WIDTH),
       of('attn_output', 'q4_k', WIDTH, HEADS * HEAD),
     ];
-    const mlp = [of('ffn_gate', 'q4_k', MLP, WIDTH), of('ffn_up', 'q4_k', MLP, WIDTH), of('ffn_down', 'q4_k', WIDTH, MLP)];
+    const mlp = [
+      of('ffn_gate', 'q4_k', MLP, WIDTH),
+      of('ffn_up', 'q4_k', MLP, WIDTH),
+      of('ffn_down', 'q4_k', WIDTH, MLP),
+    ];
     return [norm(`blk.${at}.attn_norm`), ...attention, norm(`blk.${at}.ffn_norm`), ...mlp];
   };
   const tensors = [
@@ -91,7 +98,8 @@ function made(path, table) {
   writeSync(file, beginning(metadata, tensors));
   for (const { type, length } of tensors) {
     const piece = pieces[type] ?? ones;
-    for (let left = length; left > 0; left -= piece.length) writeSync(file, piece, 0, Math.min(left, piece.length));
+    for (let left = length; left > 0; left -= piece.length)
+      writeSync(file, piece, 0, Math.min(left, piece.length));
     writeSync(file, Buffer.alloc(padded(length) - length));
   }
   closeSync(file);
@@ -106,7 +114,12 @@ function watched(binary, args) {
     let most = 0;
     const look = setInterval(() => {
       try {
-        most = 1024 * Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? most / 1024);
+        most =
+          1024 *
+          Number(
+            /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ??
+              most / 1024,
+          );
       } catch {
         // It has ended.
       }
@@ -121,7 +134,8 @@ function watched(binary, args) {
         .filter(Boolean)
         .map((line) => JSON.parse(line));
       const refused = found.find(({ error }) => error)?.error;
-      if (code !== 0 && !refused) reject(new Error(`${args.join(' ')}: ${lines}${Buffer.concat(errors)}`));
+      if (code !== 0 && !refused)
+        reject(new Error(`${args.join(' ')}: ${lines}${Buffer.concat(errors)}`));
       else resolve({ most, refused, lines: found });
     });
   });
@@ -130,11 +144,36 @@ function watched(binary, args) {
 /** Opens the model on the device `cpu`, where the process has no driver memory; makes two steps on that of Vulkan. */
 async function natively(tabtune, model, data, fail) {
   const { r, alpha, seqLen } = SHAPE;
-  const lora = ['--lora', '--lora-r', r, '--lora-alpha', alpha, '--lora-targets', 'all-linear', '--batch-size', 1, '--seq-len', seqLen].map(
-    String,
+  const lora = [
+    '--lora',
+    '--lora-r',
+    r,
+    '--lora-alpha',
+    alpha,
+    '--lora-targets',
+    'all-linear',
+    '--batch-size',
+    1,
+    '--seq-len',
+    seqLen,
+  ].map(String);
+  const [{ needBytes: planned, parts }] = await tabtune.lines(
+    'estimate',
+    '--model',
+    model,
+    ...lora,
   );
-  const [{ needBytes: planned, parts }] = await tabtune.lines('estimate', '--model', model, ...lora);
-  const run = (...more) => watched(tabtune.binary, ['train', '--json', '--model', model, '--data', data, ...lora, ...more]);
+  const run = (...more) =>
+    watched(tabtune.binary, [
+      'train',
+      '--json',
+      '--model',
+      model,
+      '--data',
+      data,
+      ...lora,
+      ...more,
+    ]);
   const started = Date.now();
   const opened = await run('--device', 'cpu', '--steps', '1', '--stop-at', '0');
   const open = (Date.now() - started) / 1000;
@@ -143,10 +182,14 @@ async function natively(tabtune, model, data, fail) {
   const start = ['natively', mb(statSync(model).size), open.toFixed(1)];
   // The second step is the profiled one.
   const { most, refused, lines } = await run('--device', 'wgpu', '--steps', '2', '--profile');
-  if (refused) return [...start, refused.message, '–', '–', mb(planned), '–', mb(host), mb(most), '–'];
+  if (refused)
+    return [...start, refused.message, '–', '–', mb(planned), '–', mb(host), mb(most), '–'];
   const seconds = lines.filter(({ loss }) => loss !== undefined).map(({ secs }) => secs.toFixed(1));
-  const { in_use_bytes: inUse, reserved_bytes: reserved } = lines.find(({ profile }) => profile).profile;
-  if (inUse > (1 + ABOVE) * planned) fail(`natively: ${mb(inUse)} MB in use, planned ${mb(planned)}`);
+  const { in_use_bytes: inUse, reserved_bytes: reserved } = lines.find(
+    ({ profile }) => profile,
+  ).profile;
+  if (inUse > (1 + ABOVE) * planned)
+    fail(`natively: ${mb(inUse)} MB in use, planned ${mb(planned)}`);
   return [...start, ...seconds, mb(inUse), mb(planned), mb(reserved), mb(host), mb(most), '–'];
 }
 
@@ -154,9 +197,17 @@ async function inChromium(model, fail) {
   const arena = await Arena.start();
   try {
     const { r, alpha, seqLen } = SHAPE;
-    const options = { steps: 1, batchSize: 1, seqLen, adapter: { r, alpha, targetModules: 'all-linear' } };
+    const options = {
+      steps: 1,
+      batchSize: 1,
+      seqLen,
+      adapter: { r, alpha, targetModules: 'all-linear' },
+    };
     const late = new Promise((_, reject) =>
-      setTimeout(() => reject(new Error(`no step in ${PATIENCE_MINS} minutes`)), PATIENCE_MINS * 60_000).unref(),
+      setTimeout(
+        () => reject(new Error(`no step in ${PATIENCE_MINS} minutes`)),
+        PATIENCE_MINS * 60_000,
+      ).unref(),
     );
     const found = await Promise.race([inTab(arena, model, 'first', { text: TEXT, options }), late]);
     const { planned, open, create, step, wasm, most, refused } = found;
@@ -183,15 +234,34 @@ export async function big({ tabtune, work, fail }) {
   const data = join(work, 'text.txt');
   writeFileSync(data, TEXT);
   // Mesa's software adapter binds 128 MiB at most: a table in Q4_K fits, one in Q6_K does not. LORA_BIG names another file to use for the latter.
-  const [small, large] = [made(join(work, 'q4_k.gguf'), 'q4_k'), process.env.LORA_BIG ?? made(join(work, 'q6_k.gguf'), 'q6_k')];
-  const rows = [await natively(tabtune, small, data, fail), await natively(tabtune, large, data, fail), await inChromium(large, fail)];
+  const [small, large] = [
+    made(join(work, 'q4_k.gguf'), 'q4_k'),
+    process.env.LORA_BIG ?? made(join(work, 'q6_k.gguf'), 'q6_k'),
+  ];
+  const rows = [
+    await natively(tabtune, small, data, fail),
+    await natively(tabtune, large, data, fail),
+    await inChromium(large, fail),
+  ];
   return {
     title: 'a model of 1.54 billion weights',
     words: `Packed files with Qwen2.5-1.5B's shapes in Q4_K, values in Q6_K, and the table in one or the other, LoRA r ${SHAPE.r} on every matrix, T = ${SHAPE.seqLen}, B = 1, on software adapters
 of Vulkan and of WebGPU. MB of the file. Seconds until it is open, of the first step, which compiles the kernels, and of the second. MB in use on the device at most in a step,
 planned (allowed 10 % above), and of all buffers. MB of the native process above its tensors when it has opened the model on the device \`cpu\` (allowed 200 MiB); of all of it after
 the steps, where the adapter's memory, its driver and its compiler are among them. MiB by which wasm memory grew (allowed ${WASM / MIB}).`,
-    columns: ['where', 'file', 'open', 'first step', 'second step', 'in use', 'planned', 'buffers', 'host, open', 'process', 'wasm'],
+    columns: [
+      'where',
+      'file',
+      'open',
+      'first step',
+      'second step',
+      'in use',
+      'planned',
+      'buffers',
+      'host, open',
+      'process',
+      'wasm',
+    ],
     rows,
   };
 }

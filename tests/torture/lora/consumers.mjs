@@ -2,7 +2,13 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
-import { installNode, installPeft, installPython, installSmollm, smollm as published } from '../consumers/install.mjs';
+import {
+  installNode,
+  installPeft,
+  installPython,
+  installSmollm,
+  smollm as published,
+} from '../consumers/install.mjs';
 import { POSITIONS, allowed, comparePositions } from '../consumers/judge.mjs';
 import { adapted, forward, peftReads, runs } from '../consumers/programs.mjs';
 import { figure, ranAs } from '../consumers/report.mjs';
@@ -54,7 +60,10 @@ const data = join(root, 'LICENSE');
 async function train(tabtune, work, base, settings, out, ...more) {
   const config = join(work, 'train.json');
   writeFileSync(config, JSON.stringify({ adapter: settings }));
-  const options = more.length > 0 ? more : ['--steps', '30', '--batch-size', '2', '--learning-rate', '0.005', '--device', 'cpu'];
+  const options =
+    more.length > 0
+      ? more
+      : ['--steps', '30', '--batch-size', '2', '--learning-rate', '0.005', '--device', 'cpu'];
   await tabtune.lines(
     'train',
     '--model',
@@ -75,19 +84,36 @@ async function train(tabtune, work, base, settings, out, ...more) {
 
 /** Exports a checkpoint twice, which must give equal bytes, and returns the path. */
 async function exported(tabtune, fail, checkpoint, to, ...options) {
-  const write = (path) => tabtune.lines('export', '--checkpoint', checkpoint, '--to', path, '--name', 'adapter', ...options);
+  const write = (path) =>
+    tabtune.lines(
+      'export',
+      '--checkpoint',
+      checkpoint,
+      '--to',
+      path,
+      '--name',
+      'adapter',
+      ...options,
+    );
   const again = to.replace(/(\.gguf)?$/, '-again$1');
   await write(to);
   await write(again);
   const same = (one, other) => readFileSync(one).equals(readFileSync(other));
-  const files = to.endsWith('.gguf') ? [['', '']] : readdirSync(to).map((name) => [`/${name}`, `/${name}`]);
-  for (const [one, other] of files) if (!same(to + one, again + other)) fail(`${to}${one}: two exports differ`);
+  const files = to.endsWith('.gguf')
+    ? [['', '']]
+    : readdirSync(to).map((name) => [`/${name}`, `/${name}`]);
+  for (const [one, other] of files)
+    if (!same(to + one, again + other)) fail(`${to}${one}: two exports differ`);
   return to;
 }
 
 /** Returns the largest difference of a probability of a next token. */
 function probabilities(ours, theirs) {
-  return Math.max(...ours.flatMap(({ top }, at) => top.map(([, log], rank) => Math.abs(Math.exp(theirs[at].of[rank]) - Math.exp(log)))));
+  return Math.max(
+    ...ours.flatMap(({ top }, at) =>
+      top.map(([, log], rank) => Math.abs(Math.exp(theirs[at].of[rank]) - Math.exp(log))),
+    ),
+  );
 }
 
 export async function llamacpp({ tabtune, work, fail }) {
@@ -97,7 +123,10 @@ export async function llamacpp({ tabtune, work, fail }) {
   const cases = [];
   for (const model of MODELS) {
     const folder = join(work, 'models', model);
-    const ids = await tabtune.ids(folder, `${model === 'llama-3' ? '<|begin_of_text|>' : ''}${PROMPT}`);
+    const ids = await tabtune.ids(
+      folder,
+      `${model === 'llama-3' ? '<|begin_of_text|>' : ''}${PROMPT}`,
+    );
     for (const type of BASES) {
       const base = join(work, `${model}-${type}.gguf`);
       await tabtune.convert(folder, base, '--format', 'gguf', '--type', type);
@@ -124,10 +153,35 @@ export async function smollm({ tabtune, work, fail }) {
   const base = join(work, 'smollm2-f16.gguf');
   await tabtune.convert(published, base, '--format', 'gguf', '--type', 'f16');
   const at = join(work, 'run');
-  const settings = { r: 8, alpha: 16, target_modules: 'all-linear', rslora: true, alpha_pattern: { down_proj: 4 } };
-  await train(tabtune, work, base, settings, at, '--steps', '3', '--batch-size', '1', '--learning-rate', '0.003');
+  const settings = {
+    r: 8,
+    alpha: 16,
+    target_modules: 'all-linear',
+    rslora: true,
+    alpha_pattern: { down_proj: 4 },
+  };
+  await train(
+    tabtune,
+    work,
+    base,
+    settings,
+    at,
+    '--steps',
+    '3',
+    '--batch-size',
+    '1',
+    '--learning-rate',
+    '0.003',
+  );
   const ids = await tabtune.ids(base, PROMPT);
-  const one = { model: 'SmolLM2-135M', type: 'f16', which: 'rsLoRA, patterned', base, ids, ...(await forms(tabtune, fail, at, base)) };
+  const one = {
+    model: 'SmolLM2-135M',
+    type: 'f16',
+    which: 'rsLoRA, patterned',
+    base,
+    ids,
+    ...(await forms(tabtune, fail, at, base)),
+  };
   return {
     title: 'SmolLM2-135M-Instruct, all 30 layers',
     words: `Trained for three steps of 32 tokens with r 8 on every matrix. ${WORDS}`,
@@ -160,12 +214,17 @@ async function compared(work, fail, cases) {
   );
   const values = await adapted(
     work,
-    cases.flatMap(({ base, peft, merged, whole }) => [merged, whole].map((path) => ({ path: base, adapter: peft, merged: path }))),
+    cases.flatMap(({ base, peft, merged, whole }) =>
+      [merged, whole].map((path) => ({ path: base, adapter: peft, merged: path })),
+    ),
   );
   const job = (path, exact, lora) => ({ path, lora, ids: exact.ids, wanted: wantedOf(exact) });
   const ran = await runs(
     work,
-    cases.flatMap(({ base, lora, merged }, at) => [job(base, apart[at], lora), job(merged, together[at])]),
+    cases.flatMap(({ base, lora, merged }, at) => [
+      job(base, apart[at], lora),
+      job(merged, together[at]),
+    ]),
   );
   const plain = await forward(
     work,
@@ -174,24 +233,43 @@ async function compared(work, fail, cases) {
   return cases.map(({ model, type, which }, at) => {
     const [beside, inside] = [ran[2 * at].positions, ran[2 * at + 1].positions];
     const [ours, merged] = [apart[at].positions, together[at].positions];
-    const [one, two] = [comparePositions(type, ours, beside), comparePositions(type === 'q8_0' ? type : 'f16', merged, inside)];
+    const [one, two] = [
+      comparePositions(type, ours, beside),
+      comparePositions(type === 'q8_0' ? type : 'f16', merged, inside),
+    ];
     const [off, mergedOff] = [probabilities(ours, beside), probabilities(merged, inside)];
     const name = `${model} ${type} ${which}`;
     if (type !== 'q8_0') {
       // llama.cpp rounds activations to the precision of its F16 weights, which a trained model may magnify: in this case best tokens and
       // probabilities count.
       const bests = (wrong) => wrong.filter((words) => words.includes('best token'));
-      for (const words of [...(type === 'f32' ? one.wrong : bests(one.wrong)), ...bests(two.wrong)]) fail(`${name}: ${words}`);
-      if (!(off <= LARGEST_OFF && mergedOff <= LARGEST_OFF)) fail(`${name}: probabilities off by ${off}, merged ${mergedOff}`);
+      for (const words of [...(type === 'f32' ? one.wrong : bests(one.wrong)), ...bests(two.wrong)])
+        fail(`${name}: ${words}`);
+      if (!(off <= LARGEST_OFF && mergedOff <= LARGEST_OFF))
+        fail(`${name}: probabilities off by ${off}, merged ${mergedOff}`);
     }
     const rounded = [values[2 * at], values[2 * at + 1]];
-    for (const { worst, at: tensor } of rounded) if (!(worst <= 1)) fail(`${name}: ${tensor} is ${worst} roundings from the sum`);
+    for (const { worst, at: tensor } of rounded)
+      if (!(worst <= 1)) fail(`${name}: ${tensor} is ${worst} roundings from the sum`);
     // An adapter that changes nothing would prove nothing.
     const before = plain[at].positions;
-    const moved = Math.max(...before.map(({ top }, position) => Math.abs(top[0][1] - ours[position].top[0][1])));
-    if (!(moved >= LEAST_MOVED)) fail(`${name}: the adapter changes log-probabilities by ${moved} alone`);
+    const moved = Math.max(
+      ...before.map(({ top }, position) => Math.abs(top[0][1] - ours[position].top[0][1])),
+    );
+    if (!(moved >= LEAST_MOVED))
+      fail(`${name}: the adapter changes log-probabilities by ${moved} alone`);
     const worst = Math.max(...rounded.map(({ worst }) => worst)).toFixed(2);
-    return [model, type, which, ...ranAs(one, ours), figure(off), ...ranAs(two, merged), figure(mergedOff), worst, figure(moved)];
+    return [
+      model,
+      type,
+      which,
+      ...ranAs(one, ours),
+      figure(off),
+      ...ranAs(two, merged),
+      figure(mergedOff),
+      worst,
+      figure(moved),
+    ];
   });
 }
 
@@ -199,8 +277,28 @@ async function compared(work, fail, cases) {
 async function firstLoss(tabtune, work, base, adapter, ids) {
   const tokens = join(work, 'ids.tokens');
   writeFileSync(tokens, Buffer.from(Uint32Array.from(ids).buffer));
-  const options = ['--steps', '1', '--batch-size', '1', '--seq-len', String(ids.length - 1), '--learning-rate', '1e-3', '--device', 'cpu'];
-  const lines = await tabtune.lines('train', '--model', base, '--adapter', adapter, '--data', tokens, ...options);
+  const options = [
+    '--steps',
+    '1',
+    '--batch-size',
+    '1',
+    '--seq-len',
+    String(ids.length - 1),
+    '--learning-rate',
+    '1e-3',
+    '--device',
+    'cpu',
+  ];
+  const lines = await tabtune.lines(
+    'train',
+    '--model',
+    base,
+    '--adapter',
+    adapter,
+    '--data',
+    tokens,
+    ...options,
+  );
   return lines.find(({ grad_norm: norm }) => norm !== undefined).loss;
 }
 
@@ -212,8 +310,12 @@ export async function peft({ tabtune, work, fail }) {
   for (const model of ['llama-3', 'llama-tied', 'qwen2', 'gpt2']) {
     const base = join(work, 'models', model);
     const ids = (await tabtune.ids(base, readFileSync(data, 'utf8').slice(0, 600))).slice(0, 65);
-    const [wide, other, norm] = model === 'gpt2' ? ['c_attn', 'mlp.c_fc', 'ln_f'] : ['q_proj', 'v_proj', 'model.norm'];
-    for (const [which, settings] of Object.entries({ ...adapters(model), saved: { r: 3, alpha: 6, modules_to_save: [norm] } })) {
+    const [wide, other, norm] =
+      model === 'gpt2' ? ['c_attn', 'mlp.c_fc', 'ln_f'] : ['q_proj', 'v_proj', 'model.norm'];
+    for (const [which, settings] of Object.entries({
+      ...adapters(model),
+      saved: { r: 3, alpha: 6, modules_to_save: [norm] },
+    })) {
       const at = join(work, `${model}-${which}`);
       await train(tabtune, work, base, settings, at);
       const adapter = await exported(tabtune, fail, at, `${at}-peft`, '--format', 'peft');
@@ -233,12 +335,22 @@ export async function peft({ tabtune, work, fail }) {
       saved: { ...all, target_modules: [wide], modules_to_save: [norm.split('.').at(-1)] },
     };
     for (const [which, config] of Object.entries(theirs)) {
-      cases.push({ model, which, from: 'PEFT', base, adapter: join(work, `${model}-${which}-theirs`), ids, config });
+      cases.push({
+        model,
+        which,
+        from: 'PEFT',
+        base,
+        adapter: join(work, `${model}-${which}-theirs`),
+        ids,
+        config,
+      });
     }
   }
   const answers = await peftReads(
     work,
-    cases.map(({ base, adapter, ids, config }, at) => (config ? { base, save: adapter, ids, config, seed: at } : { base, adapter, ids })),
+    cases.map(({ base, adapter, ids, config }, at) =>
+      config ? { base, save: adapter, ids, config, seed: at } : { base, adapter, ids },
+    ),
   );
   const rows = [];
   for (const [at, { model, which, from, base, adapter, ids }] of cases.entries()) {

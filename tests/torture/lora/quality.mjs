@@ -49,7 +49,8 @@ const ROW = 6;
 
 const nats = (loss) => loss.toFixed(4);
 const percent = (part) => `${(100 * part).toFixed(2)} %`;
-const lossesOf = (lines) => lines.filter((line) => line.grad_norm !== undefined).map(({ loss }) => loss);
+const lossesOf = (lines) =>
+  lines.filter((line) => line.grad_norm !== undefined).map(({ loss }) => loss);
 
 /** Makes one run; returns its losses, that of the held-out text at its end, and the checksum of the trained weights. */
 async function trained(tabtune, out, model, options, weights) {
@@ -82,14 +83,16 @@ async function trained(tabtune, out, model, options, weights) {
   };
 }
 
-const full = (tabtune, out, rate) => trained(tabtune, out, glass(), ['--learning-rate', String(rate)], 'model.safetensors');
+const full = (tabtune, out, rate) =>
+  trained(tabtune, out, glass(), ['--learning-rate', String(rate)], 'model.safetensors');
 
 /** Trains LoRA with each rate on each base, once more on f32, and full fine-tunes. */
 export async function quality({ tabtune, work, fail }) {
   const rows = [];
   const row = (way, rate, { losses, held, secs }) =>
     rows.push([way, rate, nats(losses[0]), nats(losses.at(-1)), nats(held), secs.toFixed(0)]);
-  for (const rate of FULL_RATES) row('all weights', rate, await full(tabtune, join(work, `full-${rate}`), rate));
+  for (const rate of FULL_RATES)
+    row('all weights', rate, await full(tabtune, join(work, `full-${rate}`), rate));
   for (const [type, name] of Object.entries(BASES)) {
     const run = (rate, storage) => {
       const options = [...LORA, '--learning-rate', String(rate), '--base-storage', storage];
@@ -106,7 +109,10 @@ export async function quality({ tabtune, work, fail }) {
       row(`LoRA r 16 on ${type}`, rate, stored);
       if (rate !== REPEATED) continue;
       const wide = await run(rate, 'f32');
-      const same = stored.sum === wide.sum && stored.held === wide.held && stored.losses.every((loss, at) => loss === wide.losses[at]);
+      const same =
+        stored.sum === wide.sum &&
+        stored.held === wide.held &&
+        stored.losses.every((loss, at) => loss === wide.losses[at]);
       if (!same) fail(`${type} at rate ${rate}: another run beside the same weights in f32`);
     }
   }
@@ -114,7 +120,14 @@ export async function quality({ tabtune, work, fail }) {
     title: 'LoRA compared with full fine-tunes',
     words: `${STEPS} steps of glass-en (0.85 million weights) on emma.txt, T = 128, B = 2, AdamW, the last ${percent(HELD_OUT)} of the text held out, on the device \`${DEVICE}\`; LoRA with
 alpha 32 on all matrices. The runs at rate ${REPEATED} were made again with \`--base-storage f32\`: every loss and every bit of the factors is equal. Losses in nats.`,
-    columns: ['what is trained', 'rate', 'first loss', 'last loss', 'held-out loss after', 'seconds'],
+    columns: [
+      'what is trained',
+      'rate',
+      'first loss',
+      'last loss',
+      'held-out loss after',
+      'seconds',
+    ],
     rows,
   };
 }
@@ -127,15 +140,49 @@ export async function extraction({ tabtune, work, fail }) {
   const whole = readFileSync(text(), 'utf8');
   writeFileSync(held, whole.slice(Math.floor(whole.length * (1 - HELD_OUT))));
   const loss = async (model) =>
-    (await tabtune.lines('evaluate', '--model', model, '--data', held, '--seq-len', '129', '--device', DEVICE))[0].loss;
+    (
+      await tabtune.lines(
+        'evaluate',
+        '--model',
+        model,
+        '--data',
+        held,
+        '--seq-len',
+        '129',
+        '--device',
+        DEVICE,
+      )
+    )[0].loss;
 
   const reports = new Map();
   for (const rank of RANKS) {
     const [to, merged] = [join(work, `rank-${rank}`), join(work, `rank-${rank}-merged`)];
     const started = Date.now();
-    const [report] = await tabtune.lines('adapter', 'extract', '--model', tuned, '--base', glass(), '--rank', String(rank), '--to', to);
+    const [report] = await tabtune.lines(
+      'adapter',
+      'extract',
+      '--model',
+      tuned,
+      '--base',
+      glass(),
+      '--rank',
+      String(rank),
+      '--to',
+      to,
+    );
     const secs = (Date.now() - started) / 1000;
-    await tabtune.lines('adapter', 'merge', '--model', glass(), '--adapter', to, '--dtype', 'f32', '--to', merged);
+    await tabtune.lines(
+      'adapter',
+      'merge',
+      '--model',
+      glass(),
+      '--adapter',
+      to,
+      '--dtype',
+      'f32',
+      '--to',
+      merged,
+    );
     reports.set(rank, { ...report, secs, loss: await loss(merged) });
   }
   const { tensors, uncovered } = reports.get(RANKS[0]);
@@ -147,13 +194,19 @@ export async function extraction({ tabtune, work, fail }) {
     ranks: RANKS,
   });
   const rows = [...reports].map(([rank, report]) => {
-    const pairs = names.map((name) => ({ name, error: report.tensors[name].error, least: best[rank][name] }));
+    const pairs = names.map((name) => ({
+      name,
+      error: report.tensors[name].error,
+      least: best[rank][name],
+    }));
     for (const { name, error, least } of pairs)
       if (!(error > least - ROUNDING && error < least * (1 + ABOVE) + ROUNDING))
         fail(`rank ${rank}, ${name}: ${error}, the best is ${least}`);
     const errors = pairs.map(({ error }) => error);
     // If the rank is that of the matrix, only rounding remains.
-    const over = pairs.filter(({ least }) => least > ROUNDING).map(({ error, least }) => error / least - 1);
+    const over = pairs
+      .filter(({ least }) => least > ROUNDING)
+      .map(({ error, least }) => error / least - 1);
     return [
       rank,
       report.error.toFixed(5),
@@ -164,13 +217,22 @@ export async function extraction({ tabtune, work, fail }) {
     ];
   });
   const share = Object.values(uncovered).reduce((all, one) => all + one.share, 0);
-  const [[largest, { share: part }]] = Object.entries(uncovered).sort(([, a], [, b]) => b.share - a.share);
+  const [[largest, { share: part }]] = Object.entries(uncovered).sort(
+    ([, a], [, b]) => b.share - a.share,
+  );
   return {
     title: 'a full fine-tune as factors',
     words: `The full fine-tune of ${STEPS} steps at rate ${EXTRACTED}, extracted from its F16 base (\`tabtune adapter extract\`), all matrices. An error is what the factors leave of the length of
 the difference; the best possible are numpy's singular values in float64, of each of the ${names.length} tensors (allowed: 1 % above, and 1e-6 for factors in f32). Without factors is ${percent(share)} of the squared difference of all
 tensors, ${percent(part)} in \`${largest}\`. Losses of the held-out text, in nats: base ${nats(await loss(glass()))}, tuned ${nats(await loss(tuned))}.`,
-    columns: ['rank', 'error of all', 'errors of tensors', 'farthest above the best', 'loss of base and factors', 'seconds'],
+    columns: [
+      'rank',
+      'error of all',
+      'errors of tensors',
+      'farthest above the best',
+      'loss of base and factors',
+      'seconds',
+    ],
     rows,
   };
 }

@@ -6,7 +6,15 @@ import { installPython, installSmollm, smollm } from '../consumers/install.mjs';
 import { asset } from './assets.mjs';
 
 const ADAPTER = { r: 8, alpha: 16, targetModules: 'all-linear' };
-const OPTIONS = { steps: 20, batchSize: 1, seqLen: 64, learningRate: 2e-4, seed: 5, validationFraction: 0.02, adapter: ADAPTER };
+const OPTIONS = {
+  steps: 20,
+  batchSize: 1,
+  seqLen: 64,
+  learningRate: 2e-4,
+  seed: 5,
+  validationFraction: 0.02,
+  adapter: ADAPTER,
+};
 const WINDOWS = 10;
 /** Minimum decrease of the held-out loss in nats. */
 const LEARNT = 0.05;
@@ -23,12 +31,19 @@ export function inTab(arena, path, work, setting) {
   return arena.with(async (subject) => {
     await subject.do(async () => (await import('/torture/lora.mjs')).field());
     await subject.page.setInputFiles('#model', path);
-    return subject.do(`async (s, { work, setting }) => (await import('/torture/lora.mjs'))[work](setting)`, { work, setting });
+    return subject.do(
+      `async (s, { work, setting }) => (await import('/torture/lora.mjs'))[work](setting)`,
+      { work, setting },
+    );
   });
 }
 
 async function row(arena, name, path, fail) {
-  const setting = { text: readFileSync(asset('text', 'pride_and_prejudice.txt'), 'utf8'), options: OPTIONS, windows: WINDOWS };
+  const setting = {
+    text: readFileSync(asset('text', 'pride_and_prejudice.txt'), 'utf8'),
+    options: OPTIONS,
+    windows: WINDOWS,
+  };
   const { open, create, step: early } = await inTab(arena, path, 'first', setting);
   const found = await inTab(arena, path, 'whole', setting);
   const { planned, before, after, step, inUse, wasm, base, trained, now, most } = found;

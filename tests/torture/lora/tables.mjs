@@ -14,9 +14,18 @@ const LARGEST_OFF = 1e-6;
 /** Returns settings of PEFT by the unusual property of their files. `grow`: the vocabulary was resized before. */
 function kinds(model) {
   const [wide, other, table, head] =
-    model === 'gpt2' ? ['c_attn', 'c_fc', 'wte', 'lm_head'] : ['q_proj', 'v_proj', 'embed_tokens', 'lm_head'];
+    model === 'gpt2'
+      ? ['c_attn', 'c_fc', 'wte', 'lm_head']
+      : ['q_proj', 'v_proj', 'embed_tokens', 'lm_head'];
   const tied = model !== 'llama-3';
-  const of = (more) => ({ r: 4, lora_alpha: 8, lora_dropout: 0, target_modules: [wide], fan_in_fan_out: model === 'gpt2', ...more });
+  const of = (more) => ({
+    r: 4,
+    lora_alpha: 8,
+    lora_dropout: 0,
+    target_modules: [wide],
+    fan_in_fan_out: model === 'gpt2',
+    ...more,
+  });
   const both = tied ? [table] : [table, head];
   return {
     'a table saved': { config: of({ modules_to_save: [table] }) },
@@ -40,12 +49,27 @@ export async function tables({ tabtune, work, fail }) {
     const known = (await tabtune.ids(base, text)).slice(0, 40);
     for (const [which, { config, grow = 0 }] of Object.entries(kinds(model))) {
       const ids = [...known, ...Array.from({ length: grow }, (_, at) => rows + at)];
-      cases.push({ model, which, base, ids, config, grow, adapter: join(work, `${model}-${cases.length}`) });
+      cases.push({
+        model,
+        which,
+        base,
+        ids,
+        config,
+        grow,
+        adapter: join(work, `${model}-${cases.length}`),
+      });
     }
   }
   await peftReads(
     work,
-    cases.map(({ base, adapter, ids, config, grow }, seed) => ({ base, save: adapter, ids, config, seed, grow })),
+    cases.map(({ base, adapter, ids, config, grow }, seed) => ({
+      base,
+      save: adapter,
+      ids,
+      config,
+      seed,
+      grow,
+    })),
   );
   for (const { base, adapter, grow } of cases) {
     await tabtune.convert(
@@ -60,11 +84,18 @@ export async function tables({ tabtune, work, fail }) {
   }
   const answers = await peftReads(
     work,
-    cases.map(({ base, adapter, ids, grow }) => ({ base, adapter, ids, grow, merged: `${adapter}-merged` })),
+    cases.map(({ base, adapter, ids, grow }) => ({
+      base,
+      adapter,
+      ids,
+      grow,
+      merged: `${adapter}-merged`,
+    })),
   );
   const rows = cases.map(({ model, which }, at) => {
     const { off, largest } = answers[at];
-    if (!(off <= LARGEST_OFF * largest)) fail(`${model}, ${which}: logits off by ${off}, the largest is ${largest}`);
+    if (!(off <= LARGEST_OFF * largest))
+      fail(`${model}, ${which}: logits off by ${off}, the largest is ${largest}`);
     return [model, which, largest.toFixed(3), figure(off / largest)];
   });
   return {
@@ -83,7 +114,13 @@ export async function auto({ tabtune, work, fail }) {
   const tuned = join(work, 'tuned');
   cpSync(join(work, 'models', 'llama-tied'), tuned, { recursive: true });
   const config = join(tuned, 'config.json');
-  writeFileSync(config, JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), _name_or_path: join(work, 'models', 'llama-tied') }));
+  writeFileSync(
+    config,
+    JSON.stringify({
+      ...JSON.parse(readFileSync(config, 'utf8')),
+      _name_or_path: join(work, 'models', 'llama-tied'),
+    }),
+  );
   const run = join(work, 'run');
   const settings = [
     '--lora',
@@ -100,7 +137,16 @@ export async function auto({ tabtune, work, fail }) {
     '--device',
     'cpu',
   ];
-  await tabtune.lines('train', '--model', tuned, '--data', join(root, 'LICENSE'), ...settings, '--out', run);
+  await tabtune.lines(
+    'train',
+    '--model',
+    tuned,
+    '--data',
+    join(root, 'LICENSE'),
+    ...settings,
+    '--out',
+    run,
+  );
   const rows = [];
   /** @type {[string, string[], (found: { base?: string, refused?: string }) => boolean][]} */
   const exported = [
@@ -112,7 +158,10 @@ export async function auto({ tabtune, work, fail }) {
     await tabtune.lines('export', '--checkpoint', run, '--to', to, '--format', 'peft', ...options);
     const [answer] = await peftReads(work, [{ auto: to }]);
     if (!right(answer)) fail(`${which}: ${JSON.stringify(answer)}`);
-    rows.push([which, answer.base === tuned ? 'the base' : (answer.base ?? 'none, and refuses the adapter')]);
+    rows.push([
+      which,
+      answer.base === tuned ? 'the base' : (answer.base ?? 'none, and refuses the adapter'),
+    ]);
   }
   return {
     title: 'the base that PEFT loads by itself',

@@ -21,7 +21,10 @@ interface Surroundings {
   trainerOf: (run: string) => Trainer | undefined;
 }
 /** Operations on a run's checkpoints, performed by the holder of its lock. */
-type Shelf = Pick<Trainer['checkpoints'], 'keep' | 'fork' | 'remove' | 'exportFile' | 'exportFolder'>;
+type Shelf = Pick<
+  Trainer['checkpoints'],
+  'keep' | 'fork' | 'remove' | 'exportFile' | 'exportFolder'
+>;
 
 export class CheckpointPanel {
   #runs: Promise<SavedRuns> | undefined;
@@ -35,7 +38,9 @@ export class CheckpointPanel {
     const take: Take = (files, left) => this.#act(() => this.#import(files, left));
     onChoice(byId('checkpoint-files', HTMLInputElement), take);
     onDrop(byId('drop-checkpoint', HTMLElement), take, (thrown) => this.#complain(thrown));
-    byId('persist', HTMLButtonElement).addEventListener('click', () => this.#act(() => this.persist()));
+    byId('persist', HTMLButtonElement).addEventListener('click', () =>
+      this.#act(() => this.persist()),
+    );
   }
 
   /** Sets if runs can be resumed here, which requires that a GPU was found. */
@@ -73,9 +78,14 @@ export class CheckpointPanel {
       for (const info of found) groups.set(info.run, [...(groups.get(info.run) ?? []), info]);
       const active = document.activeElement?.getAttribute('aria-label');
       const list = byId('checkpoints', HTMLUListElement);
-      list.replaceChildren(...[...groups].map(([run, infos]) => runItem(infos, this.#acts(run), this.#open.has(run))));
+      list.replaceChildren(
+        ...[...groups].map(([run, infos]) => runItem(infos, this.#acts(run), this.#open.has(run))),
+      );
       // The list is rebuilt, so the focus is restored to the same button.
-      if (active) [...list.querySelectorAll('button')].find((button) => button.getAttribute('aria-label') === active)?.focus();
+      if (active)
+        [...list.querySelectorAll('button')]
+          .find((button) => button.getAttribute('aria-label') === active)
+          ?.focus();
       byId('checkpoints-empty', HTMLElement).hidden = found.length > 0;
       await this.#storageLine();
     } catch (thrown) {
@@ -113,7 +123,8 @@ export class CheckpointPanel {
       resume: this.#trains ? this.around.resume : undefined,
       opened: (open) => void (open ? this.#open.add(run) : this.#open.delete(run)),
       download: (info) => this.#act(() => this.download(run, info?.generation)),
-      keep: (info) => this.#act(async () => (await this.#shelf(run)).keep(info.generation, !info.kept)),
+      keep: (info) =>
+        this.#act(async () => (await this.#shelf(run)).keep(info.generation, !info.kept)),
       fork: (info) => this.#act(() => this.#fork(info)),
       folder: (info) => this.#act(() => this.#folder(run, info)),
       remove: (info, all) => this.#act(() => this.#remove(run, info, live, all)),
@@ -137,7 +148,9 @@ export class CheckpointPanel {
     if (!handle) return;
     this.around.say(`Writing into the folder ${escaped(handle.name)} …`);
     await (await this.#shelf(run)).exportFolder(handle, info?.generation);
-    this.around.say(`The folder ${escaped(handle.name)} contains the checkpoint. tabtune train --resume continues from it.`);
+    this.around.say(
+      `The folder ${escaped(handle.name)} contains the checkpoint. tabtune train --resume continues from it.`,
+    );
   }
 
   async #remove(run: string, info: CheckpointInfo, live: boolean, all = false): Promise<void> {
@@ -149,14 +162,18 @@ export class CheckpointPanel {
       `This deletes ${what} from this device. It cannot be undone${live ? '; the run continues' : ''}.`,
       { remove: 'Delete' },
     );
-    if (answer === 'remove') await (await this.#shelf(run)).remove(all ? undefined : info.generation);
+    if (answer === 'remove')
+      await (await this.#shelf(run)).remove(all ? undefined : info.generation);
   }
 
   async #import(files: File[], left: string): Promise<void> {
     const [first] = files;
     if (!first) return this.around.say(left);
-    const onProgress = (progress: Parameters<typeof progressOf>[0]): void => this.around.say(progressOf(progress));
-    const { label, step } = await (await this.#store()).importFile(files.length === 1 ? first : files, { onProgress });
+    const onProgress = (progress: Parameters<typeof progressOf>[0]): void =>
+      this.around.say(progressOf(progress));
+    const { label, step } = await (
+      await this.#store()
+    ).importFile(files.length === 1 ? first : files, { onProgress });
     this.around.say(`Imported: ${escaped(label)}, step ${grouped(step)}. ${left}`.trim());
   }
 
@@ -173,7 +190,10 @@ export class CheckpointPanel {
       answered(async () => navigator.storage.persisted()),
     ]);
     const { usage, quota } = estimate ?? {};
-    const room = usage === undefined || quota === undefined ? '' : `${bytes(usage)} used of ${bytes(quota)} that this browser allows. `;
+    const room =
+      usage === undefined || quota === undefined
+        ? ''
+        : `${bytes(usage)} used of ${bytes(quota)} that this browser allows. `;
     const promise = persisted
       ? 'The browser has promised to keep it.'
       : persisted === undefined

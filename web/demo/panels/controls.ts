@@ -6,8 +6,18 @@ import { byId } from '../dom.js';
 /**
  * State of the page. With `failed` the run stopped at an error and can still be saved; with `lost` its worker or GPU is gone, but not the checkpoint.
  */
-export type PageState = 'setup' | 'starting' | 'running' | 'recovering' | 'paused' | 'done' | 'stopped' | 'failed' | 'lost';
-export type Action = 'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'take' | 'again';
+export type PageState =
+  | 'setup'
+  | 'starting'
+  | 'running'
+  | 'recovering'
+  | 'paused'
+  | 'done'
+  | 'stopped'
+  | 'failed'
+  | 'lost';
+export type Action =
+  'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'take' | 'again';
 
 const SHOWN: Record<PageState, Action[]> = {
   setup: ['start', 'goon'],
@@ -20,7 +30,17 @@ const SHOWN: Record<PageState, Action[]> = {
   failed: ['goon', 'save', 'export', 'again'],
   lost: ['goon', 'take', 'again'],
 };
-const ACTIONS: Action[] = ['start', 'pause', 'one', 'stop', 'goon', 'save', 'export', 'take', 'again'];
+const ACTIONS: Action[] = [
+  'start',
+  'pause',
+  'one',
+  'stop',
+  'goon',
+  'save',
+  'export',
+  'take',
+  'again',
+];
 /** Minimum time between announcements, so that a screen reader is not interrupted while it is speaking. */
 const SPOKEN_EVERY_MILLIS = 10_000;
 
@@ -37,7 +57,8 @@ export class Controls {
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(acts: Record<Action, () => void>) {
-    for (const action of ACTIONS) byId(action, HTMLButtonElement).addEventListener('click', acts[action]);
+    for (const action of ACTIONS)
+      byId(action, HTMLButtonElement).addEventListener('click', acts[action]);
   }
 
   get state(): PageState {
@@ -60,13 +81,16 @@ export class Controls {
 
   #buttons(): void {
     const active = document.activeElement;
-    const shown = SHOWN[this.#state].filter((action) => action !== 'goon' || this.#goOn !== undefined);
+    const shown = SHOWN[this.#state].filter(
+      (action) => action !== 'goon' || this.#goOn !== undefined,
+    );
     for (const action of ACTIONS) byId(action, HTMLButtonElement).hidden = !shown.includes(action);
     byId('goon', HTMLButtonElement).textContent = this.#goOn ?? '';
     byId('pause', HTMLButtonElement).textContent = this.#state === 'paused' ? 'Resume' : 'Pause';
     byId('stop', HTMLButtonElement).textContent = this.#state === 'starting' ? 'Cancel' : 'Stop';
     // If a focused button is hidden, the first visible one gets the focus.
-    if (active instanceof HTMLButtonElement && active.hidden) byId(shown[0] ?? 'start', HTMLButtonElement).focus();
+    if (active instanceof HTMLButtonElement && active.hidden)
+      byId(shown[0] ?? 'start', HTMLButtonElement).focus();
   }
 
   /** Shows a text immediately; screen readers announce only the newest text, and only after a pause. */
@@ -74,7 +98,10 @@ export class Controls {
     const safe = escaped(words);
     if (this.#status.textContent === safe) return;
     this.#status.textContent = safe;
-    this.#timer ??= setTimeout(() => this.#speak(), Math.max(0, this.#lastSpoken + SPOKEN_EVERY_MILLIS - performance.now()));
+    this.#timer ??= setTimeout(
+      () => this.#speak(),
+      Math.max(0, this.#lastSpoken + SPOKEN_EVERY_MILLIS - performance.now()),
+    );
   }
 
   /** Shows long work between two steps, and how long it has taken, which screen readers do not read out every second. */

@@ -2,7 +2,14 @@
  * How the chosen data would be learned, shown before anything is trained: forms, counts, lengths, warnings, and the first examples token by token.
  */
 import { escaped, inspectData, TabtuneError } from 'tabtune';
-import type { DataInput, DataInspection, DataPreview, DataReport, Model, TrainOptions } from 'tabtune';
+import type {
+  DataInput,
+  DataInspection,
+  DataPreview,
+  DataReport,
+  Model,
+  TrainOptions,
+} from 'tabtune';
 
 import { byId, make } from '../dom.js';
 import { bytes, counted, grouped, percent } from '../format.js';
@@ -12,7 +19,8 @@ import { begun, showFault } from '../words.js';
 
 /** Number of bytes of a large file that are inspected. */
 export const LOOKED_AT = 2 ** 20;
-export const isLarge = (data: DataInput): data is File => data instanceof File && data.size > LOOKED_AT;
+export const isLarge = (data: DataInput): data is File =>
+  data instanceof File && data.size > LOOKED_AT;
 /** Number of examples that are shown, and of tokens shown of each. */
 const SHOWN = 3;
 const SHOWN_TOKENS = 400;
@@ -58,7 +66,14 @@ export class DataPanel {
     try {
       const { seqLen, ...free } = options;
       const inspect = (length: { seqLen?: number }): Promise<DataInspection> =>
-        inspectData(data, { ...free, ...length, columns: this.columns, model, show: SHOWN, ...part });
+        inspectData(data, {
+          ...free,
+          ...length,
+          columns: this.columns,
+          model,
+          show: SHOWN,
+          ...part,
+        });
       let inspection = await inspect(lengthFollows && data !== this.#stream ? {} : { seqLen });
       const isStream = inspection.report.lengths === null;
       if (isStream && data !== this.#stream) inspection = await inspect({ seqLen });
@@ -76,7 +91,8 @@ export class DataPanel {
 
   /** Shows why data cannot be learned, if that is the error, and offers to name the columns if that helps. Returns true if the error was shown. */
   async refuse(data: DataInput, thrown: unknown): Promise<boolean> {
-    if (!(thrown instanceof TabtuneError) || thrown.detail.code?.startsWith('data.') !== true) return false;
+    if (!(thrown instanceof TabtuneError) || thrown.detail.code?.startsWith('data.') !== true)
+      return false;
     if (data !== this.#data) this.#columns.hidden = true;
     this.#data = data;
     if (/^data\.(shape|columns)$/.test(thrown.detail.code))
@@ -97,16 +113,23 @@ export class DataPanel {
       [this.#completion, 'Choose a column'],
     ] as const) {
       const kept = select.value;
-      select.replaceChildren(new Option(none, ''), ...columns.map((column) => new Option(column, column)));
+      select.replaceChildren(
+        new Option(none, ''),
+        ...columns.map((column) => new Option(column, column)),
+      );
       if (columns.includes(kept)) select.value = kept;
     }
     this.#columns.hidden = false;
   }
 
   #report({ report, preview }: DataInspection, part: File | undefined): void {
-    const { files, shapes, examples, tokens, seqLen, windows, packedFraction, stepsPerEpoch } = report;
+    const { files, shapes, examples, tokens, seqLen, windows, packedFraction, stepsPerEpoch } =
+      report;
     const descriptions = files
-      .map(({ name, form, rows }) => `${escaped(name)}: ${form}${rows === null ? '' : `, ${counted(rows, 'row')}`}`)
+      .map(
+        ({ name, form, rows }) =>
+          `${escaped(name)}: ${form}${rows === null ? '' : `, ${counted(rows, 'row')}`}`,
+      )
       .join('; ');
     const kinds = Object.entries(shapes)
       .map(([kind, count]) => `${grouped(count)} ${kind}`)
@@ -117,13 +140,17 @@ export class DataPanel {
       `${examples > 0 ? `${counted(examples, 'example')}, ` : ''}${counted(tokens.total, 'token')}, of which ${grouped(tokens.learned)} are learned (${percent(tokens.learned / Math.max(1, tokens.total))}).`,
       `${counted(windows, 'sequence')} of ${grouped(seqLen)} tokens per epoch, ${percent(packedFraction)} of them filled: ${counted(stepsPerEpoch, 'step')}.`,
     ];
-    byId('lesson-facts', HTMLElement).replaceChildren(...lines.map((line) => make('p', line, 'facts')));
+    byId('lesson-facts', HTMLElement).replaceChildren(
+      ...lines.map((line) => make('p', line, 'facts')),
+    );
     this.#histogram(report);
     const warnings = report.warnings.map(({ message, code, rows, count }) => {
       const item = make('li', begun(escaped(message)));
-      const name = (file: number): string => (files.length > 1 ? ` of ${escaped(files[file]?.name ?? '')}` : '');
+      const name = (file: number): string =>
+        files.length > 1 ? ` of ${escaped(files[file]?.name ?? '')}` : '';
       const at = rows.map((row) => `${placeOf(row, report)}${name(row.file)}`).join(', ');
-      const place = at === '' ? '' : `${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `;
+      const place =
+        at === '' ? '' : `${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `;
       item.append(' ', make('span', `(${place}${code})`, 'meta'));
       return item;
     });
@@ -147,9 +174,13 @@ export class DataPanel {
       return bar;
     });
     const line = make('i');
-    line.style.setProperty('left', `${Math.min(100, (100 * (seqLen + 1)) / (histogram.length * histogramStep))}%`);
+    line.style.setProperty(
+      'left',
+      `${Math.min(100, (100 * (seqLen + 1)) / (histogram.length * histogramStep))}%`,
+    );
     byId('lesson-bars', HTMLElement).replaceChildren(...bars, line);
-    const lost = cut + skipped > 0 ? `; ${counted(cut, 'example')} cut, ${grouped(skipped)} left out` : '';
+    const lost =
+      cut + skipped > 0 ? `; ${counted(cut, 'example')} cut, ${grouped(skipped)} left out` : '';
     byId('lesson-lengths-said', HTMLElement).textContent =
       `Tokens of an example: ${grouped(min)} to ${grouped(max)}, half up to ${grouped(p50)}, 95 % up to ${grouped(p95)}. The line is a sequence of ${grouped(seqLen)}${lost}.`;
   }
@@ -159,7 +190,9 @@ export class DataPanel {
     const boxes = byId('lesson-tokens', HTMLInputElement).checked;
     const items = this.#preview.map(({ row, segments }) => {
       const item = make('li');
-      item.append(make('p', row && this.#files ? placeOf(row, this.#files) : 'The beginning', 'meta'));
+      item.append(
+        make('p', row && this.#files ? placeOf(row, this.#files) : 'The beginning', 'meta'),
+      );
       const text = make('p', '', 'example');
       let left = SHOWN_TOKENS;
       for (const { text: said, tokens, learned } of segments) {
@@ -199,7 +232,10 @@ export class DataPanel {
 }
 
 /** Returns the position of a row in the form that people can find: JSON may have many rows on one line. */
-function placeOf({ file, line, row }: NonNullable<DataPreview[number]['row']>, { files }: Pick<DataReport, 'files'>): string {
+function placeOf(
+  { file, line, row }: NonNullable<DataPreview[number]['row']>,
+  { files }: Pick<DataReport, 'files'>,
+): string {
   return files[file]?.form === 'json' ? `Row ${grouped(row)}` : `Line ${grouped(line)}`;
 }
 

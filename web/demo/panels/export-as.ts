@@ -1,6 +1,14 @@
 /** The dialog of an export: format, model card and target; then the contents of the receipt. */
 import { escaped, EXPORT_FORMATS } from 'tabtune';
-import type { ExportChoice, ExportOptions, ExportTarget, GgufType, ModelDetails, Receipt, Trainer } from 'tabtune';
+import type {
+  ExportChoice,
+  ExportOptions,
+  ExportTarget,
+  GgufType,
+  ModelDetails,
+  Receipt,
+  Trainer,
+} from 'tabtune';
 
 import { byId, download, make } from '../dom.js';
 import { onChoice } from '../drop.js';
@@ -28,7 +36,9 @@ export const choiceFacts = ({ ok, reason, lossy, needs, bytes: size }: ExportCho
 /** Returns the names of the files that training started from. */
 function namesOf(base: ModelDetails['base']): string {
   const files: unknown = base?.['files'];
-  const names = Array.isArray(files) ? files.map((file: unknown) => escaped(String(Reflect.get(Object(file), 'name')))) : [];
+  const names = Array.isArray(files)
+    ? files.map((file: unknown) => escaped(String(Reflect.get(Object(file), 'name'))))
+    : [];
   return names.join(', ') || 'the GGUF file that the model came from';
 }
 
@@ -55,10 +65,21 @@ export class ExportPanel {
       this.#base = files;
       this.#chosen();
     });
-    byId('x-folder', HTMLButtonElement).addEventListener('click', () => void this.#write(pickFolder));
-    byId('x-file', HTMLButtonElement).addEventListener('click', () => void this.#write(() => pickFile(this.#name)));
-    byId('x-download', HTMLButtonElement).addEventListener('click', () => void this.#write(undefined));
-    byId('x-close', HTMLButtonElement).addEventListener('click', () => (this.#writing ? this.#writing.abort() : this.#dialog.close()));
+    byId('x-folder', HTMLButtonElement).addEventListener(
+      'click',
+      () => void this.#write(pickFolder),
+    );
+    byId('x-file', HTMLButtonElement).addEventListener(
+      'click',
+      () => void this.#write(() => pickFile(this.#name)),
+    );
+    byId('x-download', HTMLButtonElement).addEventListener(
+      'click',
+      () => void this.#write(undefined),
+    );
+    byId('x-close', HTMLButtonElement).addEventListener('click', () =>
+      this.#writing ? this.#writing.abort() : this.#dialog.close(),
+    );
     this.#dialog.addEventListener('close', () => this.#writing?.abort());
   }
 
@@ -70,7 +91,14 @@ export class ExportPanel {
     this.#trainer = trainer;
     this.#details = details;
     const option = (choice: ExportChoice, index: number): HTMLOptionElement[] =>
-      choice.ok ? [new Option(`${choiceName(choice)}${choice.bytes === undefined ? '' : ` · ${bytes(choice.bytes)}`}`, String(index))] : [];
+      choice.ok
+        ? [
+            new Option(
+              `${choiceName(choice)}${choice.bytes === undefined ? '' : ` · ${bytes(choice.bytes)}`}`,
+              String(index),
+            ),
+          ]
+        : [];
     this.#choice.replaceChildren(...details.exports.flatMap(option));
     const without = details.exports.filter(({ ok }) => !ok);
     byId('x-without', HTMLUListElement).replaceChildren(
@@ -105,20 +133,26 @@ export class ExportPanel {
     const chosen = this.#base.map(({ name }) => escaped(name)).join(', ');
     byId('x-base-words', HTMLElement).textContent =
       `All that was not trained comes from ${namesOf(this.#details?.base)}. ${chosen === '' ? 'Choose it again.' : `Chosen: ${chosen}.`}`;
-    const ready = choice !== undefined && this.#writing === undefined && (!needs || this.#base.length > 0);
-    byId('x-folder', HTMLButtonElement).hidden = !picks('Directory') || !isFolder(choice?.format ?? 'json');
+    const ready =
+      choice !== undefined && this.#writing === undefined && (!needs || this.#base.length > 0);
+    byId('x-folder', HTMLButtonElement).hidden =
+      !picks('Directory') || !isFolder(choice?.format ?? 'json');
     byId('x-file', HTMLButtonElement).hidden = !picks('SaveFile');
-    for (const id of ['x-folder', 'x-file', 'x-download']) byId(id, HTMLButtonElement).disabled = !ready;
+    for (const id of ['x-folder', 'x-file', 'x-download'])
+      byId(id, HTMLButtonElement).disabled = !ready;
     byId('x-close', HTMLButtonElement).textContent = this.#writing ? 'Cancel' : 'Close';
   }
 
   get #options(): ExportOptions {
     const { format = 'safetensors', type } = this.#chosenOne ?? {};
-    const words = (id: string): string | undefined => byId(id, HTMLInputElement).value.trim() || undefined;
+    const words = (id: string): string | undefined =>
+      byId(id, HTMLInputElement).value.trim() || undefined;
     const card = Object.fromEntries(
-      Object.entries({ name: words('x-name'), license: words('x-license'), data: words('x-data') }).filter(
-        ([, value]) => value !== undefined,
-      ),
+      Object.entries({
+        name: words('x-name'),
+        license: words('x-license'),
+        data: words('x-data'),
+      }).filter(([, value]) => value !== undefined),
     );
     return {
       format,
@@ -152,7 +186,11 @@ export class ExportPanel {
       else download(this.#name, await trainer.export(options));
       show(`Exported: ${choiceName(this.#chosenOne ?? { format: 'safetensors', ok: true })}.`);
     } catch (thrown) {
-      show(controller.signal.aborted ? 'The export was cancelled: what was written is not complete.' : faultOf(thrown));
+      show(
+        controller.signal.aborted
+          ? 'The export was cancelled: what was written is not complete.'
+          : faultOf(thrown),
+      );
     } finally {
       this.#writing = undefined;
       this.#chosen();
@@ -165,7 +203,10 @@ export class ExportPanel {
     if (!receipt) return;
     const list = make('ul', '', 'facts findings');
     for (const output of listOf(receipt['outputs'])) {
-      const item = make('li', `${field(output, 'name')}, ${grouped(Number(field(output, 'bytes')))} bytes`);
+      const item = make(
+        'li',
+        `${field(output, 'name')}, ${grouped(Number(field(output, 'bytes')))} bytes`,
+      );
       const sum = field(output, 'sha256');
       if (sum !== '') item.append(make('br'), make('code', sum));
       list.append(item);
@@ -173,12 +214,18 @@ export class ExportPanel {
     const converted = listOf(receipt['conversions']).length;
     const notes = [
       converted === 0 ? '' : `${counted(converted, 'tensor')} in another type. `,
-      ...listOf(receipt['warnings']).map((warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `),
+      ...listOf(receipt['warnings']).map(
+        (warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `,
+      ),
     ].join('');
     box.replaceChildren(
       make('h3', 'Receipt'),
       list,
-      make('p', `${notes}To check the files later, call verifyFiles or run tabtune verify.`, 'facts'),
+      make(
+        'p',
+        `${notes}To check the files later, call verifyFiles or run tabtune verify.`,
+        'facts',
+      ),
     );
   }
 }

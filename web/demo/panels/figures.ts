@@ -64,7 +64,10 @@ export class Figures {
         byId('f-step', HTMLElement).replaceChildren(
           grouped(last.step),
           ' ',
-          make('small', `of\u00a0${grouped(this.#total)}\u00a0· epoch\u00a0${last.epoch.toFixed(2)}`),
+          make(
+            'small',
+            `of\u00a0${grouped(this.#total)}\u00a0· epoch\u00a0${last.epoch.toFixed(2)}`,
+          ),
         );
       else byId('f-step', HTMLElement).textContent = '–';
       byId('f-loss', HTMLElement).textContent = last?.loss.toFixed(3) ?? '–';
@@ -88,9 +91,12 @@ export class Figures {
     if (!first || !last || last.at - first.at < 200) return;
     const elapsed = (last.at - first.at) / 1000;
     const counted = this.#recent.slice(1);
-    byId('f-rate', HTMLElement).textContent = grouped(counted.reduce((sum, item) => sum + item.tokens, 0) / elapsed);
+    byId('f-rate', HTMLElement).textContent = grouped(
+      counted.reduce((sum, item) => sum + item.tokens, 0) / elapsed,
+    );
     const left = this.#total - step;
-    byId('f-eta', HTMLElement).textContent = left > 0 ? duration((left * elapsed) / counted.length) : '–';
+    byId('f-eta', HTMLElement).textContent =
+      left > 0 ? duration((left * elapsed) / counted.length) : '–';
   }
 
   /** Shows the end of the run: no time remains. */

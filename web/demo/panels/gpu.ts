@@ -34,7 +34,12 @@ export class GpuPanel {
     this.#button.disabled = true;
     try {
       await this.alone(async () =>
-        this.#show(await measureGpu({ workerUrl, onProgress: (progress) => (this.#said.textContent = progressOf(progress)) })),
+        this.#show(
+          await measureGpu({
+            workerUrl,
+            onProgress: (progress) => (this.#said.textContent = progressOf(progress)),
+          }),
+        ),
       );
       this.#said.textContent = 'Measured.';
     } catch (thrown) {
@@ -57,9 +62,18 @@ export class GpuPanel {
   #show(report: GpuReport): void {
     this.#report = report;
     this.#copy.hidden = false;
-    const { adapter, software, timing, peakGflopPerSec: peak, copyGbPerSec: copy, kernels } = report;
+    const {
+      adapter,
+      software,
+      timing,
+      peakGflopPerSec: peak,
+      copyGbPerSec: copy,
+      kernels,
+    } = report;
     const by = timing === 'device' ? 'the GPU’s timestamps' : 'the clock around many launches';
-    const parts = kernels.some(({ whole }) => !whole) ? ' Shapes in brackets are parts of those that a faster GPU gets.' : '';
+    const parts = kernels.some(({ whole }) => !whole)
+      ? ' Shapes in brackets are parts of those that a faster GPU gets.'
+      : '';
     const kind = software ? ' It is a processor that runs shaders, with kernels of its own.' : '';
     this.#facts.textContent = `${adapter}: at most ${figure(peak)} GFLOP/s in f32 and ${figure(copy)} GB/s, by ${by}.${kind}${parts}`;
     this.#rows.replaceChildren(
@@ -68,7 +82,8 @@ export class GpuPanel {
         const head = make('th', name);
         head.scope = 'row';
         head.append(make('small', whole ? shape : `(${shape})`));
-        const speed = gflopPerSec === undefined ? `${figure(gbPerSec)} GB/s` : `${figure(gflopPerSec)} GFLOP/s`;
+        const speed =
+          gflopPerSec === undefined ? `${figure(gbPerSec)} GB/s` : `${figure(gflopPerSec)} GFLOP/s`;
         const part = `${percent(fraction)} of ${of}`;
         row.append(head, ...[figure(ms), speed, part].map((text) => make('td', text)));
         return row;

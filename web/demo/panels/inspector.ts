@@ -24,13 +24,29 @@ const ROWS = 200;
 const NAME = 64;
 
 /** Returns text from a file: shortened and escaped. */
-const cut = (text: string): string => escaped(text.length > NAME ? `${text.slice(0, NAME - 1)}…` : text);
+const cut = (text: string): string =>
+  escaped(text.length > NAME ? `${text.slice(0, NAME - 1)}…` : text);
 
-function fileLine({ file, format, ok, code, message, tensors, warnings }: FileReport): HTMLLIElement {
+function fileLine({
+  file,
+  format,
+  ok,
+  code,
+  message,
+  tensors,
+  warnings,
+}: FileReport): HTMLLIElement {
   const state = warnings.length === 0 ? 'valid' : 'readable';
-  const facts = ok ? (tensors === 0 ? state : `${counted(tensors, 'tensor')}, ${state}`) : escaped(message ?? code ?? 'refused');
+  const facts = ok
+    ? tensors === 0
+      ? state
+      : `${counted(tensors, 'tensor')}, ${state}`
+    : escaped(message ?? code ?? 'refused');
   const item = make('li', '', ok ? '' : 'fault');
-  item.append(make('strong', cut(file)), ` ${format === undefined ? '' : `(${escaped(format)}) `}${facts}`);
+  item.append(
+    make('strong', cut(file)),
+    ` ${format === undefined ? '' : `(${escaped(format)}) `}${facts}`,
+  );
   return item;
 }
 
@@ -50,7 +66,11 @@ function finding(code: string, words: string, fault = false): HTMLLIElement {
   return item;
 }
 
-function table(caption: string, heads: readonly string[], rows: readonly (readonly string[])[]): HTMLElement {
+function table(
+  caption: string,
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+): HTMLElement {
   const made = make('table', '', 'named');
   const row = (kind: 'th' | 'td', cells: readonly string[]): HTMLTableRowElement => {
     const line = make('tr');
@@ -69,13 +89,21 @@ function table(caption: string, heads: readonly string[], rows: readonly (readon
 
 function training({ ok, reason, options }: InspectReport['trainable']): HTMLElement[] {
   const title = make('h3', 'Training');
-  if (!ok) return [title, make('p', `It cannot be trained here: ${escaped(reason ?? 'it is not a model')}.`, 'facts')];
+  if (!ok)
+    return [
+      title,
+      make('p', `It cannot be trained here: ${escaped(reason ?? 'it is not a model')}.`, 'facts'),
+    ];
   return [
     title,
     table(
       'GPU memory of a step',
       ['Update rule', 'Weights', 'GPU memory of a step'],
-      options.map(({ optimizer, precision, bytes: need }) => [escaped(ruleName(optimizer)), escaped(precision), bytes(need)]),
+      options.map(({ optimizer, precision, bytes: need }) => [
+        escaped(ruleName(optimizer)),
+        escaped(precision),
+        bytes(need),
+      ]),
     ),
   ];
 }
@@ -89,7 +117,11 @@ function tensorList({ tensors }: InspectReport): HTMLElement[] {
     table(
       'Tensors',
       ['Name', 'Type', 'Shape'],
-      tensors.map(({ name, dtype, shape }) => [cut(name), escaped(dtype), shape.join(' × ') || 'scalar']),
+      tensors.map(({ name, dtype, shape }) => [
+        cut(name),
+        escaped(dtype),
+        shape.join(' × ') || 'scalar',
+      ]),
     ),
   );
   return [box];
@@ -125,7 +157,8 @@ export class Inspector {
 
   #show(report: InspectReport): void {
     const { kind, files, refusals, warnings, exports, tokenizer } = report;
-    const words = tokenizer === undefined ? '' : `, tokenizer: ${escaped(tokenizer.kind).replaceAll('_', ' ')}`;
+    const words =
+      tokenizer === undefined ? '' : `, tokenizer: ${escaped(tokenizer.kind).replaceAll('_', ' ')}`;
     this.#report.replaceChildren(
       make('p', `${KINDS[kind]}${words}.`, 'verdict'),
       ...section(
@@ -140,7 +173,9 @@ export class Inspector {
       ...(kind === 'model' || kind === 'checkpoint' ? training(report.trainable) : []),
       ...section(
         'It can be exported as',
-        exports.map((choice) => make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`, choice.ok ? '' : 'off')),
+        exports.map((choice) =>
+          make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`, choice.ok ? '' : 'off'),
+        ),
       ),
       ...tensorList(report),
     );

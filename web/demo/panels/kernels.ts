@@ -50,7 +50,10 @@ export class KernelPanel {
   #show({ steps, timing, ms, unmeasured, kernels }: Profile): void {
     const launches = kernels.reduce((sum, row) => sum + row.launches, 0);
     const by = timing === 'device' ? 'the GPU’s timestamps' : 'the clock around each kernel';
-    const short = unmeasured > 0 ? ` ${grouped(unmeasured)} of all launches were shorter than a tick of the GPU’s clock.` : '';
+    const short =
+      unmeasured > 0
+        ? ` ${grouped(unmeasured)} of all launches were shorter than a tick of the GPU’s clock.`
+        : '';
     this.#facts.textContent = `${grouped(launches)} launches and ${ms.toFixed(1)} ms per step, mean of ${steps}, by ${by}.${short}`;
     this.#rows.replaceChildren(
       ...kernels.map(({ kernel, launches: each, ms: time, share }) => {
@@ -59,7 +62,12 @@ export class KernelPanel {
         name.scope = 'row';
         // On a narrow screen a name breaks after its words.
         for (const word of kernel.split(/(?<=_)/)) name.append(word, make('wbr'));
-        row.append(name, ...[grouped(each), time.toFixed(2), `${(100 * share).toFixed(1)} %`].map((text) => make('td', text)));
+        row.append(
+          name,
+          ...[grouped(each), time.toFixed(2), `${(100 * share).toFixed(1)} %`].map((text) =>
+            make('td', text),
+          ),
+        );
         return row;
       }),
     );

@@ -7,7 +7,10 @@ import { bytes } from '../format.js';
 export function showMemory({ needBytes, haveBytes, ok, parts }: Estimate): void {
   const section = byId('memory', HTMLElement);
   section.hidden = false;
-  const verdict = ok === false ? `, more than half of the ${bytes((haveBytes ?? 0) * 2)} that this browser reports` : '';
+  const verdict =
+    ok === false
+      ? `, more than half of the ${bytes((haveBytes ?? 0) * 2)} that this browser reports`
+      : '';
   byId('memory-total', HTMLOutputElement).textContent = `about ${bytes(needBytes)}${verdict}`;
   const list = byId('memory-parts', HTMLElement);
   list.replaceChildren();

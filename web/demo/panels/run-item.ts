@@ -20,32 +20,55 @@ export interface RunActs {
 }
 
 /** Returns the list item of a run; `infos` are its checkpoints, newest first. */
-export function runItem(infos: readonly CheckpointInfo[], acts: RunActs, open: boolean): HTMLLIElement {
+export function runItem(
+  infos: readonly CheckpointInfo[],
+  acts: RunActs,
+  open: boolean,
+): HTMLLIElement {
   const item = make('li');
   const newest = infos.find(({ fault }) => fault === undefined);
   const named = newest ?? infos[0];
   if (!named) return item;
   const label = escaped(named.label) || 'A run without a name';
   const facts = make('div');
-  facts.append(make('strong', label), make('div', newest ? factsOf(newest, acts.live) : 'None of its checkpoints can be read', 'meta'));
+  facts.append(
+    make('strong', label),
+    make(
+      'div',
+      newest ? factsOf(newest, acts.live) : 'None of its checkpoints can be read',
+      'meta',
+    ),
+  );
   const row = make('div', '', 'acts');
   const { resume } = acts;
   if (newest) {
     if (resume && !acts.live)
-      row.append(actionButton(newest.step < newest.totalSteps ? 'Resume' : 'Open', `Resume ${label}`, () => resume(newest)));
+      row.append(
+        actionButton(newest.step < newest.totalSteps ? 'Resume' : 'Open', `Resume ${label}`, () =>
+          resume(newest),
+        ),
+      );
     row.append(actionButton('Download', `Download ${label}`, () => acts.download()));
-    if (picks('Directory')) row.append(actionButton('To a folder', `Write ${label} into a folder`, () => acts.folder()));
+    if (picks('Directory'))
+      row.append(actionButton('To a folder', `Write ${label} into a folder`, () => acts.folder()));
   }
-  if (!acts.live) row.append(actionButton('Delete', `Delete ${label}`, () => acts.remove(named, true)));
+  if (!acts.live)
+    row.append(actionButton('Delete', `Delete ${label}`, () => acts.remove(named, true)));
   const all = make('details');
   all.open = open;
   all.addEventListener('toggle', () => acts.opened(all.open));
-  all.append(make('summary', infos.length === 1 ? 'One checkpoint' : `${infos.length} checkpoints`), generations(infos, label, acts));
+  all.append(
+    make('summary', infos.length === 1 ? 'One checkpoint' : `${infos.length} checkpoints`),
+    generations(infos, label, acts),
+  );
   item.append(facts, row, all);
   return item;
 }
 
-function factsOf({ savedAt, step, totalSteps, loss, dataName }: CheckpointInfo, live: boolean): string {
+function factsOf(
+  { savedAt, step, totalSteps, loss, dataName }: CheckpointInfo,
+  live: boolean,
+): string {
   const words = [`step ${grouped(step)} of ${grouped(totalSteps)}`, when(savedAt)];
   if (loss !== undefined) words.push(`loss ${loss.toFixed(3)}`);
   if (dataName !== '') words.push(escaped(dataName));
@@ -53,11 +76,17 @@ function factsOf({ savedAt, step, totalSteps, loss, dataName }: CheckpointInfo, 
   return words.join(' · ');
 }
 
-function generations(infos: readonly CheckpointInfo[], label: string, acts: RunActs): HTMLUListElement {
+function generations(
+  infos: readonly CheckpointInfo[],
+  label: string,
+  acts: RunActs,
+): HTMLUListElement {
   const list = make('ul');
   for (const info of infos)
     list.append(
-      info.fault === undefined ? whole(info, `${label}, step ${grouped(info.step)}`, acts) : damaged(info, info.fault, label, acts),
+      info.fault === undefined
+        ? whole(info, `${label}, step ${grouped(info.step)}`, acts)
+        : damaged(info, info.fault, label, acts),
     );
   return list;
 }
@@ -72,14 +101,17 @@ function whole(info: CheckpointInfo, name: string, acts: RunActs): HTMLLIElement
   if (info.home === 'opfs') words.push('second copy');
   const row = make('div', '', 'acts');
   const { resume } = acts;
-  if (resume) row.append(actionButton('Resume', `Resume ${name}`, () => resume(info, info.generation)));
+  if (resume)
+    row.append(actionButton('Resume', `Resume ${name}`, () => resume(info, info.generation)));
   const keep = actionButton('Keep', `Keep ${name}`, () => acts.keep(info));
   keep.setAttribute('aria-pressed', String(info.kept));
   row.append(
     actionButton('Fork', `Fork ${name}`, () => acts.fork(info)),
     keep,
     actionButton('Download', `Download ${name}`, () => acts.download(info)),
-    ...(picks('Directory') ? [actionButton('To a folder', `Write ${name} into a folder`, () => acts.folder(info))] : []),
+    ...(picks('Directory')
+      ? [actionButton('To a folder', `Write ${name} into a folder`, () => acts.folder(info))]
+      : []),
     actionButton('Delete', `Delete ${name}`, () => acts.remove(info)),
   );
   item.append(make('span', words.join(' · '), 'meta'), row);
@@ -90,7 +122,20 @@ function whole(info: CheckpointInfo, name: string, acts: RunActs): HTMLLIElement
 function damaged(info: CheckpointInfo, fault: string, label: string, acts: RunActs): HTMLLIElement {
   const item = make('li');
   const row = make('div', '', 'acts');
-  row.append(actionButton('Delete', `Delete the damaged checkpoint ${grouped(info.generation)} of ${label}`, () => acts.remove(info)));
-  item.append(make('span', `This checkpoint is damaged · ${when(info.savedAt)} · ${escaped(fault)}`, 'meta fault'), row);
+  row.append(
+    actionButton(
+      'Delete',
+      `Delete the damaged checkpoint ${grouped(info.generation)} of ${label}`,
+      () => acts.remove(info),
+    ),
+  );
+  item.append(
+    make(
+      'span',
+      `This checkpoint is damaged · ${when(info.savedAt)} · ${escaped(fault)}`,
+      'meta fault',
+    ),
+    row,
+  );
   return item;
 }

@@ -45,7 +45,8 @@ export class Samples {
 
   /** Forgets the texts written after `step`. */
   cut(step: number): void {
-    for (const item of [...this.#list.children]) if (item instanceof HTMLElement && Number(item.dataset['step']) > step) item.remove();
+    for (const item of [...this.#list.children])
+      if (item instanceof HTMLElement && Number(item.dataset['step']) > step) item.remove();
     this.#empty.hidden = this.#list.childElementCount > 0;
   }
 

@@ -9,7 +9,14 @@ import { byId, make } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
-import { contextOf, lengthFollows, proposeLength, scratchShape, suggestRate, trainOptions } from '../settings.js';
+import {
+  contextOf,
+  lengthFollows,
+  proposeLength,
+  scratchShape,
+  suggestRate,
+  trainOptions,
+} from '../settings.js';
 import type { Trained } from '../settings.js';
 import { showFault, showSentence } from '../words.js';
 import { workerUrl } from '../worker.js';
@@ -21,7 +28,8 @@ const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
 const LARGE = 100_000_000;
 /** Number of findings shown for a model's files. */
 const FINDINGS = 6;
-const chosen = (name: string): string => document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
+const chosen = (name: string): string =>
+  document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
 const choose = (name: string, value: string): void => {
   const radio = document.querySelector<HTMLInputElement>(`input[name="${name}"][value="${value}"]`);
   if (radio) radio.checked = true;
@@ -137,9 +145,11 @@ export class Setup {
         ? `An adapter is trained on top of its ${parameters(info.parameters)} parameters, which do not change`
         : `All ${parameters(info.parameters)} parameters are trained`;
     const story = byId('run-story', HTMLElement);
-    if (chosen('model') === 'files') story.textContent = `${what}, on your GPU; everything stays on this device.`;
+    if (chosen('model') === 'files')
+      story.textContent = `${what}, on your GPU; everything stays on this device.`;
     else if (chosen('data') === 'file')
-      story.textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
+      story.textContent =
+        'A small Llama with random weights reads your text letter by letter. Watch it find words.';
     else story.replaceChildren(...this.#austenStory);
   }
 
@@ -151,7 +161,12 @@ export class Setup {
         'Choose the model’s files first: one GGUF, or config.json, model.safetensors and every tokenizer file of the folder.',
       );
     const { columns } = this.#lesson;
-    const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : [contextOf(), columns]]);
+    const key = JSON.stringify([
+      files,
+      chosen('data'),
+      this.#fileCount,
+      files ? 0 : [contextOf(), columns],
+    ]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
     const opened = files
@@ -173,7 +188,11 @@ export class Setup {
   async #lookAt(data: DataInput): Promise<boolean> {
     if (chosen('model') === 'files' || !isLarge(data)) return false;
     const { columns } = this.#lesson;
-    const model = await newModel(scratchShape(), data, { workerUrl, bytes: LOOKED_AT, ...(columns ? { columns } : {}) });
+    const model = await newModel(scratchShape(), data, {
+      workerUrl,
+      bytes: LOOKED_AT,
+      ...(columns ? { columns } : {}),
+    });
     try {
       await this.#teach(data, model);
     } finally {
@@ -190,7 +209,8 @@ export class Setup {
       showSentence(line, message, code);
       return line;
     });
-    if (warnings.length > FINDINGS) lines.push(make('li', `and ${grouped(warnings.length - FINDINGS)} more like these`));
+    if (warnings.length > FINDINGS)
+      lines.push(make('li', `and ${grouped(warnings.length - FINDINGS)} more like these`));
     list.replaceChildren(...lines);
     list.hidden = lines.length === 0;
   }
@@ -274,7 +294,10 @@ export class Setup {
       const { options } = this;
       this.#story(info);
       const stride = strideOf(options.steps);
-      const [estimate, rates] = [await Trainer.estimate(model, options), await model.previewSchedule(options, options.steps, stride)];
+      const [estimate, rates] = [
+        await Trainer.estimate(model, options),
+        await model.previewSchedule(options, options.steps, stride),
+      ];
       if (round !== this.#round) return;
       await this.#compare(model);
       if (round !== this.#round) return;

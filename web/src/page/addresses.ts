@@ -16,9 +16,13 @@ export interface Address {
 /** @internal Parses the address of an asset; a relative one is resolved as the page's own links are. */
 export function addressOf(given: string | URL | TrustedAddress, path: string): Address {
   const kinds = ['String', 'URL', 'TrustedScriptURL'];
-  if (!kinds.includes(brandOf(given))) throw badOption(path, 'a string, a URL or a TrustedScriptURL', given);
+  if (!kinds.includes(brandOf(given)))
+    throw badOption(path, 'a string, a URL or a TrustedScriptURL', given);
   try {
-    return { href: new URL(String(given), globalThis.document?.baseURI ?? globalThis.location?.href).href, given };
+    return {
+      href: new URL(String(given), globalThis.document?.baseURI ?? globalThis.location?.href).href,
+      given,
+    };
   } catch {
     throw badOption(path, 'an address', String(given));
   }
@@ -60,5 +64,10 @@ export function refusedWorker(thrown: unknown): Error {
       thrown,
     );
   }
-  return fault('worker.failed', { found: `it could not be started: ${messageOf(thrown)}`, hint: '' }, {}, thrown);
+  return fault(
+    'worker.failed',
+    { found: `it could not be started: ${messageOf(thrown)}`, hint: '' },
+    {},
+    thrown,
+  );
 }

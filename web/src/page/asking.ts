@@ -53,17 +53,25 @@ export type Scorable = string | readonly number[] | Uint32Array | readonly ChatM
 export type ScoredToken = Score['tokens'][number];
 
 /** @internal Sends a request to the worker that holds the weights. */
-export type Asker = <T extends Tag>(tag: T, ask: Ask<T>, options?: LinkOptions) => Promise<Reply<T>>;
+export type Asker = <T extends Tag>(
+  tag: T,
+  ask: Ask<T>,
+  options?: LinkOptions,
+) => Promise<Reply<T>>;
 
 const list: Check = (value, path) => {
-  if (Array.isArray(value)) return value.map((item: unknown, index) => objectOf(item, `${path}[${index}]`));
+  if (Array.isArray(value))
+    return value.map((item: unknown, index) => objectOf(item, `${path}[${index}]`));
   throw badOption(path, 'a list of objects', value);
 };
 const TEMPLATE: Checks = { tools: list, documents: list, chatTemplateKwargs: objectOf };
 const SCORING = ofKinds(SCORE);
 
 /** Converts a conversation to the form that the core reads. */
-function conversation(messages: unknown, { tools, documents, chatTemplateKwargs }: TemplateOptions): Record<string, unknown> {
+function conversation(
+  messages: unknown,
+  { tools, documents, chatTemplateKwargs }: TemplateOptions,
+): Record<string, unknown> {
   const given = list(messages, 'messages');
   return { messages: given, ...translate({ tools, documents, chatTemplateKwargs }, TEMPLATE, '') };
 }
@@ -74,7 +82,15 @@ export function chatted(
   messages: readonly ChatMessage[],
   options: ChatOptions,
 ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
-  const { signal, onWarning, tools, documents, chatTemplateKwargs, base = false, ...sampling } = optionsOf(options, 'the answer');
+  const {
+    signal,
+    onWarning,
+    tools,
+    documents,
+    chatTemplateKwargs,
+    base = false,
+    ...sampling
+  } = optionsOf(options, 'the answer');
   boolean(base, 'base');
   const written = json(conversation(messages, { tools, documents, chatTemplateKwargs }));
   const request = { conversation: written, options: sampleJson(sampling), base };
@@ -82,20 +98,44 @@ export function chatted(
 }
 
 /** @internal Scores a text, token ids or messages. */
-export async function scored(ask: Asker, scorable: Scorable, options: ScoreOptions): Promise<Score> {
-  const { signal, generation, base = false, tools, documents, chatTemplateKwargs, ...rest } = optionsOf(options, 'the score');
+export async function scored(
+  ask: Asker,
+  scorable: Scorable,
+  options: ScoreOptions,
+): Promise<Score> {
+  const {
+    signal,
+    generation,
+    base = false,
+    tools,
+    documents,
+    chatTemplateKwargs,
+    ...rest
+  } = optionsOf(options, 'the score');
   boolean(base, 'base');
   const written = { tools, documents, chatTemplateKwargs };
   const settings = translate(rest, SCORING, '');
-  const score = (given: object): Promise<Score> => ask('model.score', { request: json({ ...given, options: settings }), base }, { signal });
-  const plain = typeof scorable === 'string' ? { text: scorable } : isIds(scorable) ? { ids: idsOf(scorable) } : undefined;
+  const score = (given: object): Promise<Score> =>
+    ask('model.score', { request: json({ ...given, options: settings }), base }, { signal });
+  const plain =
+    typeof scorable === 'string'
+      ? { text: scorable }
+      : isIds(scorable)
+        ? { ids: idsOf(scorable) }
+        : undefined;
   if (!plain)
     return score({
       conversation: conversation(scorable, written),
       generation: generation === undefined ? false : boolean(generation, 'generation'),
     });
-  const [extra] = Object.entries({ generation, ...written }).find(([, value]) => value !== undefined) ?? [];
-  if (extra !== undefined) throw badOption(extra, 'messages to score, which a template writes', 'text' in plain ? 'a text' : 'token ids');
+  const [extra] =
+    Object.entries({ generation, ...written }).find(([, value]) => value !== undefined) ?? [];
+  if (extra !== undefined)
+    throw badOption(
+      extra,
+      'messages to score, which a template writes',
+      'text' in plain ? 'a text' : 'token ids',
+    );
   return score(plain);
 }
 
@@ -106,7 +146,11 @@ const idsOf = (ids: readonly number[] | Uint32Array): number[] =>
   Array.from(ids, (id: unknown, index) => Number(naturalNumber(id, `ids[${index}]`)));
 
 /** @internal Returns the text of token ids. */
-export async function detokenized(ask: Asker, ids: readonly number[] | Uint32Array): Promise<string> {
-  if (!Array.isArray(ids) && !(ids instanceof Uint32Array)) throw badOption('ids', 'a list of token ids', ids);
+export async function detokenized(
+  ask: Asker,
+  ids: readonly number[] | Uint32Array,
+): Promise<string> {
+  if (!Array.isArray(ids) && !(ids instanceof Uint32Array))
+    throw badOption('ids', 'a list of token ids', ids);
   return ask('model.detokenize', { ids: idsOf(ids) });
 }

@@ -13,13 +13,18 @@ const bases = new Map<string, Base>();
 export const baseOf = (run: string): SourceSpec[] | undefined => bases.get(run)?.files;
 
 /** Remembers the files of a run's base; equal bases are kept once. Does nothing if no files are given. */
-export function keepBase(run: string, files: SourceSpec[] | undefined, info: BaseInfo | null): void {
+export function keepBase(
+  run: string,
+  files: SourceSpec[] | undefined,
+  info: BaseInfo | null,
+): void {
   if (!files) return;
   const key = info?.files.map(({ bytes, sha256, piecesSha256 = sha256 }) =>
     piecesSha256 === undefined ? undefined : `${bytes} ${piecesSha256}`,
   );
   const sums = key?.every((sum) => sum !== undefined) === true ? key.join() : undefined;
-  const equal = sums === undefined ? undefined : [...bases.values()].find((base) => base.sums === sums);
+  const equal =
+    sums === undefined ? undefined : [...bases.values()].find((base) => base.sums === sums);
   bases.set(run, equal ?? { sums, files });
 }
 

@@ -25,10 +25,17 @@ export const notNegative = numeric('a finite number >= 0', (v) => Number.isFinit
 const MAX_POINTS = 100_000;
 /** Returns the number of rates that a preview of `steps` steps contains, and its stride. */
 export function planned(steps: unknown, stride: unknown): { points: number; stride: number } {
-  const [all, every] = [Number(positiveInteger(steps, 'steps')), Number(positiveInteger(stride, 'stride'))];
+  const [all, every] = [
+    Number(positiveInteger(steps, 'steps')),
+    Number(positiveInteger(stride, 'stride')),
+  ];
   const points = Math.ceil(all / every);
   if (points > MAX_POINTS)
-    throw badOption('steps', `at most ${MAX_POINTS} rates; a stride of ${Math.ceil(all / MAX_POINTS)} gives so many`, all);
+    throw badOption(
+      'steps',
+      `at most ${MAX_POINTS} rates; a stride of ${Math.ceil(all / MAX_POINTS)} gives so many`,
+      all,
+    );
   return { points, stride: every };
 }
 const integer = numeric('an integer', Number.isSafeInteger);
@@ -46,7 +53,11 @@ export const oneOf =
   (...list: readonly (string | boolean)[]): Check =>
   (value, path) => {
     if (list.some((word) => word === value)) return value;
-    throw badOption(path, `one of ${list.map((word) => (typeof word === 'string' ? `'${word}'` : String(word))).join(', ')}`, value);
+    throw badOption(
+      path,
+      `one of ${list.map((word) => (typeof word === 'string' ? `'${word}'` : String(word))).join(', ')}`,
+      value,
+    );
   };
 
 const list =
@@ -62,7 +73,9 @@ const some =
     (Array.isArray(value) ? list(item) : item)(value, path);
 /** Accepts an object of numbers; its keys are data and are not translated. */
 const table: Check = (value, path) =>
-  Object.fromEntries(Object.entries(objectOf(value, path)).map(([key, one]) => [key, finite(one, `${path}.${key}`)]));
+  Object.fromEntries(
+    Object.entries(objectOf(value, path)).map(([key, one]) => [key, finite(one, `${path}.${key}`)]),
+  );
 
 /** Accepts a number or the given alternative. */
 const numberOr =
@@ -88,9 +101,11 @@ const OF_KIND = {
 };
 const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : oneOf(...kind));
 /** Returns the checks for settings of the given kinds. */
-export const ofKinds = (kinds: Kinds): Checks => Object.fromEntries(Object.entries(kinds).map(([key, kind]) => [key, ofKind(kind)]));
+export const ofKinds = (kinds: Kinds): Checks =>
+  Object.fromEntries(Object.entries(kinds).map(([key, kind]) => [key, ofKind(kind)]));
 /** Returns Rust's name of an option: `learningRate` becomes `learning_rate`. */
-export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export const snake = (key: string): string =>
+  key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export function objectOf(value: unknown, path: string): object {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
@@ -110,7 +125,9 @@ export function together(work: readonly (() => void)[]): void {
   }
   const [first, ...rest] = faults;
   if (first === undefined) return;
-  throw rest.length === 0 ? first : withDetail(first, {}, faults.map(({ message }) => message).join(' '));
+  throw rest.length === 0
+    ? first
+    : withDetail(first, {}, faults.map(({ message }) => message).join(' '));
 }
 
 /** Returns the given options under Rust's names, without a prototype. An unknown key is an error; an undefined value is omitted. */

@@ -11,7 +11,10 @@ import type { BlobSpec, Input } from './inputs.js';
  * A file of training data, the text itself, or its token ids. The type of a file (text, JSON lines, JSON, CSV, TSV or Parquet, optionally compressed
  * by gzip) is detected from its contents; `.tokens` files are recognised by name.
  */
-export type DataFile = Input | { text: string; name?: string | undefined } | { tokens: Uint32Array; name?: string | undefined };
+export type DataFile =
+  | Input
+  | { text: string; name?: string | undefined }
+  | { tokens: Uint32Array; name?: string | undefined };
 /**
  * Part of a mixture, whose rows occur `weight` times per epoch; below 1, only that share of them does. From a folder, its .txt and .md files are
  * used.
@@ -23,15 +26,27 @@ export interface WeightedData {
 }
 /** Training data: one file or several. */
 export type DataInput =
-  DataFile | FileSystemDirectoryHandle | FileList | WeightedData | readonly (DataFile | FileSystemDirectoryHandle | WeightedData)[];
+  | DataFile
+  | FileSystemDirectoryHandle
+  | FileList
+  | WeightedData
+  | readonly (DataFile | FileSystemDirectoryHandle | WeightedData)[];
 
 /** Maximum size of a file that is copied, so that editing or deleting it later has no effect. */
 const COPIED_BYTES = 64 << 20;
 
 /** Returns data given directly in an object (`{ text }` or `{ tokens }`), or undefined for any other input. */
 function inline(input: object, path: string): BlobSpec | undefined {
-  if (brandOf(input) !== 'Object' || !(Object.hasOwn(input, 'text') || Object.hasOwn(input, 'tokens'))) return undefined;
-  const { text, tokens, name = '' }: { text?: unknown; tokens?: unknown; name?: unknown } = ownFields(input);
+  if (
+    brandOf(input) !== 'Object' ||
+    !(Object.hasOwn(input, 'text') || Object.hasOwn(input, 'tokens'))
+  )
+    return undefined;
+  const {
+    text,
+    tokens,
+    name = '',
+  }: { text?: unknown; tokens?: unknown; name?: unknown } = ownFields(input);
   string(name, `${path}.name`);
   if (Object.hasOwn(input, 'text')) {
     if (typeof text !== 'string') throw badOption(`${path}.text`, 'a string', text);
@@ -44,7 +59,12 @@ function inline(input: object, path: string): BlobSpec | undefined {
 
 /** Reads one file of training data. */
 async function toFile(input: DataFile, path: string, signal?: AbortSignal): Promise<SourceSpec> {
-  const how = { path, signal, unnamed: 'text.txt', expected: `${EXPECTED}, { text } or { tokens }` };
+  const how = {
+    path,
+    signal,
+    unnamed: 'text.txt',
+    expected: `${EXPECTED}, { text } or { tokens }`,
+  };
   if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
   const source = inline(input, path) ?? (await reading(how, described(input, how)));
   if (source.kind !== 'blob') return source;
@@ -54,16 +74,27 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
   if (blob.size === 0)
     throw fault(
       'data.empty',
-      { artifact: escaped(name), hint: 'if it was deleted or moved after it was chosen, choose it again' },
+      {
+        artifact: escaped(name),
+        hint: 'if it was deleted or moved after it was chosen, choose it again',
+      },
       { path },
     );
   if (blob.size > COPIED_BYTES) return source;
-  const copy = gathered(blob.size, async (at, length) => new Uint8Array(await blob.slice(at, at + length).arrayBuffer()), signal);
+  const copy = gathered(
+    blob.size,
+    async (at, length) => new Uint8Array(await blob.slice(at, at + length).arrayBuffer()),
+    signal,
+  );
   const gone = (thrown: unknown): never => {
     if (thrown instanceof TabtuneError) throw thrown;
     throw fault(
       'source.read',
-      { subject: escaped(name), found: 'it was changed, deleted or moved after it was chosen', hint: 'choose it again' },
+      {
+        subject: escaped(name),
+        found: 'it was changed, deleted or moved after it was chosen',
+        hint: 'choose it again',
+      },
       { path, reason: String(thrown) },
       thrown,
     );
@@ -75,7 +106,11 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
  * Returns the text files of a folder that are not empty, sorted by name. `passedOver` receives the names of its other entries, except those that
  * begin with a dot (hidden files).
  */
-async function textsOf(folder: FileSystemDirectoryHandle, path: string, passedOver: string[]): Promise<FileSystemFileHandle[]> {
+async function textsOf(
+  folder: FileSystemDirectoryHandle,
+  path: string,
+  passedOver: string[],
+): Promise<FileSystemFileHandle[]> {
   const texts: [string, FileSystemFileHandle][] = [];
   const others: string[] = [];
   for await (const [name, entry] of folder.entries()) {
@@ -103,28 +138,42 @@ interface Part {
   weight: number;
 }
 
-async function parts(input: DataInput, path: string, weight: number, passedOver: string[]): Promise<Part[]> {
+async function parts(
+  input: DataInput,
+  path: string,
+  weight: number,
+  passedOver: string[],
+): Promise<Part[]> {
   if (Array.isArray(input) || isOf(input, 'FileList')) {
     const list = [...(input as ArrayLike<DataFile> & Iterable<DataFile>)];
     if (list.length === 0) throw badOption(path, 'at least one file', 'none');
-    return (await Promise.all(list.map((part, at) => parts(part, `${path}[${at}]`, weight, passedOver)))).flat();
+    return (
+      await Promise.all(list.map((part, at) => parts(part, `${path}[${at}]`, weight, passedOver)))
+    ).flat();
   }
   if (isWeighted(input)) {
     const { files, weight: share = 1 }: { files?: unknown; weight?: unknown } = ownFields(input);
     positive(share, `${path}.weight`);
     return parts(files as DataInput, `${path}.files`, Number(share), passedOver);
   }
-  if (isFolder(input)) return (await textsOf(input, path, passedOver)).map((file) => ({ file, path, weight }));
+  if (isFolder(input))
+    return (await textsOf(input, path, passedOver)).map((file) => ({ file, path, weight }));
   return [{ file: input as DataFile, path, weight }];
 }
 
 /** @internal Returns the first `bytes` bytes of a File or Blob, and whether more follow. */
-export function beginningOf(data: DataInput, bytes: number | undefined): { read: DataInput; partial: boolean } {
+export function beginningOf(
+  data: DataInput,
+  bytes: number | undefined,
+): { read: DataInput; partial: boolean } {
   if (bytes === undefined) return { read: data, partial: false };
   positiveInteger(bytes, 'bytes');
   if (!isOf(data, 'Blob')) throw badOption('bytes', 'this only with one File or Blob', data);
   const partial = data.size > bytes;
-  return { read: partial ? new File([data.slice(0, bytes)], isOf(data, 'File') ? data.name : '') : data, partial };
+  return {
+    read: partial ? new File([data.slice(0, bytes)], isOf(data, 'File') ? data.name : '') : data,
+    partial,
+  };
 }
 
 /** @internal Training data in the form in which they are sent to the worker. */
@@ -137,9 +186,13 @@ export interface GivenData {
 }
 
 /** @internal Adds the weights of the data to checked settings of a run; giving them in both places is an error. */
-export function withWeights(settings: Readonly<Record<string, unknown>>, weights: number[] | undefined): Readonly<Record<string, unknown>> {
+export function withWeights(
+  settings: Readonly<Record<string, unknown>>,
+  weights: number[] | undefined,
+): Readonly<Record<string, unknown>> {
   if (weights === undefined) return settings;
-  if (settings['data_weights'] !== undefined) throw badOption('dataWeights', 'weights here or with the files of data', 'both');
+  if (settings['data_weights'] !== undefined)
+    throw badOption('dataWeights', 'weights here or with the files of data', 'both');
   return { ...settings, data_weights: weights };
 }
 
@@ -149,21 +202,31 @@ function distinct(files: SourceSpec[], inputs: Part[]): SourceSpec[] {
     if (files.every(({ name }, other) => other === at || name !== spec.name)) return spec;
     const input = inputs[at]?.file;
     // Node's files have no such key.
-    const { webkitRelativePath: path = '' }: { webkitRelativePath?: string } = isOf(input, 'File') ? input : {};
+    const { webkitRelativePath: path = '' }: { webkitRelativePath?: string } = isOf(input, 'File')
+      ? input
+      : {};
     return { ...spec, name: path === '' ? `${at + 1}/${spec.name}` : path };
   });
 }
 
 /** @internal Reads training and validation data. Small files are copied. */
-export async function toData(input: DataInput, validation: DataInput | undefined, signal?: AbortSignal): Promise<GivenData> {
+export async function toData(
+  input: DataInput,
+  validation: DataInput | undefined,
+  signal?: AbortSignal,
+): Promise<GivenData> {
   const passedOver: string[] = [];
   const listed = await parts(input, 'data', 1, passedOver);
-  const evaluated = validation === undefined ? [] : await parts(validation, 'validationData', 1, passedOver);
+  const evaluated =
+    validation === undefined ? [] : await parts(validation, 'validationData', 1, passedOver);
   const read = async (list: Part[]): Promise<SourceSpec[]> =>
     distinct(await Promise.all(list.map(({ file, path }) => toFile(file, path, signal))), list);
   const [files, kept] = [await read(listed), await read(evaluated)];
-  if (evaluated.some(({ weight }) => weight !== 1)) throw badOption('validationData', 'files without a weight', 'a weight');
-  const weights = listed.some(({ weight }) => weight !== 1) ? listed.map(({ weight }) => weight) : undefined;
+  if (evaluated.some(({ weight }) => weight !== 1))
+    throw badOption('validationData', 'files without a weight', 'a weight');
+  const weights = listed.some(({ weight }) => weight !== 1)
+    ? listed.map(({ weight }) => weight)
+    : undefined;
   const [first] = files;
   const name = `${first?.name ?? ''}${files.length > 1 ? ` and ${files.length - 1} more` : ''}`;
   return { spec: { files, validation: kept, passedOver: passedOver.sort() }, name, weights };

@@ -59,6 +59,19 @@ export interface ModelCard {
   text?: string | undefined;
 }
 /** A folder receives all files; a file or a stream receives the single file, or a zip of several. */
-export type ExportTarget = FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream<Uint8Array>;
+export type ExportTarget =
+  FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream<Uint8Array>;
 /** Type of the matrices in a GGUF file. */
-export type GgufType = 'as-base' | 'f32' | 'f16' | 'bf16' | 'q8_0' | 'q6_k' | 'q5_1' | 'q5_0' | 'q4_k' | 'q4_k_m' | 'q4_1' | 'q4_0';
+export type GgufType =
+  | 'as-base'
+  | 'f32'
+  | 'f16'
+  | 'bf16'
+  | 'q8_0'
+  | 'q6_k'
+  | 'q5_1'
+  | 'q5_0'
+  | 'q4_k'
+  | 'q4_k_m'
+  | 'q4_1'
+  | 'q4_0';

@@ -17,7 +17,20 @@ import type { ExportOptions, Exports, ExportTarget } from './export-options.js';
 
 const EXPORT: Checks = {
   format: oneOf(...EXPORT_WORDS),
-  type: oneOf('as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q6_k', 'q5_1', 'q5_0', 'q4_k', 'q4_k_m', 'q4_1', 'q4_0'),
+  type: oneOf(
+    'as-base',
+    'f32',
+    'f16',
+    'bf16',
+    'q8_0',
+    'q6_k',
+    'q5_1',
+    'q5_0',
+    'q4_k',
+    'q4_k_m',
+    'q4_1',
+    'q4_0',
+  ),
   dtype: oneOf('stored', 'f32', 'bf16', 'f16'),
   encoding: oneOf('numbers', 'base64'),
   shardBytes: positiveInteger,
@@ -52,14 +65,23 @@ export function exportsOf(call: Exporting, usual?: boolean, adapting = false): E
     return exported(call, { ...options, allowNonFinite }, to, adapting);
   };
   return {
-    exportTo: async (target, options) => (await written(options, (work) => reaching(target, work))).receipt,
-    export: async (options) => (await written(options, (work) => work({ container: 'zip' }, {}))).files[0]?.blob ?? new Blob(),
-    exportFiles: async (options) => (await written(options, (work) => work({ container: 'files' }, {}))).files,
+    exportTo: async (target, options) =>
+      (await written(options, (work) => reaching(target, work))).receipt,
+    export: async (options) =>
+      (await written(options, (work) => work({ container: 'zip' }, {}))).files[0]?.blob ??
+      new Blob(),
+    exportFiles: async (options) =>
+      (await written(options, (work) => work({ container: 'files' }, {}))).files,
   };
 }
 
 /** Asks the worker to write the model to a place, piece by piece. */
-async function exported(call: Exporting, given: ExportOptions, to: Reaching, adapting: boolean): Promise<Written> {
+async function exported(
+  call: Exporting,
+  given: ExportOptions,
+  to: Reaching,
+  adapting: boolean,
+): Promise<Written> {
   const all = optionsOf(given, 'the export');
   const { base, signal: ofCall, onProgress, ...rest } = all;
   const signal = signalOf(ofCall, base);
@@ -70,9 +92,14 @@ async function exported(call: Exporting, given: ExportOptions, to: Reaching, ada
     base !== undefined && !adapting && EXPORT_FORMATS[format].ending === ''
       ? 'base'
       : OWN.find((key) => isGiven(all[key]) && !EXPORT_FORMATS[format].options.includes(key));
-  if (misplaced !== undefined) throw badOption(misplaced, `none with format '${format}'`, all[misplaced]);
+  if (misplaced !== undefined)
+    throw badOption(misplaced, `none with format '${format}'`, all[misplaced]);
   return to(async (place, moved) => {
-    const ask = { options: json(options), base: base && (await toSources(base, 'base', signal)), ...place };
+    const ask = {
+      options: json(options),
+      base: base && (await toSources(base, 'base', signal)),
+      ...place,
+    };
     return call(ask, { signal, onProgress, ...moved });
   });
 }

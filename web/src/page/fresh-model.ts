@@ -62,16 +62,26 @@ export function modelJson(shape: ModelShape): string {
     if (value === undefined) throw badOption(`shape.${key}`, 'an integer >= 1', value);
   }
   if (headDim === undefined && hiddenSize % numAttentionHeads !== 0) {
-    throw badOption('shape.hiddenSize', `a multiple of numAttentionHeads ${numAttentionHeads}`, hiddenSize);
+    throw badOption(
+      'shape.hiddenSize',
+      `a multiple of numAttentionHeads ${numAttentionHeads}`,
+      hiddenSize,
+    );
   }
   const shared = { max_position_embeddings: 256, norm_eps: 1e-5, initializer_range: 0.02 };
   if (architecture === 'gpt2') {
-    const entries = Object.entries({ ...shared, intermediate_size: 4 * hiddenSize, ...given }).map(([key, value]) => {
-      const name = GPT2_NAMES[key];
-      if (name === undefined) throw badOption(`shape.${key}`, 'a key that gpt2 has', value);
-      return [name, value];
+    const entries = Object.entries({ ...shared, intermediate_size: 4 * hiddenSize, ...given }).map(
+      ([key, value]) => {
+        const name = GPT2_NAMES[key];
+        if (name === undefined) throw badOption(`shape.${key}`, 'a key that gpt2 has', value);
+        return [name, value];
+      },
+    );
+    return json({
+      model_type: 'gpt2',
+      activation_function: 'gelu_new',
+      ...Object.fromEntries(entries),
     });
-    return json({ model_type: 'gpt2', activation_function: 'gelu_new', ...Object.fromEntries(entries) });
   }
   const { norm_eps, ...rest } = {
     ...shared,

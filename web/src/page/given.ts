@@ -12,16 +12,22 @@ export function listening(signal: unknown, what: string): void {
 
 /** @internal Checks that a value is undefined or a function. */
 export function callable(given: unknown, path: string): void {
-  if (given !== undefined && typeof given !== 'function') throw badOption(path, 'a function', given);
+  if (given !== undefined && typeof given !== 'function')
+    throw badOption(path, 'a function', given);
 }
 
 /**
  * @internal Returns a copy of an object without a prototype, so that a missing key is not found on `Object.prototype`, which some libraries extend.
  */
-export const ownFields = <T extends object>(given: T): T => Object.assign(Object.create(null) as T, given);
+export const ownFields = <T extends object>(given: T): T =>
+  Object.assign(Object.create(null) as T, given);
 
 /** @internal Checks and copies the options of `what`: an object whose signal has not been aborted. If `keys` is given, no other keys are allowed. */
-export function optionsOf<T extends object>(all: T, what: string, keys?: readonly (keyof T & string)[]): T {
+export function optionsOf<T extends object>(
+  all: T,
+  what: string,
+  keys?: readonly (keyof T & string)[],
+): T {
   objectOf(all, 'options');
   const given = ownFields(all);
   const extra = keys && Object.keys(given).find((key) => !keys.some((known) => known === key));

@@ -16,13 +16,24 @@ export interface RangeReader {
   read(offset: number, length: number): Promise<Uint8Array> | Uint8Array;
 }
 /** An input of one file; a URL or Request is downloaded. */
-export type Input = File | Blob | URL | Request | Response | ArrayBuffer | Uint8Array | RangeReader | FileSystemFileHandle;
+export type Input =
+  | File
+  | Blob
+  | URL
+  | Request
+  | Response
+  | ArrayBuffer
+  | Uint8Array
+  | RangeReader
+  | FileSystemFileHandle;
 /** Files of one model, adapter or export; from a folder, the files directly in it are used. */
-export type FilesInput = Input | FileSystemDirectoryHandle | FileList | readonly (Input | FileSystemDirectoryHandle)[];
+export type FilesInput =
+  Input | FileSystemDirectoryHandle | FileList | readonly (Input | FileSystemDirectoryHandle)[];
 
 const READ_BYTES = 8 << 20;
 /** @internal Description of the inputs that are accepted. */
-export const EXPECTED = 'a File, Blob, URL, Request, Response, ArrayBuffer, Uint8Array, FileSystemFileHandle or { name, size, read }';
+export const EXPECTED =
+  'a File, Blob, URL, Request, Response, ArrayBuffer, Uint8Array, FileSystemFileHandle or { name, size, read }';
 
 /** Returns a name for an unnamed input, chosen by its first bytes. */
 async function sniffed(first: Blob, otherwise: string): Promise<string> {
@@ -49,15 +60,29 @@ export type BlobSpec = Extract<SourceSpec, { kind: 'blob' }>;
 /** @internal */
 export const blobSpec = (name: string, blob: Blob): BlobSpec => ({ kind: 'blob', name, blob });
 
-async function ofResponse(response: Response, { path, unnamed }: Pick<Reading, 'path' | 'unnamed'>): Promise<SourceSpec> {
+async function ofResponse(
+  response: Response,
+  { path, unnamed }: Pick<Reading, 'path' | 'unnamed'>,
+): Promise<SourceSpec> {
   if (response.bodyUsed) throw badOption(path, 'a Response that was not read yet', 'one that was');
   if (response.type === 'opaque' || response.type === 'error')
-    throw badOption(path, "a Response that may be read (mode 'cors')", `one of type ${response.type}`);
+    throw badOption(
+      path,
+      "a Response that may be read (mode 'cors')",
+      `one of type ${response.type}`,
+    );
   // A 206 is only a part of the file.
   if (response.status !== 200)
-    throw fault('source.download', { subject: path, found: `the Response is HTTP ${response.status}` }, { path });
+    throw fault(
+      'source.download',
+      { subject: path, found: `the Response is HTTP ${response.status}` },
+      { path },
+    );
   const blob = await response.blob();
-  return blobSpec(response.url === '' ? await sniffed(blob, unnamed) : lastSegment(response.url), blob);
+  return blobSpec(
+    response.url === '' ? await sniffed(blob, unnamed) : lastSegment(response.url),
+    blob,
+  );
 }
 
 /** @internal How a caller's input is read. */
@@ -77,8 +102,10 @@ async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise
     reader.size,
     async (at, wanted) => {
       const bytes: unknown = await reader.read(at, wanted);
-      if (!isOf(bytes, 'Uint8Array')) throw badOption(`${path}.read`, 'a function that returns a Uint8Array', bytes);
-      if (bytes.byteLength !== wanted) throw badOption(`${path}.read`, `${wanted} bytes at ${at}`, bytes.byteLength);
+      if (!isOf(bytes, 'Uint8Array'))
+        throw badOption(`${path}.read`, 'a function that returns a Uint8Array', bytes);
+      if (bytes.byteLength !== wanted)
+        throw badOption(`${path}.read`, `${wanted} bytes at ${at}`, bytes.byteLength);
       return bytes;
     },
     signal,
@@ -87,7 +114,8 @@ async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise
 }
 
 /** @internal Returns whether a value has this method. */
-export const can = (input: object, method: string): boolean => typeof Reflect.get(input, method) === 'function';
+export const can = (input: object, method: string): boolean =>
+  typeof Reflect.get(input, method) === 'function';
 
 /** @internal Describes one input as a source for the worker. */
 export async function described(input: object, how: Reading): Promise<SourceSpec> {
@@ -107,7 +135,8 @@ export async function described(input: object, how: Reading): Promise<SourceSpec
     // An object that merely imitates a handle cannot be sent to the worker.
     return {
       ...blobSpec(blob.name, blob),
-      handle: brandOf(input) === 'FileSystemFileHandle' ? (input as FileSystemFileHandle) : undefined,
+      handle:
+        brandOf(input) === 'FileSystemFileHandle' ? (input as FileSystemFileHandle) : undefined,
     };
   }
   if (can(input, 'read')) return ofReader(input as RangeReader, how);
@@ -115,7 +144,10 @@ export async function described(input: object, how: Reading): Promise<SourceSpec
 }
 
 /** @internal Awaits the reading of a caller's input; an error that it throws names that input. */
-export async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signal'>, work: Promise<T>): Promise<T> {
+export async function reading<T>(
+  { path, signal }: Pick<Reading, 'path' | 'signal'>,
+  work: Promise<T>,
+): Promise<T> {
   try {
     return await unlessAborted(work, signal);
   } catch (thrown) {
@@ -125,14 +157,20 @@ export async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signa
 }
 
 /** @internal Describes one file. A `RangeReader` cannot be sent to the worker, so its bytes are gathered into a Blob, range by range. */
-export async function toSource(input: Input, path: string, unnamed: string, signal?: AbortSignal): Promise<SourceSpec> {
+export async function toSource(
+  input: Input,
+  path: string,
+  unnamed: string,
+  signal?: AbortSignal,
+): Promise<SourceSpec> {
   const how = { path, unnamed, signal, expected: EXPECTED };
   if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
   return reading(how, described(input, how));
 }
 
 /** @internal Returns whether an input is a folder. */
-export const isFolder = (input: unknown): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
+export const isFolder = (input: unknown): input is FileSystemDirectoryHandle =>
+  Reflect.get(Object(input), 'kind') === 'directory';
 
 /** Folder of a model's chat templates other than the main one. */
 const MORE_TEMPLATES = 'additional_chat_templates';
@@ -148,9 +186,15 @@ async function filesOf(folder: FileSystemDirectoryHandle, ending = ''): Promise<
   let more: Listed[] = [];
   for await (const [name, { kind }] of folder.entries()) {
     if (kind === 'file' && name.endsWith(ending)) names.push(name);
-    else if (kind === 'directory' && name === MORE_TEMPLATES) more = await filesOf(await folder.getDirectoryHandle(name), '.jinja');
+    else if (kind === 'directory' && name === MORE_TEMPLATES)
+      more = await filesOf(await folder.getDirectoryHandle(name), '.jinja');
   }
-  const direct = names.sort().map(async (name) => ({ input: await folder.getFileHandle(name), place: `${folder.name}/${name}` }));
+  const direct = names
+    .sort()
+    .map(async (name) => ({
+      input: await folder.getFileHandle(name),
+      place: `${folder.name}/${name}`,
+    }));
   return [...(await Promise.all(direct)), ...more];
 }
 
@@ -168,11 +212,18 @@ function refuseTwice(specs: readonly SourceSpec[], listed: readonly Listed[], pa
   const places = new Map<string, string[]>();
   specs.forEach((spec, at) => {
     const last = spec.name.replace(/^.*[/\\]/, '');
-    places.set(last, [...(places.get(last) ?? []), spec.kind === 'url' ? spec.url : (listed[at]?.place ?? '')]);
+    places.set(last, [
+      ...(places.get(last) ?? []),
+      spec.kind === 'url' ? spec.url : (listed[at]?.place ?? ''),
+    ]);
   });
   for (const [name, same] of places) {
     if (same.length > 1 && !REPEATED.test(name))
-      throw fault('source.duplicate', { subject: escaped(name), expected: escaped(same.join(', ')), found: same.length }, { path });
+      throw fault(
+        'source.duplicate',
+        { subject: escaped(name), expected: escaped(same.join(', ')), found: same.length },
+        { path },
+      );
   }
 }
 
@@ -180,16 +231,26 @@ function refuseTwice(specs: readonly SourceSpec[], listed: readonly Listed[], pa
  * @internal Describes the files of one model, whose names must differ; from a folder, the files directly in it and the chat templates in a folder of
  * their own.
  */
-export async function toSources(inputs: FilesInput, path: string, signal?: AbortSignal): Promise<SourceSpec[]> {
+export async function toSources(
+  inputs: FilesInput,
+  path: string,
+  signal?: AbortSignal,
+): Promise<SourceSpec[]> {
   const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs)
     ? inputs
     : isOf(inputs, 'FileList')
       ? [...inputs]
       : [inputs as Input];
-  const parts = given.map(async (input, at) => (isFolder(input) ? filesOf(input) : [{ input, place: placeOf(input, `${path}[${at}]`) }]));
+  const parts = given.map(async (input, at) =>
+    isFolder(input) ? filesOf(input) : [{ input, place: placeOf(input, `${path}[${at}]`) }],
+  );
   const list = (await reading({ path, signal }, Promise.all(parts))).flat();
   if (list.length === 0) throw badOption(path, 'at least one file', 'none');
-  const specs = await Promise.all(list.map(({ input }, index) => toSource(input, `${path}[${index}]`, 'model.safetensors', signal)));
+  const specs = await Promise.all(
+    list.map(({ input }, index) =>
+      toSource(input, `${path}[${index}]`, 'model.safetensors', signal),
+    ),
+  );
   refuseTwice(specs, list, path);
   return specs;
 }

@@ -1,6 +1,14 @@
 /** Inspects files, verifies exports and extracts adapters: without a GPU, each call in its own worker. */
 import type { WorkerCall } from './call.js';
-import { boolean, naturalNumber, objectOf, ofKinds, positiveInteger, string, translate } from './checks.js';
+import {
+  boolean,
+  naturalNumber,
+  objectOf,
+  ofKinds,
+  positiveInteger,
+  string,
+  translate,
+} from './checks.js';
 import type { ExportTarget } from './export-options.js';
 import { reaching } from './exporting.js';
 import { optionsOf } from './given.js';
@@ -47,14 +55,28 @@ export interface ExtractOptions extends WorkerCall {
  * Reports what the files form together and what can be done with them; a refusal is part of the report. For a URL, only the headers are requested, by
  * range.
  */
-export async function inspectFiles(files: FilesInput, options: InspectOptions = {}): Promise<InspectReport> {
-  const { request, mergeAdapter, format, read = false, signal, ...rest } = optionsOf(options, 'the inspection');
+export async function inspectFiles(
+  files: FilesInput,
+  options: InspectOptions = {},
+): Promise<InspectReport> {
+  const {
+    request,
+    mergeAdapter,
+    format,
+    read = false,
+    signal,
+    ...rest
+  } = optionsOf(options, 'the inspection');
   const call = workerCall({ ...rest, signal: signalOf(signal, files, mergeAdapter) });
   if (format !== undefined) string(format, 'format');
   boolean(read, 'read');
   return askOwnWorker(
     'files.inspect',
-    { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)), format, read },
+    {
+      ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)),
+      format,
+      read,
+    },
     call,
   );
 }
@@ -74,13 +96,22 @@ export interface DataOptions extends WorkerCall, TrainOptions {
 }
 
 /** Reports on data without a model: the form of each file, and its number of rows of each kind. */
-export function inspectData(data: DataInput, options?: DataOptions & { model?: undefined }): Promise<FileSummary[]>;
+export function inspectData(
+  data: DataInput,
+  options?: DataOptions & { model?: undefined },
+): Promise<FileSummary[]>;
 /**
  * Reports what a run of the model with these options would learn from the data, with its first examples token by token. Nothing is trained, and no
  * GPU is needed.
  */
-export function inspectData(data: DataInput, options: DataOptions & { model: Model }): Promise<DataInspection>;
-export async function inspectData(data: DataInput, options: DataOptions = {}): Promise<FileSummary[] | DataInspection> {
+export function inspectData(
+  data: DataInput,
+  options: DataOptions & { model: Model },
+): Promise<DataInspection>;
+export async function inspectData(
+  data: DataInput,
+  options: DataOptions = {},
+): Promise<FileSummary[] | DataInspection> {
   const {
     model,
     validationData,
@@ -101,7 +132,8 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
   const { read, partial } = beginningOf(data, bytes);
   const { spec, weights } = await toData(read, validationData, signal);
   const config = json(withWeights(checked.config, weights));
-  if (model) return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
+  if (model)
+    return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
   return askOwnWorker(
     'files.data',
     { data: spec, config, partial },
@@ -110,14 +142,21 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
 }
 
 /** Recomputes the statements of an export's receipt; by default the receipt is the `tabtune.receipt.json` among the files. */
-export async function verifyFiles(files: FilesInput, receipt?: Receipt, options: WorkerCall = {}): Promise<Verification> {
+export async function verifyFiles(
+  files: FilesInput,
+  receipt?: Receipt,
+  options: WorkerCall = {},
+): Promise<Verification> {
   const given = optionsOf(options, 'the verification');
   const call = workerCall({ ...given, signal: signalOf(given.signal, files) });
   const { signal } = call;
   if (receipt !== undefined) objectOf(receipt, 'receipt');
   return askOwnWorker(
     'files.verify',
-    { sources: await toSources(files, 'files', signal), receipt: receipt === undefined ? undefined : json(receipt) },
+    {
+      sources: await toSources(files, 'files', signal),
+      receipt: receipt === undefined ? undefined : json(receipt),
+    },
     call,
   );
 }
@@ -127,13 +166,24 @@ export async function verifyFiles(files: FilesInput, receipt?: Receipt, options:
  * matrix.
  */
 export async function extractAdapter(given: ExtractOptions): Promise<Extraction> {
-  const { tuned, base, r, targetModules = 'all-linear', target, signal: ofCall, ...rest } = optionsOf(given, 'the extraction');
+  const {
+    tuned,
+    base,
+    r,
+    targetModules = 'all-linear',
+    target,
+    signal: ofCall,
+    ...rest
+  } = optionsOf(given, 'the extraction');
   const signal = signalOf(ofCall, tuned, base);
   const call = workerCall({ ...rest, signal });
   positiveInteger(r, 'r');
   const options = json(translate({ r, targetModules }, ofKinds(ADAPTER), ''));
   const extracted: Parameters<typeof reaching<Extraction>>[1] = async (place, moved) => {
-    const files = { tuned: await toSources(tuned, 'tuned', signal), base: await toSources(base, 'base', signal) };
+    const files = {
+      tuned: await toSources(tuned, 'tuned', signal),
+      base: await toSources(base, 'base', signal),
+    };
     return askOwnWorker('files.extract', { ...files, options, ...place }, call, moved);
   };
   return target === undefined ? extracted({ container: 'files' }, {}) : reaching(target, extracted);

@@ -28,7 +28,8 @@ export interface LinkOptions extends CallOptions {
 }
 
 const LOSSES: readonly string[] = ['DEVICE_LOST', 'WORKER_CRASHED', 'OUT_OF_MEMORY'];
-const isLoss = (error: TabtuneError): boolean => LOSSES.includes(error.code) && error.detail.code !== 'wasm.load';
+const isLoss = (error: TabtuneError): boolean =>
+  LOSSES.includes(error.code) && error.detail.code !== 'wasm.load';
 /** Requests that need neither GPU nor core, and are answered even after a run has ended. */
 const STORED = /^checkpoint\.(list|history|keep|fork|remove|export|folder|import)$/;
 
@@ -66,7 +67,8 @@ export class Link {
 
   async call<T extends Tag>(tag: T, ask: Ask<T>, options: LinkOptions = {}): Promise<Reply<T>> {
     const { signal, again = () => true } = optionsOf(options, tag);
-    if (this.#failed && STORED.test(tag)) return (await this.#spareWorker()).call(tag, ask, options);
+    if (this.#failed && STORED.test(tag))
+      return (await this.#spareWorker()).call(tag, ask, options);
     for (;;) {
       const connection = await this.#ready(signal);
       try {
@@ -161,7 +163,9 @@ export class Link {
         this.#check();
         unstarted &&= thrown.detail.code === 'worker.failed';
         const temporary =
-          (isLoss(thrown) && !(memory && thrown.code === 'OUT_OF_MEMORY') && thrown.detail.code !== 'worker.silent') ||
+          (isLoss(thrown) &&
+            !(memory && thrown.code === 'OUT_OF_MEMORY') &&
+            thrown.detail.code !== 'worker.silent') ||
           thrown.code === 'NO_ADAPTER';
         if (!temporary) throw thrown;
         error = withDetail(thrown, { step: confirmed });

@@ -11,7 +11,8 @@ const SCRIPTS = /^(worker-src|child-src|script-src|default-src)/;
 export class Loading {
   #violated: SecurityPolicyViolationEvent | undefined;
   readonly #hear = (event: SecurityPolicyViolationEvent): void => {
-    if (event.disposition === 'enforce' && SCRIPTS.test(event.effectiveDirective)) this.#violated = event;
+    if (event.disposition === 'enforce' && SCRIPTS.test(event.effectiveDirective))
+      this.#violated = event;
   };
 
   /** `address` is that of the script, if it is known. */
@@ -33,11 +34,15 @@ export class Loading {
 
   /** Returns the error with the reason of the failure, in the matching class. */
   async why(): Promise<TabtuneError> {
-    const script = this.address === undefined ? 'its script' : `its script ${escaped(this.address)}`;
-    const failed = (reason: string): TabtuneError => fault('worker.failed', { found: `${script} could not be loaded${reason}` });
+    const script =
+      this.address === undefined ? 'its script' : `its script ${escaped(this.address)}`;
+    const failed = (reason: string): TabtuneError =>
+      fault('worker.failed', { found: `${script} could not be loaded${reason}` });
     // The violation may be reported after the error.
     const response =
-      this.address === undefined ? undefined : await limited(fetch(this.address), ASK_MILLIS, () => undefined).catch(() => undefined);
+      this.address === undefined
+        ? undefined
+        : await limited(fetch(this.address), ASK_MILLIS, () => undefined).catch(() => undefined);
     const { effectiveDirective, blockedURI } = this.#violated ?? {};
     if (effectiveDirective !== undefined) {
       return fault('worker.blocked', {
@@ -47,8 +52,14 @@ export class Loading {
     if (response === undefined) return failed('');
     const type = response.headers.get('content-type') ?? 'no type';
     if (!response.ok) return failed(`: HTTP ${response.status}`);
-    if (!/(java|ecma)script/i.test(type)) return failed(`: it is served as ${escaped(type)}, not as JavaScript`);
-    if (globalThis.crossOriginIsolated && !/require-corp|credentialless/.test(response.headers.get('cross-origin-embedder-policy') ?? '')) {
+    if (!/(java|ecma)script/i.test(type))
+      return failed(`: it is served as ${escaped(type)}, not as JavaScript`);
+    if (
+      globalThis.crossOriginIsolated &&
+      !/require-corp|credentialless/.test(
+        response.headers.get('cross-origin-embedder-policy') ?? '',
+      )
+    ) {
       return fault('worker.blocked', {
         found: `the page is isolated (Cross-Origin-Embedder-Policy), but the script of the worker is not`,
         hint: `serve ${script} with Cross-Origin-Embedder-Policy: require-corp`,

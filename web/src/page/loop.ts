@@ -81,7 +81,12 @@ export class RunLoop {
       this.#become('halted');
       // The worker announces a pause by itself, unless it was lost or had not begun.
       if (this.#is('paused') && this.status.state !== 'paused') this.status.become('paused');
-      while (this.#state === 'paused') await unlessAborted(new Promise<void>((resolve) => (this.#wake = resolve)), signal, 'the run');
+      while (this.#state === 'paused')
+        await unlessAborted(
+          new Promise<void>((resolve) => (this.#wake = resolve)),
+          signal,
+          'the run',
+        );
       this.#checkOpen();
       // The worker reports the end of the run before it answers.
       if (this.#state === 'stopping') return this.#stopping?.catch(() => undefined);
@@ -90,7 +95,10 @@ export class RunLoop {
   }
 
   /** Makes steps until the worker ends them or is lost, if the run is to continue and nothing waits for its turn. */
-  async #advance(target: number | undefined, signal: AbortSignal | undefined): Promise<End | 'reached'> {
+  async #advance(
+    target: number | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<End | 'reached'> {
     if (this.#state !== 'running' || this.#reserved) return 'paused';
     const left = target === undefined ? undefined : target - this.status.step;
     return left !== undefined && left <= 0 ? 'reached' : this.#once(left, signal, true);
@@ -102,7 +110,11 @@ export class RunLoop {
   }
 
   /** Runs once in one worker. If memory does not suffice, a run may pause (`may`); a single step cannot. */
-  async #once(maxSteps: number | undefined, signal: AbortSignal | undefined, may: boolean): Promise<End> {
+  async #once(
+    maxSteps: number | undefined,
+    signal: AbortSignal | undefined,
+    may: boolean,
+  ): Promise<End> {
     try {
       return (await this.link.call('loop.run', { maxSteps }, { signal, again: () => false })).state;
     } catch (thrown) {
@@ -135,7 +147,8 @@ export class RunLoop {
   /** Does work between the steps of the run: at once if none is in progress, after its current step if it is being paused or stopped. */
   async alone<T>(work: () => Promise<T>, hint?: string): Promise<T> {
     this.#checkOpen();
-    if (this.#state === 'running' || this.#reserved) throw fault('loop.running', hint === undefined ? {} : { hint });
+    if (this.#state === 'running' || this.#reserved)
+      throw fault('loop.running', hint === undefined ? {} : { hint });
     this.#reserved = true;
     try {
       return await this.#inTurn('other', work);
@@ -160,7 +173,9 @@ export class RunLoop {
   }
 
   async stop(): Promise<void> {
-    this.#stopping ??= this.link.call('loop.stop', undefined).finally(() => (this.#stopping = undefined));
+    this.#stopping ??= this.link
+      .call('loop.stop', undefined)
+      .finally(() => (this.#stopping = undefined));
     this.#become('stop');
     await this.#stopping;
   }
@@ -188,9 +203,18 @@ export class RunLoop {
       const left = (): number => Math.max(1, target - this.status.step);
       for (;;) {
         try {
-          return await this.link.call('trainer.profile', { steps: left() }, { signal, again: () => false });
+          return await this.link.call(
+            'trainer.profile',
+            { steps: left() },
+            { signal, again: () => false },
+          );
         } catch (thrown) {
-          if (!(thrown instanceof TabtuneError) || thrown.detail.recovered !== true || thrown.code === 'OUT_OF_MEMORY') throw thrown;
+          if (
+            !(thrown instanceof TabtuneError) ||
+            thrown.detail.recovered !== true ||
+            thrown.code === 'OUT_OF_MEMORY'
+          )
+            throw thrown;
         }
       }
     });

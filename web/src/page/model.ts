@@ -33,7 +33,10 @@ import type { AskedOptions } from './sampling.js';
 import type { WorkerOptions } from './spawn.js';
 
 /** @internal Opens the model in a worker; the inputs are kept so that another worker can open it again. */
-export type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
+export type Open = (
+  connection: Pick<Connection, 'call'>,
+  options?: CallOptions,
+) => Promise<ModelInfo>;
 
 const takenError = (): TabtuneError => fault('model.taken', {}, { path: 'model' });
 
@@ -73,7 +76,11 @@ export class Model {
   #handing: Promise<void> | undefined;
   readonly #ask: Asker = (tag, ask, options) => this.call(tag, ask, options);
 
-  private constructor({ info, details, link }: Opened, open: Open, { allowNonFinite = false, files, alone = () => undefined }: Kept) {
+  private constructor(
+    { info, details, link }: Opened,
+    open: Open,
+    { allowNonFinite = false, files, alone = () => undefined }: Kept,
+  ) {
     this.#info = info;
     this.#details = details;
     this.allowNonFinite = allowNonFinite;
@@ -89,7 +96,12 @@ export class Model {
   }
 
   /** @internal Opens a model with `open`, in a worker of its own. */
-  static async open(worker: WorkerOptions, open: Open, call: CallOptions, kept: Kept = {}): Promise<Model> {
+  static async open(
+    worker: WorkerOptions,
+    open: Open,
+    call: CallOptions,
+    kept: Kept = {},
+  ): Promise<Model> {
     return new Model(await opened(worker, open, call), open, ownFields(kept));
   }
 
@@ -168,7 +180,9 @@ export class Model {
    * @internal Gives the worker to the object that `start` makes; if `start` fails, the model keeps the worker. The model is claimed at once, so that
    * a second start is refused; `start` receives the worker when it asks for it, until when the model answers other requests.
    */
-  async handOver<T>(start: (take: () => Promise<{ link: Link; open: Open }>) => Promise<T>): Promise<T> {
+  async handOver<T>(
+    start: (take: () => Promise<{ link: Link; open: Open }>) => Promise<T>,
+  ): Promise<T> {
     if (this.#claimed) throw takenError();
     this.#claimed = true;
     let over: () => void = () => undefined;
@@ -202,7 +216,10 @@ export class Model {
   }
 
   /** Returns one tensor by its name in `info`, widened to f32. */
-  async tensor(name: string, options: { signal?: AbortSignal | undefined } = {}): Promise<NamedTensor> {
+  async tensor(
+    name: string,
+    options: { signal?: AbortSignal | undefined } = {},
+  ): Promise<NamedTensor> {
     string(name, 'name');
     return this.call('model.tensor', { name }, options);
   }
@@ -210,7 +227,11 @@ export class Model {
   /** Returns the token ids of a text. */
   async tokenize(text: string, options: AskedOptions = {}): Promise<number[]> {
     string(text, 'text');
-    return this.call('model.tokenize', { text }, optionsOf(options, 'the text', ['signal', 'onWarning']));
+    return this.call(
+      'model.tokenize',
+      { text },
+      optionsOf(options, 'the text', ['signal', 'onWarning']),
+    );
   }
 
   /** Returns the text of token ids, including special tokens. */
@@ -222,7 +243,10 @@ export class Model {
    * Yields the tokens of the answer to a conversation, as `trainer.chat` does. The first answer or score loads the weights onto the GPU; they are
    * released when a trainer takes over the model.
    */
-  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+  chat(
+    messages: readonly ChatMessage[],
+    options: ChatOptions = {},
+  ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     return chatted(this.#ask, messages, options);
   }
 
@@ -286,7 +310,11 @@ interface Opened {
 async function opened(worker: WorkerOptions, open: Open, call: CallOptions): Promise<Opened> {
   const link = await Link.open(worker, ownerOf(open), call.signal);
   try {
-    return { info: await open(link, call), details: await link.call('model.details', undefined, call), link };
+    return {
+      info: await open(link, call),
+      details: await link.call('model.details', undefined, call),
+      link,
+    };
   } catch (thrown) {
     link.close(aborted('the model'));
     throw thrown;

@@ -42,23 +42,43 @@ export interface OpenOptions extends WorkerCall {
 const GRACE_MILLIS = 100;
 
 /** Splits the options of a call with these inputs, which may have signals of their own. */
-function split(all: WorkerCall, ...inputs: unknown[]): { worker: WorkerOptions; call: CallOptions } {
+function split(
+  all: WorkerCall,
+  ...inputs: unknown[]
+): { worker: WorkerOptions; call: CallOptions } {
   const { signal, onProgress, ...rest } = ownFields(all);
-  return { worker: workerOptions(rest), call: { signal: signalOf(signal, ...inputs), onProgress, graceMillis: GRACE_MILLIS } };
+  return {
+    worker: workerOptions(rest),
+    call: { signal: signalOf(signal, ...inputs), onProgress, graceMillis: GRACE_MILLIS },
+  };
 }
 
 /** Opens a GGUF file, or the files of one Hugging Face folder, by their names. */
 export async function openModel(files: FilesInput, options: OpenOptions = {}): Promise<Model> {
-  const { request, mergeAdapter, resizeVocabulary = false, adapter, allowNonFinite = false, ...rest } = optionsOf(options, 'the opening');
+  const {
+    request,
+    mergeAdapter,
+    resizeVocabulary = false,
+    adapter,
+    allowNonFinite = false,
+    ...rest
+  } = optionsOf(options, 'the opening');
   const { worker, call } = split(rest, files, mergeAdapter, adapter);
   boolean(allowNonFinite, 'allowNonFinite');
   boolean(resizeVocabulary, 'resizeVocabulary');
-  if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'either this or mergeAdapter', 'both');
+  if (adapter !== undefined && mergeAdapter !== undefined)
+    throw badOption('adapter', 'either this or mergeAdapter', 'both');
   if (resizeVocabulary && mergeAdapter === undefined)
     throw badOption('resizeVocabulary', 'this only together with mergeAdapter', 'no mergeAdapter');
   const apart = adapter !== undefined;
   const ask = {
-    ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter', call.signal)),
+    ...(await openingOf(
+      files,
+      request,
+      adapter ?? mergeAdapter,
+      apart ? 'adapter' : 'mergeAdapter',
+      call.signal,
+    )),
     apart,
     resizeVocabulary,
   };
@@ -95,17 +115,36 @@ export interface NewModelOptions extends WorkerCall, ReadingOptions {
  * Creates a model with new weights. Without `tokenizer` (a tokenizer.json), its vocabulary consists of the characters in the part of `data` that is
  * learned.
  */
-export async function newModel(shape: ModelShape, data: DataInput, options: NewModelOptions = {}): Promise<Model> {
-  const { tokenizer: given, bytes, form, columns, onBadRow, ...rest } = optionsOf(options, 'the model');
+export async function newModel(
+  shape: ModelShape,
+  data: DataInput,
+  options: NewModelOptions = {},
+): Promise<Model> {
+  const {
+    tokenizer: given,
+    bytes,
+    form,
+    columns,
+    onBadRow,
+    ...rest
+  } = optionsOf(options, 'the model');
   const settings = configJson({ form, columns, onBadRow });
   const { worker, call } = split(rest, data, given);
   const config = modelJson(shape);
-  if (given !== undefined && bytes !== undefined) throw badOption('bytes', 'this only without a tokenizer', bytes);
+  if (given !== undefined && bytes !== undefined)
+    throw badOption('bytes', 'this only without a tokenizer', bytes);
   const { read, partial } = beginningOf(data, bytes);
   const { spec } = await toData(read, undefined, call.signal);
   const ids = spec.files.find(({ name }) => name.endsWith('.tokens'));
-  if (given === undefined && ids) throw badOption('data', 'a text to take the characters of, or a tokenizer with token ids', ids.name);
-  const tokenizer = given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json', call.signal);
-  const open: Open = (connection, more = {}) => connection.call('model.create', { config, tokenizer, data: spec, settings, partial }, more);
+  if (given === undefined && ids)
+    throw badOption(
+      'data',
+      'a text to take the characters of, or a tokenizer with token ids',
+      ids.name,
+    );
+  const tokenizer =
+    given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json', call.signal);
+  const open: Open = (connection, more = {}) =>
+    connection.call('model.create', { config, tokenizer, data: spec, settings, partial }, more);
   return Model.open(worker, open, call);
 }

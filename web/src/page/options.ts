@@ -17,7 +17,16 @@ import type { Check, Checks } from './checks.js';
 import { ownFields } from './given.js';
 import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
-import { ADAPTER, BLOCK_COORDINATE, COLUMNS, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
+import {
+  ADAPTER,
+  BLOCK_COORDINATE,
+  COLUMNS,
+  GROUP,
+  OPTIMIZERS,
+  RUN,
+  SAMPLE,
+  SCHEDULES,
+} from '../protocol/generated/kinds.js';
 import type { Kinds } from '../protocol/generated/kinds.js';
 import type { OptimizerOptions, ScheduleOptions } from '../protocol/generated/rules.js';
 import type {
@@ -34,7 +43,9 @@ import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
 
 /** The `type` of every optimizer. */
-export const OPTIMIZER_TYPES: readonly OptimizerOptions['type'][] = Object.keys(OPTIMIZERS) as OptimizerOptions['type'][];
+export const OPTIMIZER_TYPES: readonly OptimizerOptions['type'][] = Object.keys(
+  OPTIMIZERS,
+) as OptimizerOptions['type'][];
 
 type Some<T> = T extends unknown ? { [K in keyof T]?: T[K] | undefined } : never;
 /** A complete optimizer, or hyperparameters that override those of the run's optimizer. */
@@ -130,13 +141,16 @@ const groups: Check = (value, path) => {
 
 // The files are sent separately.
 const factors: Checks = { ...ofKinds(ADAPTER), from: () => undefined };
-const adapter: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), factors, path));
+const adapter: Check = (value, path) =>
+  value === null ? null : translate(objectOf(value, path), factors, path);
 
 const coordinates = ofKinds(BLOCK_COORDINATE);
-const blockCoordinate: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), coordinates, path));
+const blockCoordinate: Check = (value, path) =>
+  value === null ? null : translate(objectOf(value, path), coordinates, path);
 
 const named = ofKinds(COLUMNS);
-const columns: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), named, path));
+const columns: Check = (value, path) =>
+  value === null ? null : translate(objectOf(value, path), named, path);
 
 const sampling = ofKinds(SAMPLE);
 const TRAIN: Checks = {
@@ -172,11 +186,16 @@ export function sampleJson(options: SampleOptions): string {
 export type Settings = Readonly<Record<string, unknown>>;
 
 /** Moves the warmup into the schedule, where the core has it. */
-function scheduled({ lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest }: Settings): Settings {
+function scheduled({
+  lr_scheduler: chosen,
+  warmup_steps: warmupSteps,
+  ...rest
+}: Settings): Settings {
   if (chosen === undefined && warmupSteps === undefined) return rest;
   const schedule: Record<string, unknown> = ownFields({ ...objectOf(chosen ?? {}, 'lrScheduler') });
   if (warmupSteps !== undefined) {
-    if (schedule['warmup_steps'] !== undefined) throw badOption('warmupSteps', 'this only once, here or in lrScheduler', warmupSteps);
+    if (schedule['warmup_steps'] !== undefined)
+      throw badOption('warmupSteps', 'this only once, here or in lrScheduler', warmupSteps);
     schedule['warmup_steps'] = warmupSteps;
   }
   return { ...rest, schedule };
@@ -187,10 +206,14 @@ export const adapterFiles = (settings: TrainOptions): FilesInput | undefined =>
   ownFields<AdapterOptions>(ownFields(settings).adapter ?? {}).from;
 
 /** @internal Checks the changes for a resume; `override` has Rust's names of the keys that may differ from the checkpoint. */
-export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: Settings; override: string[] } {
+export function resumeSettings(
+  changes: TrainOptions,
+  override: readonly string[],
+): { config: Settings; override: string[] } {
   if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
   const config = scheduled(translate(objectOf(changes, 'settings'), TRAIN, ''));
-  if (adapterFiles(changes) !== undefined) throw badOption('settings.adapter.from', 'this only for a new run', 'files');
+  if (adapterFiles(changes) !== undefined)
+    throw badOption('settings.adapter.from', 'this only for a new run', 'files');
   const core = (name: unknown, index: number): string =>
     snake(String(string(name, `override[${index}]`)))
       .replace(/^lr_scheduler\b/, 'schedule')
@@ -199,7 +222,10 @@ export function resumeSettings(changes: TrainOptions, override: readonly string[
 }
 
 /** @internal Returns the files of the adapter that a run starts from. */
-export async function adapterSources(settings: TrainOptions, signal?: AbortSignal): Promise<SourceSpec[]> {
+export async function adapterSources(
+  settings: TrainOptions,
+  signal?: AbortSignal,
+): Promise<SourceSpec[]> {
   const files = adapterFiles(settings);
   return files === undefined ? [] : toSources(files, 'adapter.from', signal);
 }
@@ -208,12 +234,17 @@ export async function adapterSources(settings: TrainOptions, signal?: AbortSigna
 const OF_THE_LOOP = new Set(Object.keys(DRIVE).map(snake));
 
 /** @internal Checks settings and splits them into those of the core and those of the loop. Unknown keys are BAD_OPTION. */
-export function trainSettings(given: TrainOptions & DriveOptions): { config: Settings; driver: Driver } {
+export function trainSettings(given: TrainOptions & DriveOptions): {
+  config: Settings;
+  driver: Driver;
+} {
   const checked = translate(given, { ...TRAIN, ...DRIVE }, '');
   const driver = driverParser({ ...given, sample: json(checked['sample'] ?? {}) }, 'options');
   const { autosave, saveEvery } = driver;
   if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
-  const config = scheduled(Object.fromEntries(Object.entries(checked).filter(([key]) => !OF_THE_LOOP.has(key))));
+  const config = scheduled(
+    Object.fromEntries(Object.entries(checked).filter(([key]) => !OF_THE_LOOP.has(key))),
+  );
   return { config, driver };
 }
 

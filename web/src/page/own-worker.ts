@@ -17,11 +17,21 @@ export function workerCall<T extends WorkerCall>(call: T): T {
 }
 
 /** @internal Sends one request to a new worker and returns the reply. */
-export async function askOwnWorker<T extends Tag>(tag: T, ask: Ask<T>, call: WorkerCall, moved: CallOptions = {}): Promise<Reply<T>> {
+export async function askOwnWorker<T extends Tag>(
+  tag: T,
+  ask: Ask<T>,
+  call: WorkerCall,
+  moved: CallOptions = {},
+): Promise<Reply<T>> {
   const { signal, onProgress, ...worker } = optionsOf(call, tag);
   const connection = await spawn(workerOptions(worker), signal);
   try {
-    return await connection.call(tag, ask, { signal, onProgress, graceMillis: GRACE_MILLIS, ...moved });
+    return await connection.call(tag, ask, {
+      signal,
+      onProgress,
+      graceMillis: GRACE_MILLIS,
+      ...moved,
+    });
   } finally {
     connection.close(aborted(tag));
   }

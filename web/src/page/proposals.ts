@@ -12,10 +12,16 @@ const settings = record({
 });
 
 export function proposals(config: unknown): string {
-  const { batch_size: batch, gradient_accumulation_steps: accumulated, ...given } = settings(config, 'config');
+  const {
+    batch_size: batch,
+    gradient_accumulation_steps: accumulated,
+    ...given
+  } = settings(config, 'config');
   const ways: string[] = [];
   if (batch % 2 === 0 && !given.gradient_release) {
-    ways.push(`batchSize ${batch / 2} with gradientAccumulationSteps ${accumulated * 2}, which is the same batch`);
+    ways.push(
+      `batchSize ${batch / 2} with gradientAccumulationSteps ${accumulated * 2}, which is the same batch`,
+    );
   }
   if (!given.gradient_checkpointing) ways.push('gradientCheckpointing true');
   if (given.precision !== 'bf16') ways.push("a new run with precision 'bf16'");

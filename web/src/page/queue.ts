@@ -14,7 +14,9 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
 
   /** Ends the queue, normally if no `error` is given. */
   end(error?: unknown): void {
-    this.#ended ??= { error: error === undefined || error instanceof Error ? error : toTabtuneError(error) };
+    this.#ended ??= {
+      error: error === undefined || error instanceof Error ? error : toTabtuneError(error),
+    };
     this.#wake?.();
   }
 

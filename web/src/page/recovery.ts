@@ -51,14 +51,19 @@ export class Recovery {
     try {
       return await connection.call('trainer.resume', { ...this.ask, generation: this.#base });
     } catch (thrown) {
-      if (!this.beginning || !(thrown instanceof TabtuneError) || !UNUSABLE.test(thrown.code)) throw thrown;
+      if (!this.beginning || !(thrown instanceof TabtuneError) || !UNUSABLE.test(thrown.code))
+        throw thrown;
       await this.beginning.open(connection);
       return connection.call('trainer.create', this.beginning.ask);
     }
   }
 
   /** Repeats the steps up to `target`, with the manual changes made between them. */
-  async repeat(connection: Connection, { completedSteps, generation }: SessionInfo, target: number): Promise<void> {
+  async repeat(
+    connection: Connection,
+    { completedSteps, generation }: SessionInfo,
+    target: number,
+  ): Promise<void> {
     let at = completedSteps;
     const until = async (step: number): Promise<void> => {
       if (step <= at) return;
@@ -67,7 +72,10 @@ export class Recovery {
     };
     for (const entry of this.journal.since(generation)) {
       await until(entry.step);
-      const made = entry.set === 'rate' ? connection.call('rate.set', { rate: entry.rate }) : connection.call('schedule.decay', undefined);
+      const made =
+        entry.set === 'rate'
+          ? connection.call('rate.set', { rate: entry.rate })
+          : connection.call('schedule.decay', undefined);
       // Generations saved in the meantime lack the change too.
       entry.generation = (await made).generation;
     }

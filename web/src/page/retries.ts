@@ -47,7 +47,8 @@ export class Retries {
 
   /** Throws if a crash is repeated before a step is confirmed, because it would repeat forever. */
   #crashed(error: TabtuneError, confirmed: number): number {
-    const before = this.#crash !== undefined && confirmed <= this.#crash.confirmed ? this.#crash : undefined;
+    const before =
+      this.#crash !== undefined && confirmed <= this.#crash.confirmed ? this.#crash : undefined;
     this.#crash = { words: error.message, confirmed, times: (before?.times ?? 0) + 1 };
     if (before?.words === error.message || this.#crash.times >= TOO_MANY) throw error;
     return 0;
@@ -57,8 +58,12 @@ export class Retries {
 const unreachable = (error: TabtuneError): TabtuneError =>
   fault(
     'worker.failed',
-    { found: 'it no longer starts: the site has changed or cannot be reached', hint: 'Reload the page; the last checkpoint is kept.' },
+    {
+      found: 'it no longer starts: the site has changed or cannot be reached',
+      hint: 'Reload the page; the last checkpoint is kept.',
+    },
     { step: error.detail.step },
     error,
   );
-const unavailable = (error: TabtuneError): TabtuneError => fault('device.unavailable', {}, { step: error.detail.step }, error);
+const unavailable = (error: TabtuneError): TabtuneError =>
+  fault('device.unavailable', {}, { step: error.detail.step }, error);

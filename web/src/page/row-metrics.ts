@@ -48,11 +48,22 @@ export interface RowsReport {
   tokens: number;
 }
 
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+const sum = (values: readonly number[]): number =>
+  values.reduce((total, value) => total + value, 0);
 
 /** @internal Scores each row of the data and computes its metric. */
-export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOptions): Promise<RowsReport> {
-  const { metric, top = 0, base = false, signal: callSignal, ...settings } = optionsOf(options, 'the evaluation');
+export async function evaluatedRows(
+  ask: Asker,
+  data: DataInput,
+  options: RowsOptions,
+): Promise<RowsReport> {
+  const {
+    metric,
+    top = 0,
+    base = false,
+    signal: callSignal,
+    ...settings
+  } = optionsOf(options, 'the evaluation');
   const signal = signalOf(callSignal, data);
   if (metric === undefined) throw badOption('metric', 'a function', metric);
   callable(metric, 'metric');
@@ -60,7 +71,8 @@ export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOp
   boolean(base, 'base');
   const config = configJson(settings);
   const { spec, weights } = await toData(data, undefined, signal);
-  if (weights) throw badOption('data', 'files without a weight: each row is evaluated once', weights);
+  if (weights)
+    throw badOption('data', 'files without a weight: each row is evaluated once', weights);
   const examples = await ask('model.rows', { data: spec, config }, { signal });
   if (examples.length === 0) throw badOption('data', 'rows with a token that is learned', 'none');
   const values: number[] = [];
@@ -76,7 +88,13 @@ export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOp
       throw badOption('metric', `a finite number of row ${values.length + 1}`, value);
     values.push(value);
   }
-  return { metric: sum(values) / values.length, values, loss: loss / tokens, accuracy: Math.round(hits) / tokens, tokens };
+  return {
+    metric: sum(values) / values.length,
+    values,
+    loss: loss / tokens,
+    accuracy: Math.round(hits) / tokens,
+    tokens,
+  };
 }
 
 async function scoredRow(
@@ -93,5 +111,10 @@ async function scoredRow(
   const tokens = score.tokens.map((token, at) => ({ ...token, learned: learned[at] === true }));
   const targets = tokens.filter((token) => token.learned);
   const loss = -sum(targets.map(({ logprob = 0 }) => logprob)) / targets.length;
-  return { row, tokens, loss, accuracy: targets.filter(({ rank }) => rank === 1).length / targets.length };
+  return {
+    row,
+    tokens,
+    loss,
+    accuracy: targets.filter(({ rank }) => rank === 1).length / targets.length,
+  };
 }

@@ -1,4 +1,10 @@
-import { aborted, fault, fromErrorData, protocolError, toTabtuneError } from '../protocol/errors.js';
+import {
+  aborted,
+  fault,
+  fromErrorData,
+  protocolError,
+  toTabtuneError,
+} from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { notify, optionsOf } from './given.js';
 import type { Kept } from './kept.js';
@@ -9,7 +15,11 @@ import type { Finding, Progress, SampledToken, TrainerEvent } from '../protocol/
 /** The part of a worker that the page uses. */
 export interface Port {
   postMessage(message: unknown, transfer: Transferable[]): void;
-  addEventListener(type: 'message' | 'messageerror' | 'error', listener: (event: Event) => void, options: { signal: AbortSignal }): void;
+  addEventListener(
+    type: 'message' | 'messageerror' | 'error',
+    listener: (event: Event) => void,
+    options: { signal: AbortSignal },
+  ): void;
   terminate?(): void;
 }
 
@@ -64,10 +74,15 @@ export class Connection {
     port.addEventListener('message', (event) => this.#receive(event), { signal });
     // An unreadable message of a worker that the page uses too may be one of the page.
     if (ownsWorker)
-      port.addEventListener('messageerror', () => this.close(protocolError('a message of the worker could not be read')), { signal });
+      port.addEventListener(
+        'messageerror',
+        () => this.close(protocolError('a message of the worker could not be read')),
+        { signal },
+      );
     const failed = (event: Event): void => {
       const message: unknown = Reflect.get(event, 'message');
-      if (typeof message === 'string' && message !== '') this.close(fault('worker.failed', { found: message }));
+      if (typeof message === 'string' && message !== '')
+        this.close(fault('worker.failed', { found: message }));
       else void why().then((error) => this.close(error));
     };
     port.addEventListener('error', failed, { signal });
@@ -93,7 +108,14 @@ export class Connection {
       } catch (thrown) {
         this.#waiting.delete(id);
         // The package's own messages can be copied, so the value that cannot is one of the caller's.
-        reject(fault('option.invalid', { subject: `of ${tag}`, expected: SENDABLE, found: toTabtuneError(thrown).message }, {}, thrown));
+        reject(
+          fault(
+            'option.invalid',
+            { subject: `of ${tag}`, expected: SENDABLE, found: toTabtuneError(thrown).message },
+            {},
+            thrown,
+          ),
+        );
       }
     });
     let timer: ReturnType<typeof setTimeout> | undefined;

@@ -65,7 +65,14 @@ export interface Estimate {
    * Bytes at the peak of a step: either `weights`, or a `base` with its `adapter`; `activations` is the amount needed in addition to all gradients,
    * which replace activations as they are computed.
    */
-  parts: { base: number; weights: number; adapter: number; grads: number; optimizer: number; activations: number };
+  parts: {
+    base: number;
+    weights: number;
+    adapter: number;
+    grads: number;
+    optimizer: number;
+    activations: number;
+  };
 }
 /** One finished step. */
 export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;

@@ -109,15 +109,25 @@ export class SavedRuns {
   }
 
   /** Exports a checkpoint as the files of a folder, which `tabtune train --resume` reads. */
-  async exportFolder(run: string, handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
+  async exportFolder(
+    run: string,
+    handle: FileSystemDirectoryHandle,
+    generation?: number,
+    options: Call = {},
+  ): Promise<void> {
     which(run, generation);
-    if (Reflect.get(Object(handle), 'kind') !== 'directory') throw badOption('handle', 'a FileSystemDirectoryHandle', handle);
+    if (Reflect.get(Object(handle), 'kind') !== 'directory')
+      throw badOption('handle', 'a FileSystemDirectoryHandle', handle);
     return this.#stored.call('checkpoint.folder', { run, generation, handle }, options);
   }
 
   /** Imports an exported file or the files of a folder after verifying them; an existing run is never overwritten. */
   async importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
-    return this.#stored.call('checkpoint.import', { files: importedFiles(file) }, options satisfies CallOptions);
+    return this.#stored.call(
+      'checkpoint.import',
+      { files: importedFiles(file) },
+      options satisfies CallOptions,
+    );
   }
 
   /** A tag that keeps frameworks from wrapping this object in a proxy, which would break its private fields. */
@@ -212,7 +222,11 @@ export class Checkpoints {
     return this.#runs.exportFile(this.#run, generation, options);
   }
 
-  exportFolder(handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
+  exportFolder(
+    handle: FileSystemDirectoryHandle,
+    generation?: number,
+    options: Call = {},
+  ): Promise<void> {
     return this.#runs.exportFolder(this.#run, handle, generation, options);
   }
 

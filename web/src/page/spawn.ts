@@ -39,13 +39,17 @@ const KEYS = ['wasmUrl', 'wasmBinary', 'workerUrl', 'worker'];
 /** Address of this module. */
 const HERE = import.meta.url;
 /** Address of the worker next to this module, if both are served unbundled: bundlers rename this module or replace its address by that of a file. */
-const BESIDE = /^https?:[^?#]*\/index\.js([?#].*)?$/.test(HERE) ? new URL('./worker.js', HERE).href : undefined;
+const BESIDE = /^https?:[^?#]*\/index\.js([?#].*)?$/.test(HERE)
+  ? new URL('./worker.js', HERE).href
+  : undefined;
 const KIND = { type: 'module', name: 'tabtune' } as const;
 
 const isWorker = (given: unknown): given is Worker =>
   typeof given === 'object' &&
   given !== null &&
-  ['postMessage', 'addEventListener'].every((method) => typeof Reflect.get(given, method) === 'function');
+  ['postMessage', 'addEventListener'].every(
+    (method) => typeof Reflect.get(given, method) === 'function',
+  );
 
 /** @internal Returns the given options after checking that all are known and of the right kind. */
 export function workerOptions(all: WorkerOptions): WorkerOptions {
@@ -55,7 +59,8 @@ export function workerOptions(all: WorkerOptions): WorkerOptions {
   const { wasmUrl, wasmBinary, workerUrl, worker } = given;
   if (wasmUrl !== undefined) addressOf(wasmUrl, 'wasmUrl');
   if (workerUrl !== undefined) addressOf(workerUrl, 'workerUrl');
-  if (wasmBinary !== undefined && !isOf(wasmBinary, 'ArrayBuffer')) throw badOption('wasmBinary', 'an ArrayBuffer', wasmBinary);
+  if (wasmBinary !== undefined && !isOf(wasmBinary, 'ArrayBuffer'))
+    throw badOption('wasmBinary', 'an ArrayBuffer', wasmBinary);
   if (worker !== undefined && typeof worker !== 'function' && !isWorker(worker))
     throw badOption('worker', 'a Worker, or a function that starts one', worker);
   return given;
@@ -80,8 +85,13 @@ function startWorker(given: Address | undefined): Worker {
   try {
     // The form that bundlers recognise, including the literal options.
     if (address === undefined)
-      return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
-    return isOwn(address) ? new Worker(trusted(address), KIND) : blobWorker(`import ${JSON.stringify(address.href)};`);
+      return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), {
+        type: 'module',
+        name: 'tabtune',
+      });
+    return isOwn(address)
+      ? new Worker(trusted(address), KIND)
+      : blobWorker(`import ${JSON.stringify(address.href)};`);
   } catch (thrown) {
     throw refusedWorker(thrown);
   }
@@ -119,20 +129,37 @@ const UNSTARTED: readonly unknown[] = ['worker.failed', 'worker.silent', 'protoc
  * another build, the script that the page has kept takes its place. On any failure the started worker is ended.
  */
 export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promise<Connection> {
-  callable(options.worker === undefined || typeof options.worker === 'object' ? undefined : options.worker, 'worker');
+  callable(
+    options.worker === undefined || typeof options.worker === 'object' ? undefined : options.worker,
+    'worker',
+  );
   listening(signal, 'the start of the worker');
   if (typeof isSecureContext === 'boolean' && !isSecureContext) throw fault('browser.insecure');
   if (globalThis.origin === 'null') throw fault('browser.origin');
-  const address = options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
+  const address =
+    options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
   const known = options.worker === undefined ? (address?.href ?? BESIDE) : undefined;
   const script = typeof options.worker === 'object' ? undefined : scripts.get(known);
   try {
-    return await greeted(options, () => portOf(options, address), { known, spare: script !== undefined, signal });
+    return await greeted(options, () => portOf(options, address), {
+      known,
+      spare: script !== undefined,
+      signal,
+    });
   } catch (thrown) {
     const error = toTabtuneError(thrown);
     // A function of the caller that throws is one to mend.
-    if (script === undefined || error.detail.path === 'worker' || !UNSTARTED.includes(error.detail.code)) throw error;
-    return greeted(options, () => blobWorker(script), { known: undefined, spare: false, signal }).catch(() => {
+    if (
+      script === undefined ||
+      error.detail.path === 'worker' ||
+      !UNSTARTED.includes(error.detail.code)
+    )
+      throw error;
+    return greeted(options, () => blobWorker(script), {
+      known: undefined,
+      spare: false,
+      signal,
+    }).catch(() => {
       throw error;
     });
   }
@@ -147,8 +174,13 @@ interface Start {
 }
 
 /** Starts a worker, and returns once it has answered. */
-async function greeted(options: WorkerOptions, start: () => Port, { known, spare, signal }: Start): Promise<Connection> {
-  const wasmUrl = options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
+async function greeted(
+  options: WorkerOptions,
+  start: () => Port,
+  { known, spare, signal }: Start,
+): Promise<Connection> {
+  const wasmUrl =
+    options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
   const loading = new Loading(known);
   let connection: Connection | undefined;
   let waiting = true;
@@ -179,7 +211,15 @@ async function greeted(options: WorkerOptions, start: () => Port, { known, spare
       if (kept.core && wasmBinary === undefined) cores.set(wasmUrl, kept.core);
       if (kept.script !== undefined) scripts.set(known, kept.script);
     };
-    const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH, wasmUrl, wasmBinary, core, script: known };
+    const hello = {
+      protocol: PROTOCOL,
+      version: VERSION,
+      wasmHash: WASM_HASH,
+      wasmUrl,
+      wasmBinary,
+      core,
+      script: known,
+    };
     await opened.call('worker.hello', hello, { signal, graceMillis: 0 });
     return opened;
   } catch (thrown) {

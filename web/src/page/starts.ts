@@ -50,7 +50,17 @@ async function locked(run: string, start: (lock: RunLock) => Promise<Started>): 
 
 export async function created(options: CreateOptions): Promise<Started> {
   const given = optionsOf(options, 'the start');
-  const { model, data, validationData, label, keepData = true, allowNonFinite: _, signal: callSignal, onProgress, ...settings } = given;
+  const {
+    model,
+    data,
+    validationData,
+    label,
+    keepData = true,
+    allowNonFinite: _,
+    signal: callSignal,
+    onProgress,
+    ...settings
+  } = given;
   checkModel(model);
   const { allowNonFinite = model.allowNonFinite } = given;
   boolean(keepData, 'keepData');
@@ -64,13 +74,31 @@ export async function created(options: CreateOptions): Promise<Started> {
     const config = json(withWeights(checked.config, weights));
     const { driver } = checked;
     const run = crypto.randomUUID();
-    const ask = { run, label: label ?? name, config, driver, data: spec, adapter, keepData, allowNonFinite };
+    const ask = {
+      run,
+      label: label ?? name,
+      config,
+      driver,
+      data: spec,
+      adapter,
+      keepData,
+      allowNonFinite,
+    };
     return locked(run, async (lock) => {
       const { link, open } = await take();
-      const info = await link.call('trainer.create', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
+      const info = await link.call('trainer.create', ask, {
+        signal,
+        onProgress,
+        graceMillis: GRACE_MILLIS,
+      });
       const base = info.adapter ? model.files : undefined;
       keepBase(run, base, info.base);
-      return { link, lock, info, recovery: new Recovery({ run, data: spec, base: baseOf(run) }, { open, ask }) };
+      return {
+        link,
+        lock,
+        info,
+        recovery: new Recovery({ run, data: spec, base: baseOf(run) }, { open, ask }),
+      };
     });
   });
 }
@@ -93,22 +121,45 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
   string(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
   const worker = workerOptions(rest);
-  const changes = settings === undefined && override.length === 0 ? undefined : resumeSettings(settings ?? {}, override);
+  const changes =
+    settings === undefined && override.length === 0
+      ? undefined
+      : resumeSettings(settings ?? {}, override);
   if (changes?.override.includes('data') === true && data === undefined)
     throw badOption('data', "other data, as override names 'data'", data);
   if (verify !== undefined) oneOf('full', 'header')(verify, 'verify');
-  if (data === undefined && validationData !== undefined) throw badOption('validationData', 'this only together with data', 'no data');
+  if (data === undefined && validationData !== undefined)
+    throw badOption('validationData', 'this only together with data', 'no data');
   const given = data === undefined ? undefined : await toData(data, validationData, signal);
   // The core refuses weights that differ from the run's.
-  const config = given?.weights ? withWeights(changes?.config ?? {}, given.weights) : changes?.config;
+  const config = given?.weights
+    ? withWeights(changes?.config ?? {}, given.weights)
+    : changes?.config;
   const files = base === undefined ? baseOf(run) : await toSources(base, 'base', signal);
   return locked(run, async (lock) => {
     const link = await Link.open(worker, NOTHING_YET, signal);
     try {
-      const ask = { run, generation, data: given?.spec, base: files, verify, config: config && json(config), override: changes?.override };
-      const info = await link.call('trainer.resume', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
+      const ask = {
+        run,
+        generation,
+        data: given?.spec,
+        base: files,
+        verify,
+        config: config && json(config),
+        override: changes?.override,
+      };
+      const info = await link.call('trainer.resume', ask, {
+        signal,
+        onProgress,
+        graceMillis: GRACE_MILLIS,
+      });
       keepBase(run, files, info.base);
-      return { link, lock, info, recovery: new Recovery({ ...ask, changesUpTo: info.generation }, undefined) };
+      return {
+        link,
+        lock,
+        info,
+        recovery: new Recovery({ ...ask, changesUpTo: info.generation }, undefined),
+      };
     } catch (thrown) {
       link.close(aborted('the trainer'));
       throw thrown;

@@ -12,13 +12,20 @@ export interface Support {
   features: string[];
   limits: { maxBufferSize: number; maxStorageBufferBindingSize: number } | undefined;
   /** Storage in bytes, as far as the browser reports it. `indexedDb` is true if a database can be opened; without one, runs are trained but not saved. */
-  storage: { quota: number | undefined; usage: number | undefined; persisted: boolean | undefined; locks: boolean; indexedDb: boolean };
+  storage: {
+    quota: number | undefined;
+    usage: number | undefined;
+    persisted: boolean | undefined;
+    locks: boolean;
+    indexedDb: boolean;
+  };
 }
 
 /** Time limits for the browser to find a GPU, and to report on its storage. */
 const ADAPTER_MILLIS = 20_000;
 const STORAGE_MILLIS = 3000;
-const UNSAVED = 'This browser stores nothing for this page, so runs cannot be saved here. Allow it, or export what you want to keep.';
+const UNSAVED =
+  'This browser stores nothing for this page, so runs cannot be saved here. Allow it, or export what you want to keep.';
 /** Minimum that WebGPU guarantees. */
 const MIN_STORAGE_BUFFERS = 8;
 
@@ -34,24 +41,40 @@ export async function support(): Promise<Support> {
     ok: false,
     features: [],
     limits: undefined,
-    storage: { quota: undefined, usage: undefined, persisted: undefined, locks: false, indexedDb: false },
+    storage: {
+      quota: undefined,
+      usage: undefined,
+      persisted: undefined,
+      locks: false,
+      indexedDb: false,
+    },
   };
   try {
     return await look(nothing);
   } catch (thrown) {
-    return { ...nothing, code: 'NO_ADAPTER', help: `Requesting the GPU failed: ${messageOf(thrown)}` };
+    return {
+      ...nothing,
+      code: 'NO_ADAPTER',
+      help: `Requesting the GPU failed: ${messageOf(thrown)}`,
+    };
   }
 }
 
 async function look(nothing: Support): Promise<Support> {
   const scope: Partial<typeof globalThis> = globalThis;
   if (scope.navigator === undefined || scope.Worker === undefined) {
-    return { ...nothing, code: 'UNSUPPORTED_BROWSER', help: 'This is not a browser page. Training runs in a browser tab.' };
+    return {
+      ...nothing,
+      code: 'UNSUPPORTED_BROWSER',
+      help: 'This is not a browser page. Training runs in a browser tab.',
+    };
   }
   const { navigator } = scope;
   const found: Support = { ...nothing, storage: await storageOf(navigator) };
-  if (scope.isSecureContext === false) return { ...found, code: 'UNSUPPORTED_BROWSER', help: spokenAs('browser.insecure') };
-  if (scope.origin === 'null') return { ...found, code: 'UNSUPPORTED_BROWSER', help: spokenAs('browser.origin') };
+  if (scope.isSecureContext === false)
+    return { ...found, code: 'UNSUPPORTED_BROWSER', help: spokenAs('browser.insecure') };
+  if (scope.origin === 'null')
+    return { ...found, code: 'UNSUPPORTED_BROWSER', help: spokenAs('browser.origin') };
   if (scope.WebAssembly === undefined) {
     return {
       ...found,
@@ -60,8 +83,13 @@ async function look(nothing: Support): Promise<Support> {
     };
   }
   const gpu: GPU | undefined = navigator.gpu;
-  if (gpu === undefined) return { ...found, code: 'UNSUPPORTED_BROWSER', help: helpWithoutWebGpu(navigator.userAgent) };
-  const adapter = await limited(gpu.requestAdapter({ powerPreference: 'high-performance' }), ADAPTER_MILLIS, () => undefined);
+  if (gpu === undefined)
+    return { ...found, code: 'UNSUPPORTED_BROWSER', help: helpWithoutWebGpu(navigator.userAgent) };
+  const adapter = await limited(
+    gpu.requestAdapter({ powerPreference: 'high-performance' }),
+    ADAPTER_MILLIS,
+    () => undefined,
+  );
   if (adapter === undefined) {
     return {
       ...found,
@@ -69,10 +97,14 @@ async function look(nothing: Support): Promise<Support> {
       help: `The browser did not answer within ${ADAPTER_MILLIS / 1000} seconds when it was asked for a GPU: its GPU process may hang. Restart the browser.`,
     };
   }
-  if (adapter === null) return { ...found, code: 'NO_ADAPTER', help: helpWithoutAdapter(navigator.userAgent) };
+  if (adapter === null)
+    return { ...found, code: 'NO_ADAPTER', help: helpWithoutAdapter(navigator.userAgent) };
   const { vendor, architecture, description } = adapter.info;
-  const software = `${vendor} ${architecture} ${description}`.toLowerCase().includes('swiftshader') || adapter.info.isFallbackAdapter;
-  const { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = adapter.limits;
+  const software =
+    `${vendor} ${architecture} ${description}`.toLowerCase().includes('swiftshader') ||
+    adapter.info.isFallbackAdapter;
+  const { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } =
+    adapter.limits;
   const seen: Support = {
     ...found,
     adapter: { vendor, architecture, description, software },
@@ -103,7 +135,13 @@ async function storageOf(navigator: Navigator): Promise<Support['storage']> {
     answerOf(databaseOpens()),
   ]);
   const locks: LockManager | undefined = navigator.locks;
-  return { quota: estimate?.quota, usage: estimate?.usage, persisted, locks: locks !== undefined, indexedDb: opens === true };
+  return {
+    quota: estimate?.quota,
+    usage: estimate?.usage,
+    persisted,
+    locks: locks !== undefined,
+    indexedDb: opens === true,
+  };
 }
 
 /** Returns whether a database can be opened. None is created, because its creation is aborted. */
@@ -124,9 +162,12 @@ async function databaseOpens(): Promise<boolean> {
 function helpWithoutWebGpu(agent: string): string {
   if (/Firefox\//.test(agent))
     return 'This Firefox has no WebGPU. It is on by default in Firefox 141 and later on Windows and 145 and later on Apple silicon; elsewhere use a current Chrome or Edge.';
-  if (/iPhone|iPad/.test(agent)) return 'This iOS or iPadOS has no WebGPU in the browser. Version 26 and later have it.';
-  if (/Version\/.*Safari\//.test(agent)) return 'This Safari has no WebGPU. Safari 26 and later have it; or use a current Chrome.';
-  if (/Android/.test(agent)) return 'This browser has no WebGPU. Chrome 121 and later have it on Android 12 and newer.';
+  if (/iPhone|iPad/.test(agent))
+    return 'This iOS or iPadOS has no WebGPU in the browser. Version 26 and later have it.';
+  if (/Version\/.*Safari\//.test(agent))
+    return 'This Safari has no WebGPU. Safari 26 and later have it; or use a current Chrome.';
+  if (/Android/.test(agent))
+    return 'This browser has no WebGPU. Chrome 121 and later have it on Android 12 and newer.';
   return 'This browser has no WebGPU. Use Chrome or Edge 113 or later, and keep “Use graphics acceleration when available” switched on in its system settings.';
 }
 

@@ -1,6 +1,13 @@
 import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
-import { naturalNumber, notNegative, objectOf, planned, positiveInteger, string } from './checks.js';
+import {
+  naturalNumber,
+  notNegative,
+  objectOf,
+  planned,
+  positiveInteger,
+  string,
+} from './checks.js';
 import { aborted } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
@@ -34,7 +41,13 @@ import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
-import type { CreateOptions, Estimate, ResumeOptions, SaveOptions, StepEvent } from './run-options.js';
+import type {
+  CreateOptions,
+  Estimate,
+  ResumeOptions,
+  SaveOptions,
+  StepEvent,
+} from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { streamed } from './sampling.js';
 import type { AskedOptions } from './sampling.js';
@@ -86,8 +99,13 @@ export class Trainer extends EventTarget {
       exportTo: this.exportTo,
       export: this.export,
       exportFiles: this.exportFiles,
-    } = exportsOf((ask, more) => link.call('model.export', ask, more), undefined, info.adapter !== null));
-    const send = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
+    } = exportsOf(
+      (ask, more) => link.call('model.export', ask, more),
+      undefined,
+      info.adapter !== null,
+    ));
+    const send = (tag: 'checkpoint.autosave' | 'device.look') => (): void =>
+      void link.call(tag, undefined).catch(() => undefined);
     this.#unwatch = watchVisibility(send('checkpoint.autosave'), send('device.look'));
     this.#workerLoss.warn(info.warnings);
     if (lock.warning) status.warn(lock.warning);
@@ -111,7 +129,12 @@ export class Trainer extends EventTarget {
     const { needBytes, parts } = await model.call('model.estimate', ask, { signal });
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
     const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
-    return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };
+    return {
+      ok: haveBytes === undefined ? undefined : needBytes <= haveBytes,
+      needBytes,
+      haveBytes,
+      parts,
+    };
   }
 
   /** Report on the training data and how they are learned: forms, rows, tokens, lengths, sequences, warnings. */
@@ -151,7 +174,8 @@ export class Trainer extends EventTarget {
     // A step that is repeated after a loss has the same bits, and counts once.
     const steps = new Map<number, StepEvent>();
     const collect = (event: Event): void => {
-      if (event instanceof TrainerMessage && event.detail.type === 'step') steps.set(event.detail.step, event.detail);
+      if (event instanceof TrainerMessage && event.detail.type === 'step')
+        steps.set(event.detail.step, event.detail);
     };
     this.addEventListener('step', collect);
     try {
@@ -191,7 +215,10 @@ export class Trainer extends EventTarget {
 
   /** Starts the decay of a `wsd` schedule or the annealing of an `infinite` one immediately; a start that is already planned or past is kept. */
   async startDecay(): Promise<void> {
-    this.#recovery.journal.add({ set: 'decay' }, await this.#link.call('schedule.decay', undefined));
+    this.#recovery.journal.add(
+      { set: 'decay' },
+      await this.#link.call('schedule.decay', undefined),
+    );
   }
 
   /** Returns the planned learning rates of steps 1 to `steps`, or of every `stride`-th of them: at most 100,000 rates. */
@@ -200,7 +227,9 @@ export class Trainer extends EventTarget {
   }
 
   /** Returns mean loss, perplexity and accuracy over the validation part of the data. */
-  async evaluate(options: { maxBatches?: number | undefined; signal?: AbortSignal | undefined } = {}): Promise<EvalReport> {
+  async evaluate(
+    options: { maxBatches?: number | undefined; signal?: AbortSignal | undefined } = {},
+  ): Promise<EvalReport> {
     const { maxBatches, signal } = optionsOf(options, 'the evaluation', ['maxBatches', 'signal']);
     if (maxBatches !== undefined) naturalNumber(maxBatches, 'maxBatches');
     return this.#link.call('trainer.evaluate', { maxBatches }, { signal });
@@ -210,15 +239,24 @@ export class Trainer extends EventTarget {
    * Yields tokens as they are generated; leaving the loop ends the generation. Returns why the text ended: `stop` (a token that ends a text),
    * `length` (`maxTokens` reached) or `context` (the context is full).
    */
-  sample(prompt: string, options: SampleOptions & AskedOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+  sample(
+    prompt: string,
+    options: SampleOptions & AskedOptions = {},
+  ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     const { signal, onWarning, ...sampling } = optionsOf(options, 'the sample');
     string(prompt, 'prompt');
     const request = { prompt, options: sampleJson(sampling) };
-    return streamed((more) => this.#link.call('trainer.sample', request, more), { signal, onWarning });
+    return streamed((more) => this.#link.call('trainer.sample', request, more), {
+      signal,
+      onWarning,
+    });
   }
 
   /** Yields the tokens of the answer to a conversation, as `sample` does, with a prompt written by the chat template; the end of the turn ends it. */
-  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+  chat(
+    messages: readonly ChatMessage[],
+    options: ChatOptions = {},
+  ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     return chatted(this.#ask, messages, options);
   }
 

@@ -82,7 +82,8 @@ export class WorkerLoss implements Owner {
     this.#restored = info;
     this.status.step = completedSteps;
     this.#settled = completedSteps;
-    if (completedSteps !== this.#saved) this.status.receive({ type: 'state', state: 'recovering', step: completedSteps });
+    if (completedSteps !== this.#saved)
+      this.status.receive({ type: 'state', state: 'recovering', step: completedSteps });
     this.#saved = completedSteps;
     this.warn(info.warnings);
     this.#advice = '';
@@ -95,7 +96,9 @@ export class WorkerLoss implements Owner {
   recovered(error: TabtuneError): void {
     const from = this.#restored?.completedSteps ?? 0;
     const { step } = this.status;
-    this.status.warn(finding('run.recovered', { subject: step, expected: from, found: error.message }));
+    this.status.warn(
+      finding('run.recovered', { subject: step, expected: from, found: error.message }),
+    );
     // A loop that continues reports this itself.
     if (this.#advice === '') {
       if (!this.loop.running) this.status.become(this.#stateBefore);

@@ -2,7 +2,11 @@
 import { aborted } from './errors.js';
 
 /** Waits for `work` until `signal` aborts. The work itself continues, and an error that it throws later is ignored. */
-export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined, what?: string): Promise<T> {
+export function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  what?: string,
+): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(aborted(what));

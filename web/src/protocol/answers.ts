@@ -8,7 +8,10 @@ const ANSWER_MILLIS = 3000;
 export const unanswered = new Set<Question>();
 
 /** Returns the browser's answer, or undefined if it refuses, or does not answer in time; until it does, it is not asked again. */
-export async function answerTo<T>(question: Question, ask: () => PromiseLike<T> | undefined): Promise<T | undefined> {
+export async function answerTo<T>(
+  question: Question,
+  ask: () => PromiseLike<T> | undefined,
+): Promise<T | undefined> {
   if (unanswered.has(question)) return undefined;
   const answer = (async () => ask())().catch(() => undefined);
   return limited<T | undefined>(answer, ANSWER_MILLIS, () => {

@@ -1,7 +1,8 @@
 /** Classes of objects, also of those from another frame, whose classes differ from this frame's. */
 
 /** Returns the platform's name of an object's class: `File`, `Response`, `Uint8Array`; that of a plain object is `Object`. */
-export const brandOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
+export const brandOf = (value: unknown): string =>
+  Object.prototype.toString.call(value).slice(8, -1);
 
 interface Classes {
   Blob: Blob;

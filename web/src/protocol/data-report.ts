@@ -24,7 +24,16 @@ export const dataReport = record({
   /** Number of tokens in the training part, and of those that are learned. */
   tokens: record({ total: count, learned: count }),
   /** Distribution of the number of tokens per example; the histogram has bars of `histogramStep` tokens. Null for a stream. */
-  lengths: nullable(record({ min: count, p50: count, p95: count, max: count, histogram: listOf(count), histogramStep: count })),
+  lengths: nullable(
+    record({
+      min: count,
+      p50: count,
+      p95: count,
+      max: count,
+      histogram: listOf(count),
+      histogramStep: count,
+    }),
+  ),
   seqLen: count,
   /** Number of examples whose end is left out. */
   cut: count,
@@ -46,7 +55,10 @@ export type DataReport = Parsed<typeof dataReport>;
 
 /** Examples as a step learns them: runs of tokens that are either learned or only read. The beginning of a stream has no row. */
 export const dataPreview = listOf(
-  record({ row: nullable(rowPlace), segments: listOf(record({ text, tokens: listOf(record({ id: count, text })), learned: flag })) }),
+  record({
+    row: nullable(rowPlace),
+    segments: listOf(record({ text, tokens: listOf(record({ id: count, text })), learned: flag })),
+  }),
 );
 export type DataPreview = Parsed<typeof dataPreview>;
 
@@ -55,7 +67,15 @@ export type DataPreview = Parsed<typeof dataPreview>;
  * that are not read is one of the first file's.
  */
 export const fileSummaries = listOf(
-  record({ name: text, form, rows: nullable(count), shapes: tableOf(count), columns: listOf(text), characters: count, warnings }),
+  record({
+    name: text,
+    form,
+    rows: nullable(count),
+    shapes: tableOf(count),
+    columns: listOf(text),
+    characters: count,
+    warnings,
+  }),
 );
 export type FileSummary = Parsed<typeof fileSummaries>[number];
 

@@ -48,7 +48,9 @@ interface Kinds {
 }
 
 /** Details of an error beyond its message: the dotted code, and the fields that belong to it. */
-export type ErrorDetail = { -readonly [F in keyof typeof FIELDS]?: Kinds[(typeof FIELDS)[F]] | undefined };
+export type ErrorDetail = {
+  -readonly [F in keyof typeof FIELDS]?: Kinds[(typeof FIELDS)[F]] | undefined;
+};
 
 const PARSERS = {
   string: optional(text),
@@ -72,7 +74,10 @@ export function detailOf(thrown: object): ErrorDetail {
     const given = typeof value === 'bigint' ? Number(value) : value;
     if (typeof given === kind) Reflect.set(detail, field, given);
   }
-  const [refusal, refusals] = [spokenIn(Reflect.get(thrown, 'refusal')), spokenIn(Reflect.get(thrown, 'refusals'))];
+  const [refusal, refusals] = [
+    spokenIn(Reflect.get(thrown, 'refusal')),
+    spokenIn(Reflect.get(thrown, 'refusals')),
+  ];
   if (Array.isArray(refusals) && refusals.length > 0) detail.refusals = refusals;
   if (refusal !== undefined) {
     detail.refusal = refusal;

@@ -37,15 +37,27 @@ export class TabtuneError extends Error {
 }
 
 /** @internal Returns the error with this code and the sentence of its values, in the class that belongs to the code. */
-export const fault = (code: Raised, values: Values = {}, detail: Omit<Detail, 'code'> = {}, cause?: unknown): TabtuneError =>
+export const fault = (
+  code: Raised,
+  values: Values = {},
+  detail: Omit<Detail, 'code'> = {},
+  cause?: unknown,
+): TabtuneError =>
   // The class of these codes is that of an error.
   new TabtuneError(classOf(code) as ErrorCode, sentence(code, values), { code, ...detail }, cause);
 
 /** @internal Returns a warning with the sentence of its values. */
-export const finding = (code: Word, values: Values = {}): { code: Word; message: string } => ({ code, message: sentence(code, values) });
+export const finding = (code: Word, values: Values = {}): { code: Word; message: string } => ({
+  code,
+  message: sentence(code, values),
+});
 
 /** @internal Returns the same error with more details. */
-export const withDetail = (error: TabtuneError, more: Omit<Detail, 'code'>, message = error.message): TabtuneError =>
+export const withDetail = (
+  error: TabtuneError,
+  more: Omit<Detail, 'code'>,
+  message = error.message,
+): TabtuneError =>
   fromErrorData({ ...toErrorData(error), message, detail: { ...error.detail, ...more } });
 
 /** @internal An error in the form in which it crosses between page and worker. */
@@ -57,10 +69,12 @@ export interface ErrorData {
 }
 
 /** @internal Returns whether a value is one of the error classes. */
-export const isErrorCode = (word: unknown): word is ErrorCode => ERROR_CODES.some((code) => code === word);
+export const isErrorCode = (word: unknown): word is ErrorCode =>
+  ERROR_CODES.some((code) => code === word);
 
 /** @internal Returns the error of an aborted call. */
-export const aborted = (what = 'the call'): TabtuneError => fault('call.aborted', { subject: what });
+export const aborted = (what = 'the call'): TabtuneError =>
+  fault('call.aborted', { subject: what });
 /** @internal Returns the error of an invalid option. */
 export const badOption = (path: string, expected: string, found: unknown): TabtuneError =>
   fault('option.invalid', { subject: path, expected, found: named(found) }, { path });
@@ -74,12 +88,15 @@ export function sinkFault(thrown: unknown): TabtuneError {
 }
 
 /** @internal Returns the message of a thrown value, which need not be an error. */
-export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+export const messageOf = (thrown: unknown): string =>
+  thrown instanceof Error ? thrown.message : String(thrown);
 
 /** Describes objects and functions by their class, everything else by its value. */
 function named(value: unknown): string {
   const brand = typeof value === 'function' ? 'function' : brandOf(value);
-  const plain = brand !== 'function' && (typeof value !== 'object' || value === null || brand === 'Object' || brand === 'Array');
+  const plain =
+    brand !== 'function' &&
+    (typeof value !== 'object' || value === null || brand === 'Object' || brand === 'Array');
   return plain ? shown(value) : `${/^[AEIOU]/.test(brand) ? 'an' : 'a'} ${brand}`;
 }
 
@@ -96,7 +113,10 @@ export function shown(value: unknown): string {
 
 /** Escapes control and bidi characters: file and tensor names are data and may contain any. */
 export function escaped(name: string): string {
-  return name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
+  return name.replace(
+    /[\p{Cc}\p{Cf}\u2028\u2029]/gu,
+    (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`,
+  );
 }
 
 const CODES_BY_NAME = new Map<string, ErrorCode>([
@@ -111,13 +131,17 @@ const CODES_BY_NAME = new Map<string, ErrorCode>([
  * @internal Converts any thrown value to a `TabtuneError`; wasm throws plain objects with `kind`, `code`, `message` and the fields that belong to
  * them.
  */
-export function toTabtuneError(thrown: unknown, otherwise: ErrorCode = 'WORKER_CRASHED'): TabtuneError {
+export function toTabtuneError(
+  thrown: unknown,
+  otherwise: ErrorCode = 'WORKER_CRASHED',
+): TabtuneError {
   if (thrown instanceof TabtuneError) return thrown;
   if (typeof thrown === 'object' && thrown !== null) {
     const kind: unknown = Reflect.get(thrown, 'kind');
     const message: unknown = Reflect.get(thrown, 'message');
     const said = typeof message === 'string' ? spoken(message) : 'an unknown failure';
-    if (isErrorCode(kind)) return fromErrorData({ code: kind, message: said, detail: detailOf(thrown) });
+    if (isErrorCode(kind))
+      return fromErrorData({ code: kind, message: said, detail: detailOf(thrown) });
     const name: unknown = Reflect.get(thrown, 'name');
     const code = (typeof name === 'string' ? CODES_BY_NAME.get(name) : undefined) ?? otherwise;
     return new TabtuneError(code, said, typeof name === 'string' ? { reason: name } : {}, thrown);

@@ -7,6 +7,8 @@
 export function json(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item: unknown) => json(item)).join()}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  const fields = Object.entries(value).filter(([, field]) => field !== undefined && typeof field !== 'function');
+  const fields = Object.entries(value).filter(
+    ([, field]) => field !== undefined && typeof field !== 'function',
+  );
   return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${json(field)}`).join()}}`;
 }

@@ -26,39 +26,52 @@ const primitive =
 export const text = primitive('a string', (v): v is string => typeof v === 'string');
 /** Any number, including NaN and infinities, since a loss can be one. */
 export const number = primitive('a number', (v): v is number => typeof v === 'number');
-export const count = primitive('an integer >= 0', (v): v is number => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0);
+export const count = primitive(
+  'an integer >= 0',
+  (v): v is number => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0,
+);
 export const flag = primitive('a boolean', (v): v is boolean => typeof v === 'boolean');
 export const blob = primitive('a Blob', (v): v is Blob => isOf(v, 'Blob'));
 export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => isOf(v, 'ArrayBuffer'));
 export const wasmModule = primitive(
   'a WebAssembly.Module',
-  (v): v is WebAssembly.Module => Object.prototype.toString.call(v) === '[object WebAssembly.Module]',
+  (v): v is WebAssembly.Module =>
+    Object.prototype.toString.call(v) === '[object WebAssembly.Module]',
 );
 /** A folder that the user picked. */
 export const directory = primitive(
   'a directory handle',
-  (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory',
+  (v): v is FileSystemDirectoryHandle =>
+    typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory',
 );
 /** A file that the user picked. */
 export const fileHandle = primitive(
   'a file handle',
-  (v): v is FileSystemFileHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'file',
+  (v): v is FileSystemFileHandle =>
+    typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'file',
 );
 /** Any value, passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
 export const anything: Parser<unknown> = (value) => value;
 /** A JSON document of the core, under its own field names. */
 export const document = primitive(
   'an object',
-  (v): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v),
+  (v): v is Readonly<Record<string, unknown>> =>
+    typeof v === 'object' && v !== null && !Array.isArray(v),
 );
 /** Target of an export: a folder, a file, or a port at whose other end the page writes to a stream. */
 export const target = primitive(
   'a directory handle, a file handle or a MessagePort',
   (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | MessagePort =>
-    isOf(v, 'MessagePort') || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
+    isOf(v, 'MessagePort') ||
+    (typeof v === 'object' &&
+      v !== null &&
+      /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
 );
 /** Declared without the type of its buffer, which TypeScript below 5.7 does not know. */
-export const floats: Parser<Float32Array> = primitive('a Float32Array', (v): v is Float32Array => v instanceof Float32Array);
+export const floats: Parser<Float32Array> = primitive(
+  'a Float32Array',
+  (v): v is Float32Array => v instanceof Float32Array,
+);
 export const nothing = primitive('nothing', (v): v is undefined => v === undefined);
 
 export const optional =
@@ -94,7 +107,9 @@ export const listOf =
 export const tableOf =
   <T>(item: Parser<T>): Parser<Readonly<Record<string, T>>> =>
   (value, path) =>
-    Object.fromEntries(Object.entries(document(value, path)).map(([key, one]) => [key, item(one, `${path}.${key}`)]));
+    Object.fromEntries(
+      Object.entries(document(value, path)).map(([key, one]) => [key, item(one, `${path}.${key}`)]),
+    );
 export const oneOf =
   <const T extends readonly string[]>(...words: T): Parser<T[number]> =>
   (value, path) => {
@@ -104,8 +119,12 @@ export const oneOf =
   };
 
 type Fields = Record<string, Parser<unknown>>;
-type Absentable<F extends Fields> = { [K in keyof F]: undefined extends Parsed<F[K]> ? K : never }[keyof F];
-type Recorded<F extends Fields> = { [K in Exclude<keyof F, Absentable<F>>]: Parsed<F[K]> } & { [K in Absentable<F>]?: Parsed<F[K]> };
+type Absentable<F extends Fields> = {
+  [K in keyof F]: undefined extends Parsed<F[K]> ? K : never;
+}[keyof F];
+type Recorded<F extends Fields> = { [K in Exclude<keyof F, Absentable<F>>]: Parsed<F[K]> } & {
+  [K in Absentable<F>]?: Parsed<F[K]>;
+};
 
 /** A plain object of the given fields; other keys are dropped. */
 export const record =
@@ -120,16 +139,22 @@ export const record =
     return Object.fromEntries(entries) as Recorded<F>;
   };
 
-type Tagged<K extends string, V extends Record<string, Fields>> = { [T in keyof V & string]: { [P in K]: T } & Recorded<V[T]> }[keyof V &
-  string];
+type Tagged<K extends string, V extends Record<string, Fields>> = {
+  [T in keyof V & string]: { [P in K]: T } & Recorded<V[T]>;
+}[keyof V & string];
 
 /** A closed union whose variants are distinguished by the field `key`. */
-export const variant = <K extends string, V extends Record<string, Fields>>(key: K, variants: V): Parser<Tagged<K, V>> => {
+export const variant = <K extends string, V extends Record<string, Fields>>(
+  key: K,
+  variants: V,
+): Parser<Tagged<K, V>> => {
   const parsers = new Map(Object.entries(variants).map(([tag, fields]) => [tag, record(fields)]));
   return (value, path) => {
-    const tag: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+    const tag: unknown =
+      typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
     const parser = typeof tag === 'string' ? parsers.get(tag) : undefined;
-    if (parser === undefined) throw new ParseError(`${path}.${key}`, `one of ${[...parsers.keys()].join(', ')}`, tag);
+    if (parser === undefined)
+      throw new ParseError(`${path}.${key}`, `one of ${[...parsers.keys()].join(', ')}`, tag);
     return { [key]: tag, ...parser(value, path) } as Tagged<K, V>;
   };
 };

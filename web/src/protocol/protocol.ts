@@ -55,14 +55,26 @@ export const PROTOCOL = 10;
 export const OWNER = 'tabtune';
 /** Returns the connection that a message belongs to, if it is one of the package. */
 export function ownerOf(data: unknown): string | undefined {
-  const owner: unknown = typeof data === 'object' && data !== null && Object.hasOwn(data, OWNER) ? Reflect.get(data, OWNER) : undefined;
+  const owner: unknown =
+    typeof data === 'object' && data !== null && Object.hasOwn(data, OWNER)
+      ? Reflect.get(data, OWNER)
+      : undefined;
   return typeof owner === 'string' ? owner : undefined;
 }
 
-const errorData = record({ code: oneOf(...ERROR_CODES), message: text, detail: errorDetail, cause: optional(text) });
+const errorData = record({
+  code: oneOf(...ERROR_CODES),
+  message: text,
+  detail: errorDetail,
+  cause: optional(text),
+});
 
 /** Properties of a request in which it differs from a plain one of its address. */
-const requestParts = record({ fields: tableOf(text), headers: listOf(listOf(text)), body: optional(buffer) });
+const requestParts = record({
+  fields: tableOf(text),
+  headers: listOf(listOf(text)),
+  body: optional(buffer),
+});
 
 const sourceSpec = variant('kind', {
   /** `handle` allows the file to be opened again. */
@@ -73,11 +85,19 @@ const sourceSpec = variant('kind', {
 export type SourceSpec = Parsed<typeof sourceSpec>;
 
 /** Files of training and validation data, and the names of folder entries that are not read. */
-const dataSpec = record({ files: listOf(sourceSpec), validation: listOf(sourceSpec), passedOver: listOf(text) });
+const dataSpec = record({
+  files: listOf(sourceSpec),
+  validation: listOf(sourceSpec),
+  passedOver: listOf(text),
+});
 export type DataSpec = Parsed<typeof dataSpec>;
 
 /** Files of a model, an import request as JSON, and the files of an adapter. */
-const opening = { sources: listOf(sourceSpec), request: optional(text), adapter: listOf(sourceSpec) };
+const opening = {
+  sources: listOf(sourceSpec),
+  request: optional(text),
+  adapter: listOf(sourceSpec),
+};
 
 /** Destination of exported files. */
 const place = { container: oneOf('zip', 'files'), target: optional(target) };
@@ -125,14 +145,29 @@ export const REQUESTS = {
   'device.look': { ask: nothing, reply: nothing },
   /** Measures the peak rates of the GPU, and each kernel as a share of them. */
   'device.measure': { ask: nothing, reply: gpu },
-  'files.inspect': { ask: record({ ...opening, format: optional(text), read: flag }), reply: inspectReport },
+  'files.inspect': {
+    ask: record({ ...opening, format: optional(text), read: flag }),
+    reply: inspectReport,
+  },
   /** Summarises data without a model. */
-  'files.data': { ask: record({ data: dataSpec, config: text, partial: flag }), reply: fileSummaries },
-  'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
+  'files.data': {
+    ask: record({ data: dataSpec, config: text, partial: flag }),
+    reply: fileSummaries,
+  },
+  'files.verify': {
+    ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }),
+    reply: verification,
+  },
   /** Extracts an adapter from two models. `options` is the core's `ExtractOptions` as JSON. */
-  'files.extract': { ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }), reply: extractedFiles },
+  'files.extract': {
+    ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }),
+    reply: extractedFiles,
+  },
   /** Opens a model. With `apart`, the adapter stays separate; otherwise it is merged, with its larger tables if `resizeVocabulary`. */
-  'model.open': { ask: record({ ...opening, apart: flag, resizeVocabulary: flag }), reply: modelInfo },
+  'model.open': {
+    ask: record({ ...opening, apart: flag, resizeVocabulary: flag }),
+    reply: modelInfo,
+  },
   /** Drops the separate adapter of the open model, so that its base remains; a model without one is left as it is. */
   'model.detach': { ask: nothing, reply: modelInfo },
   /** Details of the trainer's weights, or of the model's if there is no trainer. */
@@ -142,14 +177,26 @@ export const REQUESTS = {
    * Exports the trainer's weights, or the model's if there is no trainer. `options` is the core's `ExportOptions` as JSON. Without `target` the reply
    * contains the files; without `base` the run's base is used.
    */
-  'model.export': { ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }), reply: writtenFiles },
+  'model.export': {
+    ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }),
+    reply: writtenFiles,
+  },
   /** Creates a model with new weights; `settings` determine how the data are read. */
   'model.create': {
-    ask: record({ config: text, tokenizer: nullable(sourceSpec), data: dataSpec, settings: text, partial: flag }),
+    ask: record({
+      config: text,
+      tokenizer: nullable(sourceSpec),
+      data: dataSpec,
+      settings: text,
+      partial: flag,
+    }),
     reply: modelInfo,
   },
   /** Reports what a run with these settings would learn, with `show` examples. */
-  'model.data': { ask: record({ data: dataSpec, config: text, partial: flag, show: count }), reply: dataInspection },
+  'model.data': {
+    ask: record({ data: dataSpec, config: text, partial: flag, show: count }),
+    reply: dataInspection,
+  },
   /** Returns all examples of the data token by token, read as the trainer reads its own data, if there is a trainer. */
   'model.rows': { ask: record({ data: dataSpec, config: text }), reply: dataPreview },
   'model.detokenize': { ask: record({ ids: listOf(count) }), reply: text },
@@ -157,13 +204,19 @@ export const REQUESTS = {
    * Generates an answer with the trainer's weights, or with those of the model, which are then loaded onto the device. `conversation` and `options`
    * are JSON for the core; with `base` the base model answers, without its adapter.
    */
-  'model.chat': { ask: record({ conversation: text, options: text, base: flag }), reply: sampleEnd },
+  'model.chat': {
+    ask: record({ conversation: text, options: text, base: flag }),
+    reply: sampleEnd,
+  },
   /** Scores with the same weights; `request` is JSON for the core. */
   'model.score': { ask: record({ request: text, base: flag }), reply: score },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   /** Estimates memory; `adapter` contains the files of an adapter that is trained further. */
   'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
-  'model.preview': { ask: record({ config: text, points: count, stride: count }), reply: listOf(number) },
+  'model.preview': {
+    ask: record({ config: text, points: count, stride: count }),
+    reply: listOf(number),
+  },
   'trainer.create': {
     ask: record({
       run: text,
@@ -219,10 +272,16 @@ export const REQUESTS = {
   'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(checkpointInfo) },
   'checkpoint.history': { ask: which, reply: listOf(historyEntry) },
   'checkpoint.keep': { ask: record({ run: text, generation: count, kept: flag }), reply: nothing },
-  'checkpoint.fork': { ask: record({ run: text, generation: optional(count), label: optional(text) }), reply: checkpointInfo },
+  'checkpoint.fork': {
+    ask: record({ run: text, generation: optional(count), label: optional(text) }),
+    reply: checkpointInfo,
+  },
   'checkpoint.remove': { ask: which, reply: nothing },
   'checkpoint.export': { ask: which, reply: namedFile },
-  'checkpoint.folder': { ask: record({ run: text, generation: optional(count), handle: directory }), reply: nothing },
+  'checkpoint.folder': {
+    ask: record({ run: text, generation: optional(count), handle: directory }),
+    reply: nothing,
+  },
   'checkpoint.import': { ask: record({ files: listOf(namedFile) }), reply: checkpointInfo },
 } satisfies Record<string, { ask: Parser<unknown>; reply: Parser<unknown> }>;
 
@@ -233,7 +292,11 @@ export type Reply<T extends Tag> = Parsed<(typeof REQUESTS)[T]['reply']>;
 export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
 
 /** Messages from page to worker. `ask` is parsed with the parser of the request; `release` gives back a worker that belongs to the page. */
-export const pageMessage = variant('type', { request: { id: count, tag: text, ask: anything }, cancel: { id: count }, release: {} });
+export const pageMessage = variant('type', {
+  request: { id: count, tag: text, ask: anything },
+  cancel: { id: count },
+  release: {},
+});
 export type PageMessage = Parsed<typeof pageMessage>;
 
 /** Messages from worker to page. */

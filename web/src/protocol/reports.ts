@@ -29,14 +29,28 @@ const tensorFields = { name: text, dtype: text, shape: listOf(number) };
 const tokenizer = record({ kind: text, eos: listOf(count), hasChatTemplate: flag });
 
 /** An adapter in use: modules with factors, number of trained values, their bytes on the device. */
-const adapterInfo = record({ r: count, alpha: number, targets: listOf(text), parameters: count, bytes: count });
+const adapterInfo = record({
+  r: count,
+  alpha: number,
+  targets: listOf(text),
+  parameters: count,
+  bytes: count,
+});
 export type AdapterInfo = Parsed<typeof adapterInfo>;
 
 /** Files that a run started from. */
 export const baseInfo = record({
   name: text,
   format: text,
-  files: listOf(record({ name: text, bytes: count, sha256: missing(text), headerSha256: missing(text), piecesSha256: missing(text) })),
+  files: listOf(
+    record({
+      name: text,
+      bytes: count,
+      sha256: missing(text),
+      headerSha256: missing(text),
+      piecesSha256: missing(text),
+    }),
+  ),
   /** For an adapter run: number of the base's matrices on the device, by storage type. */
   storage: document,
   /** For an adapter run: number of bytes of the base on the device. */
@@ -61,7 +75,14 @@ export type ModelInfo = Parsed<typeof modelInfo>;
 
 export const estimate = record({
   needBytes: number,
-  parts: record({ base: number, weights: number, adapter: number, grads: number, optimizer: number, activations: number }),
+  parts: record({
+    base: number,
+    weights: number,
+    adapter: number,
+    grads: number,
+    optimizer: number,
+    activations: number,
+  }),
 });
 
 /** The core's description of a session. */
@@ -230,7 +251,18 @@ export type InspectReport = Parsed<typeof inspectReport>;
 
 /** Progress of a long call. Totals are known from the start. */
 export const progress = record({
-  phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'save', 'export', 'import', 'measure', 'ready'),
+  phase: oneOf(
+    'download',
+    'read',
+    'verify',
+    'upload',
+    'compile',
+    'save',
+    'export',
+    'import',
+    'measure',
+    'ready',
+  ),
   file: optional(text),
   loaded: number,
   total: number,
@@ -259,7 +291,10 @@ export const trainerEvent = variant('type', {
   /** `code` is a dotted code. */
   warning: { step: count, code: text, message: text },
   /** With `recovering`, `step` is the step from which the run continues. */
-  state: { state: oneOf('ready', 'running', 'paused', 'stopped', 'done', 'recovering', 'failed'), step: count },
+  state: {
+    state: oneOf('ready', 'running', 'paused', 'stopped', 'done', 'recovering', 'failed'),
+    step: count,
+  },
 });
 export type TrainerEvent = Parsed<typeof trainerEvent>;
 export type TrainerState = Extract<TrainerEvent, { type: 'state' }>['state'];

@@ -28,13 +28,21 @@ const SWEEP_MILLIS = 10_000;
 export async function lockRun(run: string): Promise<RunLock> {
   const locks = lockManager();
   let request: Promise<RunLock | 'held'> | undefined;
-  const take = (): Promise<RunLock | 'held' | undefined> => answerTo('lock', () => (request = locks && requestLock(locks, run)));
+  const take = (): Promise<RunLock | 'held' | undefined> =>
+    answerTo('lock', () => (request = locks && requestLock(locks, run)));
   let lock = await take();
   if (locks === undefined || lock === undefined) {
     // A lock that is granted later is released with this one.
-    const release = (): void => void request?.then((late) => late !== 'held' && late.release()).catch(() => undefined);
+    const release = (): void =>
+      void request?.then((late) => late !== 'held' && late.release()).catch(() => undefined);
     const silence = { subject: 'to lock a run', found: 'another tab could train it too' };
-    return { run, warning: unanswered.has('lock') ? finding('storage.silent', silence) : finding('run.unlocked'), release };
+    return {
+      run,
+      warning: unanswered.has('lock')
+        ? finding('storage.silent', silence)
+        : finding('run.unlocked'),
+      release,
+    };
   }
   if (lock === 'held') {
     // Granted immediately if no sweep is in progress.

@@ -30,7 +30,10 @@ export function addSentences(more: Readonly<Record<string, Row>>, names: string)
 }
 
 /** Sentence of a code that the table lacks. */
-const OTHER: CodeRow = [undefined, '[{subject}: ]the file was refused[: expected {expected}, found {found}|: {found}].'];
+const OTHER: CodeRow = [
+  undefined,
+  '[{subject}: ]the file was refused[: expected {expected}, found {found}|: {found}].',
+];
 
 /** Codes whose values and sentences name settings. */
 const OF_SETTINGS = /^(adapter|config|data|optim|schedule)\./;
@@ -38,12 +41,19 @@ const OF_SETTINGS = /^(adapter|config|data|optim|schedule)\./;
 const valueOf = (values: Values, place: string): string => {
   const name = place.replace('?', '');
   const value =
-    name === 'artifact' ? values.artifact : name === 'subject' ? values.subject : name === 'expected' ? values.expected : values.found;
+    name === 'artifact'
+      ? values.artifact
+      : name === 'subject'
+        ? values.subject
+        : name === 'expected'
+          ? values.expected
+          : values.found;
   return value === undefined ? '' : String(value);
 };
 
 /** Appends text of a sentence, which ends with one full stop even if its last value has one. */
-const append = (out: string, text: string): string => out + (out.endsWith('.') ? text.replace(/^\./, '') : text);
+const append = (out: string, text: string): string =>
+  out + (out.endsWith('.') ? text.replace(/^\./, '') : text);
 
 /** Appends a text with its places filled. */
 function fill(out: string, text: string, values: Values): string {
@@ -69,7 +79,9 @@ function advice(hint: string): string {
 
 const camel = (text: string): string =>
   text.replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, (name) =>
-    settings.has(name) ? name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()) : name,
+    settings.has(name)
+      ? name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+      : name,
   );
 
 /** Returns the class of a code; one of the core has none here. */
@@ -80,7 +92,9 @@ export function sentence(code: string, values: Values): string {
   const [, text, hint = ''] = rows.get(code) ?? OTHER;
   const { artifact = '' } = values;
   const named = text.includes('artifact}') || artifact === '' || artifact === values.subject;
-  const said = fill(named ? '' : `${artifact}: `, text, values) + advice(values.hint ?? fill('', hint, values));
+  const said =
+    fill(named ? '' : `${artifact}: `, text, values) +
+    advice(values.hint ?? fill('', hint, values));
   return OF_SETTINGS.test(code) ? camel(said) : said;
 }
 
@@ -104,6 +118,11 @@ export function spoken(text: string): string {
 export function spokenIn(value: unknown): unknown {
   if (typeof value === 'string') return spoken(value);
   if (Array.isArray(value)) return value.map(spokenIn);
-  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    Object.getPrototypeOf(value) !== Object.prototype
+  )
+    return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, spokenIn(inner)]));
 }

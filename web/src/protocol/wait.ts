@@ -1,2 +1,3 @@
 /** Resolves after so many milliseconds, and not before the events that are already due. */
-export const wait = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
+export const wait = (millis: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, millis));

@@ -15,6 +15,11 @@ export function checkWhole(name: string, size: number): void {
   if (need > MEMORY_BYTES) {
     const expected = `at most ${Math.floor(MEMORY_BYTES / bytesPerByte(name))} bytes, for which a tab has memory`;
     const values = { artifact: escaped(name), expected, found: size, hint: 'use a part of it' };
-    throw fault('source.too-large', values, { limit: 'wasm memory', need, have: MEMORY_BYTES, path: name });
+    throw fault('source.too-large', values, {
+      limit: 'wasm memory',
+      need,
+      have: MEMORY_BYTES,
+      path: name,
+    });
   }
 }

@@ -36,7 +36,11 @@ export class SaveClock {
     if (!this.needed(step)) return false;
     const { saveEvery, saveEverySecs } = this.driver;
     if (saveEvery > 0 && step % saveEvery === 0) return true;
-    return saveEverySecs > 0 && this.now() - this.#triedAt >= Math.max(saveEverySecs * 1000, TIMES_LAST_SAVE * this.#tookMillis);
+    return (
+      saveEverySecs > 0 &&
+      this.now() - this.#triedAt >=
+        Math.max(saveEverySecs * 1000, TIMES_LAST_SAVE * this.#tookMillis)
+    );
   }
 
   dueHidden(step: number): boolean {

@@ -12,7 +12,9 @@ import type { JsSource } from './wasm.js';
  * these may be secret.
  */
 export function keptFiles(files: readonly JsSource[]): KeptFile[] | undefined {
-  const kept = files.flatMap(({ name, origin }) => (origin === undefined ? [] : [{ name, from: origin }]));
+  const kept = files.flatMap(({ name, origin }) =>
+    origin === undefined ? [] : [{ name, from: origin }],
+  );
   return kept.length > 0 && kept.length === files.length ? kept : undefined;
 }
 
@@ -24,14 +26,21 @@ async function found({ name, from }: KeptFile): Promise<SourceSpec> {
   if (typeof from === 'string') return { kind: 'url', name, url: from };
   const query: unknown = Reflect.get(from, 'queryPermission');
   if (typeof query === 'function') {
-    const state = await answerTo<unknown>('permission', () => Reflect.apply(query, from, [{ mode: 'read' }]) as Promise<unknown>);
+    const state = await answerTo<unknown>(
+      'permission',
+      () => Reflect.apply(query, from, [{ mode: 'read' }]) as Promise<unknown>,
+    );
     if (state !== 'granted') throw new Error('not granted');
   }
   return { kind: 'blob', name, blob: await from.getFile(), handle: from };
 }
 
 /** Opens the recorded files. Returns none if one of them is missing, so that the run asks for them by name. */
-export async function reopened(kept: readonly KeptFile[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {
+export async function reopened(
+  kept: readonly KeptFile[],
+  signal: AbortSignal,
+  onProgress: OnProgress,
+): Promise<JsSource[]> {
   try {
     return await openSources(await Promise.all(kept.map(found)), signal, onProgress);
   } catch {

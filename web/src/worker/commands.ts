@@ -39,16 +39,20 @@ export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Prom
 function isMerged(options: string): boolean {
   const word: unknown = Reflect.get(Object(JSON.parse(options)), 'format') ?? 'safetensors';
   const format = EXPORT_WORDS.find((each) => each === word);
-  return format !== undefined && !EXPORT_FORMATS[format].adapter && EXPORT_FORMATS[format].options.includes('base');
+  return (
+    format !== undefined &&
+    !EXPORT_FORMATS[format].adapter &&
+    EXPORT_FORMATS[format].options.includes('base')
+  );
 }
 
 const nothing = (): undefined => undefined;
 
 /** Returns a report with the warnings about how its files were served. */
-const withWarnings = <T extends { warnings: Finding[] }>(report: T, sources: readonly JsSource[]): T => ({
-  ...report,
-  warnings: [...report.warnings, ...warningsOf(sources)],
-});
+const withWarnings = <T extends { warnings: Finding[] }>(
+  report: T,
+  sources: readonly JsSource[],
+): T => ({ ...report, warnings: [...report.warnings, ...warningsOf(sources)] });
 
 /** Runs `work` on data and closes their storage afterwards. */
 async function looked<T>(data: RunData, work: (data: RunData) => Promise<T> | T): Promise<T> {
@@ -64,7 +68,9 @@ export function handlersOf(state: WorkerState): Handlers {
   return {
     'worker.hello': async ({ protocol, version, wasmHash, wasmUrl, wasmBinary, core, script }) => {
       if (protocol !== PROTOCOL || version !== VERSION || wasmHash !== WASM_HASH) {
-        throw protocolError(`page and worker are of different builds (${version} and ${VERSION}): reload the page`);
+        throw protocolError(
+          `page and worker are of different builds (${version} and ${VERSION}): reload the page`,
+        );
       }
       state.coreFrom = core ?? wasmBinary ?? wasmUrl;
       state.scriptFrom = script;
@@ -72,7 +78,10 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'device.look': () => state.trainer.look().then(nothing),
     'device.measure': (_, context) => state.measure(context),
-    'files.inspect': async ({ sources, request, adapter, format, read }, { signal, onProgress }) => {
+    'files.inspect': async (
+      { sources, request, adapter, format, read },
+      { signal, onProgress },
+    ) => {
       await state.core();
       const opened = await openSources(sources, signal, onProgress, !read);
       const merged = await openSources(adapter, signal, onProgress, !read);
@@ -94,7 +103,13 @@ export function handlersOf(state: WorkerState): Handlers {
         );
       }
       const all = [...opened, ...merged];
-      return { ...withWarnings(parsed.inspection(reading(all, () => inspectModel(opened, request, merged))), all), files };
+      return {
+        ...withWarnings(
+          parsed.inspection(reading(all, () => inspectModel(opened, request, merged))),
+          all,
+        ),
+        files,
+      };
     },
     'files.verify': async ({ sources, receipt }, { signal, onProgress }) => {
       await state.core();
@@ -104,12 +119,24 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'files.extract': async ({ tuned, base, options, ...where }, { signal, onProgress }) => {
       await state.core();
-      const [after, before] = [await openSources(tuned, signal, onProgress), await openSources(base, signal, onProgress)];
-      const onRead = (loaded: number, total: number): void => onProgress(progressOf('read', undefined, loaded, total));
-      const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, onRead));
-      return { ...parsed.extraction(made), ...(await delivered(stream, where, { signal, onProgress })) };
+      const [after, before] = [
+        await openSources(tuned, signal, onProgress),
+        await openSources(base, signal, onProgress),
+      ];
+      const onRead = (loaded: number, total: number): void =>
+        onProgress(progressOf('read', undefined, loaded, total));
+      const { stream, ...made } = await interruptible(signal, () =>
+        extractAdapter(after, before, options, onRead),
+      );
+      return {
+        ...parsed.extraction(made),
+        ...(await delivered(stream, where, { signal, onProgress })),
+      };
     },
-    'model.open': async ({ sources, request, adapter, apart, resizeVocabulary }, { signal, onProgress }) => {
+    'model.open': async (
+      { sources, request, adapter, apart, resizeVocabulary },
+      { signal, onProgress },
+    ) => {
       await state.core();
       const files = await openSources(sources, signal, onProgress);
       const added = await openSources(adapter, signal, onProgress);
@@ -117,8 +144,10 @@ export function handlersOf(state: WorkerState): Handlers {
       onProgress(phase('read'));
       const model = ModelHandle.open(files, request, added, apart, resizeVocabulary);
       // Files from which the model can be exported unchanged.
-      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : [], () =>
-        apart ? ModelHandle.open(files, request, [], false, false) : undefined,
+      const info = state.hold(
+        model,
+        request === undefined && (apart || added.length === 0) ? files : [],
+        () => (apart ? ModelHandle.open(files, request, [], false, false) : undefined),
       );
       onProgress(ready);
       return withWarnings(info, [...files, ...added]);
@@ -131,42 +160,76 @@ export function handlersOf(state: WorkerState): Handlers {
       return tensor;
     },
     'model.export': async ({ options, base, ...where }, { signal, onProgress }) => {
-      const files = base ? await openSources(base, signal, onProgress) : isMerged(options) ? state.base : [];
-      return state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
+      const files = base
+        ? await openSources(base, signal, onProgress)
+        : isMerged(options)
+          ? state.base
+          : [];
+      return state.weights(
+        async (core) =>
+          delivered(await core.exportModel(options, files), where, { signal, onProgress }),
+        signal,
+      );
     },
     'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
       await state.core();
       return looked(await openData(data, signal, onProgress), async (files) =>
         parsed
           .fileSummaries(await interruptible(signal, () => inspectData(files, config, partial)))
-          .map((summary, at) => ({ ...summary, warnings: [...summary.warnings, ...reported(files.files.slice(at, at + 1))] })),
+          .map((summary, at) => ({
+            ...summary,
+            warnings: [...summary.warnings, ...reported(files.files.slice(at, at + 1))],
+          })),
       );
     },
     'model.data': async ({ data, config, partial, show }, { signal, onProgress }) =>
       looked(await openData(data, signal, onProgress), async (files) => {
-        const found = parsed.dataInspection(await interruptible(signal, () => state.model.inspectData(files, config, partial, show)));
-        const warnings = [...found.report.warnings, ...reported([...files.files, ...files.validation])];
+        const found = parsed.dataInspection(
+          await interruptible(signal, () => state.model.inspectData(files, config, partial, show)),
+        );
+        const warnings = [
+          ...found.report.warnings,
+          ...reported([...files.files, ...files.validation]),
+        ];
         return { ...found, report: { ...found.report, warnings } };
       }),
     'model.rows': async ({ data, config }, { signal, onProgress, onWarning }) =>
       looked(await openData(data, signal, onProgress), (files) => {
         warningsOf(files.files).forEach(onWarning);
-        return state.weights(async (core) => parsed.dataPreview(await core.rows(files, config)), signal);
+        return state.weights(
+          async (core) => parsed.dataPreview(await core.rows(files, config)),
+          signal,
+        );
       }),
-    'model.create': async ({ config, tokenizer, data, settings, partial }, { signal, onProgress }) => {
+    'model.create': async (
+      { config, tokenizer, data, settings, partial },
+      { signal, onProgress },
+    ) => {
       await state.core();
       const corpus = await openData(data, signal, onProgress);
       await corpus.storage?.close();
       const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
       if (signal.aborted) throw aborted('the opening');
-      const words = tokenizerJson ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) } : 'characters';
-      const model = await interruptible(signal, () => ModelHandle.fromScratch(config, words, corpus, settings, partial));
-      return withWarnings(state.hold(model), [...corpus.files, ...(tokenizerJson ? [tokenizerJson] : [])]);
+      const words = tokenizerJson
+        ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) }
+        : 'characters';
+      const model = await interruptible(signal, () =>
+        ModelHandle.fromScratch(config, words, corpus, settings, partial),
+      );
+      return withWarnings(state.hold(model), [
+        ...corpus.files,
+        ...(tokenizerJson ? [tokenizerJson] : []),
+      ]);
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
     'model.chat': ({ conversation, options, base }, { signal, onToken, onWarning }) =>
-      state.asked(async (core) => streamed(await core.chat(conversation, options, base), signal, onToken, onWarning), signal),
-    'model.score': ({ request, base }, { signal }) => state.asked(async (core) => parsed.score(await core.score(request, base)), signal),
+      state.asked(
+        async (core) =>
+          streamed(await core.chat(conversation, options, base), signal, onToken, onWarning),
+        signal,
+      ),
+    'model.score': ({ request, base }, { signal }) =>
+      state.asked(async (core) => parsed.score(await core.score(request, base)), signal),
     'model.tokenize': async ({ text }, { onWarning }) => {
       const { ids, warnings } = parsed.tokenized(state.model.tokenize(text));
       warnings.forEach(onWarning);
@@ -174,7 +237,8 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'model.estimate': async ({ config, adapter }, call) =>
       withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
-    'model.preview': async ({ config, points, stride }) => Array.from(previewSchedule(config, points, stride)),
+    'model.preview': async ({ config, points, stride }) =>
+      Array.from(previewSchedule(config, points, stride)),
     'trainer.create': (ask, context) => createTrainer(state, ask, context),
     'trainer.resume': (ask, context) => resumeTrainer(state, ask, context),
     'trainer.load': (ask, context) => loadGeneration(state, ask, context),
@@ -199,11 +263,13 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'checkpoint.history': async ({ run, generation }) => {
       const found = (await store.list(run)).filter(
-        (info) => info.fault === undefined && (generation === undefined || info.generation === generation),
+        (info) =>
+          info.fault === undefined && (generation === undefined || info.generation === generation),
       );
       return store.history(run, Math.max(0, ...found.map(({ step }) => step)));
     },
-    'checkpoint.keep': ({ run, generation, kept }) => store.keep(run, generation, kept).then(nothing),
+    'checkpoint.keep': ({ run, generation, kept }) =>
+      store.keep(run, generation, kept).then(nothing),
     'checkpoint.fork': async ({ run, generation, label }, { signal, onProgress }) =>
       store.fork(run, generation, label ?? (await store.runRecord(run)).label, signal, onProgress),
     'checkpoint.remove': async ({ run, generation }) => {
@@ -216,7 +282,8 @@ export function handlersOf(state: WorkerState): Handlers {
         return undefined;
       });
     },
-    'checkpoint.export': ({ run, generation }, { signal, onProgress }) => store.exportFile(run, generation, signal, onProgress),
+    'checkpoint.export': ({ run, generation }, { signal, onProgress }) =>
+      store.exportFile(run, generation, signal, onProgress),
     'checkpoint.folder': ({ run, generation, handle }, { signal, onProgress }) =>
       store.exportFolder(run, generation, handle, signal, onProgress).then(nothing),
     'checkpoint.import': async ({ files }, { signal, onProgress }) => {

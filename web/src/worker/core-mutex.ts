@@ -6,7 +6,10 @@ import { macrotask } from './pacing.js';
 import { clearAbort, requestAbort, wasmError } from './wasm.js';
 
 /** Runs a call of the core that `signal` can abort; an abort leaves the state of the last complete step. */
-export async function interruptible<T>(signal: AbortSignal | undefined, work: () => Promise<T> | T): Promise<T> {
+export async function interruptible<T>(
+  signal: AbortSignal | undefined,
+  work: () => Promise<T> | T,
+): Promise<T> {
   if (signal?.aborted) throw aborted();
   clearAbort();
   signal?.addEventListener('abort', requestAbort, { once: true });

@@ -39,7 +39,11 @@ function sizeOf(source: JsSource): number {
 }
 
 /** Opens data: Parquet files become JSON lines. The core unpacks gzip files as it reads them. */
-export async function openData({ files, validation, passedOver }: DataSpec, signal: AbortSignal, onProgress: OnProgress): Promise<RunData> {
+export async function openData(
+  { files, validation, passedOver }: DataSpec,
+  signal: AbortSignal,
+  onProgress: OnProgress,
+): Promise<RunData> {
   return withStorage({
     files: await opened(files, signal, onProgress),
     validation: await opened(validation, signal, onProgress),
@@ -52,7 +56,8 @@ export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunDa
   const all = [...data.files, ...data.validation];
   const size = all.reduce((sum, file) => sum + sizeOf(file), 0);
   const name = all[0]?.name ?? '';
-  const storage = size > SMALL_BYTES ? await tokenStorage(tokenBytes(name, size), MEMORY_BYTES) : undefined;
+  const storage =
+    size > SMALL_BYTES ? await tokenStorage(tokenBytes(name, size), MEMORY_BYTES) : undefined;
   if (storage === undefined) checkWhole(name, size);
   return { ...data, storage };
 }
@@ -62,9 +67,17 @@ export const reported = (sources: readonly JsSource[]): DataReport['warnings'] =
   warningsOf(sources).map((warning) => ({ ...warning, count: 1, rows: [] }));
 
 /** Warns about validation data that no step evaluates. */
-export function unevaluated({ validation }: RunData, evalEvery: number): { code: Word; message: string }[] {
+export function unevaluated(
+  { validation }: RunData,
+  evalEvery: number,
+): { code: Word; message: string }[] {
   if (validation.length === 0 || evalEvery > 0) return [];
-  return [finding('data.validation.unused', { subject: 'validationData', expected: 'evalEvery, or call evaluate()' })];
+  return [
+    finding('data.validation.unused', {
+      subject: 'validationData',
+      expected: 'evalEvery, or call evaluate()',
+    }),
+  ];
 }
 
 /** Record of a file in the data that are stored with a run. */
@@ -75,9 +88,10 @@ export interface KeptData {
 }
 
 export const keptOf = ({ files, validation }: RunData): KeptData[] =>
-  [...files.map((file) => ({ file, validation: false })), ...validation.map((file) => ({ file, validation: true }))].map(
-    ({ file, ...of }) => ({ name: file.name, bytes: file.size, ...of }),
-  );
+  [
+    ...files.map((file) => ({ file, validation: false })),
+    ...validation.map((file) => ({ file, validation: true })),
+  ].map(({ file, ...of }) => ({ name: file.name, bytes: file.size, ...of }));
 
 /** Splits the bytes that a run has stored into its data files. */
 export function dataIn(kept: Blob, list: readonly KeptData[]): Promise<RunData> {
@@ -86,11 +100,16 @@ export function dataIn(kept: Blob, list: readonly KeptData[]): Promise<RunData> 
     at += bytes;
     return { validation, source: blobSource(name, kept.slice(at - bytes, at)) };
   });
-  const sourcesOf = (wanted: boolean): JsSource[] => sources.filter(({ validation }) => validation === wanted).map(({ source }) => source);
+  const sourcesOf = (wanted: boolean): JsSource[] =>
+    sources.filter(({ validation }) => validation === wanted).map(({ source }) => source);
   return withStorage({ files: sourcesOf(false), validation: sourcesOf(true), passedOver: [] });
 }
 
-async function opened(specs: SourceSpec[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {
+async function opened(
+  specs: SourceSpec[],
+  signal: AbortSignal,
+  onProgress: OnProgress,
+): Promise<JsSource[]> {
   const sources = await openSources(specs, signal, onProgress);
   return Promise.all(sources.map((source) => readable(source, signal)));
 }
@@ -103,9 +122,17 @@ async function readable(source: JsSource, signal: AbortSignal): Promise<JsSource
 async function fromParquet(source: JsSource, signal: AbortSignal): Promise<JsSource> {
   try {
     const { jsonLines } = await import('./parquet.js');
-    return blobSource(source.name.replace(/\.parquet$/i, '.jsonl'), await jsonLines(source, signal));
+    return blobSource(
+      source.name.replace(/\.parquet$/i, '.jsonl'),
+      await jsonLines(source, signal),
+    );
   } catch (thrown) {
     signal.throwIfAborted();
-    throw fault('data.parquet', { artifact: escaped(source.name), found: messageOf(thrown) }, { path: source.name }, thrown);
+    throw fault(
+      'data.parquet',
+      { artifact: escaped(source.name), found: messageOf(thrown) },
+      { path: source.name },
+      thrown,
+    );
   }
 }

@@ -20,7 +20,8 @@ const MAX_WAITING = 2;
 const LOSS_MILLIS = 100;
 
 /** Returns the features of an adapter or a device as wgpu should see them. */
-const withPretended = (features: Iterable<string>): Set<string> => new Set([...features, PRETENDED]);
+const withPretended = (features: Iterable<string>): Set<string> =>
+  new Set([...features, PRETENDED]);
 
 /** Records the first fault of the device, if any. A step counts only if a later read succeeded without a recorded fault. */
 export class DeviceWatch {
@@ -60,7 +61,8 @@ export class DeviceWatch {
     if (adapters === undefined) return;
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its adapter
     const request = adapters.requestDevice;
-    const requested = (adapter: GPUAdapter, descriptor: GPUDeviceDescriptor | undefined) => this.#request(adapter, request, descriptor);
+    const requested = (adapter: GPUAdapter, descriptor: GPUDeviceDescriptor | undefined) =>
+      this.#request(adapter, request, descriptor);
     adapters.requestDevice = function (descriptor) {
       return requested(this, descriptor);
     };
@@ -86,13 +88,22 @@ export class DeviceWatch {
     descriptor: GPUDeviceDescriptor | undefined,
   ): Promise<GPUDevice> {
     const lacks = !this.#real(adapter).has(PRETENDED);
-    const requiredFeatures = [...(descriptor?.requiredFeatures ?? [])].filter((feature) => !lacks || feature !== PRETENDED);
+    const requiredFeatures = [...(descriptor?.requiredFeatures ?? [])].filter(
+      (feature) => !lacks || feature !== PRETENDED,
+    );
     let device: GPUDevice;
     try {
       device = await request.call(adapter, { ...descriptor, requiredFeatures });
     } catch (thrown) {
       const reason = messageOf(thrown);
-      this.#raise(fault('device.no-adapter', { found: `it could not be opened, ${reason}` }, { reason }, thrown));
+      this.#raise(
+        fault(
+          'device.no-adapter',
+          { found: `it could not be opened, ${reason}` },
+          { reason },
+          thrown,
+        ),
+      );
       throw thrown;
     }
     if (lacks) {
@@ -119,7 +130,9 @@ export class DeviceWatch {
   #watch(device: GPUDevice): void {
     // Absent before Chrome 133 and Firefox 141.
     const info: GPUAdapterInfo | undefined = device.adapterInfo;
-    if (info) this.#adapter = info.description || [info.vendor, info.architecture].filter(Boolean).join(' ');
+    if (info)
+      this.#adapter =
+        info.description || [info.vendor, info.architecture].filter(Boolean).join(' ');
     this.#lost = device.lost.then(({ reason, message }) => {
       this.#raise(fault('device.lost', { found: message || reason }, { reason }));
     });
@@ -140,7 +153,10 @@ export class DeviceWatch {
       });
     };
     if (asked && (await limited(asked, ADAPTER_MILLIS, late)) === null) {
-      throw fault('device.no-adapter', { found: 'its process may have stopped, or the browser gave it up', hint: 'restart the browser' });
+      throw fault('device.no-adapter', {
+        found: 'its process may have stopped, or the browser gave it up',
+        hint: 'restart the browser',
+      });
     }
   }
 

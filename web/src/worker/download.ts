@@ -97,7 +97,8 @@ class Download {
    */
   async #further(): Promise<Response | undefined> {
     const validator = this.#validator;
-    if (validator === undefined || this.#loaded >= (this.#size ?? Infinity)) throw this.#truncated(UNKNOWN);
+    if (validator === undefined || this.#loaded >= (this.#size ?? Infinity))
+      throw this.#truncated(UNKNOWN);
     let response: Response;
     try {
       response = await request(this.spec, this.signal, [
@@ -119,7 +120,9 @@ class Download {
     if (status !== 206) throw this.#truncated(`HTTP ${status} for the rest`);
     if (now === undefined) throw this.#truncated(UNKNOWN);
     // A cross-origin reply may hide its range; the length shows it as well.
-    const fits = size !== undefined && (said === null ? lengthOf(headers) === size - this.#resumed : from === this.#resumed);
+    const fits =
+      size !== undefined &&
+      (said === null ? lengthOf(headers) === size - this.#resumed : from === this.#resumed);
     if (!fits || isEncoded(headers))
       throw fault('source.range', {
         subject: this.#url,
@@ -134,7 +137,9 @@ class Download {
   async #read(response: Response, known = new Uint8Array()): Promise<boolean> {
     const reader = response.body?.getReader();
     for (let seen = 0; ;) {
-      const part = reader ? await reader.read().catch(() => undefined) : { done: true as const, value: undefined };
+      const part = reader
+        ? await reader.read().catch(() => undefined)
+        : { done: true as const, value: undefined };
       if (part?.done) break;
       if (part === undefined) {
         if (this.signal.aborted) throw aborted('the download');
@@ -142,17 +147,23 @@ class Download {
       }
       const { value } = part;
       const again = known.subarray(seen, seen + value.byteLength);
-      if (again.some((byte, at) => byte !== value[at])) throw fault('source.changed', { subject: this.#url });
+      if (again.some((byte, at) => byte !== value[at]))
+        throw fault('source.changed', { subject: this.#url });
       seen += again.byteLength;
       this.#take(value.subarray(again.byteLength));
     }
     if (endsAt(this.#loaded, this.#size, response)) {
       // The size of an encoded body is not that of the file.
-      if (this.#loaded !== this.#size && (isEncoded(response.headers) || response.type === 'cors')) await this.#confirm();
+      if (this.#loaded !== this.#size && (isEncoded(response.headers) || response.type === 'cors'))
+        await this.#confirm();
       return true;
     }
     if (this.#loaded > (this.#size ?? Infinity))
-      throw fault('source.range', { subject: this.#url, expected: `${this.#size} bytes`, found: `${this.#loaded} bytes` });
+      throw fault('source.range', {
+        subject: this.#url,
+        expected: `${this.#size} bytes`,
+        found: `${this.#loaded} bytes`,
+      });
     return false;
   }
 
@@ -163,7 +174,9 @@ class Download {
   async #confirm(): Promise<void> {
     const at = this.#loaded - 1;
     if (at < 0 || !hasRanges(this.spec)) return;
-    const last = await request(this.spec, this.signal, [['range', `bytes=${at}-`]]).catch(() => undefined);
+    const last = await request(this.spec, this.signal, [['range', `bytes=${at}-`]]).catch(
+      () => undefined,
+    );
     if (this.signal.aborted) throw aborted('the download');
     await last?.body?.cancel();
     if (!last?.ok) return;
@@ -175,12 +188,15 @@ class Download {
 
   #take(bytes: Uint8Array<ArrayBuffer>): void {
     if (bytes.byteLength === 0) return;
-    this.#tail = Uint8Array.of(...this.#tail, ...bytes.subarray(-OVERLAP_BYTES)).slice(-OVERLAP_BYTES);
+    this.#tail = Uint8Array.of(...this.#tail, ...bytes.subarray(-OVERLAP_BYTES)).slice(
+      -OVERLAP_BYTES,
+    );
     this.#gathered.push(bytes);
     this.#gatheredBytes += bytes.byteLength;
     this.#loaded += bytes.byteLength;
     if (this.#gatheredBytes >= GATHERED_BYTES) this.#flush();
-    if (this.#loaded - this.#reported >= REPORTED_BYTES || this.#loaded === this.#size) this.#report();
+    if (this.#loaded - this.#reported >= REPORTED_BYTES || this.#loaded === this.#size)
+      this.#report();
   }
 
   #flush(): void {
@@ -203,12 +219,20 @@ class Download {
 
   #truncated(why: string): Error {
     const expected = this.#size === undefined ? 'all of it' : `${this.#size} bytes`;
-    const values = { subject: `the download of ${this.#url}`, expected, found: `${this.#loaded} (${why})` };
+    const values = {
+      subject: `the download of ${this.#url}`,
+      expected,
+      found: `${this.#loaded} (${why})`,
+    };
     return fault('source.truncated', values, { need: this.#size, have: this.#loaded });
   }
 }
 
-export async function download(spec: UrlSpec, signal: AbortSignal, onProgress: OnProgress): Promise<Blob> {
+export async function download(
+  spec: UrlSpec,
+  signal: AbortSignal,
+  onProgress: OnProgress,
+): Promise<Blob> {
   try {
     return await new Download(spec, signal, onProgress).whole();
   } catch (thrown) {

@@ -41,17 +41,24 @@ function blobSink(name: string, done: NamedFile[]): Sink {
 function portSink(port: MessagePort): Sink {
   const passed = (piece?: ArrayBuffer): Promise<void> =>
     new Promise((resolve, reject) => {
-      port.onmessage = ({ data }) => (data === true ? resolve() : reject(fault('sink.write', { found: 'the stream failed' })));
+      port.onmessage = ({ data }) =>
+        data === true ? resolve() : reject(fault('sink.write', { found: 'the stream failed' }));
       port.postMessage(piece, piece ? [piece] : []);
     });
   return { write: passed, close: () => passed(), abort: ignored };
 }
 
 /** Opens the file of a name in a folder; the name may begin with a folder, which is created. */
-async function fileIn(folder: FileSystemDirectoryHandle, name: string): Promise<FileSystemFileHandle> {
+async function fileIn(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+): Promise<FileSystemFileHandle> {
   const [above, last] = name.split('/');
-  if (above === undefined || last === undefined) return folder.getFileHandle(name, { create: true });
-  return (await folder.getDirectoryHandle(above, { create: true })).getFileHandle(last, { create: true });
+  if (above === undefined || last === undefined)
+    return folder.getFileHandle(name, { create: true });
+  return (await folder.getDirectoryHandle(above, { create: true })).getFileHandle(last, {
+    create: true,
+  });
 }
 
 /** Writes the files of `stream` to the requested target, and ends it. An aborted export leaves no receipt, and no file that looks complete. */
@@ -66,7 +73,13 @@ export async function delivered(
   const done: NamedFile[] = [];
   let loaded = 0;
 
-  async function* pieces({ name, bytes }: { name: string; bytes: number }): AsyncGenerator<ArrayBuffer> {
+  async function* pieces({
+    name,
+    bytes,
+  }: {
+    name: string;
+    bytes: number;
+  }): AsyncGenerator<ArrayBuffer> {
     for (let got = 0; got < bytes;) {
       if (signal.aborted) throw aborted('the export');
       const piece = await stream.nextChunk();
@@ -95,11 +108,14 @@ export async function delivered(
   const asOne = async (place: Open): Promise<void> => {
     const [first, second] = listed.filter(({ name }) => name !== RECEIPT);
     const single = second ? undefined : first;
-    if (!single && total >= ZIP_BYTES - 2 ** 20) throw fault('export.zip-size', { found: total }, { need: total, have: ZIP_BYTES });
+    if (!single && total >= ZIP_BYTES - 2 ** 20)
+      throw fault('export.zip-size', { found: total }, { need: total, have: ZIP_BYTES });
     const out = await opened(place(single?.name ?? 'model.zip'));
     try {
       if (single) {
-        await each(async (name) => (name === RECEIPT ? NOWHERE : { ...NOWHERE, write: (bytes) => out.write(bytes) }));
+        await each(async (name) =>
+          name === RECEIPT ? NOWHERE : { ...NOWHERE, write: (bytes) => out.write(bytes) },
+        );
       } else {
         const zip = new Zip(out);
         await each(zip.open);
@@ -122,7 +138,12 @@ export async function delivered(
     return { files: done, receipt: parsed.receipt(stream.receipt()) };
   } catch (thrown) {
     // The core throws plain objects; all other errors come from the target.
-    if (!(thrown instanceof Error) || thrown instanceof TabtuneError || thrown instanceof WebAssembly.RuntimeError) throw thrown;
+    if (
+      !(thrown instanceof Error) ||
+      thrown instanceof TabtuneError ||
+      thrown instanceof WebAssembly.RuntimeError
+    )
+      throw thrown;
     throw sinkFault(thrown);
   } finally {
     stream.free();

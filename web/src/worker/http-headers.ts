@@ -12,13 +12,22 @@ export function validatorOf(headers: Headed): string | undefined {
 }
 
 /** Parses a `Content-Range`: first and last byte, and the size of the file if it is stated. */
-export function rangeOf(said: string | null): { from: number; to: number; total: number | undefined } {
+export function rangeOf(said: string | null): {
+  from: number;
+  to: number;
+  total: number | undefined;
+} {
   const [, from, to, total] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(said ?? '') ?? [];
-  return { from: Number(from), to: Number(to), total: total === undefined || total === '*' ? undefined : Number(total) };
+  return {
+    from: Number(from),
+    to: Number(to),
+    total: total === undefined || total === '*' ? undefined : Number(total),
+  };
 }
 
 /** Returns whether a reply says that its body is encoded. One of another origin may be encoded without saying so. */
-export const isEncoded = (headers: Headed): boolean => (headers.get('content-encoding') ?? 'identity') !== 'identity';
+export const isEncoded = (headers: Headed): boolean =>
+  (headers.get('content-encoding') ?? 'identity') !== 'identity';
 
 /** Returns the length of a body, if the reply states it. */
 export function lengthOf(headers: Headed): number | undefined {
@@ -33,7 +42,11 @@ export function sizeOf({ status, headers }: Response, subject: string): number |
   const said = headers.get('content-range');
   const { from, to, total } = rangeOf(said);
   if (from !== 0 || total === undefined || to !== total - 1)
-    throw fault('source.range', { subject, expected: 'the whole file', found: escaped(said ?? 'HTTP 206') });
+    throw fault('source.range', {
+      subject,
+      expected: 'the whole file',
+      found: escaped(said ?? 'HTTP 206'),
+    });
   return isEncoded(headers) ? undefined : total;
 }
 
@@ -41,7 +54,11 @@ export function sizeOf({ status, headers }: Response, subject: string): number |
  * Returns whether a body that ended after `loaded` bytes may be the whole file. A reply of another origin hides its encoding, and states the length of
  * the encoded body; an encoding that makes it longer adds little to it.
  */
-export function endsAt(loaded: number, size: number | undefined, { type, status }: Pick<Response, 'type' | 'status'>): boolean {
+export function endsAt(
+  loaded: number,
+  size: number | undefined,
+  { type, status }: Pick<Response, 'type' | 'status'>,
+): boolean {
   if (size === undefined || loaded === size) return true;
   return type === 'cors' && status === 200 && size - loaded <= 64 + loaded / 64;
 }

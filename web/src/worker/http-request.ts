@@ -13,10 +13,12 @@ export const DELAYS_MILLIS = [0, 1000, 4000];
 const WAIT_MILLIS = 60_000;
 
 /** Returns the properties in which a request differs from a plain one. */
-export const partsOf = ({ parts }: UrlSpec): NonNullable<UrlSpec['parts']> => parts ?? { fields: {}, headers: [] };
+export const partsOf = ({ parts }: UrlSpec): NonNullable<UrlSpec['parts']> =>
+  parts ?? { fields: {}, headers: [] };
 
 /** Waits for a time, or throws when the signal aborts. */
-export const pause = (millis: number, signal: AbortSignal): Promise<unknown> => unlessAborted(wait(millis), signal, 'the download');
+export const pause = (millis: number, signal: AbortSignal): Promise<unknown> =>
+  unlessAborted(wait(millis), signal, 'the download');
 
 /** Returns the time that a busy server asks to wait, in seconds or until a date; NaN if it states none. */
 function waitOf(headers: Headers): number {
@@ -28,15 +30,28 @@ function waitOf(headers: Headers): number {
  * Sends the request of a source with additional headers. It is repeated up to three times while the server is busy (429 or 503), or if it fails and
  * has `integrity`: browsers check whole bodies, and so fail it also if the body broke off.
  */
-export async function request(spec: UrlSpec, signal: AbortSignal, more: [string, string][] = []): Promise<Response> {
+export async function request(
+  spec: UrlSpec,
+  signal: AbortSignal,
+  more: [string, string][] = [],
+): Promise<Response> {
   const { fields, headers, body } = partsOf(spec);
-  const pairs = [...headers, ...more].map(([key = '', value = '']): [string, string] => [key, value]);
+  const pairs = [...headers, ...more].map(([key = '', value = '']): [string, string] => [
+    key,
+    value,
+  ]);
   for (let tries = 0; ; tries += 1) {
     const delay = DELAYS_MILLIS[tries];
-    const response = await fetch(spec.url, { ...fields, headers: pairs, body: body ?? null, signal }).catch((thrown: unknown) => {
+    const response = await fetch(spec.url, {
+      ...fields,
+      headers: pairs,
+      body: body ?? null,
+      signal,
+    }).catch((thrown: unknown) => {
       if (signal.aborted || delay === undefined || fields['integrity'] === undefined) throw thrown;
     });
-    if (response && (delay === undefined || (response.status !== 429 && response.status !== 503))) return response;
+    if (response && (delay === undefined || (response.status !== 429 && response.status !== 503)))
+      return response;
     await response?.body?.cancel();
     const wait = (response && waitOf(response.headers)) || (delay ?? 0);
     if (wait > WAIT_MILLIS) {

@@ -19,7 +19,8 @@ import type { Context, WorkerState } from './worker-state.js';
 /** Estimated GPU memory per GiB of memory that the browser reports: about half. Without a report, 4 GiB are assumed. */
 const BYTES_PER_GIB = 2 ** 29;
 
-const sourcesOf = (files: Map<string, Blob>): JsSource[] => [...files].map(([name, blob]) => blobSource(name, blob));
+const sourcesOf = (files: Map<string, Blob>): JsSource[] =>
+  [...files].map(([name, blob]) => blobSource(name, blob));
 
 /** Runs `work` with the open model; given the files of an adapter, with the model's base and that separate adapter instead. */
 export async function withAdapter<T>(
@@ -31,7 +32,13 @@ export async function withAdapter<T>(
   const { model, files } = state;
   // A model that its files alone do not describe has no `files`: the core then reports that it cannot have an adapter.
   if (adapter.length === 0 || files.length === 0) return work(model);
-  const other = ModelHandle.open([...files], undefined, await openSources(adapter, signal, onProgress), true, false);
+  const other = ModelHandle.open(
+    [...files],
+    undefined,
+    await openSources(adapter, signal, onProgress),
+    true,
+    false,
+  );
   try {
     return await work(other);
   } finally {
@@ -49,10 +56,16 @@ async function orClosed<T>(data: RunData, work: () => Promise<T>): Promise<T> {
   }
 }
 
-export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+export async function createTrainer(
+  state: WorkerState,
+  ask: Ask<'trainer.create'>,
+  { signal, onProgress }: Context,
+): Promise<SessionInfo> {
   const given: unknown = JSON.parse(ask.config);
   const adapting =
-    ask.adapter.length > 0 || Boolean(Reflect.get(Object(given), 'adapter')) || parsed.model(state.model.info()).adapter !== null;
+    ask.adapter.length > 0 ||
+    Boolean(Reflect.get(Object(given), 'adapter')) ||
+    parsed.model(state.model.info()).adapter !== null;
   const base = adapting ? await summed(state.files, signal, onProgress) : [];
   const data = await openData(ask.data, signal, onProgress);
   const session = await orClosed(data, async () => {
@@ -68,7 +81,17 @@ export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create
     );
   });
   const { run, label, keepData, driver } = ask;
-  const info = await state.install({ session, data, base, header: false, run, label, keepData, driver, newData: false });
+  const info = await state.install({
+    session,
+    data,
+    base,
+    header: false,
+    run,
+    label,
+    keepData,
+    driver,
+    newData: false,
+  });
   // Only at this point, because after a refusal the model can be used again.
   state.freeModel();
   state.sweep();
@@ -76,7 +99,11 @@ export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create
   return info;
 }
 
-export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+export async function resumeTrainer(
+  state: WorkerState,
+  ask: Ask<'trainer.resume'>,
+  { signal, onProgress }: Context,
+): Promise<SessionInfo> {
   const { store } = state;
   const { run } = ask;
   state.sweep();
@@ -84,8 +111,12 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const { manifest, files, warnings } = await store.load(run, ask.generation, signal, onProgress);
   const record = await store.runRecord(run);
   const kept = ask.data ? undefined : await store.runData(run);
-  const keptFilesOfData = record.dataFiles ?? [{ name: record.dataName, bytes: kept?.size ?? 0, validation: false }];
-  const data = ask.data ? await openData(ask.data, signal, onProgress) : kept && (await dataIn(kept, keptFilesOfData));
+  const keptFilesOfData = record.dataFiles ?? [
+    { name: record.dataName, bytes: kept?.size ?? 0, validation: false },
+  ];
+  const data = ask.data
+    ? await openData(ask.data, signal, onProgress)
+    : kept && (await dataIn(kept, keptFilesOfData));
   if (!data) throw fault('data.missing', {}, { path: 'data' });
   const given = ask.base && (await openSources(ask.base, signal, onProgress));
   const header = ask.verify === 'header';
@@ -98,7 +129,9 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const changed = ask.changesUpTo === undefined || manifest.generation <= ask.changesUpTo;
   const [config, override] = changed ? [ask.config, ask.override ?? []] : [undefined, []];
   const session = await orClosed(data, () =>
-    interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override, base, header)),
+    interruptible(signal, () =>
+      Session.resume(sourcesOf(files), data, config, override, base, header),
+    ),
   );
   const newData = ask.override?.includes('data') === true;
   const driver = ask.driver ?? driverParser(JSON.parse(record.driver), 'driver');
@@ -120,20 +153,39 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   // A failure is harmless: the record only saves asking for the files later.
   if (places) await store.keepBase(run, places).catch(() => undefined);
   onProgress(ready);
-  const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
-  return { ...info, warnings: [...passed, ...info.warnings, ...elsewhere(manifest.environment.adapter, device, info)] };
+  const passed = warnings.map(({ code, detail, message }) => ({
+    code: detail.code ?? code,
+    message,
+  }));
+  return {
+    ...info,
+    warnings: [
+      ...passed,
+      ...info.warnings,
+      ...elsewhere(manifest.environment.adapter, device, info),
+    ],
+  };
 }
 
 /** Compares the environments: the core compares versions, but in a browser only the worker knows the GPU. */
-function elsewhere(saved: string, device: string, { warnings }: SessionInfo): SessionInfo['warnings'] {
+function elsewhere(
+  saved: string,
+  device: string,
+  { warnings }: SessionInfo,
+): SessionInfo['warnings'] {
   const code = 'checkpoint.environment' satisfies Word;
   // Not every browser reports it.
-  if (saved === '' || saved === device || warnings.some((warning) => warning.code === code)) return [];
+  if (saved === '' || saved === device || warnings.some((warning) => warning.code === code))
+    return [];
   return [finding(code, { subject: escaped(device), expected: escaped(saved) })];
 }
 
 /** Loads another generation. The live state is dropped only after the new one is verified; its memory is freed first if both do not fit. */
-export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+export async function loadGeneration(
+  state: WorkerState,
+  ask: Ask<'trainer.load'>,
+  { signal, onProgress }: Context,
+): Promise<SessionInfo> {
   const { store, trainer } = state;
   const { run, data, base, header } = trainer.parts;
   const opened = async (
@@ -151,8 +203,10 @@ export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'
   };
   const info = await trainer.replace(
     async (free, { gpuBytes, completedSteps }) => {
-      const saved = trainer.saver.clock.savedStep === completedSteps ? trainer.saver.generation : undefined;
-      if (saved === undefined || fitsTwice(gpuBytes)) return opened(ask.generation, () => undefined, signal);
+      const saved =
+        trainer.saver.clock.savedStep === completedSteps ? trainer.saver.generation : undefined;
+      if (saved === undefined || fitsTwice(gpuBytes))
+        return opened(ask.generation, () => undefined, signal);
       let freed = false;
       try {
         return await opened(

@@ -16,11 +16,16 @@ export class Outbox {
   push(event: TrainerEvent): void {
     if (this.#closed) return;
     this.#waiting.push(event);
-    const steps = event.type === 'step' ? this.#waiting.filter((e) => e.type === 'step').length : this.logEvery;
+    const steps =
+      event.type === 'step' ? this.#waiting.filter((e) => e.type === 'step').length : this.logEvery;
     const since = this.now() - this.#lastPost;
     // The page is at most a quarter of a second behind when steps are slow.
     if (since >= (steps >= this.logEvery ? 100 : 250)) this.flush();
-    else this.#timer ??= setTimeout(() => this.flush(), Math.max(0, (steps >= this.logEvery ? 100 : 250) - since));
+    else
+      this.#timer ??= setTimeout(
+        () => this.flush(),
+        Math.max(0, (steps >= this.logEvery ? 100 : 250) - since),
+      );
   }
 
   /** Sends the collected events, and none after them. */

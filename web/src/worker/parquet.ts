@@ -6,10 +6,15 @@ import type { JsSource } from './wasm.js';
 
 /** Writes integers as numbers if a number can represent them, otherwise as strings. */
 const plain = (_: string, value: unknown): unknown =>
-  typeof value === 'bigint' ? (Number.isSafeInteger(Number(value)) ? Number(value) : String(value)) : value;
+  typeof value === 'bigint'
+    ? Number.isSafeInteger(Number(value))
+      ? Number(value)
+      : String(value)
+    : value;
 
 type Node = ReturnType<typeof parquetSchema>;
-const leaves = ({ children, path }: Node): string[] => (children.length === 0 ? [path.join('.')] : children.flatMap(leaves));
+const leaves = ({ children, path }: Node): string[] =>
+  children.length === 0 ? [path.join('.')] : children.flatMap(leaves);
 
 /** Refuses row groups whose columns differ from the schema: the reader would start reading some of them and leave their errors unhandled. */
 function checkColumns(metadata: FileMetaData): void {
@@ -26,9 +31,13 @@ function checkColumns(metadata: FileMetaData): void {
 /** Returns the rows of a file, one group at a time, as a Blob, which the browser can move to disk. */
 export async function jsonLines(source: JsSource, signal: AbortSignal): Promise<Blob> {
   // Returns a promise even if reading fails, since the reader has already started on other columns by then.
-  const slice = async (start: number, end = source.size): Promise<ArrayBuffer> => source.read(start, end - start).slice().buffer;
+  const slice = async (start: number, end = source.size): Promise<ArrayBuffer> =>
+    source.read(start, end - start).slice().buffer;
   const file = { byteLength: source.size, slice };
-  const compressors = { ZSTD: (input: Uint8Array, length: number): Uint8Array => decompress(input, new Uint8Array(length)) };
+  const compressors = {
+    ZSTD: (input: Uint8Array, length: number): Uint8Array =>
+      decompress(input, new Uint8Array(length)),
+  };
   const metadata = await parquetMetadataAsync(file);
   checkColumns(metadata);
   const groups: Blob[] = [];

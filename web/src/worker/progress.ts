@@ -2,7 +2,12 @@
 import type { Progress } from '../protocol/reports.js';
 
 /** Work of which nothing remains is complete. */
-export const progressOf = (phase: Progress['phase'], file: string | undefined, loaded: number, total: number): Progress => ({
+export const progressOf = (
+  phase: Progress['phase'],
+  file: string | undefined,
+  loaded: number,
+  total: number,
+): Progress => ({
   phase,
   file,
   loaded,
@@ -11,5 +16,6 @@ export const progressOf = (phase: Progress['phase'], file: string | undefined, l
 });
 
 /** The beginning of a phase. */
-export const phase = (name: Progress['phase'], file?: string): Progress => progressOf(name, file, 0, 1);
+export const phase = (name: Progress['phase'], file?: string): Progress =>
+  progressOf(name, file, 0, 1);
 export const ready: Progress = progressOf('ready', undefined, 1, 1);

@@ -15,22 +15,31 @@ export function ofPrompt<T>(path: 'prompt' | 'samplePrompt', work: () => T): T {
     return work();
   } catch (thrown) {
     const error = wasmError(thrown);
-    throw error.detail.code === UNWRITABLE ? withDetail(error, { path }, `${path}: ${error.message}`) : thrown;
+    throw error.detail.code === UNWRITABLE
+      ? withDetail(error, { path }, `${path}: ${error.message}`)
+      : thrown;
   }
 }
 
 /** Returns whether the fault is that of a prompt: without tokens, or too long for the model's context. */
-const isOfPrompt = ({ code, path }: ErrorDetail): boolean => code === UNWRITABLE || code === 'model.context' || path === 'prompt';
+const isOfPrompt = ({ code, path }: ErrorDetail): boolean =>
+  code === UNWRITABLE || code === 'model.context' || path === 'prompt';
 
 /**
  * Tries the prompt of a run's samples. Returns the warnings about it, and whether there will be no samples, because a bad prompt should not prevent
  * the run. Other invalid sample options are refused.
  */
-export function triedSample(session: Session, { sampleEvery, samplePrompt, sample }: Driver): { warnings: Finding[]; fails: boolean } {
+export function triedSample(
+  session: Session,
+  { sampleEvery, samplePrompt, sample }: Driver,
+): { warnings: Finding[]; fails: boolean } {
   if (sampleEvery === 0) return { warnings: [], fails: false };
   try {
     const stream = ofPrompt('samplePrompt', () => session.generate(samplePrompt, sample));
-    const named = ({ code, message }: Finding): Finding => ({ code, message: `samplePrompt: ${message}` });
+    const named = ({ code, message }: Finding): Finding => ({
+      code,
+      message: `samplePrompt: ${message}`,
+    });
     const warnings = parsed.findings(stream.warnings()).map(named);
     stream.free();
     return { warnings, fails: false };

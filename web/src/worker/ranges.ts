@@ -45,7 +45,10 @@ export class RangedSource implements JsSource {
 
   #read(from: number, to: number): Uint8Array {
     if (to > this.size)
-      throw fault('source.read', { subject: quoted(this.name), found: `bytes ${from} to ${to} were requested, but it has ${this.size}` });
+      throw fault('source.read', {
+        subject: quoted(this.name),
+        found: `bytes ${from} to ${to} were requested, but it has ${this.size}`,
+      });
     const bytes = new Uint8Array(to - from);
     for (let at = from; at < to;) {
       const index = Math.floor(at / PIECE_BYTES);
@@ -62,12 +65,18 @@ export class RangedSource implements JsSource {
   #fetched(index: number, end: number): Uint8Array {
     let last = index + 1;
     while (last < Math.min(end, index + REQUEST_PIECES) && !this.#pieces.has(last)) last += 1;
-    return this.#keep(index, this.#request(index * PIECE_BYTES, Math.min(last * PIECE_BYTES, this.size)));
+    return this.#keep(
+      index,
+      this.#request(index * PIECE_BYTES, Math.min(last * PIECE_BYTES, this.size)),
+    );
   }
 
   #keep(index: number, bytes: ArrayBuffer): Uint8Array {
     for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES)
-      this.#pieces.set(index + at / PIECE_BYTES, new Uint8Array(bytes, at, Math.min(PIECE_BYTES, bytes.byteLength - at)));
+      this.#pieces.set(
+        index + at / PIECE_BYTES,
+        new Uint8Array(bytes, at, Math.min(PIECE_BYTES, bytes.byteLength - at)),
+      );
     const piece = this.#pieces.get(index) ?? new Uint8Array();
     for (const oldest of this.#pieces.keys()) {
       if (this.#pieces.size <= KEPT_PIECES) break;
@@ -83,22 +92,33 @@ export class RangedSource implements JsSource {
     sent.open('GET', this.spec.url, false);
     sent.responseType = 'arraybuffer';
     sent.withCredentials = fields['credentials'] === 'include';
-    for (const [key = '', value = ''] of [...more, range(from, end)]) sent.setRequestHeader(key, value);
+    for (const [key = '', value = ''] of [...more, range(from, end)])
+      sent.setRequestHeader(key, value);
     try {
       sent.send();
     } catch (thrown) {
-      throw fault('source.download', { subject: url, found: 'the connection was lost' }, {}, thrown);
+      throw fault(
+        'source.download',
+        { subject: url, found: 'the connection was lost' },
+        {},
+        thrown,
+      );
     }
     const { status } = sent;
-    if (status !== 206 && status !== 200 && status !== 416) throw fault('source.download', { subject: url, found: `HTTP ${status}` });
+    if (status !== 206 && status !== 200 && status !== 416)
+      throw fault('source.download', { subject: url, found: `HTTP ${status}` });
     const headers = { get: (name: string) => sent.getResponseHeader(name) };
     const said = rangeOf(headers.get('content-range'));
     const now = validatorOf(headers);
-    const changed = status === 416 || (said.total !== undefined && said.total !== this.size) || now !== this.#validator;
+    const changed =
+      status === 416 ||
+      (said.total !== undefined && said.total !== this.size) ||
+      now !== this.#validator;
     if (changed) throw fault('source.changed', { subject: url });
     const bytes: unknown = sent.response;
     const whole = bytes instanceof ArrayBuffer && bytes.byteLength === end - from;
-    const fits = status === 206 && !isEncoded(headers) && said.from === from && said.to === end - 1 && whole;
+    const fits =
+      status === 206 && !isEncoded(headers) && said.from === from && said.to === end - 1 && whole;
     if (!fits)
       throw fault('source.range', {
         subject: url,
@@ -109,24 +129,32 @@ export class RangedSource implements JsSource {
   }
 }
 
-const range = (from: number, end: number): [string, string] => ['range', `bytes=${from}-${end - 1}`];
+const range = (from: number, end: number): [string, string] => [
+  'range',
+  `bytes=${from}-${end - 1}`,
+];
 
 /**
  * Opens a file for reading by ranges; `undefined` if its server does not support ranges or does not report the file's size and version, or if a
  * synchronous request cannot be what the caller's is.
  */
-export async function rangedSource(spec: UrlSpec, signal: AbortSignal): Promise<RangedSource | undefined> {
+export async function rangedSource(
+  spec: UrlSpec,
+  signal: AbortSignal,
+): Promise<RangedSource | undefined> {
   const { fields } = partsOf(spec);
   // Such a request is a GET with credentials or without.
   if (Object.keys(fields).some((key) => key !== 'credentials')) return undefined;
   // A synchronous request to the page's own origin always carries credentials.
-  if (fields['credentials'] === 'omit' && new URL(spec.url).origin === globalThis.location?.origin) return undefined;
+  if (fields['credentials'] === 'omit' && new URL(spec.url).origin === globalThis.location?.origin)
+    return undefined;
   try {
     const response = await request(spec, signal, [range(0, PIECE_BYTES)]);
     const { status, headers } = response;
     const { from, to, total } = rangeOf(headers.get('content-range'));
     const one = total !== undefined && total <= PIECE_BYTES;
-    const fits = status === 206 && !isEncoded(headers) && (one || validatorOf(headers) !== undefined);
+    const fits =
+      status === 206 && !isEncoded(headers) && (one || validatorOf(headers) !== undefined);
     if (fits && from === 0 && total !== undefined && to === Math.min(PIECE_BYTES, total) - 1) {
       const first = await response.arrayBuffer();
       if (first.byteLength === to + 1) return new RangedSource(spec, total, headers, first);

@@ -38,12 +38,15 @@ export class ReadAhead {
     const left = this.blob.size - this.#next;
     const within = this.#next >= this.#start && this.#next <= this.#end;
     const enough = within && this.#end - this.#next >= Math.min(ENOUGH_BYTES, left);
-    return enough || left === 0 || this.blob.size <= BUFFER_BYTES || !this.#supported ? undefined : this.#fill(within);
+    return enough || left === 0 || this.blob.size <= BUFFER_BYTES || !this.#supported
+      ? undefined
+      : this.#fill(within);
   }
 
   async #fill(within: boolean): Promise<void> {
     const kept = within ? this.#end - this.#next : 0;
-    let bytes = this.#buffer.byteLength > 0 ? new Uint8Array(this.#buffer) : new Uint8Array(BUFFER_BYTES);
+    let bytes =
+      this.#buffer.byteLength > 0 ? new Uint8Array(this.#buffer) : new Uint8Array(BUFFER_BYTES);
     bytes.copyWithin(0, this.#next - this.#start, this.#next - this.#start + kept);
     let filled = kept;
     const start = this.#next;

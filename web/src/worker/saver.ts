@@ -7,7 +7,12 @@ import { finding, TabtuneError } from '../protocol/errors.js';
 import { inPieces } from './sources.js';
 import type { CoreMutex } from './core-mutex.js';
 import type { Driver } from '../protocol/protocol.js';
-import type { CheckpointInfo, HistoryEntry, OnProgress, TrainerEvent } from '../protocol/reports.js';
+import type {
+  CheckpointInfo,
+  HistoryEntry,
+  OnProgress,
+  TrainerEvent,
+} from '../protocol/reports.js';
 import { infoOf } from './storage/checkpoints.js';
 import type { CheckpointStore } from './storage/checkpoints.js';
 import { parsed } from './wasm.js';
@@ -97,7 +102,10 @@ export class Saver {
   }
 
   /** Writes a generation in a turn of the mutex, so that the saved state is that of one step. */
-  async write(session: Session, { mark, signal, onProgress }: SaveCall = {}): Promise<CheckpointInfo> {
+  async write(
+    session: Session,
+    { mark, signal, onProgress }: SaveCall = {},
+  ): Promise<CheckpointInfo> {
     const { run, label, store, version, adapter, driver } = this.parts;
     const begun = performance.now();
     const { completedSteps: step, totalSteps } = parsed.session(session.info());
@@ -133,7 +141,13 @@ export class Saver {
       this.clock.savedStep = step;
       await this.#replaceData();
       const { generation, bytes } = manifest;
-      this.emit({ type: 'checkpoint', step, generation, bytes, secs: (performance.now() - begun) / 1000 });
+      this.emit({
+        type: 'checkpoint',
+        step,
+        generation,
+        bytes,
+        secs: (performance.now() - begun) / 1000,
+      });
       return infoOf(manifest, await store.runRecord(run));
     } finally {
       this.clock.tried(performance.now() - begun);
@@ -154,7 +168,12 @@ export class Saver {
   }
 
   warn(error: TabtuneError): void {
-    this.emit({ type: 'warning', step: this.clock.savedStep ?? 0, code: error.detail.code ?? error.code, message: error.message });
+    this.emit({
+      type: 'warning',
+      step: this.clock.savedStep ?? 0,
+      code: error.detail.code ?? error.code,
+      message: error.message,
+    });
   }
 
   /** Copies the newest generation to the alternative storage; `last` waits until it is written. */
@@ -186,15 +205,30 @@ export class Saver {
     const { run, label, data, base, driver, keepData, store } = this.parts;
     const dataFiles = keptOf(data);
     const dataName = `${dataFiles[0]?.name ?? ''}${data.files.length > 1 ? ` and ${data.files.length - 1} more` : ''}`;
-    const record = { run, label, createdAt: Date.now(), dataName, dataFiles, driver: JSON.stringify(driver), base: keptFiles(base) };
+    const record = {
+      run,
+      label,
+      createdAt: Date.now(),
+      dataName,
+      dataFiles,
+      driver: JSON.stringify(driver),
+      base: keptFiles(base),
+    };
     const bytes = dataFiles.reduce((sum, file) => sum + file.bytes, 0);
-    const kept = keepData && bytes <= KEPT_DATA_BYTES ? { bytes, next: inPieces([...data.files, ...data.validation]) } : undefined;
+    const kept =
+      keepData && bytes <= KEPT_DATA_BYTES
+        ? { bytes, next: inPieces([...data.files, ...data.validation]) }
+        : undefined;
     try {
       await store.registerRun(record, kept);
     } catch (thrown) {
       if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'source.read') throw thrown;
       await store.registerRun(record, undefined);
-      this.emit({ type: 'warning', step: this.clock.savedStep ?? 0, ...finding('data.not-kept', { found: thrown.message }) });
+      this.emit({
+        type: 'warning',
+        step: this.clock.savedStep ?? 0,
+        ...finding('data.not-kept', { found: thrown.message }),
+      });
     }
   }
 }

@@ -11,7 +11,10 @@ import { WorkerState } from './worker-state.js';
 /** The port that is served: a worker's global scope, or one end of a channel in tests. */
 export interface Scope extends WatchedScope {
   postMessage(message: unknown, options?: { transfer: Transferable[] }): void;
-  addEventListener(type: 'message' | 'error' | 'unhandledrejection', listener: (event: Event) => void): void;
+  addEventListener(
+    type: 'message' | 'error' | 'unhandledrejection',
+    listener: (event: Event) => void,
+  ): void;
 }
 
 type Post = (message: WorkerMessage, transfer?: Transferable[]) => void;
@@ -47,7 +50,8 @@ export function serve(scope: Scope): void {
     if (served?.begun === true) served.post(message);
   };
   // A trap never rejects the promise that caused it, so it is caught here and ends the worker.
-  const die = (thrown: unknown): void => report({ type: 'fatal', error: toErrorData(wasmError(thrown)) });
+  const die = (thrown: unknown): void =>
+    report({ type: 'fatal', error: toErrorData(wasmError(thrown)) });
   const state = new WorkerState(report, scope);
   const handlers = handlersOf(state);
 
@@ -67,14 +71,20 @@ export function serve(scope: Scope): void {
   const receive = (data: unknown): void => {
     const name = ownerOf(data);
     if (name === undefined) return;
-    const { post, running } = served?.name === name ? served : { post: postTo(name), running: undefined };
+    const { post, running } =
+      served?.name === name ? served : { post: postTo(name), running: undefined };
     let message: PageMessage | undefined;
     try {
       message = pageMessage(data, 'message');
-      if (message.type === 'request' && !isTag(message.tag)) throw protocolError(`unknown request ${message.tag}`);
+      if (message.type === 'request' && !isTag(message.tag))
+        throw protocolError(`unknown request ${message.tag}`);
     } catch (thrown) {
       const error = toErrorData(thrown);
-      post(message?.type === 'request' ? { type: 'error', id: message.id, error } : { type: 'fatal', error });
+      post(
+        message?.type === 'request'
+          ? { type: 'error', id: message.id, error }
+          : { type: 'fatal', error },
+      );
       return;
     }
     if (message.type === 'cancel') return running?.get(message.id)?.controller.abort();
@@ -82,7 +92,8 @@ export function serve(scope: Scope): void {
     const { id, tag, ask } = message;
     // A connection that has ended asks nothing more.
     if (running === undefined && tag !== 'worker.hello') return;
-    if (running === undefined && served) return post({ type: 'error', id, error: toErrorData(fault('worker.taken')) });
+    if (running === undefined && served)
+      return post({ type: 'error', id, error: toErrorData(fault('worker.taken')) });
     if (dead) return post({ ...dead, type: 'error', id });
     const owner = served ?? take(name);
     if (!isTag(tag)) return;
@@ -94,7 +105,9 @@ export function serve(scope: Scope): void {
     owner.running.set(id, { controller, ended });
   };
   scope.addEventListener('message', (event) => receive(Reflect.get(event, 'data')));
-  scope.addEventListener('error', (event) => die(Reflect.get(event, 'error') ?? Reflect.get(event, 'message')));
+  scope.addEventListener('error', (event) =>
+    die(Reflect.get(event, 'error') ?? Reflect.get(event, 'message')),
+  );
   scope.addEventListener('unhandledrejection', (event) => die(Reflect.get(event, 'reason')));
 }
 

@@ -83,10 +83,16 @@ export class TrainingSession {
 
   #info(): SessionInfo {
     const { run, adapter } = this.parts;
-    return { ...parsed.session(this.session.info()), run, device: adapter, generation: this.saver.generation };
+    return {
+      ...parsed.session(this.session.info()),
+      run,
+      device: adapter,
+      generation: this.saver.generation,
+    };
   }
 
-  readonly previewData = (show: number): Promise<DataPreview> => this.mutex.take(() => parsed.dataPreview(this.session.dataPreview(show)));
+  readonly previewData = (show: number): Promise<DataPreview> =>
+    this.mutex.take(() => parsed.dataPreview(this.session.dataPreview(show)));
 
   inspect(): Promise<SessionInfo> {
     return this.mutex.take(() => this.#info());
@@ -96,13 +102,17 @@ export class TrainingSession {
    * Replaces the live state by another one. `load` may free the live one first; it must then return a state in any case, together with the failure,
    * if there was one.
    */
-  async replace(load: (free: () => void, present: SessionInfo) => Promise<Replacement>, call: SaveCall): Promise<SessionInfo> {
+  async replace(
+    load: (free: () => void, present: SessionInfo) => Promise<Replacement>,
+    call: SaveCall,
+  ): Promise<SessionInfo> {
     this.refuseBusy();
     this.#loading = true;
     try {
       return await this.mutex.take(async () => {
         await this.#settled();
-        if (this.saver.clock.needed(this.#info().completedSteps)) await this.saver.tryWrite(this.session, call);
+        if (this.saver.clock.needed(this.#info().completedSteps))
+          await this.saver.tryWrite(this.session, call);
         const old = this.session;
         let freed = false;
         const free = (): void => {
@@ -124,7 +134,8 @@ export class TrainingSession {
   }
 
   emit(event: TrainerEvent): void {
-    if (event.type === 'step' || event.type === 'eval' || event.type === 'sample') this.saver.record(event);
+    if (event.type === 'step' || event.type === 'eval' || event.type === 'sample')
+      this.saver.record(event);
     this.parts.outbox.push(event);
   }
 
@@ -138,7 +149,8 @@ export class TrainingSession {
 
   /** Reads from the device if no loop is running; a loop reads by itself. */
   async look(): Promise<void> {
-    if (!this.looping) await this.mutex.take(() => this.mutex.confirm(() => this.session.confirm()));
+    if (!this.looping)
+      await this.mutex.take(() => this.mutex.confirm(() => this.session.confirm()));
   }
 
   async confirm(step: number): Promise<void> {
@@ -149,7 +161,9 @@ export class TrainingSession {
   /** Submits the next step of the core once the GPU has finished all but the last few steps. */
   async step(signal: AbortSignal): Promise<Advance> {
     await this.parts.watch.unhurried();
-    return this.#report(await this.mutex.take(async () => parsed.advanced(await this.session.step()), signal));
+    return this.#report(
+      await this.mutex.take(async () => parsed.advanced(await this.session.step()), signal),
+    );
   }
 
   /** Waits for the reports of all steps. The refusal of a step is thrown by the next call of `step`. */
@@ -184,7 +198,10 @@ export class TrainingSession {
   }
 
   evaluate(maxBatches: number | undefined, signal: AbortSignal): Promise<EvalReport> {
-    return this.mutex.look(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
+    return this.mutex.look(
+      async () => parsed.evaluation(await this.session.evaluate(maxBatches)),
+      signal,
+    );
   }
 
   /** Generates text from the current weights; no step is made in the meantime. */
@@ -218,7 +235,10 @@ export class TrainingSession {
 
   /** Returns the current position of the run, for manual changes. */
   #moment(): Moment {
-    return { step: parsed.session(this.session.info()).completedSteps, generation: this.saver.generation };
+    return {
+      step: parsed.session(this.session.info()).completedSteps,
+      generation: this.saver.generation,
+    };
   }
 
   setLearningRate(rate: number | undefined): Promise<Moment> {

@@ -24,7 +24,8 @@ export function blobSource(name: string, blob: Blob, origin?: JsSource['origin']
     ahead: () => ahead.fetch(),
     read(offset, length) {
       const end = offset + length;
-      if (end > blob.size) throw readError(name, `bytes ${offset} to ${end} were requested, but it has ${blob.size}`);
+      if (end > blob.size)
+        throw readError(name, `bytes ${offset} to ${end} were requested, but it has ${blob.size}`);
       const fetched = ahead.read(offset, length);
       if (fetched !== undefined) return fetched;
       try {
@@ -42,7 +43,10 @@ export function bytesSource(name: string, bytes: Uint8Array): JsSource {
     size: bytes.byteLength,
     read(offset, length) {
       if (offset + length > bytes.byteLength)
-        throw readError(name, `bytes ${offset} to ${offset + length} were requested, but it has ${bytes.byteLength}`);
+        throw readError(
+          name,
+          `bytes ${offset} to ${offset + length} were requested, but it has ${bytes.byteLength}`,
+        );
       return bytes.subarray(offset, offset + length);
     },
   };
@@ -52,7 +56,12 @@ const readError = (name: string, reason: string): TabtuneError =>
   fault('source.read', { subject: quoted(name), found: reason }, { path: name, reason });
 
 /** Opens an input; a URL is downloaded to a Blob first, unless reading by ranges is possible and allowed. */
-export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress, ranged = false): Promise<JsSource> {
+export async function openSource(
+  spec: SourceSpec,
+  signal: AbortSignal,
+  onProgress: OnProgress,
+  ranged = false,
+): Promise<JsSource> {
   switch (spec.kind) {
     case 'blob':
       return blobSource(spec.name, spec.blob, spec.handle);
@@ -61,21 +70,31 @@ export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgre
     case 'url':
       return (
         (ranged ? await rangedSource(spec, signal) : undefined) ??
-        blobSource(spec.name, await download(spec, signal, onProgress), spec.parts ? undefined : spec.url)
+        blobSource(
+          spec.name,
+          await download(spec, signal, onProgress),
+          spec.parts ? undefined : spec.url,
+        )
       );
     default:
       return spec satisfies never;
   }
 }
 
-export async function openSources(specs: SourceSpec[], signal: AbortSignal, onProgress: OnProgress, ranged = false): Promise<JsSource[]> {
+export async function openSources(
+  specs: SourceSpec[],
+  signal: AbortSignal,
+  onProgress: OnProgress,
+  ranged = false,
+): Promise<JsSource[]> {
   const sources: JsSource[] = [];
   for (const spec of specs) sources.push(await openSource(spec, signal, onProgress, ranged));
   return sources;
 }
 
 /** Returns the warnings about how these sources were served. */
-export const warningsOf = (sources: readonly JsSource[]): Finding[] => sources.flatMap(({ warning }) => warning ?? []);
+export const warningsOf = (sources: readonly JsSource[]): Finding[] =>
+  sources.flatMap(({ warning }) => warning ?? []);
 
 /** Runs a call of the core on these sources. If reading one of them failed, throws that error instead of the one that the core made of it. */
 export function reading<T>(sources: readonly JsSource[], work: () => T): T {
@@ -85,7 +104,8 @@ export function reading<T>(sources: readonly JsSource[], work: () => T): T {
   } catch (thrown) {
     result = { thrown };
   }
-  for (const source of sources) if (source instanceof RangedSource && source.failure) throw source.failure;
+  for (const source of sources)
+    if (source instanceof RangedSource && source.failure) throw source.failure;
   if ('thrown' in result) throw result.thrown;
   return result.value;
 }

@@ -4,7 +4,8 @@ import { macrotask } from './pacing.js';
 import type { Profile } from '../protocol/reports.js';
 import type { Advance, TrainingSession } from './session.js';
 
-const OF_THE_DEVICE = /^(ABORTED|DEVICE_LOST|GPU_UNAVAILABLE|OUT_OF_MEMORY|SHADER_FAILED|WORKER_CRASHED)$/;
+const OF_THE_DEVICE =
+  /^(ABORTED|DEVICE_LOST|GPU_UNAVAILABLE|OUT_OF_MEMORY|SHADER_FAILED|WORKER_CRASHED)$/;
 /** Maximum number of consecutive refused steps; more are not a transient problem. */
 const MAX_SKIPS = 10;
 
@@ -51,7 +52,8 @@ export class StepLoop {
     if (!again) this.trainer.announce('running', step);
     try {
       // Saved before the first step, because without a checkpoint a loss of the worker would cost everything.
-      if (this.trainer.saver.generation === undefined && step < last) await this.#autosave(step, signal);
+      if (this.trainer.saver.generation === undefined && step < last)
+        await this.#autosave(step, signal);
       for (;;) {
         if (step >= last || this.#asked !== undefined || signal.aborted) {
           const settled = await this.#settle();
@@ -83,7 +85,10 @@ export class StepLoop {
     try {
       return this.#counted(await this.trainer.step(signal));
     } catch (thrown) {
-      const skippable = thrown instanceof TabtuneError && thrown.code === 'NON_FINITE' && this.trainer.parts.driver.onNonFinite === 'skip';
+      const skippable =
+        thrown instanceof TabtuneError &&
+        thrown.code === 'NON_FINITE' &&
+        this.trainer.parts.driver.onNonFinite === 'skip';
       if (!skippable || ++this.#skips > MAX_SKIPS) throw thrown;
       await this.trainer.skipBatch();
       const { completedSteps } = await this.trainer.inspect();
@@ -119,18 +124,28 @@ export class StepLoop {
     const settled = await this.#settle();
     if (settled < step) return settled;
     if (saves) await this.#autosave(step, signal);
-    if (due(evalEvery)) await this.#orWarn('run.evaluation', step, signal, () => this.#evaluate(step, signal));
-    if (due(sampleEvery)) await this.#orWarn('run.sample', step, signal, () => this.#sample(step, signal));
+    if (due(evalEvery))
+      await this.#orWarn('run.evaluation', step, signal, () => this.#evaluate(step, signal));
+    if (due(sampleEvery))
+      await this.#orWarn('run.sample', step, signal, () => this.#sample(step, signal));
     return step;
   }
 
   /** Does work that the run does not depend on: its failure becomes a warning, unless it is one of the GPU or the worker. */
-  async #orWarn(code: 'run.evaluation' | 'run.sample', step: number, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  async #orWarn(
+    code: 'run.evaluation' | 'run.sample',
+    step: number,
+    signal: AbortSignal,
+    work: () => Promise<void>,
+  ): Promise<void> {
     try {
       await work();
     } catch (thrown) {
       const isHarmless =
-        thrown instanceof TabtuneError && !OF_THE_DEVICE.test(thrown.code) && !signal.aborted && !this.trainer.parts.watch.fault;
+        thrown instanceof TabtuneError &&
+        !OF_THE_DEVICE.test(thrown.code) &&
+        !signal.aborted &&
+        !this.trainer.parts.watch.fault;
       if (!isHarmless) throw thrown;
       this.trainer.emit({ type: 'warning', step, ...finding(code, { found: thrown.message }) });
     }
@@ -138,7 +153,10 @@ export class StepLoop {
 
   /** Evaluates; the best state so far is saved, so that it can be kept. */
   async #evaluate(step: number, signal: AbortSignal): Promise<void> {
-    const report = await this.trainer.evaluate(this.trainer.parts.driver.evalBatches || undefined, signal);
+    const report = await this.trainer.evaluate(
+      this.trainer.parts.driver.evalBatches || undefined,
+      signal,
+    );
     const best = await this.trainer.saver.isBest(report.loss);
     this.trainer.emit({ type: 'eval', step, ...report });
     if (best) await this.#autosave(step, signal);
@@ -147,7 +165,12 @@ export class StepLoop {
   async #sample(step: number, signal: AbortSignal): Promise<void> {
     const { samplePrompt, sample } = this.trainer.parts.driver;
     let text = '';
-    const end = await this.trainer.sample(samplePrompt, sample, signal, (token) => (text += token.text));
+    const end = await this.trainer.sample(
+      samplePrompt,
+      sample,
+      signal,
+      (token) => (text += token.text),
+    );
     this.trainer.emit({ type: 'sample', step, prompt: samplePrompt, text, end });
   }
 
@@ -183,7 +206,11 @@ export class StepLoop {
   /** Returns the time of each kernel in the next `steps` steps. */
   async profile(steps: number, signal: AbortSignal): Promise<Profile> {
     if (this.trainer.parts.watch.hides('timestamp-query')) {
-      throw fault('device.feature', { subject: 'timestamp-query', found: 'time kernels' }, { feature: 'timestamp-query' });
+      throw fault(
+        'device.feature',
+        { subject: 'timestamp-query', found: 'time kernels' },
+        { feature: 'timestamp-query' },
+      );
     }
     await this.trainer.startProfile();
     let profile: Profile;

@@ -7,8 +7,14 @@ import { exactBuffer, sha256 } from './storage/chunks.js';
 import type { JsSource } from './wasm.js';
 
 /** Computes the checksums of the weight files among the sources, piece by piece, so that the core need not do it without a pause. */
-export async function summed(sources: readonly JsSource[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {
-  const weights = sources.filter(({ name, pieces }) => pieces === undefined && /\.(gguf|safetensors)$/i.test(name));
+export async function summed(
+  sources: readonly JsSource[],
+  signal: AbortSignal,
+  onProgress: OnProgress,
+): Promise<JsSource[]> {
+  const weights = sources.filter(
+    ({ name, pieces }) => pieces === undefined && /\.(gguf|safetensors)$/i.test(name),
+  );
   const total = weights.reduce((sum, { size }) => sum + size, 0);
   let loaded = 0;
   for (const source of weights) {

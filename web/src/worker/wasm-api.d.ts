@@ -24,7 +24,9 @@ export interface JsData {
   validation: JsSource[];
   /** Names of folder entries that are not read. */
   passedOver?: string[];
-  storage?: { append(bytes: Uint8Array): number; read(offset: number, length: number): Uint8Array } | undefined;
+  storage?:
+    | { append(bytes: Uint8Array): number; read(offset: number, length: number): Uint8Array }
+    | undefined;
 }
 export function version(): string;
 /** Returns the compiled module of this core. */
@@ -35,9 +37,18 @@ export function setPanicHook(onPanic: (message: string) => void): void;
 export function requestAbort(): void;
 export function clearAbort(): void;
 /** Returns the report of `tabtune inspect --json` on one file; an index finds its shards among the siblings. */
-export function inspectFile(file: JsSource, format: string | undefined, read: boolean, siblings?: JsSource[]): unknown;
+export function inspectFile(
+  file: JsSource,
+  format: string | undefined,
+  read: boolean,
+  siblings?: JsSource[],
+): unknown;
 /** Returns what the files form together and what can be done with them (`ModelInspection`), from headers alone; refusals are reported, not thrown. */
-export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): unknown;
+export function inspectModel(
+  files: JsSource[],
+  requestJson: string | undefined,
+  adapter: JsSource[],
+): unknown;
 /** Recomputes the statements of a receipt about these files; without `receiptJson` it is the `tabtune.receipt.json` among them. */
 export function verifyFiles(files: JsSource[], receiptJson: string | undefined): unknown;
 /** Extracts the adapter closest to the difference of two models; `onProgress` receives the number of values read, and their total. */
@@ -49,7 +60,10 @@ export function extractAdapter(
 ): Promise<{ report: unknown; warnings: unknown; stream: FileStream }>;
 export function initDevice(): Promise<unknown>;
 /** Measures the GPU (`GpuReport`); `timestamps` says if it supports them, `onProgress` receives the number of kernels measured, and their total. */
-export function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown>;
+export function measureGpu(
+  timestamps: boolean,
+  onProgress: (done: number, total: number) => void,
+): Promise<unknown>;
 /**
  * Summarises data without a model (`FileSummary[]`); `configJson` determines how they are read. If a file is only a `partial` beginning, its last row
  * is left out.
@@ -61,7 +75,13 @@ export class ModelHandle {
    * Opens a model. `adapter` contains the files of a LoRA adapter, or is empty. It is merged as the weights are read, with larger tables if `resize`,
    * or stays separate if `apart`.
    */
-  static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], apart: boolean, resize: boolean): ModelHandle;
+  static open(
+    files: JsSource[],
+    requestJson: string | undefined,
+    adapter: JsSource[],
+    apart: boolean,
+    resize: boolean,
+  ): ModelHandle;
   static fromScratch(
     configJson: string,
     tokenizer: 'characters' | { tokenizerJson: Uint8Array },
@@ -103,7 +123,12 @@ export function previewSchedule(configJson: string, points: number, stride: numb
 export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();
-  static create(model: ModelHandle, data: JsData, configJson: string, allowNonFinite: boolean): Promise<Session>;
+  static create(
+    model: ModelHandle,
+    data: JsData,
+    configJson: string,
+    allowNonFinite: boolean,
+  ): Promise<Session>;
   /**
    * Resumes a run. `base` contains the base files of the adapter that is trained, and is empty for other runs. With `header` only their headers are
    * compared.

@@ -5,7 +5,15 @@ import { sha256 } from './storage/chunks.js';
 import { UNBUILT, WASM_HASH } from '../protocol/build.js';
 import { fault, messageOf, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
-import { evaluation, gpu, profile, score, step, token, warning } from '../protocol/generated/reports.js';
+import {
+  evaluation,
+  gpu,
+  profile,
+  score,
+  step,
+  token,
+  warning,
+} from '../protocol/generated/reports.js';
 import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/worker-codes.js';
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
@@ -71,7 +79,11 @@ async function sumOf(file: ArrayBuffer): Promise<string | undefined> {
 async function checkSum(): Promise<void> {
   const found = await sum?.catch(() => undefined);
   if (found === undefined || found === WASM_HASH || WASM_HASH === UNBUILT) return;
-  throw fault('core.build', { expected: WASM_HASH.slice(0, 12), found: found.slice(0, 12) }, { want: WASM_HASH, got: found });
+  throw fault(
+    'core.build',
+    { expected: WASM_HASH.slice(0, 12), found: found.slice(0, 12) },
+    { want: WASM_HASH, got: found },
+  );
 }
 
 /** Requests the core's file. Its sum is computed while it is compiled, which begins with its first bytes. */
@@ -82,7 +94,9 @@ async function fetched(address: URL | string): Promise<Response> {
 }
 
 /** Loads the core once; returns its version, and the module that was compiled, if it was. */
-export async function loadWasm(source: CoreSource): Promise<{ version: string; compiled: WebAssembly.Module | undefined }> {
+export async function loadWasm(
+  source: CoreSource,
+): Promise<{ version: string; compiled: WebAssembly.Module | undefined }> {
   if (source instanceof ArrayBuffer) sum = sumOf(source);
   try {
     const exports = await init({ module_or_path: source, fetched });
@@ -93,7 +107,10 @@ export async function loadWasm(source: CoreSource): Promise<{ version: string; c
     const reason = messageOf(thrown);
     throw fault('wasm.load', { found: reason }, {}, thrown);
   }
-  return { version: api.version(), compiled: source instanceof WebAssembly.Module ? undefined : api.compiled() };
+  return {
+    version: api.version(),
+    compiled: source instanceof WebAssembly.Module ? undefined : api.compiled(),
+  };
 }
 
 const device = record({ adapter: text, backend: text });
@@ -137,7 +154,13 @@ export const parsed = {
   /** With the sentence of each refusal. */
   inspection: (value: unknown) => {
     const found = spokenReport(inspection, 'ModelInspection')(value);
-    return { ...found, refusals: found.refusals.map((refusal) => ({ ...refusal, message: sentence(refusal.code, refusal) })) };
+    return {
+      ...found,
+      refusals: found.refusals.map((refusal) => ({
+        ...refusal,
+        message: sentence(refusal.code, refusal),
+      })),
+    };
   },
   extraction: spokenReport(extraction, 'Extraction'),
   verification: spokenReport(verification, 'Verification'),

@@ -1,7 +1,16 @@
 /** The state of a worker: the core, the device, the storage, and one model, later one trainer. */
 import { VERSION } from '../protocol/build.js';
 import { privateFiles, unanswered } from '../protocol/answers.js';
-import { badOption, fault, finding, protocolError, TabtuneError, toErrorData, toTabtuneError, withDetail } from '../protocol/errors.js';
+import {
+  badOption,
+  fault,
+  finding,
+  protocolError,
+  TabtuneError,
+  toErrorData,
+  toTabtuneError,
+  withDetail,
+} from '../protocol/errors.js';
 import { Weights } from './asking.js';
 import type { Askable } from './asking.js';
 import { DeviceWatch } from './device.js';
@@ -11,7 +20,13 @@ import { unevaluated } from './data.js';
 import { Outbox } from './outbox.js';
 import { progressOf } from './progress.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
-import type { Finding, GpuReport, ModelInfo, OnProgress, SessionInfo } from '../protocol/reports.js';
+import type {
+  Finding,
+  GpuReport,
+  ModelInfo,
+  OnProgress,
+  SessionInfo,
+} from '../protocol/reports.js';
 import { triedSample } from './prompts.js';
 import { warningsOf } from './sources.js';
 import type { SaverParts } from './saver.js';
@@ -28,7 +43,10 @@ export interface Context {
   onProgress: OnProgress;
 }
 
-interface Installed extends Pick<SaverParts, 'run' | 'label' | 'driver' | 'data' | 'base' | 'keepData' | 'newData'> {
+interface Installed extends Pick<
+  SaverParts,
+  'run' | 'label' | 'driver' | 'data' | 'base' | 'keepData' | 'newData'
+> {
   session: Session;
   header: boolean;
   generation?: number | undefined;
@@ -75,7 +93,10 @@ export class WorkerState {
   /** Reports the message of a panic, which the trap after it does not contain. */
   #panic(message: string): void {
     this.#outbox?.close();
-    this.post({ type: 'fatal', error: toErrorData(this.#known(fault('core.panic', { found: message }))) });
+    this.post({
+      type: 'fatal',
+      error: toErrorData(this.#known(fault('core.panic', { found: message }))),
+    });
   }
 
   #closed(): void {
@@ -115,9 +136,13 @@ export class WorkerState {
   /** Measures the speed of the GPU. */
   async measure({ signal, onProgress }: Context): Promise<GpuReport> {
     const adapter = await this.device();
-    const onMeasured = (loaded: number, total: number): void => onProgress(progressOf('measure', undefined, loaded, total));
+    const onMeasured = (loaded: number, total: number): void =>
+      onProgress(progressOf('measure', undefined, loaded, total));
     const timestamps = !this.#watch.hides('timestamp-query');
-    return this.#mutex.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, onMeasured)), adapter }), signal);
+    return this.#mutex.take(
+      async () => ({ ...parsed.gpu(await measureGpu(timestamps, onMeasured)), adapter }),
+      signal,
+    );
   }
 
   /** Removes leftovers of crashed tabs, once per worker. */
@@ -157,7 +182,9 @@ export class WorkerState {
     work: (core: Pick<Session & ModelHandle, 'details' | 'exportModel' | 'rows'>) => Promise<T> | T,
     signal?: AbortSignal,
   ): Promise<T> {
-    return this.#trainer ? this.#trainer.weights(work, signal) : this.#mutex.take(() => work(this.model), signal);
+    return this.#trainer
+      ? this.#trainer.weights(work, signal)
+      : this.#mutex.take(() => work(this.model), signal);
   }
 
   /** Runs a turn that uses weights without changing them: the trainer's, or those of the model, which the first question loads onto the device. */
@@ -169,7 +196,9 @@ export class WorkerState {
   }
 
   async detokenize(ids: number[]): Promise<string> {
-    return this.#trainer ? this.#trainer.detokenize(ids) : this.model.detokenize(Uint32Array.from(ids));
+    return this.#trainer
+      ? this.#trainer.detokenize(ids)
+      : this.model.detokenize(Uint32Array.from(ids));
   }
 
   /** Returns the trainer, if it belongs to this run. */
@@ -178,7 +207,11 @@ export class WorkerState {
   }
 
   /** Makes `model` the open model. `files` suffice to reproduce it; `base` opens it without its separate adapter, if it has one. */
-  hold(model: ModelHandle, files: JsSource[] = [], base: () => ModelHandle | undefined = () => undefined): ModelInfo {
+  hold(
+    model: ModelHandle,
+    files: JsSource[] = [],
+    base: () => ModelHandle | undefined = () => undefined,
+  ): ModelInfo {
     this.asking.drop();
     this.#model?.free();
     this.#model = model;
@@ -223,9 +256,11 @@ export class WorkerState {
     };
     const [found, files] = await Promise.all([saving(), privateFiles(), freeBytes()]);
     const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
-    const silent = (subject: string, consequence: string): Finding => finding('storage.silent', { subject, found: consequence });
+    const silent = (subject: string, consequence: string): Finding =>
+      finding('storage.silent', { subject, found: consequence });
     if (unanswered.has('room')) found.push(silent('how much room it has', 'a save may find none'));
-    if (unanswered.has('files')) found.push(silent("for this site's files", 'there is no second copy of checkpoints'));
+    if (unanswered.has('files'))
+      found.push(silent("for this site's files", 'there is no second copy of checkpoints'));
     // A private window that allows files cannot be distinguished from a normal one.
     else if (storage?.getDirectory && !files) found.push(finding('run.private'));
     return found;
@@ -238,8 +273,17 @@ export class WorkerState {
 
   async install(installed: Installed): Promise<SessionInfo> {
     const { session, ...rest } = installed;
-    const outbox = new Outbox((events) => this.post({ type: 'events', events }), rest.driver.logEvery);
-    const shared = { adapter: await this.device(), version: VERSION, store: this.store, watch: this.#watch, outbox };
+    const outbox = new Outbox(
+      (events) => this.post({ type: 'events', events }),
+      rest.driver.logEvery,
+    );
+    const shared = {
+      adapter: await this.device(),
+      version: VERSION,
+      store: this.store,
+      watch: this.#watch,
+      outbox,
+    };
     const { completedSteps } = parsed.session(session.info());
     const trainer = new TrainingSession({ ...rest, ...shared }, session, completedSteps);
     try {
@@ -247,7 +291,10 @@ export class WorkerState {
       refuseSkip(rest.driver, info.config);
       // A new run that could not evaluate or sample is refused here, and not hours later.
       if (rest.generation === undefined && rest.driver.evalEvery > 0) session.checkEvaluation();
-      const sampled = rest.generation === undefined ? triedSample(session, rest.driver) : { warnings: [], fails: false };
+      const sampled =
+        rest.generation === undefined
+          ? triedSample(session, rest.driver)
+          : { warnings: [], fails: false };
       if (sampled.fails) rest.driver.sampleEvery = 0;
       this.#trainer = trainer;
       this.#loop = new StepLoop(trainer);
@@ -256,7 +303,10 @@ export class WorkerState {
       const { data, driver, run } = rest;
       const served = warningsOf([...data.files, ...data.validation]);
       const findings = [...served, ...sampled.warnings, ...unevaluated(data, driver.evalEvery)];
-      return { ...info, warnings: [...info.warnings, ...findings, ...(await this.#storageFindings(driver, run))] };
+      return {
+        ...info,
+        warnings: [...info.warnings, ...findings, ...(await this.#storageFindings(driver, run))],
+      };
     } catch (thrown) {
       await trainer.close().catch(() => undefined);
       throw thrown;
@@ -274,5 +324,9 @@ const refusal = ({ code, detail, message, cause }: TabtuneError): Finding =>
 export function refuseSkip(driver: Driver, config: unknown): void {
   const release: unknown = Reflect.get(Object(config), 'gradient_release');
   if (driver.onNonFinite === 'skip' && release === true)
-    throw badOption('onNonFinite', "'stop' with gradientRelease, which updates parameters before the norm is known", 'skip');
+    throw badOption(
+      'onNonFinite',
+      "'stop' with gradientRelease, which updates parameters before the norm is known",
+      'skip',
+    );
 }

@@ -11,7 +11,8 @@ const VERSION = 20;
 /** Remainders of all bytes, for CRC-32 with the polynomial 0xEDB88320. */
 const REMAINDERS = Uint32Array.from({ length: 256 }, (_, byte) => {
   let remainder = byte;
-  for (let bit = 0; bit < 8; bit++) remainder = remainder & 1 ? (remainder >>> 1) ^ 0xedb88320 : remainder >>> 1;
+  for (let bit = 0; bit < 8; bit++)
+    remainder = remainder & 1 ? (remainder >>> 1) ^ 0xedb88320 : remainder >>> 1;
   return remainder;
 });
 
@@ -21,7 +22,16 @@ type Layout = Readonly<Record<string, 2 | 4>>;
 /** What the descriptor after a file and its entry in the directory both say. */
 const CONTENT = { checksum: 4, storedSize: 4, size: 4 } as const;
 const DESCRIPTOR = { signature: 4, ...CONTENT } as const;
-const READING = { neededVersion: 2, flags: 2, method: 2, time: 2, date: 2, ...CONTENT, nameLength: 2, extraLength: 2 } as const;
+const READING = {
+  neededVersion: 2,
+  flags: 2,
+  method: 2,
+  time: 2,
+  date: 2,
+  ...CONTENT,
+  nameLength: 2,
+  extraLength: 2,
+} as const;
 const LOCAL_HEADER = { signature: 4, ...READING } as const;
 const DIRECTORY_ENTRY = {
   signature: 4,
@@ -78,11 +88,18 @@ export class Zip {
     const offset = this.#offset;
     let sum = -1;
     let size = 0;
-    const header = { signature: 0x04034b50, neededVersion: VERSION, flags: FLAGS, date: DATE, nameLength: name.length };
+    const header = {
+      signature: 0x04034b50,
+      neededVersion: VERSION,
+      flags: FLAGS,
+      date: DATE,
+      nameLength: name.length,
+    };
     await this.#write([...packed(LOCAL_HEADER, header), ...name]);
     return {
       write: async (bytes) => {
-        for (const byte of new Uint8Array(bytes)) sum = (REMAINDERS[(sum ^ byte) & 255] ?? 0) ^ (sum >>> 8);
+        for (const byte of new Uint8Array(bytes))
+          sum = (REMAINDERS[(sum ^ byte) & 255] ?? 0) ^ (sum >>> 8);
         size += bytes.byteLength;
         await this.#write(bytes);
       },

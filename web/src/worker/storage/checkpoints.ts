@@ -1,6 +1,11 @@
 /** The checkpoints of this origin and the operations on them, in all storage locations. */
 import { fault } from '../../protocol/errors.js';
-import type { CheckpointInfo, HistoryEntry, NamedFile, OnProgress } from '../../protocol/reports.js';
+import type {
+  CheckpointInfo,
+  HistoryEntry,
+  NamedFile,
+  OnProgress,
+} from '../../protocol/reports.js';
 import { writeChunks, putChunk } from './chunks.js';
 import type { NextChunk } from './chunks.js';
 import { Connection } from './connection.js';
@@ -61,11 +66,17 @@ export class CheckpointStore {
 
   /** Returns whether the run is registered. */
   hasRun(run: string): Promise<boolean> {
-    return this.#connection.hold(async () => (await this.#connection.use((database) => database.getKey('runs', run))) !== undefined);
+    return this.#connection.hold(
+      async () =>
+        (await this.#connection.use((database) => database.getKey('runs', run))) !== undefined,
+    );
   }
 
   /** Registers a run, with its training data if they are to be stored. */
-  registerRun(record: Omit<RunRecord, 'data'>, data?: { bytes: number; next: NextChunk }): Promise<void> {
+  registerRun(
+    record: Omit<RunRecord, 'data'>,
+    data?: { bytes: number; next: NextChunk },
+  ): Promise<void> {
     const { run } = record;
     return this.#connection.hold(async () => {
       let kept: RunRecord['data'];
@@ -73,10 +84,14 @@ export class CheckpointStore {
         const put = (index: number, bytes: ArrayBuffer): Promise<void> =>
           this.#connection.use((database) => putChunk(database, [run, 0, index], bytes));
         try {
-          const [file] = await writeChunks([{ name: 'data', bytes: data.bytes }], data.next, { put });
+          const [file] = await writeChunks([{ name: 'data', bytes: data.bytes }], data.next, {
+            put,
+          });
           kept = file && { bytes: file.bytes, chunks: file.chunks };
         } catch (thrown) {
-          await this.#connection.use((database) => database.delete('chunks', everyChunk(run, 0))).catch(() => undefined);
+          await this.#connection
+            .use((database) => database.delete('chunks', everyChunk(run, 0)))
+            .catch(() => undefined);
           throw thrown;
         }
       }
@@ -91,7 +106,9 @@ export class CheckpointStore {
   keepBase(run: string, base: KeptFile[]): Promise<void> {
     return this.#connection.hold(async () => {
       const record = await this.#record(run);
-      await this.#connection.use(async (database) => database.put('runs', { ...record, base }, run));
+      await this.#connection.use(async (database) =>
+        database.put('runs', { ...record, base }, run),
+      );
     });
   }
 
@@ -101,7 +118,9 @@ export class CheckpointStore {
   }
 
   async #record(run: string): Promise<RunRecord> {
-    const stored: unknown = await this.#connection.use((database) => database.get('runs', run)).catch(unlessFailed(undefined));
+    const stored: unknown = await this.#connection
+      .use((database) => database.get('runs', run))
+      .catch(unlessFailed(undefined));
     try {
       if (stored !== undefined) return readRun(stored, run);
     } catch (thrown) {
@@ -149,10 +168,21 @@ export class CheckpointStore {
   }
 
   /** Loads the given generation, or the newest complete one. */
-  load(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<Loaded> {
+  load(
+    run: string,
+    generation?: number,
+    signal?: AbortSignal,
+    onProgress?: OnProgress,
+  ): Promise<Loaded> {
     return this.#connection.hold(async () => {
       const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
-      const loaded = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
+      const loaded = await loadNewest(this.#connection, {
+        run,
+        generation,
+        signal,
+        onProgress,
+        onDamaged,
+      });
       if (loaded.home === 'opfs') await restoreRun(this.#connection, run);
       this.#present.set(run, loaded.manifest.generation);
       return loaded;
@@ -164,8 +194,14 @@ export class CheckpointStore {
     return this.#connection.hold(() => this.#history(run, upToStep, this.#present.get(run)));
   }
 
-  async #history(run: string, upToStep: number, generation: number | undefined): Promise<HistoryEntry[]> {
-    const blocks = await this.#connection.use((database) => readBlocks(database, run)).catch(unlessFailed<Blocks>(new Map()));
+  async #history(
+    run: string,
+    upToStep: number,
+    generation: number | undefined,
+  ): Promise<HistoryEntry[]> {
+    const blocks = await this.#connection
+      .use((database) => readBlocks(database, run))
+      .catch(unlessFailed<Blocks>(new Map()));
     if (blocks.size > 0) return historyOf(blocks, upToStep, generation);
     const housed = await resident(run);
     return (housed?.copy.history ?? []).filter(({ step }) => step <= upToStep);
@@ -179,14 +215,26 @@ export class CheckpointStore {
   /** Marks a generation as one that retention never removes, or removes the mark. */
   keep(run: string, generation: number, kept: boolean): Promise<void> {
     return this.#connection.hold(async () => {
-      if (!(await this.#connection.use((database) => markKept(database, run, generation, kept)))) throw absent(run);
+      if (!(await this.#connection.use((database) => markKept(database, run, generation, kept))))
+        throw absent(run);
     });
   }
 
   /** Collects a generation with its run's record and history, to be written elsewhere. */
-  async #copy(run: string, generation: number | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<GenerationCopy> {
+  async #copy(
+    run: string,
+    generation: number | undefined,
+    signal?: AbortSignal,
+    onProgress?: OnProgress,
+  ): Promise<GenerationCopy> {
     const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
-    const { manifest, files, home } = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
+    const { manifest, files, home } = await loadNewest(this.#connection, {
+      run,
+      generation,
+      signal,
+      onProgress,
+      onDamaged,
+    });
     const housed = home === 'opfs' ? await resident(run, manifest.generation) : undefined;
     if (housed) return housed.copy;
     const record = await this.#record(run).catch(() => undefined);
@@ -202,14 +250,19 @@ export class CheckpointStore {
   }
 
   /** Copies a generation as the first one of a new run, with data and history. */
-  fork(run: string, generation: number | undefined, label: string, signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
+  fork(
+    run: string,
+    generation: number | undefined,
+    label: string,
+    signal?: AbortSignal,
+    onProgress?: OnProgress,
+  ): Promise<CheckpointInfo> {
     return this.#connection.hold(async () => {
-      const { manifest, record } = await takeIn(this.#connection, await this.#copy(run, generation, signal), {
-        label,
-        phase: 'save',
-        signal,
-        onProgress,
-      });
+      const { manifest, record } = await takeIn(
+        this.#connection,
+        await this.#copy(run, generation, signal),
+        { label, phase: 'save', signal, onProgress },
+      );
       return infoOf(manifest, record);
     });
   }
@@ -217,17 +270,27 @@ export class CheckpointStore {
   /** Removes one generation, or the run with everything it has. The caller holds the run's lock. */
   remove(run: string, generation?: number): Promise<void> {
     return this.#connection.hold(async () => {
-      const gone = await this.#connection.use((database) => removeFrom(database, run, generation, this.#saving.has(run)));
+      const gone = await this.#connection.use((database) =>
+        removeFrom(database, run, generation, this.#saving.has(run)),
+      );
       await evict(run, gone === 'run' ? undefined : generation);
     });
   }
 
   /** Exports the checkpoint as one file. */
-  exportFile(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<NamedFile> {
+  exportFile(
+    run: string,
+    generation?: number,
+    signal?: AbortSignal,
+    onProgress?: OnProgress,
+  ): Promise<NamedFile> {
     return this.#connection.hold(async () => {
       const copy = await this.#copy(run, generation, signal, onProgress);
       const { label, step } = copy.manifest;
-      return { name: `${asFileName(label)}-step-${step}.tabtune`, blob: await writeContainer(copy, signal, onProgress) };
+      return {
+        name: `${asFileName(label)}-step-${step}.tabtune`,
+        blob: await writeContainer(copy, signal, onProgress),
+      };
     });
   }
 
@@ -239,15 +302,27 @@ export class CheckpointStore {
     signal?: AbortSignal,
     onProgress?: OnProgress,
   ): Promise<void> {
-    return this.#connection.hold(async () => writeFolder(await this.#copy(run, generation, signal), folder, signal, onProgress));
+    return this.#connection.hold(async () =>
+      writeFolder(await this.#copy(run, generation, signal), folder, signal, onProgress),
+    );
   }
 
   /** Imports a `.tabtune` file or a folder's files, verified, as a new run. */
-  importFile(given: Blob | readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
+  importFile(
+    given: Blob | readonly NamedFile[],
+    signal?: AbortSignal,
+    onProgress?: OnProgress,
+  ): Promise<CheckpointInfo> {
     return this.#connection.hold(async () => {
       const copy = given instanceof Blob ? await readContainer(given) : await readFolder(given);
       const { run, label } = copy.manifest;
-      const { manifest, record } = await takeIn(this.#connection, copy, { run, label, phase: 'import', signal, onProgress });
+      const { manifest, record } = await takeIn(this.#connection, copy, {
+        run,
+        label,
+        phase: 'import',
+        signal,
+        onProgress,
+      });
       return infoOf(manifest, record);
     });
   }

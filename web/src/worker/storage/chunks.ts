@@ -19,7 +19,8 @@ export async function sha256(bytes: ArrayBuffer): Promise<string> {
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
 }
 
-const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+const hex = (bytes: Uint8Array): string =>
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** Copies the bytes of a view out of wasm memory, to an ArrayBuffer of exactly its length. */
 export function exactBuffer(view: Uint8Array): ArrayBuffer {
@@ -27,7 +28,11 @@ export function exactBuffer(view: Uint8Array): ArrayBuffer {
 }
 
 /** Stores one chunk and resolves when it is on disk. */
-export async function putChunk(database: Database, key: ChunkKey, bytes: ArrayBuffer): Promise<void> {
+export async function putChunk(
+  database: Database,
+  key: ChunkKey,
+  bytes: ArrayBuffer,
+): Promise<void> {
   const transaction = database.transaction('chunks', 'readwrite', STRICT);
   await committed(transaction, transaction.store.put(bytes, key));
 }
@@ -49,7 +54,12 @@ export async function writeChunks(
   const written: FileRecord[] = [];
   let flying: Promise<void> = Promise.resolve();
   let count = 0;
-  const send = async (file: Incoming, chunks: ChunkRecord[], index: number, bytes: ArrayBuffer): Promise<void> => {
+  const send = async (
+    file: Incoming,
+    chunks: ChunkRecord[],
+    index: number,
+    bytes: ArrayBuffer,
+  ): Promise<void> => {
     const { byteLength } = bytes;
     const [hash] = await Promise.all([sha256(bytes), put(index, bytes)]);
     chunks.push({ index, bytes: byteLength, sha256: hash });
@@ -67,7 +77,10 @@ export async function writeChunks(
         const wanted = Math.min(CHUNK_BYTES, file.bytes - at);
         const piece = await next();
         if (piece?.byteLength !== wanted)
-          throw broken(file.name, `expected ${wanted} bytes at ${at} of ${file.bytes}, found ${piece?.byteLength ?? 'its end'}`);
+          throw broken(
+            file.name,
+            `expected ${wanted} bytes at ${at} of ${file.bytes}, found ${piece?.byteLength ?? 'its end'}`,
+          );
         await flying;
         flying = send(file, chunks, count++, exactBuffer(piece));
         flying.catch(() => undefined);
@@ -82,7 +95,11 @@ export async function writeChunks(
 }
 
 /** Reads a chunk and verifies that it is unchanged. */
-export async function readChunk(connection: Connection, [run, generation]: [string, number], chunk: ChunkRecord): Promise<ArrayBuffer> {
+export async function readChunk(
+  connection: Connection,
+  [run, generation]: [string, number],
+  chunk: ChunkRecord,
+): Promise<ArrayBuffer> {
   const where = `chunk ${chunk.index} of run ${quoted(run)}, generation ${generation}`;
   const bytes: unknown = await connection.use((database) =>
     database.get('chunks', [run, generation, chunk.index]).catch((thrown: unknown) => {
@@ -92,24 +109,39 @@ export async function readChunk(connection: Connection, [run, generation]: [stri
       return undefined;
     }),
   );
-  if (!(bytes instanceof ArrayBuffer)) throw corrupt(`${where} is missing`, 'checkpoint.chunk.missing', { chunk: chunk.index });
+  if (!(bytes instanceof ArrayBuffer))
+    throw corrupt(`${where} is missing`, 'checkpoint.chunk.missing', { chunk: chunk.index });
   await checked(bytes, chunk, where);
   return bytes;
 }
 
 /** Refuses bytes that do not match the chunk's length and hash. */
-export async function checked(bytes: ArrayBuffer, chunk: ChunkRecord, where: string): Promise<void> {
+export async function checked(
+  bytes: ArrayBuffer,
+  chunk: ChunkRecord,
+  where: string,
+): Promise<void> {
   if (bytes.byteLength !== chunk.bytes)
-    throw corrupt(`${where}: expected ${chunk.bytes} bytes, found ${bytes.byteLength}`, 'checkpoint.chunk.length', { chunk: chunk.index });
+    throw corrupt(
+      `${where}: expected ${chunk.bytes} bytes, found ${bytes.byteLength}`,
+      'checkpoint.chunk.length',
+      { chunk: chunk.index },
+    );
   if ((await sha256(bytes)) !== chunk.sha256)
     throw corrupt(`${where}: its SHA-256 differs`, 'checkpoint.chunk.hash', { chunk: chunk.index });
 }
 
 /** Removes the chunks of a failed save, unless the generation was published after all. */
-export async function dropUnpublished(database: Database, run: string, generation: number): Promise<void> {
+export async function dropUnpublished(
+  database: Database,
+  run: string,
+  generation: number,
+): Promise<void> {
   const transaction = database.transaction(['chunks', 'manifests'], 'readwrite');
   const published = transaction.objectStore('manifests').getKey([run, generation]);
   const drop = async (): Promise<unknown> =>
-    (await published) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run, generation)) : undefined;
+    (await published) === undefined
+      ? transaction.objectStore('chunks').delete(everyChunk(run, generation))
+      : undefined;
   await committed(transaction, drop());
 }

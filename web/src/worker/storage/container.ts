@@ -16,7 +16,11 @@ const FRONT_BYTES = 16;
 const MAX_HEAD_BYTES = 256 << 20;
 
 /** Composes the file from Blobs, so that memory holds one chunk at a time; each chunk is verified. */
-export async function writeContainer(copy: GenerationCopy, signal?: AbortSignal, onProgress?: OnProgress): Promise<Blob> {
+export async function writeContainer(
+  copy: GenerationCopy,
+  signal?: AbortSignal,
+  onProgress?: OnProgress,
+): Promise<Blob> {
   const head = headJson(copy);
   const front = new ArrayBuffer(FRONT_BYTES);
   new Uint8Array(front).set(new TextEncoder().encode(MAGIC));
@@ -24,7 +28,9 @@ export async function writeContainer(copy: GenerationCopy, signal?: AbortSignal,
   const files = copy.verified ?? (await filesOf(copy, 'export', signal, onProgress));
   const bodies = copy.manifest.files.flatMap(({ name }) => files.get(name) ?? []);
   const data = await dataOf(copy);
-  return new Blob([front, head, ...bodies, ...(data ? [data] : [])], { type: 'application/octet-stream' });
+  return new Blob([front, head, ...bodies, ...(data ? [data] : [])], {
+    type: 'application/octet-stream',
+  });
 }
 
 /** Opens an exported file. Its head is checked here, its chunks when they are read; nothing in it is used as a path. */
@@ -35,7 +41,10 @@ export async function readContainer(blob: Blob): Promise<GenerationCopy> {
   }
   const claimed = new DataView(front).getBigUint64(8, true);
   if (claimed > BigInt(MAX_HEAD_BYTES) || BigInt(FRONT_BYTES) + claimed > BigInt(blob.size)) {
-    throw corrupt(`a head of ${claimed.toString()} bytes in a file of ${blob.size}`, 'checkpoint.container.head');
+    throw corrupt(
+      `a head of ${claimed.toString()} bytes in a file of ${blob.size}`,
+      'checkpoint.container.head',
+    );
   }
   const start = FRONT_BYTES + Number(claimed);
   const { manifest, run: record, history = [] } = await parsedHead(blob.slice(FRONT_BYTES, start));
@@ -46,20 +55,36 @@ export async function readContainer(blob: Blob): Promise<GenerationCopy> {
   const pieces = [...files, ...(record?.data ? [record.data] : [])];
   for (const { bytes, chunks } of pieces) checkChunks(bytes, chunks);
   if (manifest.bytes !== sumOf(files))
-    throw corrupt(`its files have ${sumOf(files)} bytes, it says ${manifest.bytes}`, 'checkpoint.container.head');
+    throw corrupt(
+      `its files have ${sumOf(files)} bytes, it says ${manifest.bytes}`,
+      'checkpoint.container.head',
+    );
   const end = start + sumOf(pieces);
-  if (end !== blob.size) throw corrupt(`expected ${end} bytes, found ${blob.size}`, 'checkpoint.container.length');
+  if (end !== blob.size)
+    throw corrupt(`expected ${end} bytes, found ${blob.size}`, 'checkpoint.container.length');
   let at = start;
   const bodies = new Map(files.map(({ name, bytes }) => [name, blob.slice(at, (at += bytes))]));
   const data = record?.data && blob.slice(at, end);
-  return { manifest, record, history, ...chunksIn(bodies, data, (where) => corrupt(where, 'checkpoint.container.chunk')) };
+  return {
+    manifest,
+    record,
+    history,
+    ...chunksIn(bodies, data, (where) => corrupt(where, 'checkpoint.container.chunk')),
+  };
 }
 
 /** Checks that chunks have the form in which the storage writes them, because they are imported unchanged. */
 function checkChunks(bytes: number, chunks: readonly ChunkRecord[]): void {
-  const odd = chunks.find((chunk) => chunk.bytes === 0 || chunk.bytes > CHUNK_BYTES || !/^[0-9a-f]{64}$/.test(chunk.sha256));
+  const odd = chunks.find(
+    (chunk) =>
+      chunk.bytes === 0 || chunk.bytes > CHUNK_BYTES || !/^[0-9a-f]{64}$/.test(chunk.sha256),
+  );
   if (odd) throw corrupt(`chunk ${odd.index} of ${odd.bytes} bytes`, 'checkpoint.container.chunk');
-  if (sumOf(chunks) !== bytes) throw corrupt(`chunks of ${sumOf(chunks)} bytes for a file of ${bytes}`, 'checkpoint.container.head');
+  if (sumOf(chunks) !== bytes)
+    throw corrupt(
+      `chunks of ${sumOf(chunks)} bytes for a file of ${bytes}`,
+      'checkpoint.container.head',
+    );
 }
 
 async function parsedHead(bytes: Blob): Promise<Head> {
@@ -67,14 +92,25 @@ async function parsedHead(bytes: Blob): Promise<Head> {
   try {
     json = parsedJson(new TextDecoder('utf-8', { fatal: true }).decode(await bytes.arrayBuffer()));
   } catch (thrown) {
-    throw corrupt(thrown instanceof Error ? thrown.message : 'its head', 'checkpoint.container.head');
+    throw corrupt(
+      thrown instanceof Error ? thrown.message : 'its head',
+      'checkpoint.container.head',
+    );
   }
-  const formats = [Reflect.get(Object(json), 'format'), Reflect.get(Object(Reflect.get(Object(json), 'manifest')), 'format')];
-  const newer = formats.find((format): format is number => typeof format === 'number' && format > MANIFEST_FORMAT);
+  const formats = [
+    Reflect.get(Object(json), 'format'),
+    Reflect.get(Object(Reflect.get(Object(json), 'manifest')), 'format'),
+  ];
+  const newer = formats.find(
+    (format): format is number => typeof format === 'number' && format > MANIFEST_FORMAT,
+  );
   if (newer !== undefined) throw tooNew(newer, MANIFEST_FORMAT);
   try {
     return headParser(json, 'head');
   } catch (thrown) {
-    throw corrupt(thrown instanceof Error ? thrown.message : 'its head', 'checkpoint.container.head');
+    throw corrupt(
+      thrown instanceof Error ? thrown.message : 'its head',
+      'checkpoint.container.head',
+    );
   }
 }

@@ -93,17 +93,27 @@ export async function openDatabase(watch: Watch): Promise<Database> {
 }
 
 /** Returns the key range of all generations of a run, including its data. */
-export const everyGeneration = (run: string): IDBKeyRange => IDBKeyRange.bound([run, 0], [run, Number.MAX_SAFE_INTEGER]);
+export const everyGeneration = (run: string): IDBKeyRange =>
+  IDBKeyRange.bound([run, 0], [run, Number.MAX_SAFE_INTEGER]);
 export const everyChunk = (run: string, generation?: number): IDBKeyRange =>
-  IDBKeyRange.bound([run, generation ?? 0, 0], [run, generation ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]);
+  IDBKeyRange.bound(
+    [run, generation ?? 0, 0],
+    [run, generation ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+  );
 
 /** Resolves when the transaction is on disk. A failed request provides the error, which the transaction itself does not have. */
-export async function committed(transaction: { done: Promise<void> }, request: Promise<unknown>): Promise<void> {
+export async function committed(
+  transaction: { done: Promise<void> },
+  request: Promise<unknown>,
+): Promise<void> {
   await Promise.all([request, transaction.done]);
 }
 
 /** Runs several reads and writes in one transaction; an error in `work` rolls all of them back. */
-export async function within<T>(transaction: { done: Promise<void>; abort(): void }, work: () => Promise<T>): Promise<T> {
+export async function within<T>(
+  transaction: { done: Promise<void>; abort(): void },
+  work: () => Promise<T>,
+): Promise<T> {
   transaction.done.catch(() => undefined);
   try {
     const result = await work();

@@ -5,15 +5,25 @@ import { sentence } from '../../protocol/sentence.js';
 import type { Values } from '../../protocol/sentence.js';
 
 /** Returns a name from a file or a database in a form that is safe in a message. */
-export const quoted = (name: string): string => escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);
+export const quoted = (name: string): string =>
+  escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);
 
 export const nameOf = (thrown: unknown): unknown =>
   typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined;
 
-export const corrupt = (values: Values | string, code: Word, place: { path?: string; chunk?: number } = {}): TabtuneError =>
-  new TabtuneError('CHECKPOINT_CORRUPT', sentence(code, typeof values === 'string' ? { found: values } : values), { code, ...place });
+export const corrupt = (
+  values: Values | string,
+  code: Word,
+  place: { path?: string; chunk?: number } = {},
+): TabtuneError =>
+  new TabtuneError(
+    'CHECKPOINT_CORRUPT',
+    sentence(code, typeof values === 'string' ? { found: values } : values),
+    { code, ...place },
+  );
 
-export const absent = (run: string): TabtuneError => fault('checkpoint.none', { subject: quoted(run) });
+export const absent = (run: string): TabtuneError =>
+  fault('checkpoint.none', { subject: quoted(run) });
 
 export const tooNew = (format: number, supported: number): TabtuneError =>
   fault('checkpoint.version', { expected: supported, found: format });
@@ -21,9 +31,11 @@ export const tooNew = (format: number, supported: number): TabtuneError =>
 export const vanished = (run: string, what: string): TabtuneError =>
   fault('storage.vanished', { subject: quoted(run), found: `${what} is gone` });
 
-export const failed = (what: string, cause?: unknown): TabtuneError => fault('storage.failed', { found: what }, {}, cause);
+export const failed = (what: string, cause?: unknown): TabtuneError =>
+  fault('storage.failed', { found: what }, {}, cause);
 
-export const broken = (file: string, found: string): TabtuneError => fault('storage.stream', { subject: quoted(file), found });
+export const broken = (file: string, found: string): TabtuneError =>
+  fault('storage.stream', { subject: quoted(file), found });
 
 export const noRoom = (need: number, have: number | undefined, cause?: unknown): TabtuneError => {
   return fault('storage.quota', { expected: need, found: have }, { need, have }, cause);
@@ -33,7 +45,9 @@ export const blocked = (found?: string): TabtuneError => fault('storage.blocked'
 
 /** Returns the error of an access to the database that takes too long. */
 export const hanging = (access: string, millis: number): TabtuneError =>
-  blocked(`the browser did not ${access} the storage of checkpoints within ${millis / 1000} seconds, and until it does nothing is saved`);
+  blocked(
+    `the browser did not ${access} the storage of checkpoints within ${millis / 1000} seconds, and until it does nothing is saved`,
+  );
 
 export const closed = (cause?: unknown): TabtuneError => fault('storage.closed', {}, {}, cause);
 
@@ -41,7 +55,8 @@ export const closed = (cause?: unknown): TabtuneError => fault('storage.closed',
 export function storageError(thrown: unknown): TabtuneError {
   if (thrown instanceof TabtuneError) return thrown;
   const error = toTabtuneError(thrown, 'STORAGE_FAILED');
-  if (typeof thrown === 'object' && thrown !== null && Reflect.get(thrown, 'kind') === error.code) return error;
+  if (typeof thrown === 'object' && thrown !== null && Reflect.get(thrown, 'kind') === error.code)
+    return error;
   if (nameOf(thrown) === 'VersionError') return closed(thrown);
   if (error.code === 'QUOTA_EXCEEDED') {
     return fault('storage.quota', {}, {}, thrown);

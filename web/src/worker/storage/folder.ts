@@ -30,18 +30,33 @@ export async function readFolder(given: readonly NamedFile[]): Promise<Generatio
   const files = new Map(given.map(({ name, blob }) => [name, blob]));
   const document = files.get(CHECKPOINT_JSON);
   if (document === undefined)
-    throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', { path: CHECKPOINT_JSON });
+    throw corrupt(
+      `${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`,
+      'checkpoint.corrupt',
+      { path: CHECKPOINT_JSON },
+    );
   const description = await parsedDocument(document);
   const listed: FileRecord[] = [];
   let index = 0;
   for (const file of description.files) {
-    if (!isFileName(file.name) || file.name === CHECKPOINT_JSON || listed.some(({ name }) => name === file.name)) {
-      throw corrupt(`${CHECKPOINT_JSON} names a file ${quoted(file.name)}`, 'checkpoint.container.name');
+    if (
+      !isFileName(file.name) ||
+      file.name === CHECKPOINT_JSON ||
+      listed.some(({ name }) => name === file.name)
+    ) {
+      throw corrupt(
+        `${CHECKPOINT_JSON} names a file ${quoted(file.name)}`,
+        'checkpoint.container.name',
+      );
     }
     const blob = files.get(file.name);
-    if (blob === undefined) throw corrupt(`${quoted(file.name)} is absent`, 'checkpoint.corrupt', { path: file.name });
+    if (blob === undefined)
+      throw corrupt(`${quoted(file.name)} is absent`, 'checkpoint.corrupt', { path: file.name });
     if (blob.size !== file.bytes)
-      throw corrupt(`${quoted(file.name)}: expected ${file.bytes} bytes, found ${blob.size}`, 'checkpoint.file.length');
+      throw corrupt(
+        `${quoted(file.name)}: expected ${file.bytes} bytes, found ${blob.size}`,
+        'checkpoint.file.length',
+      );
     const chunks = chunksFrom(file.pieces, file, index);
     index += chunks.length;
     listed.push({ name: file.name, bytes: file.bytes, chunks });
@@ -52,7 +67,12 @@ export async function readFolder(given: readonly NamedFile[]): Promise<Generatio
     ownChunks.push({ index: index++, bytes: bytes.byteLength, sha256: await sha256(bytes) });
   }
   listed.push({ name: CHECKPOINT_JSON, bytes: document.size, chunks: ownChunks });
-  return { manifest: manifestOf(description, listed), record: undefined, history: [], ...chunksIn(files, undefined) };
+  return {
+    manifest: manifestOf(description, listed),
+    record: undefined,
+    history: [],
+    ...chunksIn(files, undefined),
+  };
 }
 
 function manifestOf({ train, progress, environment }: Document, files: FileRecord[]): Manifest {
@@ -72,8 +92,10 @@ function manifestOf({ train, progress, environment }: Document, files: FileRecor
 }
 
 async function parsedDocument(blob: Blob): Promise<Document> {
-  const bad = (what: string, path: string): Error => corrupt(`${CHECKPOINT_JSON}: ${what}`, 'checkpoint.corrupt', { path });
-  if (blob.size > MAX_DOCUMENT_BYTES) throw bad(`${blob.size} bytes, at most ${MAX_DOCUMENT_BYTES}`, CHECKPOINT_JSON);
+  const bad = (what: string, path: string): Error =>
+    corrupt(`${CHECKPOINT_JSON}: ${what}`, 'checkpoint.corrupt', { path });
+  if (blob.size > MAX_DOCUMENT_BYTES)
+    throw bad(`${blob.size} bytes, at most ${MAX_DOCUMENT_BYTES}`, CHECKPOINT_JSON);
   let json: unknown;
   try {
     json = JSON.parse(await blob.text());
@@ -83,7 +105,8 @@ async function parsedDocument(blob: Blob): Promise<Document> {
   const format: unknown = Reflect.get(Object(json), 'format');
   const version: unknown = Reflect.get(Object(json), 'version');
   if (format !== 'tabtune.checkpoint') throw bad('it is of another format', 'format');
-  if (typeof version !== 'number' || !Number.isSafeInteger(version) || version < 1) throw bad('it has no version', 'version');
+  if (typeof version !== 'number' || !Number.isSafeInteger(version) || version < 1)
+    throw bad('it has no version', 'version');
   if (version > DOCUMENT_VERSION) throw tooNew(version, DOCUMENT_VERSION);
   try {
     return documentParser(json, '');
@@ -94,14 +117,24 @@ async function parsedDocument(blob: Blob): Promise<Document> {
   }
 }
 
-function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; bytes: number }, first: number): ChunkRecord[] {
+function chunksFrom(
+  sums: readonly string[],
+  { name, bytes }: { name: string; bytes: number },
+  first: number,
+): ChunkRecord[] {
   const pieces = Math.ceil(bytes / CHUNK_BYTES);
   const odd = sums.length !== pieces || sums.some((sum) => !/^[0-9a-f]{64}$/.test(sum));
   if (odd)
-    throw corrupt(`${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`, 'checkpoint.corrupt', {
-      path: name,
-    });
-  return sums.map((sum, at) => ({ index: first + at, bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES), sha256: sum }));
+    throw corrupt(
+      `${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`,
+      'checkpoint.corrupt',
+      { path: name },
+    );
+  return sums.map((sum, at) => ({
+    index: first + at,
+    bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES),
+    sha256: sum,
+  }));
 }
 
 /** Writes the checkpoint's files; while they are written the folder has no `checkpoint.json`, so it is never mistaken for a complete one. */

@@ -21,7 +21,11 @@ export interface GenerationCopy {
 }
 
 /** Returns readers for the chunks of a generation in the database. */
-export function chunksOf(connection: Connection, run: string, generation: number): Pick<GenerationCopy, 'chunk' | 'data'> {
+export function chunksOf(
+  connection: Connection,
+  run: string,
+  generation: number,
+): Pick<GenerationCopy, 'chunk' | 'data'> {
   return {
     chunk: (_file, _offset, chunk) => readChunk(connection, [run, generation], chunk),
     data: (_offset, chunk) => readChunk(connection, [run, 0], chunk),
@@ -34,7 +38,12 @@ export function chunksIn(
   data: Blob | undefined,
   refuse?: (where: string) => Error,
 ): Pick<GenerationCopy, 'chunk' | 'data'> {
-  const read = async (blob: Blob | undefined, name: string, offset: number, chunk: ChunkRecord): Promise<ArrayBuffer> => {
+  const read = async (
+    blob: Blob | undefined,
+    name: string,
+    offset: number,
+    chunk: ChunkRecord,
+  ): Promise<ArrayBuffer> => {
     const where = `${quoted(name)}, bytes ${offset} to ${offset + chunk.bytes}`;
     const bytes = await blob
       ?.slice(offset, offset + chunk.bytes)
@@ -64,7 +73,9 @@ interface Carried {
 }
 
 /** Yields only the bytes of the chunks. */
-export async function* bytesOf(chunks: AsyncIterable<Pick<Carried, 'bytes'>>): AsyncGenerator<ArrayBuffer> {
+export async function* bytesOf(
+  chunks: AsyncIterable<Pick<Carried, 'bytes'>>,
+): AsyncGenerator<ArrayBuffer> {
   for await (const { bytes } of chunks) yield bytes;
 }
 
@@ -97,12 +108,16 @@ export async function filesOf(
   onProgress?: OnProgress,
 ): Promise<Map<string, Blob>> {
   const pieces = new Map<string, Blob[]>(copy.manifest.files.map((file) => [file.name, []]));
-  for await (const { bytes, file } of carried(copy, phase, signal, onProgress)) pieces.get(file.name)?.push(new Blob([bytes]));
+  for await (const { bytes, file } of carried(copy, phase, signal, onProgress))
+    pieces.get(file.name)?.push(new Blob([bytes]));
   return new Map([...pieces].map(([name, blobs]) => [name, new Blob(blobs)]));
 }
 
 /** Returns the run's stored data after verifying them. */
-export async function dataOf({ record, data }: Pick<GenerationCopy, 'record' | 'data'>): Promise<Blob | undefined> {
+export async function dataOf({
+  record,
+  data,
+}: Pick<GenerationCopy, 'record' | 'data'>): Promise<Blob | undefined> {
   if (record?.data === undefined) return undefined;
   const pieces: Blob[] = [];
   let offset = 0;

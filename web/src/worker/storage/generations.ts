@@ -28,7 +28,11 @@ export async function generationsOf(database: Database, run: string): Promise<Ru
     transaction.objectStore('history').getAllKeys(everyGeneration(run)),
   ]);
   const generations = manifests.map(([, generation]) => generation);
-  const highest = Math.max(numberIn(head), ...generations, ...blocks.map(([, generation]) => generation));
+  const highest = Math.max(
+    numberIn(head),
+    ...generations,
+    ...blocks.map(([, generation]) => generation),
+  );
   return { registered: record !== undefined, highest, generations };
 }
 
@@ -61,7 +65,10 @@ export interface Publication {
 }
 
 /** Publishes a generation in a single transaction; repeating it changes nothing. */
-export async function publish(database: Database, { manifest, block, limit, damaged, record }: Publication): Promise<void> {
+export async function publish(
+  database: Database,
+  { manifest, block, limit, damaged, record }: Publication,
+): Promise<void> {
   const { run, generation } = manifest;
   const transaction = database.transaction(STORES, 'readwrite', STRICT);
   const manifests = transaction.objectStore('manifests');
@@ -77,13 +84,17 @@ export async function publish(database: Database, { manifest, block, limit, dama
     if (known === undefined && record === undefined) throw vanished(run, 'the record');
     const expected = manifest.files.reduce((sum, file) => sum + file.chunks.length, 0);
     if (count !== expected) throw vanished(run, `${expected - count} of ${expected} chunks`);
-    if (dataCount !== undefined && dataCount !== record?.data?.chunks.length) throw vanished(run, 'the data');
+    if (dataCount !== undefined && dataCount !== record?.data?.chunks.length)
+      throw vanished(run, 'the data');
     const keys = await manifests.getAllKeys(everyGeneration(run));
     const found = await sorted({ keys, values: await manifests.getAll(everyGeneration(run)) }, run);
-    const older = found.whole.filter((other) => other.generation !== generation && !damaged.has(other.generation));
-    const bad = [...found.damaged, ...[...damaged].filter((other) => keys.some(([, key]) => key === other))].filter(
-      (other) => other !== generation,
+    const older = found.whole.filter(
+      (other) => other.generation !== generation && !damaged.has(other.generation),
     );
+    const bad = [
+      ...found.damaged,
+      ...[...damaged].filter((other) => keys.some(([, key]) => key === other)),
+    ].filter((other) => other !== generation);
     const serial = numberIn(saves) + 1;
     const requests: Promise<unknown>[] = [
       manifests.put({ ...manifest, serial }, [run, generation]),
@@ -92,7 +103,10 @@ export async function publish(database: Database, { manifest, block, limit, dama
       heads.put(serial, SAVES),
     ];
     if (record) requests.push(transaction.objectStore('runs').put(record, run));
-    for (const gone of [...beyondLimit([...older, manifest], limit), ...beyondBad(older.length, bad)]) {
+    for (const gone of [
+      ...beyondLimit([...older, manifest], limit),
+      ...beyondBad(older.length, bad),
+    ]) {
       requests.push(manifests.delete([run, gone]), chunks.delete(everyChunk(run, gone)));
     }
     await Promise.all(requests);
@@ -100,16 +114,24 @@ export async function publish(database: Database, { manifest, block, limit, dama
 }
 
 /** Returns the damaged generations to remove: all, once there is another complete one in addition to the new one. */
-const beyondBad = (whole: number, bad: readonly number[]): readonly number[] => (whole > 0 ? bad : []);
+const beyondBad = (whole: number, bad: readonly number[]): readonly number[] =>
+  whole > 0 ? bad : [];
 
 /** Removes the generation that retention would remove next. Returns its bytes, or `undefined` if all must be kept. */
-export async function dropFurther(connection: Connection, run: string, damaged: ReadonlySet<number>): Promise<number | undefined> {
+export async function dropFurther(
+  connection: Connection,
+  run: string,
+  damaged: ReadonlySet<number>,
+): Promise<number | undefined> {
   return connection.use(async (database) => {
     const transaction = database.transaction(['manifests', 'chunks'], 'readwrite', STRICT);
     const manifests = transaction.objectStore('manifests');
     return within(transaction, async () => {
       const keys = await manifests.getAllKeys(everyGeneration(run));
-      const { whole } = await sorted({ keys, values: await manifests.getAll(everyGeneration(run)) }, run);
+      const { whole } = await sorted(
+        { keys, values: await manifests.getAll(everyGeneration(run)) },
+        run,
+      );
       const next = nextToGo(whole.filter(({ generation }) => !damaged.has(generation)));
       const gone = whole.find(({ generation }) => generation === next);
       if (gone === undefined) return undefined;
@@ -123,12 +145,20 @@ export async function dropFurther(connection: Connection, run: string, damaged: 
 }
 
 /** Marks a generation as kept, or removes the mark. */
-export async function markKept(database: Database, run: string, generation: number, kept: boolean): Promise<boolean> {
+export async function markKept(
+  database: Database,
+  run: string,
+  generation: number,
+  kept: boolean,
+): Promise<boolean> {
   const transaction = database.transaction('manifests', 'readwrite', STRICT);
   return within(transaction, async () => {
     const stored: unknown = await transaction.store.get([run, generation]);
     if (stored === undefined) return false;
-    await transaction.store.put({ ...readManifest(stored, run, generation), kept }, [run, generation]);
+    await transaction.store.put({ ...readManifest(stored, run, generation), kept }, [
+      run,
+      generation,
+    ]);
     return true;
   });
 }
@@ -148,7 +178,10 @@ export async function removeFrom(
   const chunks = transaction.objectStore('chunks');
   return within(transaction, async () => {
     const keys = await manifests.getAllKeys(everyGeneration(run));
-    const left = generation === undefined ? [] : keys.map(([, key]) => key).filter((key) => key !== generation);
+    const left =
+      generation === undefined
+        ? []
+        : keys.map(([, key]) => key).filter((key) => key !== generation);
     const others = await chunks.getAllKeys(everyChunk(run));
     const writing = saving || others.some(([, key]) => key !== 0 && key !== generation);
     const newest = left.at(-1);

@@ -30,7 +30,10 @@ export function headJson({
   history,
 }: Pick<GenerationCopy, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(
-    JSON.stringify({ format: MANIFEST_FORMAT, manifest, run: run && { ...run, base: undefined }, history }, spelled),
+    JSON.stringify(
+      { format: MANIFEST_FORMAT, manifest, run: run && { ...run, base: undefined }, history },
+      spelled,
+    ),
   );
 }
 

@@ -31,29 +31,55 @@ export async function readBlocks(database: Database, run: string): Promise<Block
 
 /** Returns the last step before `entries` began. */
 export function startOf(entries: readonly HistoryEntry[], step: number): number {
-  return entries.reduce((least, entry) => (entry.type === 'step' ? Math.min(least, entry.step - 1) : least), step);
+  return entries.reduce(
+    (least, entry) => (entry.type === 'step' ? Math.min(least, entry.step - 1) : least),
+    step,
+  );
 }
 
-export const upTo = (entries: readonly HistoryEntry[], step: number): HistoryEntry[] => entries.filter((entry) => entry.step <= step);
+export const upTo = (entries: readonly HistoryEntry[], step: number): HistoryEntry[] =>
+  entries.filter((entry) => entry.step <= step);
 
 /** Returns the generation at `step`, the `preferred` one if there are several; otherwise the last one before it. */
-function generationAt(steps: ReadonlyMap<number, number>, step: number, preferred: number | undefined): number | undefined {
+function generationAt(
+  steps: ReadonlyMap<number, number>,
+  step: number,
+  preferred: number | undefined,
+): number | undefined {
   if (preferred !== undefined && steps.get(preferred) === step) return preferred;
-  const reached = [...steps].filter(([, at]) => at <= step).sort(([a, x], [b, y]) => y - x || b - a);
+  const reached = [...steps]
+    .filter(([, at]) => at <= step)
+    .sort(([a, x], [b, y]) => y - x || b - a);
   return reached[0]?.[0];
 }
 
-const stepsOf = (blocks: Blocks): Map<number, number> => new Map([...blocks].map(([generation, { step }]) => [generation, step]));
+const stepsOf = (blocks: Blocks): Map<number, number> =>
+  new Map([...blocks].map(([generation, { step }]) => [generation, step]));
 
 /** Returns a new block for a save, which follows the generation that its first entry follows. */
-export function newBlock(blocks: Blocks, entries: readonly HistoryEntry[], step: number, preferred: number | undefined): HistoryBlock {
-  return { after: generationAt(stepsOf(blocks), startOf(entries, step), preferred), step, entries: [...entries] };
+export function newBlock(
+  blocks: Blocks,
+  entries: readonly HistoryEntry[],
+  step: number,
+  preferred: number | undefined,
+): HistoryBlock {
+  return {
+    after: generationAt(stepsOf(blocks), startOf(entries, step), preferred),
+    step,
+    entries: [...entries],
+  };
 }
 
 /** Returns all entries up to a step, oldest first, along the branch that leads to it. */
-export function historyOf(blocks: Blocks, upToStep: number, preferred: number | undefined): HistoryEntry[] {
+export function historyOf(
+  blocks: Blocks,
+  upToStep: number,
+  preferred: number | undefined,
+): HistoryEntry[] {
   const chain: HistoryEntry[][] = [];
-  const beyond = [...blocks].filter(([, { step }]) => step > upToStep).sort(([a], [b]) => b - a)[0]?.[0];
+  const beyond = [...blocks]
+    .filter(([, { step }]) => step > upToStep)
+    .sort(([a], [b]) => b - a)[0]?.[0];
   const at = generationAt(stepsOf(blocks), upToStep, preferred);
   const exact = at !== undefined && blocks.get(at)?.step === upToStep;
   const seen = new Set<number>();

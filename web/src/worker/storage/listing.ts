@@ -17,7 +17,10 @@ interface Listed {
  * Lists all generations: the run that was saved last comes first, with its newest generation. Runs that exist only in the alternative storage are
  * listed from there, after the others: their database was lost.
  */
-export async function listAll(connection: Connection, run: string | undefined): Promise<CheckpointInfo[]> {
+export async function listAll(
+  connection: Connection,
+  run: string | undefined,
+): Promise<CheckpointInfo[]> {
   let failure: TabtuneError | undefined;
   const found = await inDatabase(connection, run).catch((thrown: unknown) => {
     const error = storageError(thrown);
@@ -27,9 +30,15 @@ export async function listAll(connection: Connection, run: string | undefined): 
   });
   const known = new Set(found.map(({ info }) => info.run));
   const housedOnly: Listed[] = [];
-  for (const housed of (await residents()).filter((id) => !known.has(id) && (run === undefined || id === run))) {
+  for (const housed of (await residents()).filter(
+    (id) => !known.has(id) && (run === undefined || id === run),
+  )) {
     const there = await resident(housed);
-    if (there) housedOnly.push({ info: infoOf(there.head.manifest, there.head.run, 'opfs'), serial: there.head.manifest.serial ?? 0 });
+    if (there)
+      housedOnly.push({
+        info: infoOf(there.head.manifest, there.head.run, 'opfs'),
+        serial: there.head.manifest.serial ?? 0,
+      });
   }
   const all = [...newestFirst(found), ...newestFirst(housedOnly)];
   if (failure !== undefined && all.length === 0) throw failure;
@@ -38,11 +47,16 @@ export async function listAll(connection: Connection, run: string | undefined): 
 
 function newestFirst(found: readonly Listed[]): CheckpointInfo[] {
   const last = new Map<string, number>();
-  for (const { info, serial } of found) last.set(info.run, Math.max(serial, last.get(info.run) ?? 0));
+  for (const { info, serial } of found)
+    last.set(info.run, Math.max(serial, last.get(info.run) ?? 0));
   const lastSaveOf = (run: string): number => last.get(run) ?? 0;
   return found
     .map(({ info }) => info)
-    .sort((a, b) => lastSaveOf(b.run) - lastSaveOf(a.run) || (a.run === b.run ? b.generation - a.generation : 0));
+    .sort(
+      (a, b) =>
+        lastSaveOf(b.run) - lastSaveOf(a.run) ||
+        (a.run === b.run ? b.generation - a.generation : 0),
+    );
 }
 
 async function inDatabase(connection: Connection, run: string | undefined): Promise<Listed[]> {
@@ -56,10 +70,23 @@ async function inDatabase(connection: Connection, run: string | undefined): Prom
     const record = known.get(owner);
     try {
       const manifest = readManifest(manifests[at], owner, generation);
-      const info = infoOf(manifest, record, 'indexeddb', record === undefined ? 'checkpoint.run' : undefined);
+      const info = infoOf(
+        manifest,
+        record,
+        'indexeddb',
+        record === undefined ? 'checkpoint.run' : undefined,
+      );
       return { info, serial: manifest.serial ?? 0 };
     } catch (thrown) {
-      return { info: unreadable(owner, generation, record, storageError(thrown).detail.code ?? 'checkpoint.manifest'), serial: 0 };
+      return {
+        info: unreadable(
+          owner,
+          generation,
+          record,
+          storageError(thrown).detail.code ?? 'checkpoint.manifest',
+        ),
+        serial: 0,
+      };
     }
   });
   return run === undefined ? listed : listed.filter(({ info }) => info.run === run);

@@ -26,7 +26,8 @@ interface Asked {
 }
 
 /** Returns whether an older generation, and finally the alternative storage, is tried after this error. */
-const passable = (error: TabtuneError): boolean => error.code === 'CHECKPOINT_CORRUPT' || error.code === 'STORAGE_FAILED';
+const passable = (error: TabtuneError): boolean =>
+  error.code === 'CHECKPOINT_CORRUPT' || error.code === 'STORAGE_FAILED';
 
 const asPassable = (thrown: unknown): TabtuneError => {
   const error = storageError(thrown);
@@ -49,15 +50,25 @@ export async function loadNewest(connection: Connection, asked: Asked): Promise<
     });
     candidates = known[0].map(([, found]) => found).reverse();
     // A removal deletes the head.
-    if (known[1] !== undefined && known[1] !== candidates[0]) warnings.push(corrupt({ subject: quoted(run) }, 'checkpoint.head'));
+    if (known[1] !== undefined && known[1] !== candidates[0])
+      warnings.push(corrupt({ subject: quoted(run) }, 'checkpoint.head'));
   } catch (thrown) {
     faults.push(asPassable(thrown));
   }
-  for (const candidate of generation === undefined ? candidates : candidates.filter((found) => found === generation)) {
+  for (const candidate of generation === undefined
+    ? candidates
+    : candidates.filter((found) => found === generation)) {
     try {
-      const stored: unknown = await connection.use((database) => database.get('manifests', [run, candidate]));
+      const stored: unknown = await connection.use((database) =>
+        database.get('manifests', [run, candidate]),
+      );
       const manifest = readManifest(stored, run, candidate);
-      const files = await filesOf({ manifest, ...chunksOf(connection, run, candidate) }, 'verify', signal, onProgress);
+      const files = await filesOf(
+        { manifest, ...chunksOf(connection, run, candidate) },
+        'verify',
+        signal,
+        onProgress,
+      );
       return { manifest, files, home: 'indexeddb', warnings: [...warnings, ...faults] };
     } catch (thrown) {
       faults.push(asPassable(thrown));
@@ -80,8 +91,17 @@ export async function loadNewest(connection: Connection, asked: Asked): Promise<
   return { ...found, warnings: [...warnings, ...faults] };
 }
 
-async function fromSecondHome({ run, generation, signal, onProgress }: Asked): Promise<Omit<Loaded, 'warnings'> | undefined> {
+async function fromSecondHome({
+  run,
+  generation,
+  signal,
+  onProgress,
+}: Asked): Promise<Omit<Loaded, 'warnings'> | undefined> {
   const found = await resident(run, generation);
   if (found === undefined) return undefined;
-  return { manifest: found.head.manifest, files: await filesOf(found.copy, 'verify', signal, onProgress), home: 'opfs' };
+  return {
+    manifest: found.head.manifest,
+    files: await filesOf(found.copy, 'verify', signal, onProgress),
+    home: 'opfs',
+  };
 }

@@ -1,7 +1,17 @@
 /** Stored records of generations and of runs. */
 import { messageOf } from '../../protocol/errors.js';
 import type { CheckpointInfo } from '../../protocol/reports.js';
-import { count, fileHandle, flag, listOf, number, oneOf, optional, record, text } from '../../protocol/parse.js';
+import {
+  count,
+  fileHandle,
+  flag,
+  listOf,
+  number,
+  oneOf,
+  optional,
+  record,
+  text,
+} from '../../protocol/parse.js';
 import type { Parsed, Parser } from '../../protocol/parse.js';
 import { corrupt, quoted, tooNew } from './faults.js';
 
@@ -52,7 +62,8 @@ const runFields = {
 /** The record of a run in the form in which it leaves the database. */
 export const runParser = record(runFields);
 
-const origin: Parser<FileSystemFileHandle | string> = (value, path) => (typeof value === 'string' ? value : fileHandle(value, path));
+const origin: Parser<FileSystemFileHandle | string> = (value, path) =>
+  typeof value === 'string' ? value : fileHandle(value, path);
 const keptFile = record({ name: text, from: origin });
 export type KeptFile = Parsed<typeof keptFile>;
 
@@ -66,7 +77,8 @@ export type RunRecord = Parsed<typeof storedRun>;
 /** Parses a stored manifest, and checks its consistency and its key. */
 export function readManifest(stored: unknown, run: string, generation: number): Manifest {
   const where = `manifest of run ${quoted(run)}, generation ${generation}`;
-  const format: unknown = typeof stored === 'object' && stored !== null ? Reflect.get(stored, 'format') : undefined;
+  const format: unknown =
+    typeof stored === 'object' && stored !== null ? Reflect.get(stored, 'format') : undefined;
   if (typeof format === 'number' && format > MANIFEST_FORMAT) throw tooNew(format, MANIFEST_FORMAT);
   let manifest: Manifest;
   try {
@@ -75,10 +87,17 @@ export function readManifest(stored: unknown, run: string, generation: number): 
     throw corrupt(`${where}: ${messageOf(thrown)}`, 'checkpoint.manifest');
   }
   if (manifest.run !== run || manifest.generation !== generation) {
-    throw corrupt(`${where}: it is that of run ${quoted(manifest.run)}, generation ${manifest.generation}`, 'checkpoint.manifest');
+    throw corrupt(
+      `${where}: it is that of run ${quoted(manifest.run)}, generation ${manifest.generation}`,
+      'checkpoint.manifest',
+    );
   }
   const odd = manifest.files.find((file) => sumOf(file.chunks) !== file.bytes);
-  if (odd) throw corrupt(`${where}: ${quoted(odd.name)} has ${odd.bytes} bytes, its chunks ${sumOf(odd.chunks)}`, 'checkpoint.file.length');
+  if (odd)
+    throw corrupt(
+      `${where}: ${quoted(odd.name)} has ${odd.bytes} bytes, its chunks ${sumOf(odd.chunks)}`,
+      'checkpoint.file.length',
+    );
   return manifest;
 }
 
@@ -93,7 +112,8 @@ export function readRun(stored: unknown, run: string): RunRecord {
   throw corrupt({ subject: quoted(run) }, 'checkpoint.run');
 }
 
-export const sumOf = (chunks: readonly { bytes: number }[]): number => chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
+export const sumOf = (chunks: readonly { bytes: number }[]): number =>
+  chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
 
 /** Returns the list entry of a checkpoint. */
 export function infoOf(
@@ -102,14 +122,50 @@ export function infoOf(
   home: 'indexeddb' | 'opfs' = 'indexeddb',
   fault?: string,
 ): CheckpointInfo {
-  const { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept = false } = manifest;
+  const {
+    run,
+    generation,
+    step,
+    totalSteps,
+    loss,
+    validationLoss,
+    bytes,
+    savedAt,
+    label,
+    kept = false,
+  } = manifest;
   const data = { dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
-  return { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept, home, fault, ...data };
+  return {
+    run,
+    generation,
+    step,
+    totalSteps,
+    loss,
+    validationLoss,
+    bytes,
+    savedAt,
+    label,
+    kept,
+    home,
+    fault,
+    ...data,
+  };
 }
 
 /** Returns the list entry of a generation that cannot be read. */
-export function unreadable(run: string, generation: number, known: RunRecord | undefined, fault: string): CheckpointInfo {
-  const nothing = { step: 0, totalSteps: 0, bytes: 0, savedAt: known?.createdAt ?? 0, label: known?.label ?? run };
+export function unreadable(
+  run: string,
+  generation: number,
+  known: RunRecord | undefined,
+  fault: string,
+): CheckpointInfo {
+  const nothing = {
+    step: 0,
+    totalSteps: 0,
+    bytes: 0,
+    savedAt: known?.createdAt ?? 0,
+    label: known?.label ?? run,
+  };
   return {
     run,
     generation,

@@ -13,24 +13,36 @@ import { freeBytes } from './quota.js';
 
 /** Writes the newest generation to the alternative storage; returns false if there is no room for two. */
 export async function mirrorNewest(connection: Connection, run: string): Promise<boolean> {
-  const keys = await connection.use((database) => database.getAllKeys('manifests', everyGeneration(run)));
+  const keys = await connection.use((database) =>
+    database.getAllKeys('manifests', everyGeneration(run)),
+  );
   const generation = keys.at(-1)?.[1];
   if (generation === undefined) return false;
   if ((await resident(run))?.generation === generation) return true;
   const [stored, known] = await connection.use((database) => {
     const transaction = database.transaction(['manifests', 'runs']);
-    return Promise.all([transaction.objectStore('manifests').get([run, generation]), transaction.objectStore('runs').get(run)]);
+    return Promise.all([
+      transaction.objectStore('manifests').get([run, generation]),
+      transaction.objectStore('runs').get(run),
+    ]);
   });
   const manifest = readManifest(stored, run, generation);
   if (((await freeBytes()) ?? Infinity) < 2 * manifest.bytes) return false;
   const blocks = await connection.use((database) => readBlocks(database, run));
   const history = historyOf(blocks, manifest.step, generation);
   const isThere = async (): Promise<boolean> =>
-    (await connection.use((database) => database.getKey('manifests', [run, generation]))) !== undefined;
+    (await connection.use((database) => database.getKey('manifests', [run, generation]))) !==
+    undefined;
   try {
-    await writeResident({ manifest, record: readRun(known, run), history, ...chunksOf(connection, run, generation) });
+    await writeResident({
+      manifest,
+      record: readRun(known, run),
+      history,
+      ...chunksOf(connection, run, generation),
+    });
   } catch (thrown) {
-    if (nameOf(thrown) === 'QuotaExceededError' || nameOf(thrown) === 'NotSupportedError') return false;
+    if (nameOf(thrown) === 'QuotaExceededError' || nameOf(thrown) === 'NotSupportedError')
+      return false;
     // A generation that was removed in the meantime needs no copy.
     if (thrown instanceof TabtuneError && !(await isThere())) return false;
     throw thrown;
@@ -54,7 +66,11 @@ export async function restoreRun(connection: Connection, run: string): Promise<b
       await connection.use((database) => putChunk(database, [run, 0, chunk.index], bytes));
       offset += chunk.bytes;
     }
-    const block: HistoryBlock = { after: undefined, step: manifest.step, entries: there.copy.history };
+    const block: HistoryBlock = {
+      after: undefined,
+      step: manifest.step,
+      entries: there.copy.history,
+    };
     await connection.use((database) => {
       const transaction = database.transaction(['runs', 'history'], 'readwrite', STRICT);
       return within(transaction, async () => {

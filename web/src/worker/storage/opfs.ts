@@ -24,7 +24,11 @@ async function root(create: boolean): Promise<FileSystemDirectoryHandle | undefi
   return origin === undefined ? undefined : inside(origin, ROOT, create);
 }
 
-async function inside(folder: FileSystemDirectoryHandle, name: string, create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
+async function inside(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  create: boolean,
+): Promise<FileSystemDirectoryHandle | undefined> {
   if (create) return folder.getDirectoryHandle(name, { create });
   // The name is not that of a folder, or the folder does not exist.
   return folder.getDirectoryHandle(name).catch(() => undefined);
@@ -75,7 +79,10 @@ export async function resident(run: string, generation?: number): Promise<Reside
   return undefined;
 }
 
-async function openGeneration(folder: FileSystemDirectoryHandle, generation: number): Promise<Resident | undefined> {
+async function openGeneration(
+  folder: FileSystemDirectoryHandle,
+  generation: number,
+): Promise<Resident | undefined> {
   const inner = await inside(folder, String(generation), false);
   const written = inner && (await fileIn(inner, HEAD));
   if (inner === undefined || written === undefined) return undefined;
@@ -96,7 +103,8 @@ export async function writeResident(copy: GenerationCopy): Promise<void> {
   const { run, generation, files } = copy.manifest;
   const home = await root(true);
   const folder = home && (await inside(home, run, true));
-  if (folder === undefined) throw new DOMException('the origin has no file system', 'NotSupportedError');
+  if (folder === undefined)
+    throw new DOMException('the origin has no file system', 'NotSupportedError');
   await leave(folder, String(generation));
   try {
     await writeData(folder, copy);
@@ -106,19 +114,27 @@ export async function writeResident(copy: GenerationCopy): Promise<void> {
     const last = files.filter(({ name }) => name === CHECKPOINT_JSON);
     const sealed = [...files.filter(({ name }) => name !== CHECKPOINT_JSON), ...last];
     for (const file of sealed) {
-      const pieces = carried({ manifest: { ...copy.manifest, files: [file] }, chunk: copy.chunk }, 'save');
+      const pieces = carried(
+        { manifest: { ...copy.manifest, files: [file] }, chunk: copy.chunk },
+        'save',
+      );
       await writeFile(inner, file.name, bytesOf(pieces));
     }
   } catch (thrown) {
     await leave(folder, String(generation));
     throw thrown;
   }
-  for (const older of await generationsIn(folder)) if (older !== generation) await leave(folder, String(older));
+  for (const older of await generationsIn(folder))
+    if (older !== generation) await leave(folder, String(older));
 }
 
 /** Writes the data of a run, only once because they never change. */
-async function writeData(folder: FileSystemDirectoryHandle, { record, data }: GenerationCopy): Promise<void> {
-  if (record?.data === undefined || (await fileIn(folder, DATA))?.size === record.data.bytes) return;
+async function writeData(
+  folder: FileSystemDirectoryHandle,
+  { record, data }: GenerationCopy,
+): Promise<void> {
+  if (record?.data === undefined || (await fileIn(folder, DATA))?.size === record.data.bytes)
+    return;
   const { chunks } = record.data;
   await writeFile(
     folder,

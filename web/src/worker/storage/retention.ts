@@ -18,7 +18,11 @@ function alwaysKept(candidates: readonly Candidate[]): Set<number> {
     .filter(({ validationLoss = NaN }) => Number.isFinite(validationLoss))
     .sort((a, b) => (a.validationLoss ?? 0) - (b.validationLoss ?? 0))
     .slice(0, 1);
-  return new Set([...newest, ...best, ...candidates.filter(({ kept }) => kept)].map(({ generation }) => generation));
+  return new Set(
+    [...newest, ...best, ...candidates.filter(({ kept }) => kept)].map(
+      ({ generation }) => generation,
+    ),
+  );
 }
 
 /** Returns the next generation to remove: the one whose neighbours are the fewest steps apart. The first has no predecessor, so it is removed last. */

@@ -49,7 +49,11 @@ export interface SaveContext {
   present: number | undefined;
 }
 
-export async function saveGeneration(connection: Connection, request: SaveRequest, { damaged, present }: SaveContext): Promise<Manifest> {
+export async function saveGeneration(
+  connection: Connection,
+  request: SaveRequest,
+  { damaged, present }: SaveContext,
+): Promise<Manifest> {
   const { run, label, files, meta, signal } = request;
   const { saveTotalLimit: limit, mark, ...rest } = meta;
   const status = await connection.use((database) => generationsOf(database, run));
@@ -66,16 +70,30 @@ export async function saveGeneration(connection: Connection, request: SaveReques
     await readBack(connection, run, generation, written);
     if (signal?.aborted) throw aborted('the save');
     await foreign(async () => request.confirm?.())();
-    const manifest: Manifest = { format: MANIFEST_FORMAT, run, generation, label, savedAt: Date.now(), bytes, files: written, ...rest };
+    const manifest: Manifest = {
+      format: MANIFEST_FORMAT,
+      run,
+      generation,
+      label,
+      savedAt: Date.now(),
+      bytes,
+      files: written,
+      ...rest,
+    };
     if (mark) Object.assign(manifest, { mark, kept: true });
     const blocks = await connection.use((database) => readBlocks(database, run));
     const recent = request.history ?? [];
-    const entries = blocks.size === 0 && housed ? [...upTo(housed.copy.history, startOf(recent, meta.step)), ...recent] : recent;
+    const entries =
+      blocks.size === 0 && housed
+        ? [...upTo(housed.copy.history, startOf(recent, meta.step)), ...recent]
+        : recent;
     const block = newBlock(blocks, entries, meta.step, present);
     await connection.use((database) => publish(database, { manifest, block, limit, damaged }));
     return manifest;
   } catch (thrown) {
-    await connection.use((database) => dropUnpublished(database, run, generation)).catch(() => undefined);
+    await connection
+      .use((database) => dropUnpublished(database, run, generation))
+      .catch(() => undefined);
     throw thrown;
   }
 }
@@ -92,7 +110,9 @@ async function writeGeneration(
   const put = async (index: number, bytes: ArrayBuffer): Promise<void> => {
     for (;;) {
       try {
-        return await connection.use((database) => putChunk(database, [run, generation, index], bytes));
+        return await connection.use((database) =>
+          putChunk(database, [run, generation, index], bytes),
+        );
       } catch (thrown) {
         if (nameOf(thrown) !== 'QuotaExceededError') throw thrown;
         // The estimate may not reflect the quota; if nothing else is known, `loaded` bytes did fit.
@@ -113,7 +133,12 @@ async function writeGeneration(
 }
 
 /** Reads one random chunk back before the generation is published. An error in it is a fault of the disk, not of a checkpoint. */
-async function readBack(connection: Connection, run: string, generation: number, files: readonly FileRecord[]): Promise<void> {
+async function readBack(
+  connection: Connection,
+  run: string,
+  generation: number,
+  files: readonly FileRecord[],
+): Promise<void> {
   const all = files.flatMap((file) => file.chunks);
   const chosen = all[Math.floor(Math.random() * all.length)];
   if (chosen === undefined) return;
@@ -121,7 +146,10 @@ async function readBack(connection: Connection, run: string, generation: number,
     await readChunk(connection, [run, generation], chosen);
   } catch (thrown) {
     const error = thrown instanceof TabtuneError ? thrown : storageError(thrown);
-    if (error.detail.code === 'checkpoint.chunk.missing') throw vanished(run, `chunk ${chosen.index}`);
-    throw error.code === 'CHECKPOINT_CORRUPT' ? failed(`what was written was not read back: ${error.message}`, error) : error;
+    if (error.detail.code === 'checkpoint.chunk.missing')
+      throw vanished(run, `chunk ${chosen.index}`);
+    throw error.code === 'CHECKPOINT_CORRUPT'
+      ? failed(`what was written was not read back: ${error.message}`, error)
+      : error;
   }
 }

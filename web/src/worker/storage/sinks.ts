@@ -18,7 +18,8 @@ interface AccessHandle {
 /** Opens a sink with synchronous access, which only the origin's private files have. */
 export async function accessSink(handle: FileSystemFileHandle): Promise<Sink> {
   const open: unknown = Reflect.get(handle, 'createSyncAccessHandle');
-  if (typeof open !== 'function') throw new DOMException('no synchronous access to files here', 'NotSupportedError');
+  if (typeof open !== 'function')
+    throw new DOMException('no synchronous access to files here', 'NotSupportedError');
   const access = (await open.call(handle)) as AccessHandle;
   access.truncate(0);
   let at = 0;
@@ -32,7 +33,10 @@ export async function accessSink(handle: FileSystemFileHandle): Promise<Sink> {
   return {
     write: async (bytes) => {
       if (access.write(bytes, { at }) !== bytes.byteLength)
-        throw new DOMException('the file system took fewer bytes than it was given', 'QuotaExceededError');
+        throw new DOMException(
+          'the file system took fewer bytes than it was given',
+          'QuotaExceededError',
+        );
       at += bytes.byteLength;
     },
     close: async () => end(() => access.flush()),

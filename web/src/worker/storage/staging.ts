@@ -32,7 +32,11 @@ interface Wish {
 }
 
 /** Imports the chunks. They are stored under the new run's id, without record and manifest, so that a sweep removes those of a crashed tab. */
-export async function takeIn(connection: Connection, copy: GenerationCopy, wish: Wish): Promise<Staged> {
+export async function takeIn(
+  connection: Connection,
+  copy: GenerationCopy,
+  wish: Wish,
+): Promise<Staged> {
   const need = copy.manifest.bytes + (copy.record?.data?.bytes ?? 0);
   await makeRoom(need, async () => undefined);
   const lock = await newRun(connection, wish.run);
@@ -41,7 +45,9 @@ export async function takeIn(connection: Connection, copy: GenerationCopy, wish:
   } catch (thrown) {
     await connection.use((database) => dropStaged(database, lock.run)).catch(() => undefined);
     const error = thrown instanceof TabtuneError ? thrown : storageError(thrown);
-    throw error.code === 'QUOTA_EXCEEDED' && error.detail.need === undefined ? noRoom(need, undefined, thrown) : error;
+    throw error.code === 'QUOTA_EXCEEDED' && error.detail.need === undefined
+      ? noRoom(need, undefined, thrown)
+      : error;
   } finally {
     lock.release();
   }
@@ -76,7 +82,11 @@ async function stage(
 ): Promise<Staged> {
   const put = (generation: number, index: number, bytes: ArrayBuffer): Promise<void> =>
     connection.use((database) => putChunk(database, [run, generation, index], bytes));
-  const files: FileRecord[] = copy.manifest.files.map(({ name, bytes }) => ({ name, bytes, chunks: [] }));
+  const files: FileRecord[] = copy.manifest.files.map(({ name, bytes }) => ({
+    name,
+    bytes,
+    chunks: [],
+  }));
   let index = 0;
   for await (const { bytes, file, record } of carried(copy, phase, signal, onProgress)) {
     await put(1, index, bytes);
@@ -93,7 +103,16 @@ async function stage(
   }
   const { driver = '{}', dataName = '', dataFiles } = copy.record ?? {};
   const kept = copy.record?.data && { bytes: sumOf(data), chunks: data };
-  const record: RunRecord = { run, label, createdAt: Date.now(), dataName, dataFiles, driver, data: kept, base: copy.record?.base };
+  const record: RunRecord = {
+    run,
+    label,
+    createdAt: Date.now(),
+    dataName,
+    dataFiles,
+    driver,
+    data: kept,
+    base: copy.record?.base,
+  };
   const { step, totalSteps, loss, validationLoss, bytes, environment } = copy.manifest;
   const manifest: Manifest = {
     format: MANIFEST_FORMAT,
@@ -111,7 +130,9 @@ async function stage(
   };
   if (signal?.aborted) throw aborted('the call');
   const block = { after: undefined, step, entries: copy.history };
-  await connection.use((database) => publish(database, { manifest, block, limit: Infinity, damaged: new Set(), record }));
+  await connection.use((database) =>
+    publish(database, { manifest, block, limit: Infinity, damaged: new Set(), record }),
+  );
   return { manifest, record };
 }
 
@@ -120,6 +141,8 @@ async function dropStaged(database: Database, run: string): Promise<void> {
   const transaction = database.transaction(['chunks', 'runs'], 'readwrite');
   const known = transaction.objectStore('runs').getKey(run);
   const drop = async (): Promise<unknown> =>
-    (await known) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run)) : undefined;
+    (await known) === undefined
+      ? transaction.objectStore('chunks').delete(everyChunk(run))
+      : undefined;
   await committed(transaction, drop());
 }

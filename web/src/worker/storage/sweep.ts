@@ -11,7 +11,9 @@ export async function sweepRuns(connection: Connection): Promise<void> {
   const suspects = await connection.hold(() => connection.use(suspectRuns));
   const housed = new Set(await residents());
   for (const run of suspects)
-    await sweptIfFree(run, () => connection.hold(() => connection.use((database) => sweepRun(database, run, housed.has(run)))));
+    await sweptIfFree(run, () =>
+      connection.hold(() => connection.use((database) => sweepRun(database, run, housed.has(run)))),
+    );
   for (const run of housed) await sweptIfFree(run, () => tidy(run));
 }
 
@@ -27,8 +29,15 @@ async function suspectRuns(database: Database): Promise<string[]> {
   ]);
   const named = new Set(manifests.map(([run, generation]) => `${generation} ${run}`));
   const withManifest = new Set(manifests.map(([run]) => run));
-  const orphaned = chunks.filter(([run, generation]) => generation > 0 && !named.has(`${generation} ${run}`)).map(([run]) => run);
-  const all = [...chunks.map(([run]) => run), ...heads.filter((key) => key !== SAVES), ...runs, ...history.map(([run]) => run)];
+  const orphaned = chunks
+    .filter(([run, generation]) => generation > 0 && !named.has(`${generation} ${run}`))
+    .map(([run]) => run);
+  const all = [
+    ...chunks.map(([run]) => run),
+    ...heads.filter((key) => key !== SAVES),
+    ...runs,
+    ...history.map(([run]) => run),
+  ];
   return [...new Set([...orphaned, ...all.filter((run) => !withManifest.has(run))])];
 }
 
@@ -38,9 +47,13 @@ async function sweepRun(database: Database, run: string, housed: boolean): Promi
   await within(transaction, async () => {
     const chunks = transaction.objectStore('chunks');
     const manifests = new Set(
-      (await transaction.objectStore('manifests').getAllKeys(everyGeneration(run))).map(([, generation]) => generation),
+      (await transaction.objectStore('manifests').getAllKeys(everyGeneration(run))).map(
+        ([, generation]) => generation,
+      ),
     );
-    const written = new Set((await chunks.getAllKeys(everyChunk(run))).map(([, generation]) => generation));
+    const written = new Set(
+      (await chunks.getAllKeys(everyChunk(run))).map(([, generation]) => generation),
+    );
     const requests: Promise<unknown>[] = [...written]
       .filter((g) => g > 0 && !manifests.has(g))
       .map((g) => chunks.delete(everyChunk(run, g)));

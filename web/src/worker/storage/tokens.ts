@@ -26,7 +26,10 @@ interface AccessHandle {
  * Creates a new storage, after removing those of crashed tabs; returns undefined if the browser has no synchronous files. The tokens need at most `need`
  * bytes, and memory takes `memory` bytes of them.
  */
-export async function tokenStorage(need: number, memory: number): Promise<TokenStorage | undefined> {
+export async function tokenStorage(
+  need: number,
+  memory: number,
+): Promise<TokenStorage | undefined> {
   await sweepTokens().catch(() => undefined);
   const folder = await tokenFolder(true);
   if (folder === undefined) return undefined;
@@ -51,8 +54,14 @@ export async function tokenStorage(need: number, memory: number): Promise<TokenS
     append(bytes) {
       const at = end;
       if (isStored(bytes)) stored += bytes.byteLength;
-      else if (at + bytes.byteLength - stored <= memory) inMemory.push({ at, bytes: bytes.slice() });
-      else throw (full = fault('data.room', { expected: need, found: stored }, { need, have: stored }));
+      else if (at + bytes.byteLength - stored <= memory)
+        inMemory.push({ at, bytes: bytes.slice() });
+      else
+        throw (full = fault(
+          'data.room',
+          { expected: need, found: stored },
+          { need, have: stored },
+        ));
       end += bytes.byteLength;
       return at;
     },
@@ -64,7 +73,10 @@ export async function tokenStorage(need: number, memory: number): Promise<TokenS
       if (found < inFile.byteLength) return bytes.subarray(0, found);
       for (const piece of inMemory) {
         const from = Math.max(0, offset - piece.at);
-        const part = piece.bytes.subarray(from, Math.max(from, offset + bytes.byteLength - piece.at));
+        const part = piece.bytes.subarray(
+          from,
+          Math.max(from, offset + bytes.byteLength - piece.at),
+        );
         if (part.byteLength > 0) bytes.set(part, piece.at + from - offset);
       }
       return bytes;
@@ -77,7 +89,10 @@ export async function tokenStorage(need: number, memory: number): Promise<TokenS
   };
 }
 
-async function opened(folder: FileSystemDirectoryHandle, name: string): Promise<AccessHandle | undefined> {
+async function opened(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+): Promise<AccessHandle | undefined> {
   const handle = await folder.getFileHandle(name, { create: true });
   const open: unknown = Reflect.get(handle, 'createSyncAccessHandle');
   return typeof open === 'function' ? ((await open.call(handle)) as AccessHandle) : undefined;
