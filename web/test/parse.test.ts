@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
 import { count, listOf, optional, record, text, variant } from '../src/protocol/parse.js';
-import { pageMessage, REQUESTS, workerMessage } from '../src/protocol/protocol.js';
+import { pageMessage, workerMessage } from '../src/protocol/messages.js';
+import { REQUESTS } from '../src/protocol/protocol.js';
 
 describe('parser', () => {
   it('record_names_the_path_of_what_is_wrong', () => {

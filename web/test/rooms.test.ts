@@ -175,6 +175,7 @@ describe('declarations', () => {
       'page/rpc',
       'page/starts',
       'page/recovery',
+      'protocol/messages',
       'protocol/protocol',
       'worker/',
     ];

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { inspectData, Model, newModel, Trainer } from '../src/index.js';
 import type { CreateOptions } from '../src/index.js';
-import { OWNER, ownerOf } from '../src/protocol/protocol.js';
+import { OWNER, ownerOf } from '../src/protocol/messages.js';
 import { refuse } from './fake-calls.js';
 import { fake } from './fake-wasm.js';
 import { channel, fakeWorker, received } from './channel.js';

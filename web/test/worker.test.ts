@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { VERSION, WASM_HASH } from '../src/protocol/build.js';
-import { OWNER, PROTOCOL } from '../src/protocol/protocol.js';
+import { OWNER } from '../src/protocol/messages.js';
+import { PROTOCOL } from '../src/protocol/protocol.js';
 import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
 import { DeviceWatch } from '../src/worker/device.js';
 import { CoreMutex } from '../src/worker/core-mutex.js';

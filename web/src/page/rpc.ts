@@ -8,8 +8,10 @@ import {
 import type { TabtuneError } from '../protocol/errors.js';
 import { notify, optionsOf } from './given.js';
 import type { Kept } from './kept.js';
-import { OWNER, ownerOf, REQUESTS, workerMessage } from '../protocol/protocol.js';
-import type { Ask, PageMessage, Reply, Tag } from '../protocol/protocol.js';
+import { OWNER, ownerOf, workerMessage } from '../protocol/messages.js';
+import type { PageMessage } from '../protocol/messages.js';
+import { REQUESTS } from '../protocol/protocol.js';
+import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { Finding, Progress, SampledToken, TrainerEvent } from '../protocol/reports.js';
 
 /** The part of a worker that the page uses. */

@@ -1,11 +1,6 @@
-/**
- * The protocol between page and worker. Both sides import this file; it imports neither. Tags are noun.verb. Every request has an id and exactly one
- * reply; events have no id.
- */
+/** The requests of the protocol between page and worker. Both sides import this file; it imports neither. Tags are noun.verb. */
 import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
-import { errorDetail } from './error-fields.js';
-import { ERROR_CODES } from './errors.js';
-import { evaluation, gpu, profile, score, token, warning } from './generated/reports.js';
+import { evaluation, gpu, profile, score } from './generated/reports.js';
 import {
   checkpointInfo,
   estimate,
@@ -15,14 +10,11 @@ import {
   modelInfo,
   namedFile,
   namedTensor,
-  progress,
   sampleEnd,
   sessionInfo,
-  trainerEvent,
 } from './reports.js';
 import { extractedFiles, verification, writtenFiles } from './written.js';
 import {
-  anything,
   blob,
   buffer,
   count,
@@ -47,27 +39,6 @@ import type { Parsed, Parser } from './parse.js';
 
 /** Version of the protocol, incremented whenever the form of a message changes. */
 export const PROTOCOL = 10;
-
-/**
- * Field of every message with the connection that it belongs to. A worker may exchange other messages with its page, and those of a connection that
- * has ended may still arrive: both are ignored.
- */
-export const OWNER = 'tabtune';
-/** Returns the connection that a message belongs to, if it is one of the package. */
-export function ownerOf(data: unknown): string | undefined {
-  const owner: unknown =
-    typeof data === 'object' && data !== null && Object.hasOwn(data, OWNER)
-      ? Reflect.get(data, OWNER)
-      : undefined;
-  return typeof owner === 'string' ? owner : undefined;
-}
-
-const errorData = record({
-  code: oneOf(...ERROR_CODES),
-  message: text,
-  detail: errorDetail,
-  cause: optional(text),
-});
 
 /** Properties of a request in which it differs from a plain one of its address. */
 const requestParts = record({
@@ -290,30 +261,3 @@ export type Ask<T extends Tag> = Parsed<(typeof REQUESTS)[T]['ask']>;
 export type Reply<T extends Tag> = Parsed<(typeof REQUESTS)[T]['reply']>;
 
 export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
-
-/** Messages from page to worker. `ask` is parsed with the parser of the request; `release` gives back a worker that belongs to the page. */
-export const pageMessage = variant('type', {
-  request: { id: count, tag: text, ask: anything },
-  cancel: { id: count },
-  release: {},
-});
-export type PageMessage = Parsed<typeof pageMessage>;
-
-/** Messages from worker to page. */
-export const workerMessage = variant('type', {
-  reply: { id: count, reply: anything },
-  error: { id: count, error: errorData },
-  progress: { id: count, progress },
-  /** A token of the `trainer.sample` or `model.chat` request with this id. */
-  token: { id: count, token },
-  /** Something worth knowing about the prompt, the conversation or the text of the request with this id. */
-  warning: { id: count, warning },
-  events: { events: listOf(trainerEvent) },
-  /** A fault of the GPU, reported as soon as it is noticed. */
-  fault: { error: errorData },
-  /** Material from which later workers can start: the core that the worker has compiled, or the text of its script. */
-  kept: { core: optional(wasmModule), script: optional(text) },
-  /** The worker is unusable. */
-  fatal: { error: errorData },
-});
-export type WorkerMessage = Parsed<typeof workerMessage>;

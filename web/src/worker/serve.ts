@@ -3,8 +3,10 @@ import { handlersOf } from './commands.js';
 import type { CallContext, Handlers } from './commands.js';
 import type { WatchedScope } from './device.js';
 import { fault, protocolError, toErrorData } from '../protocol/errors.js';
-import { isTag, OWNER, ownerOf, pageMessage, REQUESTS } from '../protocol/protocol.js';
-import type { Ask, PageMessage, Reply, Tag, WorkerMessage } from '../protocol/protocol.js';
+import { OWNER, ownerOf, pageMessage } from '../protocol/messages.js';
+import type { PageMessage, WorkerMessage } from '../protocol/messages.js';
+import { isTag, REQUESTS } from '../protocol/protocol.js';
+import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import { wasmError } from './wasm.js';
 import { WorkerState } from './worker-state.js';
 

@@ -19,7 +19,8 @@ import type { WatchedScope } from './device.js';
 import { unevaluated } from './data.js';
 import { Outbox } from './outbox.js';
 import { progressOf } from './progress.js';
-import type { Driver, WorkerMessage } from '../protocol/protocol.js';
+import type { WorkerMessage } from '../protocol/messages.js';
+import type { Driver } from '../protocol/protocol.js';
 import type {
   Finding,
   GpuReport,
