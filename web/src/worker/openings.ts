@@ -13,7 +13,7 @@ import type { JsSource } from './wasm.js';
 import { clearAbort, ModelHandle, parsed, Session } from './wasm.js';
 import type { Word } from '../protocol/errors.js';
 import { phase, ready } from './progress.js';
-import { refuseSkip } from './worker-state.js';
+import { refuseSkip } from './run-findings.js';
 import type { Context, WorkerState } from './worker-state.js';
 
 /** Estimated GPU memory per GiB of memory that the browser reports: about half. Without a report, 4 GiB are assumed. */

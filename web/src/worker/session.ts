@@ -24,7 +24,7 @@ import { ofPrompt } from './prompts.js';
 import { Saver } from './saver.js';
 import type { SaveCall, SaverParts } from './saver.js';
 import { parsed } from './wasm.js';
-import type { Session } from './wasm.js';
+import type { Session, TokenStream } from './wasm.js';
 
 export interface SessionParts extends SaverParts {
   /** True if only the headers of the base files are compared. */
@@ -212,16 +212,9 @@ export class TrainingSession {
     onToken: (token: SampledToken) => void,
     onWarning: (warning: Finding) => void = () => undefined,
   ): Promise<SampleEnd> {
-    return this.mutex.look(
-      () =>
-        streamed(
-          ofPrompt('prompt', () => this.session.generate(prompt, options)),
-          signal,
-          onToken,
-          onWarning,
-        ),
-      signal,
-    );
+    const begun = (): TokenStream =>
+      ofPrompt('prompt', () => this.session.generate(prompt, options));
+    return this.mutex.look(() => streamed(begun(), signal, onToken, onWarning), signal);
   }
 
   /** Runs a turn with the current weights that changes nothing. */

@@ -1,16 +1,7 @@
 /** The state of a worker: the core, the device, the storage, and one model, later one trainer. */
 import { VERSION } from '../protocol/build.js';
-import { privateFiles, unanswered } from '../protocol/answers.js';
-import {
-  badOption,
-  fault,
-  finding,
-  protocolError,
-  TabtuneError,
-  toErrorData,
-  toTabtuneError,
-  withDetail,
-} from '../protocol/errors.js';
+import { fault, protocolError, toErrorData, withDetail } from '../protocol/errors.js';
+import type { TabtuneError } from '../protocol/errors.js';
 import { Weights } from './asking.js';
 import type { Askable } from './asking.js';
 import { DeviceWatch } from './device.js';
@@ -20,22 +11,15 @@ import { unevaluated } from './data.js';
 import { Outbox } from './outbox.js';
 import { progressOf } from './progress.js';
 import type { WorkerMessage } from '../protocol/messages.js';
-import type { Driver } from '../protocol/protocol.js';
-import type {
-  Finding,
-  GpuReport,
-  ModelInfo,
-  OnProgress,
-  SessionInfo,
-} from '../protocol/reports.js';
+import type { GpuReport, ModelInfo, OnProgress, SessionInfo } from '../protocol/reports.js';
 import { triedSample } from './prompts.js';
+import { refuseSkip, storageFindings } from './run-findings.js';
 import { warningsOf } from './sources.js';
 import type { SaverParts } from './saver.js';
 import { TrainingSession } from './session.js';
 import { ownScript } from './script.js';
 import { StepLoop } from './step-loop.js';
 import { CheckpointStore } from './storage/checkpoints.js';
-import { freeBytes } from './storage/quota.js';
 import { initDevice, loadWasm, measureGpu, parsed, setPanicHook } from './wasm.js';
 import type { CoreSource, JsSource, ModelHandle, Session } from './wasm.js';
 
@@ -246,27 +230,6 @@ export class WorkerState {
     await trainer?.parts.data.storage?.close().catch(() => undefined);
   }
 
-  /** Returns warnings about the safety of a run before it starts. */
-  async #storageFindings({ autosave }: Driver, run: string): Promise<Finding[]> {
-    const saving = async (): Promise<Finding[]> => {
-      if (!autosave) return [finding('run.unprotected')];
-      return this.store.hasRun(run).then(
-        () => [],
-        (thrown: unknown) => [refusal(toTabtuneError(thrown))],
-      );
-    };
-    const [found, files] = await Promise.all([saving(), privateFiles(), freeBytes()]);
-    const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
-    const silent = (subject: string, consequence: string): Finding =>
-      finding('storage.silent', { subject, found: consequence });
-    if (unanswered.has('room')) found.push(silent('how much room it has', 'a save may find none'));
-    if (unanswered.has('files'))
-      found.push(silent("for this site's files", 'there is no second copy of checkpoints'));
-    // A private window that allows files cannot be distinguished from a normal one.
-    else if (storage?.getDirectory && !files) found.push(finding('run.private'));
-    return found;
-  }
-
   /** Sends all events, so that the page receives no result before the events that belong to it. */
   flush(): void {
     this.#outbox?.flush();
@@ -306,28 +269,15 @@ export class WorkerState {
       const findings = [...served, ...sampled.warnings, ...unevaluated(data, driver.evalEvery)];
       return {
         ...info,
-        warnings: [...info.warnings, ...findings, ...(await this.#storageFindings(driver, run))],
+        warnings: [
+          ...info.warnings,
+          ...findings,
+          ...(await storageFindings(this.store, driver, run)),
+        ],
       };
     } catch (thrown) {
       await trainer.close().catch(() => undefined);
       throw thrown;
     }
   }
-}
-
-/** Returns the warning about a database that cannot be used. */
-const refusal = ({ code, detail, message, cause }: TabtuneError): Finding =>
-  code === 'STORAGE_FAILED'
-    ? finding('run.storage', { found: cause instanceof Error ? cause.message : message })
-    : { code: detail.code ?? code, message };
-
-/** Refuses to skip steps with gradient release, where a step with a norm that is not finite has already changed parameters. */
-export function refuseSkip(driver: Driver, config: unknown): void {
-  const release: unknown = Reflect.get(Object(config), 'gradient_release');
-  if (driver.onNonFinite === 'skip' && release === true)
-    throw badOption(
-      'onNonFinite',
-      "'stop' with gradientRelease, which updates parameters before the norm is known",
-      'skip',
-    );
 }

@@ -6,11 +6,8 @@ import type {
   NamedFile,
   OnProgress,
 } from '../../protocol/reports.js';
-import { writeChunks, putChunk } from './chunks.js';
-import type { NextChunk } from './chunks.js';
 import { Connection } from './connection.js';
-import { committed, everyChunk, STRICT } from './database.js';
-import { absent, storageError } from './faults.js';
+import { absent, unlessFailed } from './faults.js';
 import { readContainer, writeContainer } from './container.js';
 import { readFolder, writeFolder } from './folder.js';
 import { markKept, removeFrom } from './generations.js';
@@ -19,13 +16,15 @@ import type { Blocks } from './history.js';
 import { listAll } from './listing.js';
 import { loadNewest } from './loading.js';
 import type { Loaded } from './loading.js';
-import { infoOf, readRun } from './manifest.js';
+import { infoOf } from './manifest.js';
 import type { KeptFile, Manifest, RunRecord } from './manifest.js';
 import { mirrorNewest, restoreRun } from './mirror.js';
 import { asFileName } from './names.js';
 import { evict, resident } from './opfs.js';
-import { chunksIn, chunksOf, dataOf } from './generation-copy.js';
+import { chunksIn, chunksOf } from './generation-copy.js';
 import type { GenerationCopy } from './generation-copy.js';
+import { recordOf, storedData, writeRecord } from './run-records.js';
+import type { RunData } from './run-records.js';
 import { saveGeneration } from './saving.js';
 import type { SaveRequest } from './saving.js';
 import { takeIn } from './staging.js';
@@ -35,15 +34,6 @@ export type { Loaded, SaveRequest };
 export { infoOf } from './manifest.js';
 
 const MIRROR_EVERY_MILLIS = 10 * 60_000;
-
-/** Returns a fallback for a damaged database, so that the alternative storage is tried next. */
-const unlessFailed =
-  <T>(instead: T) =>
-  (thrown: unknown): T => {
-    const error = storageError(thrown);
-    if (error.code !== 'STORAGE_FAILED') throw error;
-    return instead;
-  };
 
 export class CheckpointStore {
   readonly #connection: Connection;
@@ -73,39 +63,14 @@ export class CheckpointStore {
   }
 
   /** Registers a run, with its training data if they are to be stored. */
-  registerRun(
-    record: Omit<RunRecord, 'data'>,
-    data?: { bytes: number; next: NextChunk },
-  ): Promise<void> {
-    const { run } = record;
-    return this.#connection.hold(async () => {
-      let kept: RunRecord['data'];
-      if (data !== undefined) {
-        const put = (index: number, bytes: ArrayBuffer): Promise<void> =>
-          this.#connection.use((database) => putChunk(database, [run, 0, index], bytes));
-        try {
-          const [file] = await writeChunks([{ name: 'data', bytes: data.bytes }], data.next, {
-            put,
-          });
-          kept = file && { bytes: file.bytes, chunks: file.chunks };
-        } catch (thrown) {
-          await this.#connection
-            .use((database) => database.delete('chunks', everyChunk(run, 0)))
-            .catch(() => undefined);
-          throw thrown;
-        }
-      }
-      await this.#connection.use((database) => {
-        const transaction = database.transaction('runs', 'readwrite', STRICT);
-        return committed(transaction, transaction.store.put({ ...record, data: kept }, run));
-      });
-    });
+  registerRun(record: Omit<RunRecord, 'data'>, data?: RunData): Promise<void> {
+    return this.#connection.hold(() => writeRecord(this.#connection, record, data));
   }
 
   /** Records other locations from which the base of an adapter can be opened again. */
   keepBase(run: string, base: KeptFile[]): Promise<void> {
     return this.#connection.hold(async () => {
-      const record = await this.#record(run);
+      const record = await recordOf(this.#connection, run);
       await this.#connection.use(async (database) =>
         database.put('runs', { ...record, base }, run),
       );
@@ -114,38 +79,12 @@ export class CheckpointStore {
 
   /** Returns the record of the run, from the database or else from the alternative storage. */
   runRecord(run: string): Promise<RunRecord> {
-    return this.#connection.hold(() => this.#record(run));
-  }
-
-  async #record(run: string): Promise<RunRecord> {
-    const stored: unknown = await this.#connection
-      .use((database) => database.get('runs', run))
-      .catch(unlessFailed(undefined));
-    try {
-      if (stored !== undefined) return readRun(stored, run);
-    } catch (thrown) {
-      const housed = (await resident(run))?.head.run;
-      if (housed) return housed;
-      throw thrown;
-    }
-    const housed = (await resident(run))?.head.run;
-    if (housed) return housed;
-    throw absent(run);
+    return this.#connection.hold(() => recordOf(this.#connection, run));
   }
 
   /** Returns the run's stored training data after verifying them. */
   runData(run: string): Promise<Blob | undefined> {
-    return this.#connection.hold(async () => {
-      const record = await this.#record(run);
-      if (record.data === undefined) return undefined;
-      try {
-        return await dataOf({ record, data: chunksOf(this.#connection, run, 0).data });
-      } catch (thrown) {
-        const housed = await resident(run);
-        if (housed?.head.run?.data === undefined) throw thrown;
-        return dataOf(housed.copy);
-      }
-    });
+    return this.#connection.hold(() => storedData(this.#connection, run));
   }
 
   /** Streams a generation into the database; the old head stays valid until the new generation is complete. */
@@ -237,7 +176,7 @@ export class CheckpointStore {
     });
     const housed = home === 'opfs' ? await resident(run, manifest.generation) : undefined;
     if (housed) return housed.copy;
-    const record = await this.#record(run).catch(() => undefined);
+    const record = await recordOf(this.#connection, run).catch(() => undefined);
     const history = await this.#history(run, manifest.step, manifest.generation);
     return {
       manifest,

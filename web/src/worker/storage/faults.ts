@@ -64,6 +64,15 @@ export function storageError(thrown: unknown): TabtuneError {
   return failed(error.message || error.detail.reason || 'no reason given', thrown);
 }
 
+/** Returns a fallback for a damaged database, so that the alternative storage is tried next. */
+export const unlessFailed =
+  <T>(instead: T) =>
+  (thrown: unknown): T => {
+    const error = storageError(thrown);
+    if (error.code !== 'STORAGE_FAILED') throw error;
+    return instead;
+  };
+
 /** Wraps an error thrown by a caller's function, so that it passes through the storage unchanged. */
 export class Foreign {
   constructor(readonly thrown: unknown) {}
