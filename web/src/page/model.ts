@@ -10,8 +10,9 @@ import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
 import { optionsOf, ownFields } from './given.js';
 import type { DataInput } from './data-inputs.js';
-import { Link } from './link.js';
-import type { LinkOptions, Owner } from './link.js';
+import type { Link, LinkOptions } from './link.js';
+import { opened } from './model-worker.js';
+import type { Open, Opened } from './model-worker.js';
 import { configJson } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
@@ -28,26 +29,11 @@ import type {
 } from '../protocol/reports.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
-import type { CallOptions, Connection } from './rpc.js';
+import type { CallOptions } from './rpc.js';
 import type { AskedOptions } from './sampling.js';
 import type { WorkerOptions } from './spawn.js';
 
-/** @internal Opens the model in a worker; the inputs are kept so that another worker can open it again. */
-export type Open = (
-  connection: Pick<Connection, 'call'>,
-  options?: CallOptions,
-) => Promise<ModelInfo>;
-
 const takenError = (): TabtuneError => fault('model.taken', {}, { path: 'model' });
-
-const ownerOf = (open: Open): Owner => ({
-  confirmed: () => 0,
-  lost: () => undefined,
-  restore: (connection) => open(connection).then(() => undefined),
-  recovered: () => undefined,
-  failed: () => undefined,
-  events: () => undefined,
-});
 
 /** A model that is open in its own worker. A trainer takes it over; otherwise `dispose` ends it. */
 export class Model {
@@ -299,24 +285,4 @@ interface Kept {
   allowNonFinite?: boolean;
   files?: SourceSpec[];
   alone?: () => void;
-}
-
-interface Opened {
-  info: ModelInfo;
-  details: ModelDetails;
-  link: Link;
-}
-
-async function opened(worker: WorkerOptions, open: Open, call: CallOptions): Promise<Opened> {
-  const link = await Link.open(worker, ownerOf(open), call.signal);
-  try {
-    return {
-      info: await open(link, call),
-      details: await link.call('model.details', undefined, call),
-      link,
-    };
-  } catch (thrown) {
-    link.close(aborted('the model'));
-    throw thrown;
-  }
 }

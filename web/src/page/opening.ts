@@ -12,7 +12,7 @@ import { signalOf } from './request-inputs.js';
 import { Model } from './model.js';
 import { configJson } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { Open } from './model.js';
+import type { Open } from './model-worker.js';
 import { badOption } from '../protocol/errors.js';
 import type { Ask } from '../protocol/protocol.js';
 import { requestJson } from './requests.js';

@@ -11,16 +11,15 @@ import {
 import { aborted } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
+import { estimated } from './estimating.js';
 import { exportsOf } from './exporting.js';
 import { optionsOf, ownFields } from './given.js';
 import type { DataInput } from './data-inputs.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
-import { checkModel } from './model.js';
 import type { Model } from './model.js';
-import { adapterFiles, adapterSources, configJson, sampleJson } from './options.js';
-import { signalOf } from './request-inputs.js';
+import { sampleJson } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview, DataReport } from '../protocol/data-report.js';
 import type {
@@ -123,18 +122,7 @@ export class Trainer extends EventTarget {
 
   /** Estimates the GPU memory of a run with these options, before any is allocated. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
-    checkModel(model);
-    const signal = signalOf(undefined, adapterFiles(options));
-    const ask = { config: configJson(options), adapter: await adapterSources(options, signal) };
-    const { needBytes, parts } = await model.call('model.estimate', ask, { signal });
-    const reported: unknown = Reflect.get(navigator, 'deviceMemory');
-    const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
-    return {
-      ok: haveBytes === undefined ? undefined : needBytes <= haveBytes,
-      needBytes,
-      haveBytes,
-      parts,
-    };
+    return estimated(model, options);
   }
 
   /** Report on the training data and how they are learned: forms, rows, tokens, lengths, sequences, warnings. */
