@@ -1,12 +1,13 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, TabtuneError, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, Progress, SessionInfo } from 'tabtune';
+import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
 
-import { ask, askForFiles, askToEnd } from './ask.js';
+import { ask, askToEnd } from './ask.js';
+import { showBase, withBase } from './base-model.js';
 import type { Charts } from './charts.js';
 import { strideOf } from './curve.js';
 import { byId } from './dom.js';
-import { bytes, grouped, parameters } from './format.js';
+import { grouped } from './format.js';
 import { LiveRun } from './live.js';
 import type { Shown } from './live.js';
 import type { ExportPanel } from './panels/export-as.js';
@@ -100,30 +101,8 @@ export class Run {
           signal,
           onProgress: this.#onProgress,
         });
-      return { trainer: await this.#withBase(open) };
+      return { trainer: await withBase(open) };
     });
-  }
-
-  /** Opens a run with the base model of its adapter, if it has one: if the page does not have the model's files, it asks for them by name. */
-  async #withBase(open: (base: { base?: File[] }) => Promise<Trainer>): Promise<Trainer> {
-    for (let given: { base?: File[] } = {}; ;) {
-      try {
-        return await open(given);
-      } catch (thrown) {
-        const { code, want } = thrown instanceof TabtuneError ? thrown.detail : {};
-        if (code !== 'checkpoint.base.missing' && code !== 'checkpoint.base.mismatch') throw thrown;
-        const missing = code === 'checkpoint.base.missing';
-        const words = missing
-          ? `This run trains an adapter on a model that is not in its checkpoint: ${want ?? 'the files that it started with'}.`
-          : 'These are not the bytes of the model that this adapter was trained on.';
-        const files = await askForFiles(
-          'Which model?',
-          `${words} Choose it again; every byte of it is compared before the run continues; its name does not matter.`,
-        );
-        if (files === undefined) throw thrown;
-        given = { base: files };
-      }
-    }
   }
 
   /** Returns the text for a run that does not store its own: the one chosen in the form, if the user agrees. */
@@ -191,7 +170,7 @@ export class Run {
     this.#live = live;
     const info = await trainer.inspect();
     const { totalSteps, completedSteps, device, model, config } = info;
-    this.#showBase(info);
+    showBase(info);
     live.total = totalSteps;
     const stride = strideOf(totalSteps);
     const rates = await trainer.previewSchedule(totalSteps, stride).catch((thrown: unknown) => {
@@ -215,18 +194,6 @@ export class Run {
     // The list shows which run is open here.
     void this.panels.checkpoints.refresh();
     return live;
-  }
-
-  /** Shows the base model of an adapter: its name and checksum appear with the run. */
-  #showBase({ adapter, base }: SessionInfo): void {
-    byId('run-base', HTMLElement).hidden = adapter === null;
-    if (!adapter || !base) return;
-    const files = base.files.map(
-      ({ name, bytes: size, headerSha256 }) =>
-        `${escaped(name)} (${bytes(size)}, header ${headerSha256?.slice(0, 12) ?? 'without a sum'})`,
-    );
-    byId('run-base', HTMLElement).textContent =
-      `Adapter of rank ${adapter.r}: ${parameters(adapter.parameters)} values in ${adapter.targets.length} matrices, on ${files.join(', ')}, ${bytes(base.bytes)} of it on the GPU.`;
   }
 
   /** An arrow function, because it is passed as a callback. */

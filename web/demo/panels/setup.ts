@@ -5,7 +5,7 @@ import type { DataInput, Model, ModelInfo, TrainOptions } from 'tabtune';
 import austen from '../assets/pride-and-prejudice.txt?raw';
 import { strideOf } from '../curve.js';
 import type { Plan } from '../curve.js';
-import { byId, make } from '../dom.js';
+import { byId } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
@@ -18,16 +18,15 @@ import {
   trainOptions,
 } from '../settings.js';
 import type { Trained } from '../settings.js';
-import { showFault, showSentence } from '../words.js';
+import { showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import { showMemory } from './memory.js';
+import { showFindings } from './model-findings.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
 /** Number of parameters above which an adapter is preselected. */
 const LARGE = 100_000_000;
-/** Number of findings shown for a model's files. */
-const FINDINGS = 6;
 const chosen = (name: string): string =>
   document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
 const choose = (name: string, value: string): void => {
@@ -201,20 +200,6 @@ export class Setup {
     return true;
   }
 
-  /** Shows warnings about the model's files. */
-  #findings(warnings: Model['warnings']): void {
-    const list = byId('model-warnings', HTMLUListElement);
-    const lines = warnings.slice(0, FINDINGS).map(({ code, message }) => {
-      const line = make('li');
-      showSentence(line, message, code);
-      return line;
-    });
-    if (warnings.length > FINDINGS)
-      lines.push(make('li', `and ${grouped(warnings.length - FINDINGS)} more like these`));
-    list.replaceChildren(...lines);
-    list.hidden = lines.length === 0;
-  }
-
   /** Gives the open model to the trainer that `start` makes; if that fails, the model is kept for the next attempt. */
   async handOver(start: (model: Model) => Promise<Trainer>): Promise<Trainer> {
     const model = await this.#open();
@@ -284,7 +269,7 @@ export class Setup {
       if (round !== this.#round) return;
       const { info } = model;
       const tokenizer = info.tokenizer?.kind ?? 'none';
-      this.#findings(model.warnings);
+      showFindings(model.warnings);
       byId('model-facts', HTMLElement).textContent =
         `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer).replaceAll('_', ' ')})`;
       this.#offer(info);
