@@ -91,6 +91,15 @@ pub struct Norm {
     pub kind: NormKind,
     /// ε, which is added to the mean square or to the variance.
     pub eps: f64,
+    /// Added to the weight before it multiplies: 0, or 1 where files store the difference from 1.
+    pub offset: f64,
+}
+
+impl Norm {
+    /// Describes a norm whose weight is used as it is stored.
+    pub fn new(kind: NormKind, eps: f64) -> Self {
+        Self { kind, eps, offset: 0.0 }
+    }
 }
 
 /// Norms of queries and keys, of the kind of the block's other norms.
@@ -107,7 +116,7 @@ pub enum QkNorm {
 /// Rotary positions of queries and keys (arXiv:2104.09864), in half-split pairing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rope {
-    /// Number of dimensions that are rotated: all of a head, an even number.
+    /// Number of dimensions that are rotated, the first of a head: an even number.
     pub head_dim: usize,
     /// Base of the frequencies.
     pub base: f64,
@@ -126,7 +135,7 @@ pub struct Attention {
     pub head_dim: usize,
     /// Norms of queries and keys, before they are rotated.
     pub qk_norm: QkNorm,
-    /// Rotary positions, if it has them.
+    /// Rotary positions, if this layer has them.
     pub rope: Option<Rope>,
     /// True if queries, keys and values have biases.
     pub bias: bool,
@@ -134,9 +143,32 @@ pub struct Attention {
     pub output_bias: bool,
     /// True if one matrix makes queries, keys and values.
     pub fused: bool,
+    /// Number of keys that a query sees, the last of which is its own position; `None` for all.
+    pub window: Option<usize>,
+    /// Factor of the scores; `None` for 1/√H.
+    pub score_scale: Option<f64>,
+    /// Bound c of the scores, which become c·tanh(s/c), if they have one.
+    pub score_cap: Option<f64>,
 }
 
 impl Attention {
+    /// Describes attention of these heads with separate matrices and without anything optional.
+    pub fn new(heads: usize, kv_heads: usize, head_dim: usize) -> Self {
+        Self {
+            heads,
+            kv_heads,
+            head_dim,
+            qk_norm: QkNorm::None,
+            rope: None,
+            bias: false,
+            output_bias: false,
+            fused: false,
+            window: None,
+            score_scale: None,
+            score_cap: None,
+        }
+    }
+
     /// Returns the widths of a row of queries and of a row of keys or values.
     pub fn widths(&self) -> [usize; 2] {
         [self.heads, self.kv_heads].map(|heads| heads * self.head_dim)
@@ -163,26 +195,45 @@ pub struct Mlp {
     pub bias: bool,
 }
 
-/// Places of the norms of a block.
+/// Places of the norms of an attention or an MLP f, which is added to the residual stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// Norms of the inputs: `x += attention(norm(x))`, then `x += mlp(norm(x))`.
-    Pre,
-    /// Norms of the outputs: `x += norm(attention(x))`, then `x += norm(mlp(x))`.
-    Post,
+pub struct NormPlaces {
+    /// True for a norm of the input: `x += f(norm(x))`.
+    pub before: bool,
+    /// True for a norm of the output: `x += norm(f(x))`.
+    pub after: bool,
+}
+
+impl NormPlaces {
+    /// A norm of the input.
+    pub const BEFORE: Self = Self { before: true, after: false };
+    /// A norm of the output.
+    pub const AFTER: Self = Self { before: false, after: true };
 }
 
 /// A block: attention, then an MLP, each added to the residual stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Layer {
-    /// Places of its norms.
-    pub norms: Placement,
+    /// Places of the attention's norms.
+    pub attention_norms: NormPlaces,
+    /// Places of the MLP's norms.
+    pub mlp_norms: NormPlaces,
     /// Norms of attention and MLP.
     pub norm: Norm,
     /// The attention.
     pub attention: Attention,
     /// The MLP.
     pub mlp: Mlp,
+    /// Factor of the outputs of attention and MLP before they are added.
+    pub residual_scale: f64,
+}
+
+impl Layer {
+    /// Describes a block with norms of the inputs.
+    pub fn new(norm: Norm, attention: Attention, mlp: Mlp) -> Self {
+        let places = NormPlaces::BEFORE;
+        Self { attention_norms: places, mlp_norms: places, norm, attention, mlp, residual_scale: 1.0 }
+    }
 }
 
 /// A model from its tables to its head.
@@ -200,9 +251,21 @@ pub struct Stack {
     pub conv1d: bool,
     /// Names of the tensors.
     pub names: &'static TensorNames,
+    /// Factor of the rows of the tables.
+    pub embedding_scale: f64,
+    /// Divisor of the logits.
+    pub logit_divisor: f64,
+    /// Bound c of the logits, which become c·tanh(l/c), if they have one.
+    pub logit_cap: Option<f64>,
 }
 
 impl Stack {
+    /// Describes a model with a head of its own, matrices `[out, in]` and without learned positions.
+    pub fn new(layers: Vec<Layer>, last_norm: Norm, names: &'static TensorNames) -> Self {
+        let (embedding_scale, logit_divisor, logit_cap) = (1.0, 1.0, None);
+        Self { positions: None, layers, last_norm, tied: false, conv1d: false, names, embedding_scale, logit_divisor, logit_cap }
+    }
+
     /// Returns the different rotary positions of the layers.
     pub fn ropes(&self) -> Vec<Rope> {
         let mut found: Vec<Rope> = Vec::new();

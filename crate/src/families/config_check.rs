@@ -1,7 +1,8 @@
 //! Rules that hold for every configuration, whatever file it came from (crate/FORMATS.md, "The model"), and the layers that it describes.
 
+use super::refusal::unsupported;
 use super::table::family;
-use crate::config::{ModelConfig, Stack};
+use crate::config::{Layer, ModelConfig, Stack};
 use crate::error::{Error, Fault, Refusal, Result, Word, word};
 
 const MAX_LAYERS: usize = 512;
@@ -31,7 +32,51 @@ pub(crate) fn check(config: &ModelConfig) -> Result<()> {
     if odd_rotation(&described(&bounded)).is_some() {
         refuse(word!("model.config.rope"), "head_dim", "an even number".into(), config.head_dim);
     }
-    if refusals.is_empty() { config.validate() } else { Err(Error::Refused(refusals)) }
+    if !refusals.is_empty() {
+        return Err(Error::Refused(refusals));
+    }
+    config.validate()?;
+    check_stack(&described(config))
+}
+
+/// Refuses parts of a description that no family has yet, and that `model` therefore does not build.
+///
+/// # Errors
+/// `model.config.unsupported` for the first of them.
+pub fn check_stack(stack: &Stack) -> Result<()> {
+    let refuse = |what: &str, found: f64, supported: &str| Err(unsupported(what, found, supported));
+    let mut norms = stack.layers.iter().map(|layer| layer.norm).chain([stack.last_norm]);
+    if let Some(norm) = norms.find(|norm| norm.offset != 0.0) {
+        return refuse("offset of the weights of norms", norm.offset, "0");
+    }
+    for Layer { attention_norms, mlp_norms, attention, residual_scale, .. } in &stack.layers {
+        for places in [attention_norms, mlp_norms] {
+            if places.before == places.after {
+                return Err(unsupported("norms", "before and after, or neither", "before or after attention and MLP"));
+            }
+        }
+        if let Some(window) = attention.window {
+            return refuse("attention window", window as f64, "none");
+        }
+        if let Some(scale) = attention.score_scale {
+            return refuse("scale of the attention's scores", scale, "1/√H");
+        }
+        if let Some(cap) = attention.score_cap {
+            return refuse("cap of the attention's scores", cap, "none");
+        }
+        if let Some(rope) = attention.rope.filter(|rope| rope.head_dim != attention.head_dim) {
+            return refuse("rotated dimensions of a head", rope.head_dim as f64, "all");
+        }
+        if *residual_scale != 1.0 {
+            return refuse("scale of the residual stream's additions", *residual_scale, "1");
+        }
+    }
+    for (what, found) in [("scale of embeddings", stack.embedding_scale), ("divisor of the logits", stack.logit_divisor)] {
+        if found != 1.0 {
+            return refuse(what, found, "1");
+        }
+    }
+    stack.logit_cap.map_or(Ok(()), |cap| refuse("cap of the logits", cap, "none"))
 }
 
 /// Returns the number of rotated dimensions of a layer whose pairs are not complete.
@@ -46,12 +91,13 @@ fn described(config: &ModelConfig) -> Stack {
 /// Describes the layers of a model, as its family says.
 ///
 /// # Errors
-/// The errors of [`ModelConfig::validate`], and `config.invalid` for heads that cannot be rotated.
+/// The errors of [`ModelConfig::validate`] and [`check_stack`], and `config.invalid` for heads that cannot be rotated.
 pub fn stack(config: &ModelConfig) -> Result<Stack> {
     config.validate()?;
     let stack = described(config);
-    match odd_rotation(&stack) {
-        Some(odd) => Err(Error::InvalidConfig(vec![Fault::new("head_dim", "an even number", odd)])),
-        None => Ok(stack),
+    if let Some(odd) = odd_rotation(&stack) {
+        return Err(Error::InvalidConfig(vec![Fault::new("head_dim", "an even number", odd)]));
     }
+    check_stack(&stack)?;
+    Ok(stack)
 }

@@ -9,8 +9,7 @@ use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::refusal::unsupported;
 use crate::config::{
-    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Placement, QkNorm, RopeScaling, Slot, Stack,
-    TensorNames,
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, RopeScaling, Slot, Stack, TensorNames,
 };
 use crate::error::{Refusal, Result, word};
 use crate::formats::GgufValue;
@@ -79,29 +78,19 @@ const NAMES: TensorNames = TensorNames {
 };
 
 fn norm(config: &ModelConfig) -> Norm {
-    Norm { kind: NormKind::Layer, eps: config.norm_eps }
+    Norm::new(NormKind::Layer, config.norm_eps)
 }
 
 /// Describes layers of LayerNorm and GELU with biases everywhere; positions are learned.
 fn stack(config: &ModelConfig) -> Stack {
-    let attention = Attention {
-        heads: config.num_attention_heads,
-        kv_heads: config.num_key_value_heads,
-        head_dim: config.head_dim,
-        qk_norm: QkNorm::None,
-        rope: None,
-        bias: true,
-        output_bias: true,
-        fused: true,
-    };
+    let heads = Attention::new(config.num_attention_heads, config.num_key_value_heads, config.head_dim);
+    let attention = Attention { bias: true, output_bias: true, fused: true, ..heads };
     let mlp = Mlp { activation: Activation::Gelu, width: config.intermediate_size, bias: true };
     Stack {
         positions: Some(config.max_position_embeddings),
-        layers: vec![Layer { norms: Placement::Pre, norm: norm(config), attention, mlp }; config.num_hidden_layers],
-        last_norm: norm(config),
         tied: config.tie_word_embeddings,
         conv1d: true,
-        names: &NAMES,
+        ..Stack::new(vec![Layer::new(norm(config), attention, mlp); config.num_hidden_layers], norm(config), &NAMES)
     }
 }
 

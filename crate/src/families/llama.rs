@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::family::{Family, HEAD};
 use super::gguf_values::Keys as GgufKeys;
 use super::rotary::{self, Published};
-use crate::config::{Architecture, Attention, Layer, ModelConfig, Placement, QkNorm, Slot, Stack, TensorNames};
+use crate::config::{Architecture, Attention, Layer, ModelConfig, QkNorm, Slot, Stack, TensorNames};
 use crate::error::Result;
 use crate::state::Reordering;
 
@@ -55,7 +55,7 @@ const NAMES: TensorNames = TensorNames {
 fn stack(config: &ModelConfig) -> Stack {
     let qk_norm = if config.qk_norm { QkNorm::Head } else { QkNorm::None };
     let attention = Attention { qk_norm, ..rotary::attention(config) };
-    let layer = Layer { norms: Placement::Pre, norm: rotary::norm(config), attention, mlp: rotary::mlp(config) };
+    let layer = Layer::new(rotary::norm(config), attention, rotary::mlp(config));
     rotary::stack(config, layer, &NAMES)
 }
 

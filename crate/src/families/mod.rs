@@ -21,7 +21,7 @@ mod targets;
 
 pub(crate) use adapter_names::{PAIRS, half, is_original, plain};
 pub(crate) use config_check::check;
-pub use config_check::stack;
+pub use config_check::{check_stack, stack};
 pub use family::Effect;
 pub(crate) use gguf_config::config_from_gguf;
 pub(crate) use gguf_keys::check_keys;

@@ -2,7 +2,7 @@
 
 use super::family::{Family, HEAD};
 use super::rotary::{self, Published};
-use crate::config::{Architecture, Attention, Layer, ModelConfig, Placement, QkNorm, Slot, Stack, TensorNames};
+use crate::config::{Architecture, Attention, Layer, ModelConfig, NormPlaces, QkNorm, Slot, Stack, TensorNames};
 use crate::state::Reordering;
 
 /// Word of Hugging Face and of GGUF.
@@ -58,6 +58,8 @@ const NAMES: TensorNames = TensorNames {
 /// Describes layers of the same parts as Llama's, with the norms elsewhere.
 fn stack(config: &ModelConfig) -> Stack {
     let attention = Attention { qk_norm: QkNorm::All, ..rotary::attention(config) };
-    let layer = Layer { norms: Placement::Post, norm: rotary::norm(config), attention, mlp: rotary::mlp(config) };
+    let places = NormPlaces::AFTER;
+    let layer = Layer::new(rotary::norm(config), attention, rotary::mlp(config));
+    let layer = Layer { attention_norms: places, mlp_norms: places, ..layer };
     rotary::stack(config, layer, &NAMES)
 }

@@ -8,7 +8,7 @@ use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::refusal::unsupported;
 use crate::config::{
-    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, QkNorm, Rope, RopeScaling, Stack, TensorNames,
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Rope, RopeScaling, Stack, TensorNames,
 };
 use crate::error::{Refusal, Result, word};
 use crate::formats::GgufValue;
@@ -29,20 +29,15 @@ pub(super) struct Published {
 
 /// Returns the norm of every part of a model.
 pub(super) fn norm(config: &ModelConfig) -> Norm {
-    Norm { kind: NormKind::Rms, eps: config.norm_eps }
+    Norm::new(NormKind::Rms, config.norm_eps)
 }
 
 /// Describes attention with rotary positions, without norms of queries and keys.
 pub(super) fn attention(config: &ModelConfig) -> Attention {
     Attention {
-        heads: config.num_attention_heads,
-        kv_heads: config.num_key_value_heads,
-        head_dim: config.head_dim,
-        qk_norm: QkNorm::None,
         rope: Some(Rope { head_dim: config.head_dim, base: config.rope_theta, scaling: config.rope_scaling }),
         bias: config.attention_bias,
-        output_bias: false,
-        fused: false,
+        ..Attention::new(config.num_attention_heads, config.num_key_value_heads, config.head_dim)
     }
 }
 
@@ -53,14 +48,7 @@ pub(super) fn mlp(config: &ModelConfig) -> Mlp {
 
 /// Describes a model whose layers are all equal.
 pub(super) fn stack(config: &ModelConfig, layer: Layer, names: &'static TensorNames) -> Stack {
-    Stack {
-        positions: None,
-        layers: vec![layer; config.num_hidden_layers],
-        last_norm: norm(config),
-        tied: config.tie_word_embeddings,
-        conv1d: false,
-        names,
-    }
+    Stack { tied: config.tie_word_embeddings, ..Stack::new(vec![layer; config.num_hidden_layers], norm(config), names) }
 }
 
 /// Reads the keys of a `config.json`.

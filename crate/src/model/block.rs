@@ -10,7 +10,7 @@ use super::cache::LayerCache;
 use super::mlp::Mlp;
 use super::norm::Norm;
 use super::rope::Ropes;
-use crate::config::{Layer, Placement, Slot};
+use crate::config::{Layer, Slot};
 use crate::error::Result;
 use crate::ops;
 
@@ -81,10 +81,12 @@ pub struct Block {
 impl Block {
     /// Requests the parameters of `layer`, whose rows have `width` values.
     pub fn new(layer: &Layer, width: usize, builder: &mut ParameterBuilder<'_>) -> Result<Self> {
-        let mut norm = |placement, slot| if layer.norms == placement { builder.norm(slot, layer.norm, width).map(Some) } else { Ok(None) };
-        let (attention_norm, mlp_norm) = (norm(Placement::Pre, Slot::AttentionNorm)?, norm(Placement::Pre, Slot::MlpNorm)?);
-        let attention_post_norm = norm(Placement::Post, Slot::AttentionPostNorm)?;
-        let mlp_post_norm = norm(Placement::Post, Slot::MlpPostNorm)?;
+        let mut norm = |has, slot| if has { builder.norm(slot, layer.norm, width).map(Some) } else { Ok(None) };
+        let (of_attention, of_mlp) = (layer.attention_norms, layer.mlp_norms);
+        let attention_norm = norm(of_attention.before, Slot::AttentionNorm)?;
+        let mlp_norm = norm(of_mlp.before, Slot::MlpNorm)?;
+        let attention_post_norm = norm(of_attention.after, Slot::AttentionPostNorm)?;
+        let mlp_post_norm = norm(of_mlp.after, Slot::MlpPostNorm)?;
         let (attention, mlp) = (Attention::new(layer, width, builder)?, Mlp::new(layer.mlp, width, builder)?);
         Ok(Self { attention_norm, attention, attention_post_norm, mlp_norm, mlp, mlp_post_norm })
     }

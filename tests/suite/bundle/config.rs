@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tabtune::bundle::open_bundle;
-use tabtune::config::{Architecture, Placement, QkNorm, RopeScaling};
-use tabtune::families::{config_from_hf, config_to_hf, model_types, stack};
+use tabtune::config::{Architecture, NormPlaces, QkNorm, Rope, RopeScaling, Stack};
+use tabtune::families::{check_stack, config_from_hf, config_to_hf, model_types, stack};
 
 use super::files::{file, safetensors};
 
@@ -122,8 +122,36 @@ fn families_differ_in_biases_and_norms() {
     let config = config_from_hf(&olmo2).unwrap();
     assert_eq!((config.architecture, config.norm_eps, config.rope_theta), (Architecture::Olmo2, 1e-5, 1e4));
     let layer = stack(&config).unwrap().layers[1];
-    assert_eq!((layer.norms, layer.attention.qk_norm), (Placement::Post, QkNorm::All));
+    assert_eq!((layer.attention_norms, layer.mlp_norms, layer.attention.qk_norm), (NormPlaces::AFTER, NormPlaces::AFTER, QkNorm::All));
     assert_eq!(config_from_hf(&with(olmo2, "attention_bias", json!(true))).unwrap_err().code(), "model.config.unsupported");
+}
+
+#[test]
+fn layers_that_no_family_has_are_refused() {
+    let described = stack(&config_from_hf(&llama()).unwrap()).unwrap();
+    check_stack(&described).unwrap();
+    let rope = described.layers[1].attention.rope.unwrap();
+    let partial = Rope { head_dim: rope.head_dim - 2, ..rope };
+    let changes: [&dyn Fn(&mut Stack); 13] = [
+        &|stack| stack.last_norm.offset = 1.0,
+        &|stack| stack.layers[1].norm.offset = 1.0,
+        &|stack| stack.layers[1].attention_norms.after = true,
+        &|stack| stack.layers[1].mlp_norms.after = true,
+        &|stack| stack.layers[1].mlp_norms.before = false,
+        &|stack| stack.layers[1].attention.window = Some(8),
+        &|stack| stack.layers[1].attention.score_scale = Some(0.5),
+        &|stack| stack.layers[1].attention.score_cap = Some(50.0),
+        &|stack| stack.layers[1].attention.rope = Some(partial),
+        &|stack| stack.layers[1].residual_scale = 0.5,
+        &|stack| stack.embedding_scale = 8.0,
+        &|stack| stack.logit_divisor = 8.0,
+        &|stack| stack.logit_cap = Some(30.0),
+    ];
+    for (at, change) in changes.iter().enumerate() {
+        let mut changed = described.clone();
+        change(&mut changed);
+        assert_eq!(check_stack(&changed).unwrap_err().code(), "model.config.unsupported", "change {at}");
+    }
 }
 
 #[test]
