@@ -1,3 +1,9 @@
+/** Targets of exports. */
+import type { ExportTarget } from '../src/index.js';
+
+/** Returns a stand-in as a target; it has the parts of a handle that are used. */
+export const asTarget = (value: unknown): ExportTarget => value as ExportTarget;
+
 /** Returns a stream that stores the chunks it receives; `take` may wait. */
 export function collected(take: (chunk: Uint8Array) => unknown = () => undefined) {
   const seen = { chunks: [] as Uint8Array[], closed: false, aborted: false };

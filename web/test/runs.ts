@@ -1,8 +1,8 @@
-/** A trainer with the fake core, and the reports of its runs. */
+/** A model and a trainer with the fake core, and the reports of its runs. */
 import { beforeEach } from 'vitest';
 
-import { newModel, Trainer } from '../src/index.js';
-import type { CreateOptions, TrainerEvent } from '../src/index.js';
+import { newModel, openModel, Trainer } from '../src/index.js';
+import type { CreateOptions, Model, TrainerEvent } from '../src/index.js';
 import { DEFAULTS, fake } from './fake-calls.js';
 import { gpu } from './fake-gpu.js';
 import { fakeWorker, started } from './channel.js';
@@ -14,6 +14,10 @@ export const TEXT = {
   name: 'some.txt',
 };
 export const SHAPE = { hiddenSize: 8, numHiddenLayers: 1, numAttentionHeads: 2 };
+
+/** Opens a model of the smallest file. */
+export const opened = (): Promise<Model> =>
+  openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
 
 export async function trainerOf(options: Partial<CreateOptions> = {}): Promise<Trainer> {
   const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });

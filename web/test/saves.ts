@@ -1,5 +1,6 @@
 /** Saves of made-up checkpoints, and the contents of the database. */
 import { openDB } from 'idb';
+import { expect } from 'vitest';
 
 import type { HistoryEntry } from '../src/protocol/reports.js';
 import { CHUNK_BYTES } from '../src/worker/storage/database.js';
@@ -83,6 +84,18 @@ export async function keysOf(run: string): Promise<Record<string, string[]>> {
   return found;
 }
 export const NOTHING = { chunks: [], manifests: [], heads: [], runs: [], history: [] };
+
+/** Checks that the first generation is still the head, unchanged, and that nothing of a failed save remains. */
+export async function expectOldHead(store: CheckpointStore, run: string): Promise<void> {
+  expect(await keysOf(run)).toEqual({
+    chunks: ['1/0', '1/1'],
+    manifests: ['1'],
+    heads: [''],
+    runs: [''],
+    history: ['1'],
+  });
+  expect(await modelOf(store, run)).toEqual([...bytesOf(1, 1000)]);
+}
 
 /** Changes stored values behind the store's back. */
 export async function tamper(

@@ -1,4 +1,7 @@
-/** A disk with no room at all: what is stored can be deleted, and tokens go to memory or are refused with the room that is missing. */
+/**
+ * Disks with little room, on which a save removes old generations or leaves the old head; and with none, on which what is stored can be deleted, and
+ * tokens go to memory or are refused with the room that is missing.
+ */
 import { IDBFactory } from 'fake-indexeddb';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
@@ -6,12 +9,103 @@ import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { tokenStorage } from '../src/worker/storage/tokens.js';
 import type { TokenStorage } from '../src/worker/storage/tokens.js';
 import { freshOrigin } from './origin.js';
-import { bytesOf, keysOf, NOTHING, registered, requestOf } from './saves.js';
+import {
+  bytesOf,
+  expectOldHead,
+  keysOf,
+  NOTHING,
+  registered,
+  requestOf,
+  streamed,
+} from './saves.js';
 
 const origin = freshOrigin();
 const noRoom = (): never => {
   throw new DOMException('not a byte', 'QuotaExceededError');
 };
+
+/** Simulates a disk that is full when the chunk is put, `times` times. */
+function quotaAt(index: number, times = Infinity): { mockRestore(): void } {
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
+  const put = IDBObjectStore.prototype.put;
+  let left = times;
+  return vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (
+    this: IDBObjectStore,
+    value,
+    key,
+  ) {
+    if (this.name === 'chunks' && Array.isArray(key) && key[2] === index && left-- > 0)
+      throw new DOMException('full', 'QuotaExceededError');
+    return put.call(this, value, key);
+  });
+}
+
+describe('room', () => {
+  let run = '';
+  let store = new CheckpointStore();
+  beforeEach(async () => {
+    run = crypto.randomUUID();
+    store = new CheckpointStore();
+    await registered(store, run);
+  });
+  it('is_checked_before_the_first_byte', async () => {
+    Object.assign(origin.now, { quota: 1500, usage: 600 });
+    let asked = 0;
+    const next = async (): Promise<undefined> => void (asked += 1);
+    await expect(store.save(requestOf(run, 1, { next }))).rejects.toMatchObject({
+      code: 'QUOTA_EXCEEDED',
+      detail: { code: 'storage.quota', need: 1010, have: 900 },
+    });
+    expect(asked).toBe(0);
+  });
+  it('is_made_by_removing_old_generations', async () => {
+    for (const seed of [1, 2, 3, 4])
+      await store.save({
+        ...requestOf(run, seed),
+        meta: { ...requestOf(run, seed).meta, saveTotalLimit: 4 },
+      });
+    Object.assign(origin.now, { quota: 3000, usage: 2500 });
+    await store.save({
+      ...requestOf(run, 5),
+      meta: { ...requestOf(run, 5).meta, saveTotalLimit: 4 },
+    });
+    expect((await keysOf(run)).manifests).toEqual(['1', '3', '4', '5']);
+    origin.now.quota = 2510;
+    await expect(store.save(requestOf(run, 6, { length: 5000 }))).rejects.toMatchObject({
+      code: 'QUOTA_EXCEEDED',
+    });
+    // The two newest generations are never given up.
+    expect((await keysOf(run)).manifests).toEqual(['4', '5']);
+  });
+  it('that_runs_out_at_any_chunk_leaves_the_old_head', async () => {
+    await store.save(requestOf(run, 1));
+    const contents: [string, Uint8Array][] = [
+      ['a', bytesOf(1, 10)],
+      ['b', bytesOf(2, 10)],
+      ['c', bytesOf(3, 10)],
+    ];
+    for (const index of [0, 1, 2]) {
+      const full = quotaAt(index);
+      await expect(store.save(requestOf(run, 2, streamed(contents)))).rejects.toMatchObject({
+        code: 'QUOTA_EXCEEDED',
+        detail: { code: 'storage.quota', need: 30, have: 10 * index },
+      });
+      full.mockRestore();
+      await expectOldHead(store, run);
+    }
+  });
+  it('that_runs_out_unexpectedly_is_made_too', async () => {
+    for (const seed of [1, 2, 3])
+      await store.save({
+        ...requestOf(run, seed),
+        meta: { ...requestOf(run, seed).meta, saveTotalLimit: 3 },
+      });
+    const full = quotaAt(0, 1);
+    await store.save(requestOf(run, 4));
+    full.mockRestore();
+    expect((await keysOf(run)).manifests).toEqual(['3', '4']);
+  });
+});
 
 describe('without room for a byte', () => {
   const run = 'a';

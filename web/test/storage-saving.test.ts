@@ -7,6 +7,7 @@ import { freshOrigin } from './origin.js';
 import {
   bytesOf,
   contentsOf,
+  expectOldHead,
   flip,
   keysOf,
   modelOf,
@@ -17,7 +18,7 @@ import {
   tamper,
 } from './saves.js';
 
-const origin = freshOrigin();
+freshOrigin();
 let run = '';
 let store = new CheckpointStore();
 beforeEach(async () => {
@@ -25,19 +26,6 @@ beforeEach(async () => {
   store = new CheckpointStore();
   await registered(store, run);
 });
-const first = [...bytesOf(1, 1000)];
-/** Checks that the old head is unchanged, and that nothing of the failed save remains. */
-async function oldHeadStands(): Promise<void> {
-  expect(await keysOf(run)).toEqual({
-    chunks: ['1/0', '1/1'],
-    manifests: ['1'],
-    heads: [''],
-    runs: [''],
-    history: ['1'],
-  });
-  expect(await modelOf(store, run)).toEqual(first);
-}
-
 describe('a save', () => {
   it('passes_faults_of_the_core_unchanged', async () => {
     await store.save(requestOf(run, 1));
@@ -51,7 +39,7 @@ describe('a save', () => {
       };
       await expect(store.save(requestOf(run, 2, { next }))).rejects.toBe(fault);
       await expect(store.save(requestOf(run, 2, { confirm: next }))).rejects.toBe(fault);
-      await oldHeadStands();
+      await expectOldHead(store, run);
     }
   });
   it('checks_the_gpu_after_the_read_back_and_before_it_becomes_the_head', async () => {
@@ -125,7 +113,7 @@ describe('a save', () => {
         code: 'STORAGE_FAILED',
         detail: { code: 'storage.stream' },
       });
-      await oldHeadStands();
+      await expectOldHead(store, run);
     }
   });
   it('is_refused_when_what_it_wrote_is_not_read_back', async () => {
@@ -151,7 +139,7 @@ describe('a save', () => {
       });
       get.mockRestore();
       expect(asked).toBe(1);
-      await oldHeadStands();
+      await expectOldHead(store, run);
     }
   });
   it('ends_as_vanished_when_the_run_or_a_chunk_was_removed', async () => {
@@ -162,7 +150,7 @@ describe('a save', () => {
       code: 'STORAGE_FAILED',
       detail: { code: 'storage.vanished' },
     });
-    await oldHeadStands();
+    await expectOldHead(store, run);
     const removed = (): Promise<void> => store.remove(run);
     await expect(store.save(requestOf(run, 2, { confirm: removed }))).rejects.toMatchObject({
       code: 'STORAGE_FAILED',
@@ -224,7 +212,7 @@ describe('a save', () => {
       store.save(requestOf(run, 2, { next: stopping, signal: controller.signal })),
     ).rejects.toMatchObject({ name: 'AbortError' });
     expect(asked).toBe(1);
-    await oldHeadStands();
+    await expectOldHead(store, run);
   });
   it('is_refused_while_the_run_is_being_saved', async () => {
     const confirm = (): Promise<void> => store.save(requestOf(run, 9)).then(() => undefined);
@@ -244,79 +232,3 @@ describe('a save', () => {
     expect(fractions[1]).toBe(1);
   });
 });
-
-describe('room', () => {
-  it('is_checked_before_the_first_byte', async () => {
-    Object.assign(origin.now, { quota: 1500, usage: 600 });
-    let asked = 0;
-    const next = async (): Promise<undefined> => void (asked += 1);
-    await expect(store.save(requestOf(run, 1, { next }))).rejects.toMatchObject({
-      code: 'QUOTA_EXCEEDED',
-      detail: { code: 'storage.quota', need: 1010, have: 900 },
-    });
-    expect(asked).toBe(0);
-  });
-  it('is_made_by_removing_old_generations', async () => {
-    for (const seed of [1, 2, 3, 4])
-      await store.save({
-        ...requestOf(run, seed),
-        meta: { ...requestOf(run, seed).meta, saveTotalLimit: 4 },
-      });
-    Object.assign(origin.now, { quota: 3000, usage: 2500 });
-    await store.save({
-      ...requestOf(run, 5),
-      meta: { ...requestOf(run, 5).meta, saveTotalLimit: 4 },
-    });
-    expect((await keysOf(run)).manifests).toEqual(['1', '3', '4', '5']);
-    origin.now.quota = 2510;
-    await expect(store.save(requestOf(run, 6, { length: 5000 }))).rejects.toMatchObject({
-      code: 'QUOTA_EXCEEDED',
-    });
-    // The two newest generations are never given up.
-    expect((await keysOf(run)).manifests).toEqual(['4', '5']);
-  });
-  it('that_runs_out_at_any_chunk_leaves_the_old_head', async () => {
-    await store.save(requestOf(run, 1));
-    const contents: [string, Uint8Array][] = [
-      ['a', bytesOf(1, 10)],
-      ['b', bytesOf(2, 10)],
-      ['c', bytesOf(3, 10)],
-    ];
-    for (const index of [0, 1, 2]) {
-      const full = quotaAt(index);
-      await expect(store.save(requestOf(run, 2, streamed(contents)))).rejects.toMatchObject({
-        code: 'QUOTA_EXCEEDED',
-        detail: { code: 'storage.quota', need: 30, have: 10 * index },
-      });
-      full.mockRestore();
-      await oldHeadStands();
-    }
-  });
-  it('that_runs_out_unexpectedly_is_made_too', async () => {
-    for (const seed of [1, 2, 3])
-      await store.save({
-        ...requestOf(run, seed),
-        meta: { ...requestOf(run, seed).meta, saveTotalLimit: 3 },
-      });
-    const full = quotaAt(0, 1);
-    await store.save(requestOf(run, 4));
-    full.mockRestore();
-    expect((await keysOf(run)).manifests).toEqual(['3', '4']);
-  });
-});
-
-/** Simulates a disk that is full when the chunk is put, `times` times. */
-function quotaAt(index: number, times = Infinity): { mockRestore(): void } {
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
-  const put = IDBObjectStore.prototype.put;
-  let left = times;
-  return vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (
-    this: IDBObjectStore,
-    value,
-    key,
-  ) {
-    if (this.name === 'chunks' && Array.isArray(key) && key[2] === index && left-- > 0)
-      throw new DOMException('full', 'QuotaExceededError');
-    return put.call(this, value, key);
-  });
-}
