@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { root } from '../../web/toolchain.mjs';
 import { installNode } from '../torture/consumers/install.mjs';
 import { readsVocabularies } from '../torture/consumers/programs.mjs';
-import { BASES, TEXTS, cases, file } from '../torture/consumers/vocabulary-cases.mjs';
+import { BASES, TEXTS } from '../torture/consumers/border-vocabularies.mjs';
+import { cases, file } from '../torture/consumers/vocabulary-cases.mjs';
 
 await installNode();
 const work = mkdtempSync(join(tmpdir(), 'vocabularies-'));

@@ -254,3 +254,15 @@ export async function lossFaults(subject, truth, last) {
   if (last !== undefined && !(last in found)) wrong.push(`step ${last} was not reported`);
   return wrong;
 }
+
+/** Returns the requirements that are violated by a run as a new page found it (`takenUp` of the page), in words. */
+export function violations(found, acknowledged, truth) {
+  if (!found.resumed.ok) return [`resume: ${found.resumed.code} ${found.resumed.word}`];
+  const wrong = found.torn.map((generation) => `generation ${generation} is torn`);
+  const step = found.resumed.value;
+  if (step < acknowledged) wrong.push(`step ${acknowledged} was acknowledged, found ${step}`);
+  return [
+    ...wrong,
+    ...differences('next losses', found.losses, truth.losses.slice(step + 1, step + 3)),
+  ];
+}

@@ -4,159 +4,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { learn, tokenizer } from './consumers/vocabulary.mjs';
+import { MODELS } from './model-families.mjs';
+import { safetensors } from './safetensors.mjs';
 
 const MERGES = 160;
-const LLAMA = {
-  hidden_act: 'silu',
-  hidden_size: 64,
-  intermediate_size: 96,
-  num_hidden_layers: 2,
-  num_attention_heads: 4,
-  num_key_value_heads: 2,
-  max_position_embeddings: 256,
-  rms_norm_eps: 1e-5,
-  rope_theta: 10000.0,
-  tie_word_embeddings: true,
-};
-const QWEN_SPECIAL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
-/** @type {{ kind: string, special: string[], last: boolean, bos?: string, ends: string[], pad?: string }} */
-const SMOL = {
-  kind: 'smollm',
-  special: QWEN_SPECIAL,
-  last: false,
-  ends: ['<|im_end|>', '<|endoftext|>'],
-  pad: '<|im_end|>',
-};
-const QWEN = {
-  kind: 'qwen2',
-  special: QWEN_SPECIAL,
-  last: true,
-  ends: ['<|endoftext|>', '<|im_end|>'],
-  pad: '<|endoftext|>',
-};
-const LLAMA_SPECIAL = ['<|begin_of_text|>', '<|end_of_text|>', '<|eot_id|>'];
-
-/** Name → configuration, vocabulary, and number of rows of the embedding beyond it. */
-const MODELS = {
-  // Llama 3.1: its frequencies, an untied head, a token before every text.
-  'llama-3': {
-    config: {
-      model_type: 'llama',
-      architectures: ['LlamaForCausalLM'],
-      ...LLAMA,
-      max_position_embeddings: 4096,
-      rope_theta: 500000.0,
-      tie_word_embeddings: false,
-      rope_scaling: {
-        rope_type: 'llama3',
-        factor: 8.0,
-        low_freq_factor: 1.0,
-        high_freq_factor: 4.0,
-        original_max_position_embeddings: 2048,
-      },
-    },
-    words: {
-      kind: 'llama-bpe',
-      special: LLAMA_SPECIAL,
-      last: true,
-      bos: LLAMA_SPECIAL[0],
-      ends: LLAMA_SPECIAL.slice(1),
-    },
-  },
-  'llama-tied': {
-    config: {
-      model_type: 'llama',
-      architectures: ['LlamaForCausalLM'],
-      ...LLAMA,
-      num_key_value_heads: 1,
-    },
-    words: SMOL,
-  },
-  qwen2: {
-    config: {
-      model_type: 'qwen2',
-      architectures: ['Qwen2ForCausalLM'],
-      ...LLAMA,
-      rms_norm_eps: 1e-6,
-      rope_theta: 1000000.0,
-    },
-    words: QWEN,
-    rows: 13,
-    template:
-      "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}",
-  },
-  // Heads wider than their share of the model.
-  qwen3: {
-    config: {
-      model_type: 'qwen3',
-      architectures: ['Qwen3ForCausalLM'],
-      ...LLAMA,
-      rms_norm_eps: 1e-6,
-      rope_theta: 1000000.0,
-      head_dim: 32,
-      tie_word_embeddings: false,
-    },
-    words: QWEN,
-  },
-  'qwen3-tied': {
-    config: {
-      model_type: 'qwen3',
-      architectures: ['Qwen3ForCausalLM'],
-      ...LLAMA,
-      rms_norm_eps: 1e-6,
-      rope_theta: 1000000.0,
-      head_dim: 32,
-    },
-    words: QWEN,
-  },
-  gpt2: {
-    config: {
-      model_type: 'gpt2',
-      architectures: ['GPT2LMHeadModel'],
-      activation_function: 'gelu_new',
-      n_embd: 64,
-      n_layer: 2,
-      n_head: 4,
-      n_positions: 256,
-      n_inner: 128,
-      layer_norm_epsilon: 1e-5,
-    },
-    words: { kind: 'gpt-2', special: ['<|endoftext|>'], last: true, ends: ['<|endoftext|>'] },
-  },
-  // Rows of whole blocks of 256 for the K types; three layers, so that the mixture gives both of its types to ffn_down and attn_v.
-  wide: {
-    config: {
-      model_type: 'llama',
-      architectures: ['LlamaForCausalLM'],
-      ...LLAMA,
-      hidden_size: 256,
-      intermediate_size: 512,
-      num_hidden_layers: 3,
-      num_attention_heads: 8,
-      head_dim: 64,
-      tie_word_embeddings: false,
-    },
-    words: SMOL,
-  },
-  // Norms after attention and MLP, and over all queries and all keys.
-  olmo2: {
-    config: {
-      model_type: 'olmo2',
-      architectures: ['Olmo2ForCausalLM'],
-      ...LLAMA,
-      rope_theta: 500000.0,
-      tie_word_embeddings: false,
-    },
-    words: {
-      kind: 'dbrx',
-      special: QWEN_SPECIAL,
-      last: true,
-      ends: ['<|endoftext|>'],
-      pad: '<|im_end|>',
-    },
-  },
-};
-
 export const NAMES = Object.keys(MODELS);
 
 /** Returns the numbers of mulberry32 from a seed: exact integers, so equal everywhere. */
@@ -263,28 +114,10 @@ function spreadOf(name, shape, type) {
   return [0, added / Math.sqrt(type === 'gpt2' ? shape[0] : width)];
 }
 
-/** Returns a safetensors file of F32 tensors. */
-function safetensors(tensors) {
-  const header = { __metadata__: { format: 'pt' } };
-  let end = 0;
-  const sorted = [...tensors].sort(([a], [b]) => (a < b ? -1 : 1));
-  for (const [name, { shape, values }] of sorted)
-    header[name] = { dtype: 'F32', shape, data_offsets: [end, (end += values.byteLength)] };
-  const text = JSON.stringify(header);
-  const json = Buffer.from(text.padEnd(Math.ceil(text.length / 8) * 8));
-  const front = Buffer.alloc(8);
-  front.writeBigUInt64LE(BigInt(json.length));
-  return Buffer.concat([
-    front,
-    json,
-    ...sorted.map(([, { values }]) => Buffer.from(values.buffer)),
-  ]);
-}
-
 const json = (value) => `${JSON.stringify(value, null, 1)}\n`;
 
 /**
- * @param {string} folder @param {{ config: object & { model_type: string }, words: typeof SMOL, template?: string, rows?: number }} model
+ * @param {string} folder @param {{ config: object & { model_type: string }, words: import('./model-families.mjs').Words, template?: string, rows?: number }} model
  * @param {number} seed
  */
 function make(folder, { config, words, template, rows: beyond = 0 }, seed) {
@@ -292,14 +125,14 @@ function make(folder, { config, words, template, rows: beyond = 0 }, seed) {
   const rows = Object.keys(ids).length + beyond;
   const gpt2 = config.model_type === 'gpt2';
   const draw = draws(seed);
-  const tensors = new Map();
+  /** @type {Parameters<typeof safetensors>[0]} */
+  const tensors = [];
   for (const [name, shape] of gpt2 ? gpt2Shapes(config, rows) : llamaShapes(config, rows)) {
     const count = shape.reduce((product, size) => product * size, 1);
-    tensors.set(name, {
-      shape,
-      values: numbers(draw, count, ...spreadOf(name, shape, config.model_type)),
-    });
+    const values = numbers(draw, count, ...spreadOf(name, shape, config.model_type));
+    tensors.push([name, { dtype: 'F32', shape, bytes: Buffer.from(values.buffer) }]);
   }
+  tensors.sort(([a], [b]) => (a < b ? -1 : 1));
   const ends = words.ends.map((text) => ids[text]);
   const begin = words.bos && ids[words.bos];
   const special = { bos_token: words.bos, eos_token: words.ends[0], pad_token: words.pad };
@@ -332,7 +165,7 @@ function make(folder, { config, words, template, rows: beyond = 0 }, seed) {
     }),
   );
   if (template) writeFileSync(join(folder, 'chat_template.jinja'), template);
-  writeFileSync(join(folder, 'model.safetensors'), safetensors(tensors));
+  writeFileSync(join(folder, 'model.safetensors'), safetensors(tensors, { format: 'pt' }));
 }
 
 /** Creates every model in a folder of its name. */

@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installNode } from './install.mjs';
 import { readsVocabularies } from './programs.mjs';
-import { TEXTS, cases, file } from './vocabulary-cases.mjs';
+import { TEXTS } from './border-vocabularies.mjs';
+import { cases, file } from './vocabulary-cases.mjs';
 
 /** Returns what tabtune makes of a file: the ids of the texts, and the ends and the beginning of texts as its folder states them. */
 async function own(tabtune, work, path, at) {

@@ -29,7 +29,29 @@ function alphabet() {
   );
 }
 
-const BYTES = alphabet();
+export const BYTES = alphabet();
+
+/** Returns the pairs of parts that follow each other in these words with their numbers, the most frequent first, then by their texts. */
+export function pairsOf(words) {
+  const seen = new Map();
+  for (const word of words)
+    for (let at = 1; at < word.length; at++) {
+      const pair = `${word[at - 1]} ${word[at]}`;
+      seen.set(pair, (seen.get(pair) ?? 0) + 1);
+    }
+  return [...seen].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
+}
+
+/** Returns the words with this pair as one part. */
+export const merged = (words, left, right) =>
+  words.map((word) => {
+    const out = [];
+    for (const part of word) {
+      if (part === right && out.at(-1) === left) out[out.length - 1] = left + right;
+      else out.push(part);
+    }
+    return out;
+  });
 
 /** Returns the best `count` merges; among equally frequent pairs, the first by their texts. */
 export function learn(count) {
@@ -38,23 +60,10 @@ export function learn(count) {
   );
   const merges = [];
   while (merges.length < count) {
-    const seen = new Map();
-    for (const word of words)
-      for (let at = 1; at < word.length; at++) {
-        const pair = `${word[at - 1]} ${word[at]}`;
-        seen.set(pair, (seen.get(pair) ?? 0) + 1);
-      }
-    const [[best]] = [...seen].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
+    const [[best]] = pairsOf(words);
     const [left, right] = best.split(' ');
     merges.push([left, right]);
-    words = words.map((word) => {
-      const out = [];
-      for (const part of word) {
-        if (part === right && out.at(-1) === left) out[out.length - 1] = left + right;
-        else out.push(part);
-      }
-      return out;
-    });
+    words = merged(words, left, right);
   }
   return merges;
 }

@@ -1,37 +1,23 @@
-// Adapters exported for llama.cpp and for Python PEFT, and adapters imported from there.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+// Adapters exported for llama.cpp, next to their base and merged into it.
 import { join } from 'node:path';
-import { root } from '../../../web/toolchain.mjs';
 import {
   installNode,
-  installPeft,
   installPython,
   installSmollm,
   smollm as published,
 } from '../consumers/install.mjs';
 import { POSITIONS, allowed, comparePositions } from '../consumers/judge.mjs';
-import { adapted, forward, peftReads, runs } from '../consumers/programs.mjs';
+import { adapted, forward, runs } from '../consumers/programs.mjs';
 import { figure, ranAs } from '../consumers/report.mjs';
 import { NAMES, makeModels } from '../make-models.mjs';
+import { adapters, exported, train } from './trained.mjs';
 
 const MODELS = NAMES.filter((name) => name !== 'wide' && name !== 'qwen3-tied');
 const BASES = ['f32', 'f16', 'q8_0'];
 const PROMPT = 'The stars of the northern sky turn about the pole; in 2024';
 const LARGEST_OFF = 1e-3;
-const LOSS_OFF = 1e-5;
 /** Ten times the allowed error with a base of F16. */
 const LEAST_MOVED = 0.02;
-
-/** Returns settings of the adapters of a model: one scale for all; that of rsLoRA; individual ranks and alphas. */
-const adapters = (model) => {
-  const all = { r: 4, alpha: 8, target_modules: 'all-linear' };
-  const [wide, other] = model === 'gpt2' ? ['c_attn', 'mlp.c_fc'] : ['q_proj', 'v_proj'];
-  return {
-    plain: all,
-    rsLoRA: { ...all, alpha: 5, rslora: true },
-    patterned: { ...all, rank_pattern: { [wide]: 2 }, alpha_pattern: { [wide]: 3, [other]: 12 } },
-  };
-};
 
 const WORDS = `For each base, which tabtune wrote: how far llama.cpp's
 log-probabilities of the five best tokens are off with \`--format gguf-adapter\`, that as a share of what is usual (F32 1e-4, where it is the bound; F16 2e-3; Q8_0 ${allowed('q8_0', 1)} of the
@@ -53,59 +39,6 @@ const COLUMNS = [
   'roundings',
   'moved',
 ];
-
-const data = join(root, 'LICENSE');
-
-/** Makes a run of 30 steps on `base`, or one with `more` options, in the new folder `out`. */
-async function train(tabtune, work, base, settings, out, ...more) {
-  const config = join(work, 'train.json');
-  writeFileSync(config, JSON.stringify({ adapter: settings }));
-  const options =
-    more.length > 0
-      ? more
-      : ['--steps', '30', '--batch-size', '2', '--learning-rate', '0.005', '--device', 'cpu'];
-  await tabtune.lines(
-    'train',
-    '--model',
-    base,
-    '--data',
-    data,
-    '--out',
-    out,
-    '--train-config',
-    config,
-    '--seq-len',
-    '32',
-    '--seed',
-    '1',
-    ...options,
-  );
-}
-
-/** Exports a checkpoint twice, which must give equal bytes, and returns the path. */
-async function exported(tabtune, fail, checkpoint, to, ...options) {
-  const write = (path) =>
-    tabtune.lines(
-      'export',
-      '--checkpoint',
-      checkpoint,
-      '--to',
-      path,
-      '--name',
-      'adapter',
-      ...options,
-    );
-  const again = to.replace(/(\.gguf)?$/, '-again$1');
-  await write(to);
-  await write(again);
-  const same = (one, other) => readFileSync(one).equals(readFileSync(other));
-  const files = to.endsWith('.gguf')
-    ? [['', '']]
-    : readdirSync(to).map((name) => [`/${name}`, `/${name}`]);
-  for (const [one, other] of files)
-    if (!same(to + one, again + other)) fail(`${to}${one}: two exports differ`);
-  return to;
-}
 
 /** Returns the largest difference of a probability of a next token. */
 function probabilities(ours, theirs) {
@@ -271,103 +204,4 @@ async function compared(work, fail, cases) {
       figure(moved),
     ];
   });
-}
-
-/** Returns tabtune's loss of `ids` with the adapter of a folder, before a step. */
-async function firstLoss(tabtune, work, base, adapter, ids) {
-  const tokens = join(work, 'ids.tokens');
-  writeFileSync(tokens, Buffer.from(Uint32Array.from(ids).buffer));
-  const options = [
-    '--steps',
-    '1',
-    '--batch-size',
-    '1',
-    '--seq-len',
-    String(ids.length - 1),
-    '--learning-rate',
-    '1e-3',
-    '--device',
-    'cpu',
-  ];
-  const lines = await tabtune.lines(
-    'train',
-    '--model',
-    base,
-    '--adapter',
-    adapter,
-    '--data',
-    tokens,
-    ...options,
-  );
-  return lines.find(({ grad_norm: norm }) => norm !== undefined).loss;
-}
-
-export async function peft({ tabtune, work, fail }) {
-  await installPython();
-  await installPeft();
-  makeModels(join(work, 'models'));
-  const cases = [];
-  for (const model of ['llama-3', 'llama-tied', 'qwen2', 'gpt2']) {
-    const base = join(work, 'models', model);
-    const ids = (await tabtune.ids(base, readFileSync(data, 'utf8').slice(0, 600))).slice(0, 65);
-    const [wide, other, norm] =
-      model === 'gpt2' ? ['c_attn', 'mlp.c_fc', 'ln_f'] : ['q_proj', 'v_proj', 'model.norm'];
-    for (const [which, settings] of Object.entries({
-      ...adapters(model),
-      saved: { r: 3, alpha: 6, modules_to_save: [norm] },
-    })) {
-      const at = join(work, `${model}-${which}`);
-      await train(tabtune, work, base, settings, at);
-      const adapter = await exported(tabtune, fail, at, `${at}-peft`, '--format', 'peft');
-      cases.push({ model, which, from: 'tabtune', base, adapter, ids });
-    }
-    const all = { r: 4, lora_alpha: 8, lora_dropout: 0, target_modules: 'all-linear' };
-    const theirs = {
-      plain: all,
-      rsLoRA: { ...all, use_rslora: true },
-      patterned: {
-        ...all,
-        target_modules: [wide, other],
-        rank_pattern: { [wide]: 2 },
-        alpha_pattern: { [other]: 5 },
-        layers_to_transform: [1],
-      },
-      saved: { ...all, target_modules: [wide], modules_to_save: [norm.split('.').at(-1)] },
-    };
-    for (const [which, config] of Object.entries(theirs)) {
-      cases.push({
-        model,
-        which,
-        from: 'PEFT',
-        base,
-        adapter: join(work, `${model}-${which}-theirs`),
-        ids,
-        config,
-      });
-    }
-  }
-  const answers = await peftReads(
-    work,
-    cases.map(({ base, adapter, ids, config }, at) =>
-      config ? { base, save: adapter, ids, config, seed: at } : { base, adapter, ids },
-    ),
-  );
-  const rows = [];
-  for (const [at, { model, which, from, base, adapter, ids }] of cases.entries()) {
-    const { loss, unused = [], missing = [], other = [] } = answers[at];
-    const ours = await firstLoss(tabtune, work, base, adapter, ids);
-    const off = Math.abs(ours / loss - 1);
-    const name = `${model} ${which} of ${from}`;
-    if (!(off <= LOSS_OFF)) fail(`${name}: loss ${ours}, PEFT ${loss}`);
-    for (const [what, names] of Object.entries({ unused, missing, other }))
-      if (names.length > 0) fail(`${name}: ${what} ${names.slice(0, 3).join(', ')}`);
-    rows.push([model, which, from, loss.toFixed(6), figure(off)]);
-  }
-  return {
-    title: 'folders to and from Python PEFT',
-    words: `Of folders that tabtune wrote, PEFT 0.17.1 takes every tensor with its value, and its model has no other; of folders that PEFT saved with random factors,
-\`train --adapter\` trains them further. The loss of ${64} tokens is PEFT's in float64; tabtune's is that of the first step of a run (allowed ${LOSS_OFF} relative).`,
-    columns: ['model', 'adapter', 'written by', 'loss', 'off by'],
-    rows,
-  };
 }
