@@ -5,6 +5,9 @@ use crate::{ops, optim};
 
 /// Returns every kernel. The stems of `shaders/` are those of these kernels, and `common`.
 pub fn catalogue() -> impl Iterator<Item = &'static AnyKernel> {
-    let files = [copy::KERNELS, fma::KERNELS].into_iter().chain(ops::KERNELS).chain(optim::KERNELS);
+    let files = [copy::KERNELS, fma::KERNELS]
+        .into_iter()
+        .chain(ops::KERNELS)
+        .chain(optim::KERNELS);
     files.flatten().copied().flatten().copied()
 }

@@ -48,7 +48,10 @@ const WEIGHTS: &str = "model.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
 
 fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
-    Error::CheckpointCorrupt { what: what.to_string(), reason: reason.to_string() }
+    Error::CheckpointCorrupt {
+        what: what.to_string(),
+        reason: reason.to_string(),
+    }
 }
 
 /// Base of an adapter's checkpoint.
@@ -68,20 +71,41 @@ impl Beside {
 }
 
 /// Opens the base of an adapter's checkpoint and attaches the adapter in the checkpoint's files.
-fn beside(manifest: &mut Manifest, sources: Vec<Box<dyn ByteSource>>, base: Beside) -> Result<Bundle> {
-    let adapter = sources.into_iter().filter(|file| [ADAPTER_CONFIG, ADAPTER_WEIGHTS].contains(&file.name())).collect();
-    let want = manifest.base.as_mut().ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
+fn beside(
+    manifest: &mut Manifest,
+    sources: Vec<Box<dyn ByteSource>>,
+    base: Beside,
+) -> Result<Bundle> {
+    let adapter = sources
+        .into_iter()
+        .filter(|file| [ADAPTER_CONFIG, ADAPTER_WEIGHTS].contains(&file.name()))
+        .collect();
+    let want = manifest
+        .base
+        .as_mut()
+        .ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
     let (files, policy) = match base {
         Beside::Files(files, policy) => (files, policy),
         Beside::Unneeded => return Bundle::of_adapter(manifest.model.clone(), adapter),
         Beside::Absent => {
             let names: Vec<&str> = want.files.iter().map(|file| file.name.as_str()).collect();
-            let refusal = Refusal::new(word!("checkpoint.base.missing")).stage("bind").of(MANIFEST).subject(&want.name);
-            return Err(refusal.expected(names.join(", ")).hint("give the files of the base: the checkpoint has the adapter alone").into());
+            let refusal = Refusal::new(word!("checkpoint.base.missing"))
+                .stage("bind")
+                .of(MANIFEST)
+                .subject(&want.name);
+            return Err(refusal
+                .expected(names.join(", "))
+                .hint("give the files of the base: the checkpoint has the adapter alone")
+                .into());
         }
     };
     let files: Vec<Rc<dyn ByteSource>> = files.into_iter().map(Rc::from).collect();
-    let shared = || files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect();
+    let shared = || {
+        files
+            .iter()
+            .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
+            .collect()
+    };
     // The base is opened by itself first: the adapter need not fit another base.
     let alone = open_model(shared())?;
     want.check(&alone, policy)?;
@@ -89,7 +113,14 @@ fn beside(manifest: &mut Manifest, sources: Vec<Box<dyn ByteSource>>, base: Besi
     if policy == VerifyPolicy::Full && want.weights_digest.is_none() {
         want.weights_digest = Some(alone.base_digest()?);
     }
-    open_model_with(shared(), OpenOptions { adapter: Some(adapter), apart: true, ..OpenOptions::default() })
+    open_model_with(
+        shared(),
+        OpenOptions {
+            adapter: Some(adapter),
+            apart: true,
+            ..OpenOptions::default()
+        },
+    )
 }
 
 /// An opened checkpoint.
@@ -105,13 +136,19 @@ impl Checkpoint {
     ///
     /// # Errors
     /// `checkpoint.*`; among them `checkpoint.base.missing` without the base, and `checkpoint.base.mismatch` for another one.
-    pub fn open(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Self> {
+    pub fn open(
+        files: Vec<Box<dyn ByteSource>>,
+        base: Option<Vec<Box<dyn ByteSource>>>,
+    ) -> Result<Self> {
         Self::opened(files, Beside::of(base), true)
     }
 
     /// Opens files whose bytes the caller has verified: only lengths are checked, and the base in full. Errors are those of [`Self::open`].
     #[doc(hidden)]
-    pub fn open_verified(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Self> {
+    pub fn open_verified(
+        files: Vec<Box<dyn ByteSource>>,
+        base: Option<Vec<Box<dyn ByteSource>>>,
+    ) -> Result<Self> {
         Self::opened(files, Beside::of(base), false)
     }
 
@@ -140,16 +177,25 @@ impl Checkpoint {
     }
 
     fn opened(files: Vec<Box<dyn ByteSource>>, base: Beside, verify: bool) -> Result<Self> {
-        let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files.into_iter().map(|file| (file.name().to_string(), file)).collect();
+        let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files
+            .into_iter()
+            .map(|file| (file.name().to_string(), file))
+            .collect();
         let manifest = by_name.remove(MANIFEST).ok_or_else(|| {
             corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete, or these are the files of a model alone")
         })?;
         let mut manifest = manifest::read(manifest.as_ref())?;
-        let own = if manifest.train.adapter.is_some() { ADAPTER_WEIGHTS } else { WEIGHTS };
+        let own = if manifest.train.adapter.is_some() {
+            ADAPTER_WEIGHTS
+        } else {
+            WEIGHTS
+        };
         let mut sources = Vec::new();
         let (mut weights, mut optimizer) = (None, None);
         for record in &manifest.files {
-            let source = by_name.remove(&record.name).ok_or_else(|| corrupt(&record.name, "the file is absent"))?;
+            let source = by_name
+                .remove(&record.name)
+                .ok_or_else(|| corrupt(&record.name, "the file is absent"))?;
             pieces::check_length(source.as_ref(), record)?;
             if verify {
                 pieces::check_bytes(source.as_ref(), record)?;
@@ -163,11 +209,22 @@ impl Checkpoint {
                 }
             }
         }
-        let named = |file: Option<_>, name| file.ok_or_else(|| corrupt(name, "the manifest does not name it"));
+        let named = |file: Option<_>, name| {
+            file.ok_or_else(|| corrupt(name, "the manifest does not name it"))
+        };
         let (optimizer, weights) = (named(optimizer, OPTIMIZER)?, named(weights, own)?);
-        let bundle = if manifest.train.adapter.is_some() { beside(&mut manifest, sources, base)? } else { open_model(sources)? };
+        let bundle = if manifest.train.adapter.is_some() {
+            beside(&mut manifest, sources, base)?
+        } else {
+            open_model(sources)?
+        };
         let (weights, optimizer) = (TensorFile::open(weights)?, TensorFile::open(optimizer)?);
-        let checkpoint = Self { manifest, bundle: Rc::new(bundle), weights, optimizer };
+        let checkpoint = Self {
+            manifest,
+            bundle: Rc::new(bundle),
+            weights,
+            optimizer,
+        };
         consistency::check_tensors(&checkpoint.manifest.tensors, &checkpoint.found())?;
         consistency::check_groups_of(&checkpoint)?;
         Ok(checkpoint)
@@ -194,12 +251,15 @@ impl Checkpoint {
     #[doc(hidden)]
     pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
         let changes = self.manifest.environment.differs(now)?;
-        Some(Notice::told(word!("checkpoint.environment"), ["", "", &changes]))
+        Some(Notice::told(
+            word!("checkpoint.environment"),
+            ["", "", &changes],
+        ))
     }
 
     /// Resumes the run for its next step. `config` may change settings that only shape the rest of the schedule, and the keys that `overrides`
     /// names (`optimizer.weight_decay`, all below `optimizer`, or `all`). Other data must be allowed by `data` in `overrides`: their order then
-    /// begins anew. The kinds of optimizer, precision, seed, sequence length and share kept for evaluation cannot be overridden, because the
+    /// begins again. The kinds of optimizer, precision, seed, sequence length and share kept for evaluation cannot be overridden, because the
     /// saved state and the data order depend on them. Saved groups that are not those of the saved settings must be allowed by `groups`: then
     /// the settings count. A new learning rate, or one that `overrides` names, ends a rate set by hand. State of parameters that are frozen or
     /// at rest is left out. [`Trainer::notices`] reports such consequences. Fewer steps than the run has made become those that it has made.
@@ -215,12 +275,25 @@ impl Checkpoint {
         interrupt: &Interrupt,
     ) -> Result<Trainer> {
         let saved = &self.manifest.train;
-        let (digest, named) = (dataset.digest(), overrides.iter().any(|name| name == settings::DATA));
+        let (digest, named) = (
+            dataset.digest(),
+            overrides.iter().any(|name| name == settings::DATA),
+        );
         let other_data = digest != self.manifest.data_digest;
-        let rule = || format!("the data of the checkpoint, SHA-256 {}", self.manifest.data_digest);
+        let rule = || {
+            format!(
+                "the data of the checkpoint, SHA-256 {}",
+                self.manifest.data_digest
+            )
+        };
         let found = || [digest.clone(), dataset.as_read()].join(" ");
-        let unnamed = (other_data && !named).then(|| Fault::new(settings::DATA, rule(), found().trim_end()));
-        let other_groups = if settings::takes_groups(overrides) { None } else { consistency::groups_fault(&self.manifest)? };
+        let unnamed =
+            (other_data && !named).then(|| Fault::new(settings::DATA, rule(), found().trim_end()));
+        let other_groups = if settings::takes_groups(overrides) {
+            None
+        } else {
+            consistency::groups_fault(&self.manifest)?
+        };
         let other = unnamed.into_iter().chain(other_groups).collect();
         let mut notices = Vec::new();
         let given = config.unwrap_or_else(|| saved.clone());
@@ -231,16 +304,40 @@ impl Checkpoint {
         if config.steps <= done {
             if other_data {
                 let found = "other data, and no step left to make on them: ask for more steps";
-                return Err(Error::InvalidConfig(vec![Fault::new(settings::DATA, rule(), found)]));
+                return Err(Error::InvalidConfig(vec![Fault::new(
+                    settings::DATA,
+                    rule(),
+                    found,
+                )]));
             }
-            let other = TrainConfig { steps: saved.steps, ..config.clone() } != *saved;
-            let kept = if other { "its settings stay as they are" } else { "" };
-            notices.push(Notice::told(word!("run.nothing-left"), [kept, &config.steps.to_string(), &done.to_string()]));
-            config = TrainConfig { steps: done, ..saved.clone() };
+            let other = TrainConfig {
+                steps: saved.steps,
+                ..config.clone()
+            } != *saved;
+            let kept = if other {
+                "its settings stay as they are"
+            } else {
+                ""
+            };
+            notices.push(Notice::told(
+                word!("run.nothing-left"),
+                [kept, &config.steps.to_string(), &done.to_string()],
+            ));
+            config = TrainConfig {
+                steps: done,
+                ..saved.clone()
+            };
         }
         let evaluates = dataset.validation_tokens() > 0;
-        notices.extend(consistency::other_validation(&self.manifest, &dataset).filter(|_| evaluates && !other_data));
-        let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
+        notices.extend(
+            consistency::other_validation(&self.manifest, &dataset)
+                .filter(|_| evaluates && !other_data),
+        );
+        let loader = if other_data {
+            self.loader_of(digest, &mut notices)
+        } else {
+            self.manifest.loader.clone()
+        };
         let model = Model::for_run(&self.bundle, &config, device, interrupt).await?;
         let mut progress = self.manifest.progress;
         if other_data && progress.completed_steps > 0 {
@@ -252,14 +349,24 @@ impl Checkpoint {
         if settings::sets_rate(saved, &config, overrides) {
             progress.manual_learning_rate = None;
         }
-        progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
+        progress.schedule_start = schedule::resolve_start(
+            &config.schedule,
+            progress.schedule_start,
+            progress.completed_steps,
+        );
         notices.extend(jump_of_rate(&self.manifest, &config, progress)?);
         let with_state = self.with_state(settings::takes_groups(overrides));
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
-        let dropped = trainer.optim_mut().load_state(self.optimizer.saved_state(), &with_state, device, interrupt).await?;
+        let dropped = trainer
+            .optim_mut()
+            .load_state(self.optimizer.saved_state(), &with_state, device, interrupt)
+            .await?;
         if !dropped.is_empty() {
             let names = dropped.join(", ");
-            notices.push(Notice { subject: Some(names.clone()), ..Notice::told(word!("optim.state-dropped"), [&names, "", ""]) });
+            notices.push(Notice {
+                subject: Some(names.clone()),
+                ..Notice::told(word!("optim.state-dropped"), [&names, "", ""])
+            });
         }
         trainer.add_notices(notices);
         Ok(trainer)
@@ -270,7 +377,12 @@ impl Checkpoint {
         if other_groups {
             return self.stated_parameters();
         }
-        let members = self.manifest.groups.iter().flat_map(|group| &group.members).filter(|member| !member.state.is_empty());
+        let members = self
+            .manifest
+            .groups
+            .iter()
+            .flat_map(|group| &group.members)
+            .filter(|member| !member.state.is_empty());
         members.map(|member| member.parameter.clone()).collect()
     }
 }

@@ -59,11 +59,19 @@ impl DeviceLimits {
     /// [`Error::LimitExceeded`].
     pub fn check(&self, bytes: u64) -> Result<()> {
         if bytes > self.max_buffer_size {
-            return Err(Error::LimitExceeded { limit: "maxBufferSize", need: bytes, have: self.max_buffer_size });
+            return Err(Error::LimitExceeded {
+                limit: "maxBufferSize",
+                need: bytes,
+                have: self.max_buffer_size,
+            });
         }
         if bytes > self.max_storage_buffer_binding_size {
             let have = self.max_storage_buffer_binding_size;
-            return Err(Error::LimitExceeded { limit: "maxStorageBufferBindingSize", need: bytes, have });
+            return Err(Error::LimitExceeded {
+                limit: "maxStorageBufferBindingSize",
+                need: bytes,
+                have,
+            });
         }
         Ok(())
     }
@@ -97,18 +105,29 @@ impl Device {
 
     async fn open_wgpu(kind: AdapterKind) -> Result<Self> {
         // On Linux the automatic choice would also try OpenGL, which cannot run the kernels and complains on stderr if there is no display.
-        let api = if cfg!(target_os = "linux") { WgpuBackend::Vulkan } else { WgpuBackend::Auto };
-        let options = TensorDevice::wgpu_options().device_kind(kind).graphics_api(api).tasks_max(LAUNCHES_A_SUBMIT);
+        let api = if cfg!(target_os = "linux") {
+            WgpuBackend::Vulkan
+        } else {
+            WgpuBackend::Auto
+        };
+        let options = TensorDevice::wgpu_options()
+            .device_kind(kind)
+            .graphics_api(api)
+            .tasks_max(LAUNCHES_A_SUBMIT);
         let (tensors, setup) = options.init_with_setup_async().await.map_err(refused)?;
         let compiler = launch::compiler_of(&tensors);
         if compiler != "wgpu<wgsl>" {
-            return Err(Error::NoAdapter { reason: format!("kernels are WGSL, this build compiles for {compiler}") });
+            return Err(Error::NoAdapter {
+                reason: format!("kernels are WGSL, this build compiles for {compiler}"),
+            });
         }
         let adapter = setup.adapter.get_info();
         launch::set_adapter(&tensors, adapter.device_type);
         let limits = setup.device.limits();
         let info = DeviceInfo {
-            driver: format!("{} {}", adapter.driver, adapter.driver_info).trim().into(),
+            driver: format!("{} {}", adapter.driver, adapter.driver_info)
+                .trim()
+                .into(),
             adapter: adapter.name,
             backend: adapter.backend.to_string(),
             limits: DeviceLimits {
@@ -116,7 +135,11 @@ impl Device {
                 max_storage_buffer_binding_size: limits.max_storage_buffer_binding_size,
             },
         };
-        Ok(Self { tensors, info, setup: Some(setup) })
+        Ok(Self {
+            tensors,
+            info,
+            setup: Some(setup),
+        })
     }
 
     /// Opens another device on the adapter of this one, which was lost with all its tensors. The CPU is never lost.
@@ -124,30 +147,62 @@ impl Device {
     /// # Errors
     /// [`Error::DeviceLost`] if the adapter opens none.
     pub async fn reopen(&self) -> Result<Self> {
-        let Some(lost) = &self.setup else { return Ok(self.clone()) };
+        let Some(lost) = &self.setup else {
+            return Ok(self.clone());
+        };
         let descriptor = DeviceDescriptor {
             // The kernels are plain WGSL.
-            required_features: lost.device.features().difference(Features::all_experimental_mask()),
+            required_features: lost
+                .device
+                .features()
+                .difference(Features::all_experimental_mask()),
             required_limits: lost.device.limits(),
             // As for the first device: CubeCL allocates in large pages itself.
             memory_hints: MemoryHints::MemoryUsage,
             ..DeviceDescriptor::default()
         };
         let opened = lost.adapter.request_device(&descriptor).await;
-        let (device, queue) = opened.map_err(|error| Error::device_lost(format!("no other device could be opened: {error}")))?;
-        let setup = WgpuSetup { device, queue, ..lost.clone() };
-        let registered = TensorDevice::wgpu_options().tasks_max(LAUNCHES_A_SUBMIT).setup(setup.clone()).init();
-        let tensors = registered.map_err(|error| Error::device_lost(format!("no other device could be used: {error}")))?;
+        let (device, queue) = opened.map_err(|error| {
+            Error::device_lost(format!("no other device could be opened: {error}"))
+        })?;
+        let setup = WgpuSetup {
+            device,
+            queue,
+            ..lost.clone()
+        };
+        let registered = TensorDevice::wgpu_options()
+            .tasks_max(LAUNCHES_A_SUBMIT)
+            .setup(setup.clone())
+            .init();
+        let tensors = registered.map_err(|error| {
+            Error::device_lost(format!("no other device could be used: {error}"))
+        })?;
         launch::set_software(&tensors, launch::is_software(&self.tensors));
-        Ok(Self { tensors, info: self.info.clone(), setup: Some(setup) })
+        Ok(Self {
+            tensors,
+            info: self.info.clone(),
+            setup: Some(setup),
+        })
     }
 
     /// Opens the CPU with the kernels' twins.
     #[cfg(feature = "cpu")]
     pub fn cpu() -> Self {
-        let limits = DeviceLimits { max_buffer_size: u64::MAX, max_storage_buffer_binding_size: u64::MAX };
-        let info = DeviceInfo { adapter: "CPU".into(), driver: String::new(), backend: "cpu".into(), limits };
-        Self { tensors: TensorDevice::flex(), info, setup: None }
+        let limits = DeviceLimits {
+            max_buffer_size: u64::MAX,
+            max_storage_buffer_binding_size: u64::MAX,
+        };
+        let info = DeviceInfo {
+            adapter: "CPU".into(),
+            driver: String::new(),
+            backend: "cpu".into(),
+            limits,
+        };
+        Self {
+            tensors: TensorDevice::flex(),
+            info,
+            setup: None,
+        }
     }
 
     /// Returns the device for tensors outside autodiff: state, evaluation, generation.
@@ -167,5 +222,7 @@ impl Device {
 }
 
 fn refused(error: WgpuInitError) -> Error {
-    Error::NoAdapter { reason: error.to_string() }
+    Error::NoAdapter {
+        reason: error.to_string(),
+    }
 }

@@ -72,7 +72,13 @@ fn format_of(format: ExportFormat) -> &'static dyn format::Format {
 #[doc(hidden)]
 impl ExportFormat {
     /// All formats.
-    pub const ALL: [Self; 5] = [Self::Safetensors, Self::Gguf, Self::Json, Self::Peft, Self::GgufAdapter];
+    pub const ALL: [Self; 5] = [
+        Self::Safetensors,
+        Self::Gguf,
+        Self::Json,
+        Self::Peft,
+        Self::GgufAdapter,
+    ];
 
     /// Returns its word in options.
     pub fn word(self) -> &'static str {
@@ -114,14 +120,25 @@ impl ExportFormat {
 /// none. For an adapter that is merged `checkpoint.base.missing` without its base and `checkpoint.base.mismatch` for another one. While the
 /// stream is read, `tensor.non-finite` for weights with NaN or infinite values that are not allowed, and `export.overflow` for finite values
 /// beyond their type.
-pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+pub async fn export(
+    source: &ExportSource,
+    base_files: Vec<Box<dyn ByteSource>>,
+    options: &ExportOptions,
+) -> Result<FileStream> {
     if options.manifest && source.groups.is_empty() && options.format == ExportFormat::Safetensors {
-        let expected = "false: these are the files of a model, which no optimizer trains; export a checkpoint";
-        return Err(Error::InvalidConfig(vec![Fault::new("manifest", expected, "true")]));
+        let expected =
+            "false: these are the files of a model, which no optimizer trains; export a checkpoint";
+        return Err(Error::InvalidConfig(vec![Fault::new(
+            "manifest", expected, "true",
+        )]));
     }
     if options.optimizer && source.groups.is_empty() {
         let expected = "false: these are the files of a model, which have no state of an optimizer; export a checkpoint";
-        return Err(Error::InvalidConfig(vec![Fault::new("optimizer", expected, "true")]));
+        return Err(Error::InvalidConfig(vec![Fault::new(
+            "optimizer",
+            expected,
+            "true",
+        )]));
     }
     let format = format_of(options.format);
     format.export(source, base_files, options).await
@@ -132,8 +149,14 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
 pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     let source = &source.planned();
     // The adapter, which was trained, comes first.
-    let (adapter, whole): (Vec<_>, Vec<_>) = ExportFormat::ALL.into_iter().partition(|format| format.is_of_adapter());
-    adapter.into_iter().chain(whole).flat_map(|format| format_of(format).choices(source)).collect()
+    let (adapter, whole): (Vec<_>, Vec<_>) = ExportFormat::ALL
+        .into_iter()
+        .partition(|format| format.is_of_adapter());
+    adapter
+        .into_iter()
+        .chain(whole)
+        .flat_map(|format| format_of(format).choices(source))
+        .collect()
 }
 
 /// Refuses the format of a whole model for an adapter, and that of an adapter for a whole model.
@@ -141,11 +164,23 @@ fn check_kind(source: &ExportSource, format: ExportFormat) -> Result<()> {
     let refusal = Refusal::new(word!("export.adapter")).found(format.word());
     match (source.adapter_settings.is_some(), format.is_of_adapter()) {
         (true, false) => {
-            let adapters: Vec<&str> = ExportFormat::ALL.into_iter().filter(|one| one.is_of_adapter()).map(ExportFormat::word).collect();
+            let adapters: Vec<&str> = ExportFormat::ALL
+                .into_iter()
+                .filter(|one| one.is_of_adapter())
+                .map(ExportFormat::word)
+                .collect();
             let hint = "merge it into the base: safetensors and gguf with the files of the base";
-            Err(refusal.expected(format!("{}: only an adapter was trained", adapters.join(" or "))).hint(hint).into())
+            Err(refusal
+                .expected(format!(
+                    "{}: only an adapter was trained",
+                    adapters.join(" or ")
+                ))
+                .hint(hint)
+                .into())
         }
-        (false, true) => Err(refusal.expected("the format of a whole model: no adapter was trained").into()),
+        (false, true) => Err(refusal
+            .expected("the format of a whole model: no adapter was trained")
+            .into()),
         _ => Ok(()),
     }
 }

@@ -98,9 +98,17 @@ impl Generator {
     ///
     /// # Errors
     /// `config.invalid` for a prompt without tokens, `model.context` for one longer than the context, and the tokenizer's errors.
-    pub fn new(model: &Model, tokenizer: &Tokenizer, prompt: &str, config: GenerateConfig) -> Result<Self> {
+    pub fn new(
+        model: &Model,
+        tokenizer: &Tokenizer,
+        prompt: &str,
+        config: GenerateConfig,
+    ) -> Result<Self> {
         let (ids, findings) = tokenizer.encode_text(prompt)?;
-        Ok(Self { findings, ..Self::from_ids(model, tokenizer.stops(), &ids, config)? })
+        Ok(Self {
+            findings,
+            ..Self::from_ids(model, tokenizer.stops(), &ids, config)?
+        })
     }
 
     /// Starts the answer to `conversation` as the chat template writes it, with nothing before it; any of [`Tokenizer::stops`] ends the
@@ -114,19 +122,37 @@ impl Generator {
         prefix: Prefix,
     ) -> Result<Self> {
         let (ids, findings) = tokenizer.encode_chat(conversation, true)?;
-        Ok(Self { findings, ..Self::after(model, tokenizer.stops(), &ids, config, prefix)? })
+        Ok(Self {
+            findings,
+            ..Self::after(model, tokenizer.stops(), &ids, config, prefix)?
+        })
     }
 
     /// Starts after the tokens `prompt`, as [`Self::new`] does after a text; any of `stop` ends the text.
     #[doc(hidden)]
-    pub fn from_ids(model: &Model, stop: Vec<u32>, prompt: &[u32], config: GenerateConfig) -> Result<Self> {
+    pub fn from_ids(
+        model: &Model,
+        stop: Vec<u32>,
+        prompt: &[u32],
+        config: GenerateConfig,
+    ) -> Result<Self> {
         Self::after(model, stop, prompt, config, Prefix::default())
     }
 
-    fn after(model: &Model, stop: Vec<u32>, prompt: &[u32], config: GenerateConfig, prefix: Prefix) -> Result<Self> {
+    fn after(
+        model: &Model,
+        stop: Vec<u32>,
+        prompt: &[u32],
+        config: GenerateConfig,
+        prefix: Prefix,
+    ) -> Result<Self> {
         config.validate()?;
         if prompt.is_empty() {
-            return Err(Error::InvalidConfig(vec![Fault::new("prompt", "at least one token", "none")]));
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "prompt",
+                "at least one token",
+                "none",
+            )]));
         }
         model.check_span(Span::whole(1, prompt.len()))?;
         let key = random::key("sample:", config.seed, "");
@@ -134,7 +160,19 @@ impl Generator {
         let pending = prompt.iter().skip(prefix.len()).copied().collect();
         let ids = prompt.to_vec();
         let findings = Findings::default();
-        Ok(Self { config, prefix, pending, ids, shown: None, stop, generated: 0, key, ended: None, absent: None, findings })
+        Ok(Self {
+            config,
+            prefix,
+            pending,
+            ids,
+            shown: None,
+            stop,
+            generated: 0,
+            key,
+            ended: None,
+            absent: None,
+            findings,
+        })
     }
 
     /// Returns the warnings about the prompt or the conversation.
@@ -163,7 +201,11 @@ impl Generator {
     ///
     /// # Errors
     /// [`Error::NonFinite`] for logits that are not finite, with the number of tokens so far as its step; the text cannot continue then.
-    pub async fn next(&mut self, model: &Model, tokenizer: &Tokenizer) -> Result<Option<GeneratedToken>> {
+    pub async fn next(
+        &mut self,
+        model: &Model,
+        tokenizer: &Tokenizer,
+    ) -> Result<Option<GeneratedToken>> {
         let context = model.config().max_position_embeddings;
         if self.generated == self.config.max_tokens {
             self.ended.get_or_insert(End::Length);
@@ -175,11 +217,21 @@ impl Generator {
         }
         let mut logits = read_f32(self.prefix.extend(model, &self.pending)?).await?;
         if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
-            return Err(Error::NonFinite { step: self.generated as u64, tensor: "logits".into(), value: f64::from(*value) });
+            return Err(Error::NonFinite {
+                step: self.generated as u64,
+                tensor: "logits".into(),
+                value: f64::from(*value),
+            });
         }
         let probabilities = softmax(&logits, 1.0);
-        let absent = self.absent.get_or_insert_with(|| (0..logits.len() as u32).filter(|id| !tokenizer.has(*id)).collect());
-        absent.iter().for_each(|&id| logits[id as usize] = f32::NEG_INFINITY);
+        let absent = self.absent.get_or_insert_with(|| {
+            (0..logits.len() as u32)
+                .filter(|id| !tokenizer.has(*id))
+                .collect()
+        });
+        absent
+            .iter()
+            .for_each(|&id| logits[id as usize] = f32::NEG_INFINITY);
         let id = self.choose(&logits)?;
         self.generated += 1;
         if self.stop.contains(&id) {
@@ -190,22 +242,45 @@ impl Generator {
         self.ids.push(id);
         let mut top = Vec::new();
         for id in likeliest(&logits, self.config.top_logprobs) {
-            top.push(TopToken { id, text: tokenizer.token_text(id)?, prob: probabilities[id as usize] });
+            top.push(TopToken {
+                id,
+                text: tokenizer.token_text(id)?,
+                prob: probabilities[id as usize],
+            });
         }
         let text = self.added_text(tokenizer)?;
-        Ok(Some(GeneratedToken { id, text, logprob: probabilities[id as usize].ln(), top }))
+        Ok(Some(GeneratedToken {
+            id,
+            text,
+            logprob: probabilities[id as usize].ln(),
+            top,
+        }))
     }
 
     /// Chooses one of the ids whose logits are finite.
     fn choose(&self, logits: &[f32]) -> Result<u32> {
-        let none = || Error::Tokenizer { what: "vocabulary".into(), reason: "it has no token".into() };
+        let none = || Error::Tokenizer {
+            what: "vocabulary".into(),
+            reason: "it has no token".into(),
+        };
         let first = likeliest(logits, 1).first().copied().ok_or_else(none)?;
         if self.config.temperature == 0.0 {
             return Ok(first);
         }
         let weights = softmax(logits, self.config.temperature);
-        let order = likeliest(logits, if self.config.top_k == 0 { logits.len() } else { self.config.top_k });
-        let mass = if self.config.top_k == 0 { 1.0 } else { order.iter().map(|&id| weights[id as usize]).sum() };
+        let order = likeliest(
+            logits,
+            if self.config.top_k == 0 {
+                logits.len()
+            } else {
+                self.config.top_k
+            },
+        );
+        let mass = if self.config.top_k == 0 {
+            1.0
+        } else {
+            order.iter().map(|&id| weights[id as usize]).sum()
+        };
         let mut kept = Vec::new();
         let mut total = 0.0;
         for &id in &order {
@@ -217,7 +292,8 @@ impl Generator {
         }
         let words = random::philox([self.generated as u32, 0, 0, 0], self.key);
         // 53 random bits: uniform on [0, 1).
-        let uniform = (u64::from(words[0]) << 21 | u64::from(words[1]) >> 11) as f64 / (1u64 << 53) as f64;
+        let uniform =
+            (u64::from(words[0]) << 21 | u64::from(words[1]) >> 11) as f64 / (1u64 << 53) as f64;
         let mut left = uniform * total;
         for &id in &kept {
             left -= weights[id as usize];
@@ -236,9 +312,15 @@ impl Generator {
         };
         let text = tokenizer.decode(&self.ids)?;
         let complete = text.trim_end_matches('\u{FFFD}');
-        let rest = complete.strip_prefix(shown.as_str()).or_else(|| complete.strip_prefix(shown.trim_end_matches('\u{FFFD}')));
+        let rest = complete
+            .strip_prefix(shown.as_str())
+            .or_else(|| complete.strip_prefix(shown.trim_end_matches('\u{FFFD}')));
         let added = rest.unwrap_or("").to_string();
-        self.shown = Some(if added.is_empty() { shown } else { complete.to_string() });
+        self.shown = Some(if added.is_empty() {
+            shown
+        } else {
+            complete.to_string()
+        });
         Ok(added)
     }
 
@@ -246,7 +328,9 @@ impl Generator {
     /// it, where a vocabulary that writes a space before each word leaves that space out.
     fn prompt_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
         let newest = self.ids.pop();
-        self.ids.retain(|&id| tokenizer.has(id) && usize::try_from(id).is_ok_and(|id| id < tokenizer.vocab_size()));
+        self.ids.retain(|&id| {
+            tokenizer.has(id) && usize::try_from(id).is_ok_and(|id| id < tokenizer.vocab_size())
+        });
         if self.ids.iter().all(|&id| tokenizer.is_special(id)) {
             self.ids.clear();
         }
@@ -258,8 +342,14 @@ impl Generator {
 
 /// Returns the `count` likeliest token ids by descending logit; equal logits by ascending id. Ids at −∞ are not tokens.
 fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
-    let by_logit = |&a: &u32, &b: &u32| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b));
-    let mut order: Vec<u32> = (0..logits.len() as u32).filter(|&id| logits[id as usize] > f32::NEG_INFINITY).collect();
+    let by_logit = |&a: &u32, &b: &u32| {
+        logits[b as usize]
+            .total_cmp(&logits[a as usize])
+            .then(a.cmp(&b))
+    };
+    let mut order: Vec<u32> = (0..logits.len() as u32)
+        .filter(|&id| logits[id as usize] > f32::NEG_INFINITY)
+        .collect();
     if count < order.len() {
         order.select_nth_unstable_by(count, by_logit);
         order.truncate(count);
@@ -271,7 +361,10 @@ fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
 /// Computes softmax(logits / temperature) in f64.
 fn softmax(logits: &[f32], temperature: f64) -> Vec<f64> {
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers: Vec<f64> = logits.iter().map(|&value| (f64::from(value - max) / temperature).exp()).collect();
+    let powers: Vec<f64> = logits
+        .iter()
+        .map(|&value| (f64::from(value - max) / temperature).exp())
+        .collect();
     let total: f64 = powers.iter().sum();
     powers.into_iter().map(|power| power / total).collect()
 }

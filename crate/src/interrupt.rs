@@ -27,12 +27,18 @@ impl Interrupt {
     /// Creates an interrupt that gives way at every pause.
     #[doc(hidden)]
     pub fn giving_way(give_way: GiveWay) -> Self {
-        Self { give_way: Some(give_way), ..Self::default() }
+        Self {
+            give_way: Some(give_way),
+            ..Self::default()
+        }
     }
 
     /// Creates an interrupt that is requested while this flag is set, for example by the handler of a signal.
     pub fn of(asked: Arc<AtomicBool>) -> Self {
-        Self { asked, give_way: None }
+        Self {
+            asked,
+            give_way: None,
+        }
     }
 
     /// Asks the work to end.
@@ -53,7 +59,11 @@ impl Interrupt {
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         // Values that were set before the request are seen after it.
-        if self.asked.load(Ordering::Acquire) { Err(Error::Aborted) } else { Ok(()) }
+        if self.asked.load(Ordering::Acquire) {
+            Err(Error::Aborted)
+        } else {
+            Ok(())
+        }
     }
 
     /// Gives way to other work, then [`Self::check`]s.

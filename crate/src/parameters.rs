@@ -21,7 +21,12 @@ impl ParamInfo {
     /// Describes `tensor` under this name.
     #[doc(hidden)]
     pub fn of<const D: usize>(name: &str, tensor: &Tensor<D>) -> Self {
-        Self { name: name.to_string(), shape: tensor.dims().to_vec(), dtype: tensor.dtype(), outside_blocks: false }
+        Self {
+            name: name.to_string(),
+            shape: tensor.dims().to_vec(),
+            dtype: tensor.dtype(),
+            outside_blocks: false,
+        }
     }
 
     /// Returns the number of elements.
@@ -58,7 +63,11 @@ pub trait ParamMap {
 
     /// Replaces a parameter with the [`Param`] around its tensor.
     #[doc(hidden)]
-    fn map_param<const D: usize>(&mut self, name: &str, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+    fn map_param<const D: usize>(
+        &mut self,
+        name: &str,
+        param: Param<Tensor<D>>,
+    ) -> Param<Tensor<D>> {
         let (id, tensor, mapper) = param.consume();
         Param::from_mapped_value(id, self.map(name, tensor), mapper)
     }
@@ -67,12 +76,18 @@ pub trait ParamMap {
 /// Shows every parameter of `module` to `visitor`. Tensors that a module only counts, such as the running statistics of a BatchNorm, are
 /// among them; they require no gradient.
 pub fn visit<M: Module>(module: &M, visitor: &mut impl ParamVisitor) {
-    module.visit(&mut Visiting { path: Path::default(), visitor });
+    module.visit(&mut Visiting {
+        path: Path::default(),
+        visitor,
+    });
 }
 
 /// Replaces every parameter of `module` by the result of `map`.
 pub fn map<M: Module>(module: M, map: &mut impl ParamMap) -> M {
-    module.map(&mut Mapping { path: Path::default(), map })
+    module.map(&mut Mapping {
+        path: Path::default(),
+        map,
+    })
 }
 
 /// Returns name, shape and dtype of every parameter of `module`.
@@ -108,7 +123,11 @@ impl Path {
     /// Returns the path from the innermost whole name on.
     fn name(&self) -> String {
         let first = self.0.iter().rposition(|(_, whole)| *whole).unwrap_or(0);
-        self.0[first..].iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".")
+        self.0[first..]
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>()
+            .join(".")
     }
 }
 

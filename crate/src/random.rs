@@ -24,7 +24,12 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let a = u64::from(c0) * 0xD251_1F53;
         let b = u64::from(c2) * 0xCD9E_8D57;
-        (c0, c1, c2, c3) = ((b >> 32) as u32 ^ c1 ^ k0, b as u32, (a >> 32) as u32 ^ c3 ^ k1, a as u32);
+        (c0, c1, c2, c3) = (
+            (b >> 32) as u32 ^ c1 ^ k0,
+            b as u32,
+            (a >> 32) as u32 ^ c3 ^ k1,
+            a as u32,
+        );
         k0 = k0.wrapping_add(0x9E37_79B9);
         k1 = k1.wrapping_add(0xBB67_AE85);
     }
@@ -41,15 +46,22 @@ fn mix(mut z: u64) -> u64 {
 
 /// Returns the key of `name` for one purpose (`sr:`, `proj:`, …) in a run with this seed.
 pub fn key(purpose: &str, seed: u64, name: &str) -> [u32; 2] {
-    let hash =
-        purpose.bytes().chain(name.bytes()).fold(0xCBF2_9CE4_8422_2325u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
+    let hash = purpose
+        .bytes()
+        .chain(name.bytes())
+        .fold(0xCBF2_9CE4_8422_2325u64, |h, byte| {
+            (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+        });
     let k = mix(mix(seed.wrapping_add(0x9E37_79B9_7F4A_7C15)) ^ hash);
     [k as u32, (k >> 32) as u32]
 }
 
 /// Returns the four words that serve elements 2·`pair` and 2·`pair` + 1 at step `t`.
 pub fn words(key: [u32; 2], pair: u64, t: u64) -> [u32; 4] {
-    philox([pair as u32, (pair >> 32) as u32, t as u32, (t >> 32) as u32], key)
+    philox(
+        [pair as u32, (pair >> 32) as u32, t as u32, (t >> 32) as u32],
+        key,
+    )
 }
 
 /// Returns a number below `bound`, drawn from the counter (`index`, `t`).

@@ -49,13 +49,33 @@ pub enum Task {
     /// The most likely next tokens after a prompt.
     Next { prompt: String, expect: NextExpect },
     /// The most likely token, chosen `count` times.
-    Greedy { prompt: String, count: usize, expect: GreedyExpect },
+    Greedy {
+        prompt: String,
+        count: usize,
+        expect: GreedyExpect,
+    },
     /// Cross-entropy of the `count` tokens after `start`.
-    Ce { text: String, start: usize, count: usize, expect: CeExpect },
+    Ce {
+        text: String,
+        start: usize,
+        count: usize,
+        expect: CeExpect,
+    },
     /// Loss and gradients of one batch.
-    Grad { text: String, starts: Vec<usize>, length: usize, expect: GradExpect },
+    Grad {
+        text: String,
+        starts: Vec<usize>,
+        length: usize,
+        expect: GradExpect,
+    },
     /// Losses of a short run.
-    Train { text: String, length: usize, steps: Vec<Vec<usize>>, optimizer: Value, expect: TrainExpect },
+    Train {
+        text: String,
+        length: usize,
+        steps: Vec<Vec<usize>>,
+        optimizer: Value,
+        expect: TrainExpect,
+    },
 }
 
 /// Expected logit and probability of one of the most likely tokens.
@@ -171,7 +191,9 @@ impl Verdict {
 
     /// Returns the figure that is closest to its bound, or furthest beyond it.
     pub fn worst(&self) -> Option<&Measure> {
-        self.measures.iter().max_by(|a, b| a.strain().total_cmp(&b.strain()))
+        self.measures
+            .iter()
+            .max_by(|a, b| a.strain().total_cmp(&b.strain()))
     }
 
     /// Iterates over the figures that exceed their bounds.
@@ -181,19 +203,31 @@ impl Verdict {
 
     /// Adds the figure `|got − want|`, bounded by `bound`.
     pub fn near(&mut self, name: impl Into<String>, got: f64, want: f64, bound: f64) {
-        self.measures.push(Measure { name: name.into(), error: (got - want).abs(), bound });
+        self.measures.push(Measure {
+            name: name.into(),
+            error: (got - want).abs(),
+            bound,
+        });
     }
 
     /// Adds the figure `|got − want| / |want|`, bounded by `bound`.
     pub fn relative(&mut self, name: impl Into<String>, got: f64, want: f64, bound: f64) {
         let scale = want.abs().max(f64::MIN_POSITIVE);
-        self.measures.push(Measure { name: name.into(), error: (got - want).abs() / scale, bound });
+        self.measures.push(Measure {
+            name: name.into(),
+            error: (got - want).abs() / scale,
+            bound,
+        });
     }
 
     /// Adds the number of positions at which two lists differ; its bound is 0.
     pub fn equal<T: PartialEq>(&mut self, name: impl Into<String>, got: &[T], want: &[T]) {
         let common = got.iter().zip(want).filter(|(a, b)| a != b).count();
-        self.measures.push(Measure { name: name.into(), error: (common + got.len().abs_diff(want.len())) as f64, bound: 0.0 });
+        self.measures.push(Measure {
+            name: name.into(),
+            error: (common + got.len().abs_diff(want.len())) as f64,
+            bound: 0.0,
+        });
     }
 
     /// Compares the logits and probabilities of the expected tokens, and their order. `row` has shape `[V]`.
@@ -205,31 +239,66 @@ impl Verdict {
         for (place, w) in want.iter().enumerate() {
             self.near(format!("top5[{place}].logit"), at(w.id), w.logit, bound);
             // |dp| ≤ p(1−p)·2·|dlogit| ≤ |dlogit| / 2
-            self.near(format!("top5[{place}].prob"), (at(w.id) - f64::from(top)).exp() / sum, w.prob, bound / 2.0);
+            self.near(
+                format!("top5[{place}].prob"),
+                (at(w.id) - f64::from(top)).exp() / sum,
+                w.prob,
+                bound / 2.0,
+            );
         }
         let mut swapped = 0;
         for (i, a) in want.iter().enumerate() {
-            swapped += want[i + 1..].iter().filter(|b| a.logit - b.logit > TIE && at(a.id) <= at(b.id)).count();
+            swapped += want[i + 1..]
+                .iter()
+                .filter(|b| a.logit - b.logit > TIE && at(a.id) <= at(b.id))
+                .count();
         }
         if let Some(last) = want.last() {
             let listed = |id: usize| want.iter().any(|w| w.id == id);
-            swapped += row.iter().enumerate().filter(|(id, x)| !listed(*id) && f64::from(**x) - last.logit > TIE).count();
+            swapped += row
+                .iter()
+                .enumerate()
+                .filter(|(id, x)| !listed(*id) && f64::from(**x) - last.logit > TIE)
+                .count();
         }
-        self.measures.push(Measure { name: "order".into(), error: swapped as f64, bound: 0.0 });
+        self.measures.push(Measure {
+            name: "order".into(),
+            error: swapped as f64,
+            bound: 0.0,
+        });
     }
 
     /// Compares whole gradients: the 2-norm of each difference, relative to the 2-norm of the expected gradient.
     pub fn whole(&mut self, want: &BTreeMap<String, Vec<f32>>, got: &BTreeMap<String, Vec<f32>>) {
-        self.equal("names", &got.keys().collect::<Vec<_>>(), &want.keys().collect::<Vec<_>>());
+        self.equal(
+            "names",
+            &got.keys().collect::<Vec<_>>(),
+            &want.keys().collect::<Vec<_>>(),
+        );
         for (name, want) in want {
             let got = got.get(name).filter(|got| got.len() == want.len());
-            let off = got.map_or(f64::NAN, |got| got.iter().zip(want).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum());
-            self.near(format!("{name} whole"), (off / square_sum(want)).sqrt(), 0.0, NORM);
+            let off = got.map_or(f64::NAN, |got| {
+                got.iter()
+                    .zip(want)
+                    .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
+                    .sum()
+            });
+            self.near(
+                format!("{name} whole"),
+                (off / square_sum(want)).sqrt(),
+                0.0,
+                NORM,
+            );
         }
     }
 
     /// Compares norms and samples of gradients in f64. `gradient` finds a gradient by its name; `names` is the number of gradients.
-    pub fn gradients<'a>(&mut self, want: &GradExpect, gradient: impl Fn(&str) -> Option<&'a [f32]>, names: usize) {
+    pub fn gradients<'a>(
+        &mut self,
+        want: &GradExpect,
+        gradient: impl Fn(&str) -> Option<&'a [f32]>,
+        names: usize,
+    ) {
         self.equal("parameters", &[names], &[want.norms.len()]);
         let mut total = 0.0;
         for (name, norm) in &want.norms {
@@ -239,13 +308,23 @@ impl Verdict {
         }
         self.relative("norm", total.sqrt(), want.norm, NORM);
         for (name, values) in &want.samples {
-            let values: Vec<f64> = values.as_array().into_iter().flatten().map(|v| v.as_f64().unwrap_or(f64::NAN)).collect();
+            let values: Vec<f64> = values
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|v| v.as_f64().unwrap_or(f64::NAN))
+                .collect();
             let Some(got) = gradient(name) else { continue };
             // An element may be small by cancellation, so it is compared relative to the size of its neighbours.
             let rms = (square_sum(got) / got.len().max(1) as f64).sqrt();
             let scale = values.iter().fold(rms, |a, v| a.max(v.abs()));
             for (place, value) in values.iter().enumerate() {
-                self.near(format!("{name}[{place}]"), got.get(place).map_or(f64::NAN, |x| f64::from(*x)), *value, NORM * scale);
+                self.near(
+                    format!("{name}[{place}]"),
+                    got.get(place).map_or(f64::NAN, |x| f64::from(*x)),
+                    *value,
+                    NORM * scale,
+                );
             }
         }
     }
@@ -260,7 +339,8 @@ pub fn square_sum(values: &[f32]) -> f64 {
 pub fn cross_entropy(row: &[f32], target: usize) -> f64 {
     let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = row.iter().map(|x| f64::from(x - top).exp()).sum();
-    row.get(target).map_or(f64::NAN, |x| sum.ln() + f64::from(top) - f64::from(*x))
+    row.get(target)
+        .map_or(f64::NAN, |x| sum.ln() + f64::from(top) - f64::from(*x))
 }
 
 #[cfg(test)]

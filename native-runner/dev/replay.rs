@@ -15,9 +15,15 @@ use tabtune_native::output::Output;
 /// # Errors
 /// `cli.usage` if the folder has no `.json` file, `source.read` if it cannot be listed, and errors of the device.
 pub fn run(args: &ReplayArgs, output: &Output) -> Result<Outcome> {
-    let files: Vec<_> = files_of(&args.folder)?.into_iter().filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+    let files: Vec<_> = files_of(&args.folder)?
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .collect();
     if files.is_empty() {
-        return Err(RunError::Usage(format!("{}: no vector file (.json) in this folder", args.folder.display())));
+        return Err(RunError::Usage(format!(
+            "{}: no vector file (.json) in this folder",
+            args.folder.display()
+        )));
     }
     let device = open_device(args.device)?;
     let (mut failed, mut skipped) = (0, 0);
@@ -37,14 +43,29 @@ pub fn run(args: &ReplayArgs, output: &Output) -> Result<Outcome> {
         }
     }
     let totals = json!({ "files": files.len(), "failed": failed, "skipped": skipped, "adapter": device.info().adapter });
-    output.line(&totals, || format!("{} files, {failed} failed, {skipped} skipped, on {}", files.len(), device.info().adapter))?;
-    Ok(if failed == 0 { Outcome::Good } else { Outcome::Bad })
+    output.line(&totals, || {
+        format!(
+            "{} files, {failed} failed, {skipped} skipped, on {}",
+            files.len(),
+            device.info().adapter
+        )
+    })?;
+    Ok(if failed == 0 {
+        Outcome::Good
+    } else {
+        Outcome::Bad
+    })
 }
 
 fn readable(report: &ReplayReport) -> String {
-    let ReplayReport { file, kind, detail, .. } = report;
+    let ReplayReport {
+        file, kind, detail, ..
+    } = report;
     match &report.skipped {
         Some(reason) => format!("skip {file}: {reason}"),
-        None => format!("{} {file}: {kind}, {detail}", if report.ok { "ok  " } else { "FAIL" }),
+        None => format!(
+            "{} {file}: {kind}, {detail}",
+            if report.ok { "ok  " } else { "FAIL" }
+        ),
     }
 }

@@ -20,7 +20,8 @@ use tabtune_native::output::Output;
 /// # Errors
 /// `cli.stdout`.
 pub fn run(output: &Output) -> Result<Outcome> {
-    let whole = serde_json::to_string_pretty(&document()).expect("the schema is JSON without special numbers");
+    let whole = serde_json::to_string_pretty(&document())
+        .expect("the schema is JSON without special numbers");
     output.fragment(&(whole + "\n"))?;
     Ok(Outcome::Good)
 }
@@ -47,10 +48,18 @@ fn document() -> Value {
 
 /// Returns the JSON schema of a type that is read.
 fn given<T: JsonSchema>() -> Value {
-    SchemaSettings::default().for_deserialize().into_generator().into_root_schema_for::<T>().to_value()
+    SchemaSettings::default()
+        .for_deserialize()
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
 }
 
 /// Returns the JSON schema of a type that is written.
 fn reported<T: JsonSchema>() -> Value {
-    SchemaSettings::default().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
+    SchemaSettings::default()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
 }

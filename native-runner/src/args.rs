@@ -21,7 +21,8 @@ pub use bench::{BenchArgs, BenchSubject, GpuArgs};
 pub use data::{DataArgs, DataCommandArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
-    AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, OutputArgs, RequestArgs, VerifyArgs,
+    AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse,
+    ExportArgs, OutputArgs, RequestArgs, VerifyArgs,
 };
 pub use schema::{given_option, has_settings};
 pub use settings::{ReadingArgs, SettingsArgs, module_names};
@@ -229,7 +230,14 @@ pub fn read<C: Parser>() -> Result<Option<C>> {
         }
         Err(error) => {
             let text = error.to_string();
-            Err(RunError::Usage(text.trim_start_matches("error: ").split("\n\nUsage:").next().unwrap_or(&text).trim().to_string()))
+            Err(RunError::Usage(
+                text.trim_start_matches("error: ")
+                    .split("\n\nUsage:")
+                    .next()
+                    .unwrap_or(&text)
+                    .trim()
+                    .to_string(),
+            ))
         }
     }
 }

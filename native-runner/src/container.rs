@@ -77,9 +77,14 @@ impl ByteSource for Inner {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
-        let end = u64::try_from(buf.len()).ok().and_then(|len| offset.checked_add(len));
+        let end = u64::try_from(buf.len())
+            .ok()
+            .and_then(|len| offset.checked_add(len));
         if end.is_none_or(|end| end > self.bytes) {
-            return Err(crate::error::unreadable(&self.name, format!("bytes {offset} + {} of {}", buf.len(), self.bytes)));
+            return Err(crate::error::unreadable(
+                &self.name,
+                format!("bytes {offset} + {} of {}", buf.len(), self.bytes),
+            ));
         }
         self.whole.read_at(self.begin + offset, buf)
     }
@@ -93,16 +98,30 @@ pub fn sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let whole = Rc::new(FileSource::open(path)?);
     let (head, begin) = head(&whole)?;
     check(&head)?;
-    let bodies = || head.manifest.files.iter().map(|entry| &entry.body).chain(head.run.iter().flat_map(|run| &run.data));
+    let bodies = || {
+        head.manifest
+            .files
+            .iter()
+            .map(|entry| &entry.body)
+            .chain(head.run.iter().flat_map(|run| &run.data))
+    };
     let expected = bodies().try_fold(begin, |end, body| end.checked_add(body.bytes));
     if expected != Some(whole.len()) {
         let expected = expected.map_or("no number".into(), |bytes| bytes.to_string());
-        return Err(damaged(word!("checkpoint.container.length"), format!("expected {expected} bytes, found {}", whole.len())));
+        return Err(damaged(
+            word!("checkpoint.container.length"),
+            format!("expected {expected} bytes, found {}", whole.len()),
+        ));
     }
     let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
     let mut at = begin;
     for Entry { name, body } in &head.manifest.files {
-        let inner = Inner { name: name.clone(), whole: whole.clone(), begin: at, bytes: body.bytes };
+        let inner = Inner {
+            name: name.clone(),
+            whole: whole.clone(),
+            begin: at,
+            bytes: body.bytes,
+        };
         verify(&inner, &body.chunks)?;
         at += body.bytes;
         sources.push(Box::new(inner));
@@ -116,18 +135,35 @@ fn head(whole: &FileSource) -> Result<(Head, u64)> {
     let read = whole.len() >= FRONT_BYTES && whole.read_at(0, &mut front).is_ok();
     let (magic, length) = front.split_at(MAGIC.len());
     if !read || magic != MAGIC {
-        return Err(damaged(word!("checkpoint.container.magic"), "its first bytes are not TABTUNE1"));
+        return Err(damaged(
+            word!("checkpoint.container.magic"),
+            "its first bytes are not TABTUNE1",
+        ));
     }
-    let length = length.iter().rev().fold(0, |length, byte| length << 8 | u64::from(*byte));
+    let length = length
+        .iter()
+        .rev()
+        .fold(0, |length, byte| length << 8 | u64::from(*byte));
     let room = whole.len() - FRONT_BYTES;
-    let fits = usize::try_from(length).ok().filter(|_| length <= MAX_HEAD_BYTES.min(room));
-    let fits =
-        fits.ok_or_else(|| damaged(word!("checkpoint.container.head"), format!("a head of {length} bytes in a file of {}", whole.len())))?;
+    let fits = usize::try_from(length)
+        .ok()
+        .filter(|_| length <= MAX_HEAD_BYTES.min(room));
+    let fits = fits.ok_or_else(|| {
+        damaged(
+            word!("checkpoint.container.head"),
+            format!("a head of {length} bytes in a file of {}", whole.len()),
+        )
+    })?;
     let mut bytes = vec![0; fits];
     whole.read_at(FRONT_BYTES, &mut bytes)?;
-    let head: Head = serde_json::from_slice(&bytes).map_err(|error| damaged(word!("checkpoint.container.head"), error))?;
+    let head: Head = serde_json::from_slice(&bytes)
+        .map_err(|error| damaged(word!("checkpoint.container.head"), error))?;
     if head.format == 0 || head.format > FORMAT {
-        return Err(tabtune::Error::CheckpointVersion { found: head.format, supported: FORMAT }.into());
+        return Err(tabtune::Error::CheckpointVersion {
+            found: head.format,
+            supported: FORMAT,
+        }
+        .into());
     }
     Ok((head, FRONT_BYTES + length))
 }
@@ -144,10 +180,21 @@ fn check(head: &Head) -> Result<()> {
             || name.contains("..")
             || Path::new(name).is_absolute();
         if path || !names.insert(name) {
-            return Err(damaged(word!("checkpoint.container.name"), "a file name that is a path, or a duplicate"));
+            return Err(damaged(
+                word!("checkpoint.container.name"),
+                "a file name that is a path, or a duplicate",
+            ));
         }
-        let sum = body.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.bytes));
-        if sum != Some(body.bytes) || body.chunks.iter().any(|chunk| chunk.bytes == 0 || chunk.bytes > CHUNK_BYTES) {
+        let sum = body
+            .chunks
+            .iter()
+            .try_fold(0u64, |sum, chunk| sum.checked_add(chunk.bytes));
+        if sum != Some(body.bytes)
+            || body
+                .chunks
+                .iter()
+                .any(|chunk| chunk.bytes == 0 || chunk.bytes > CHUNK_BYTES)
+        {
             return Err(damaged(
                 word!("checkpoint.container.chunk"),
                 format!("the chunks of {name} are not those of {} bytes", body.bytes),
@@ -160,12 +207,21 @@ fn check(head: &Head) -> Result<()> {
 fn verify(file: &Inner, chunks: &[Chunk]) -> Result<()> {
     let (mut at, mut buffer) = (0, Vec::new());
     for (piece, chunk) in (0..).zip(chunks) {
-        buffer.resize(usize::try_from(chunk.bytes).expect("a chunk fits into memory"), 0);
+        buffer.resize(
+            usize::try_from(chunk.bytes).expect("a chunk fits into memory"),
+            0,
+        );
         file.read_at(at, &mut buffer)?;
         let found = sha256(&buffer);
         if found != chunk.sha256 {
             let (file, expected) = (file.name.clone(), chunk.sha256.clone());
-            return Err(tabtune::Error::CheckpointHash { file, piece, expected, found }.into());
+            return Err(tabtune::Error::CheckpointHash {
+                file,
+                piece,
+                expected,
+                found,
+            }
+            .into());
         }
         at += chunk.bytes;
     }

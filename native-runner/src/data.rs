@@ -23,8 +23,12 @@ const OF_ROWS: [&str; 2] = ["chat_date", "packing"];
 
 /// Returns the warning about options for rows, if the data are a text.
 pub fn unused_on(dataset: &Dataset, options: &Map<String, Value>) -> Option<Notice> {
-    let keys: Vec<&str> = OF_ROWS.into_iter().filter(|key| !dataset.has_examples() && options.contains_key(*key)).collect();
-    (!keys.is_empty()).then(|| Notice::told(word!("data.settings.unused"), ["", "", &keys.join(", ")]))
+    let keys: Vec<&str> = OF_ROWS
+        .into_iter()
+        .filter(|key| !dataset.has_examples() && options.contains_key(*key))
+        .collect();
+    (!keys.is_empty())
+        .then(|| Notice::told(word!("data.settings.unused"), ["", "", &keys.join(", ")]))
 }
 
 /// Data files, each of which is opened when it is read.
@@ -55,7 +59,10 @@ impl DataFiles {
                 check_kind(path)?;
                 vec![path.clone()]
             };
-            all.files.extend(found.into_iter().map(|path| DataPath { name: file_name(&path), path }));
+            all.files.extend(found.into_iter().map(|path| DataPath {
+                name: file_name(&path),
+                path,
+            }));
         }
         all.tell_apart();
         Ok(all)
@@ -67,14 +74,21 @@ impl DataFiles {
         for file in &self.files {
             *counts.entry(file.name.clone()).or_default() += 1;
         }
-        for file in self.files.iter_mut().filter(|file| counts.get(&file.name).is_some_and(|count| *count > 1)) {
+        for file in self
+            .files
+            .iter_mut()
+            .filter(|file| counts.get(&file.name).is_some_and(|count| *count > 1))
+        {
             file.name = file.path.display().to_string();
         }
     }
 
     /// Returns the files as data sources of the crate.
     pub fn files(&self) -> Vec<&dyn DataSource> {
-        self.files.iter().map(|file| file as &dyn DataSource).collect()
+        self.files
+            .iter()
+            .map(|file| file as &dyn DataSource)
+            .collect()
     }
 
     /// Returns these files followed by others.
@@ -109,12 +123,20 @@ impl DataFiles {
 ///
 /// # Errors
 /// A usage error if a share of the training data is to be evaluated too; otherwise as for [`DataFiles::read`].
-pub fn read_both(training: &DataFiles, validation: &DataFiles, tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
+pub fn read_both(
+    training: &DataFiles,
+    validation: &DataFiles,
+    tokenizer: Result<&Tokenizer>,
+    settings: &DataSettings,
+) -> Result<Dataset> {
     if validation.is_empty() {
         return training.read(tokenizer, settings);
     }
     if settings.validation_fraction > 0.0 {
-        return Err(RunError::Usage("--validation-data: expected no share of --data for evaluation (--validation-fraction)".into()));
+        return Err(RunError::Usage(
+            "--validation-data: expected no share of --data for evaluation (--validation-fraction)"
+                .into(),
+        ));
     }
     let tokenizer = tokenizer.ok();
     let absent = || RunError::Usage("--validation-data: expected a model with a tokenizer".into());
@@ -125,18 +147,26 @@ pub fn read_both(training: &DataFiles, validation: &DataFiles, tokenizer: Result
 /// Lists the text files of a folder that are not empty, sorted by name. The names of the other entries are added to `passed_over`.
 fn texts_of(folder: &Path, passed_over: &mut Vec<String>) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| unreadable(folder.display(), e))?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
+    let paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>();
     let mut paths = paths.map_err(|e| unreadable(folder.display(), e))?;
     // Entries that begin with a dot are hidden from people.
     paths.retain(|path| !file_name(path).starts_with('.'));
     paths.sort();
-    let has_text = |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
-    let (texts, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        paths.into_iter().partition(|path| has_text(path) && has_ending(path, &["txt", "md"]));
+    let has_text = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|found| found.is_file() && found.len() > 0)
+    };
+    let (texts, others): (Vec<PathBuf>, Vec<PathBuf>) = paths
+        .into_iter()
+        .partition(|path| has_text(path) && has_ending(path, &["txt", "md"]));
     let others = others.iter().map(|path| file_name(path));
     if texts.is_empty() {
         let found = listed(&others.collect::<Vec<_>>());
-        let reason = format!("expected .txt or .md files in the folder, found {found}; name files of other forms one by one");
+        let reason = format!(
+            "expected .txt or .md files in the folder, found {found}; name files of other forms one by one"
+        );
         return Err(unreadable(folder.display(), reason).into());
     }
     passed_over.extend(others);
@@ -160,7 +190,9 @@ impl DataSource for DataPath {
     }
 
     fn open(&self) -> tabtune::Result<Box<dyn Read + '_>> {
-        Ok(Box::new(File::open(&self.path).map_err(|e| unreadable(self.path.display(), e))?))
+        Ok(Box::new(
+            File::open(&self.path).map_err(|e| unreadable(self.path.display(), e))?,
+        ))
     }
 }
 
@@ -177,7 +209,9 @@ impl TokenStorage for TemporaryFile {
         if slot.is_none() {
             *slot = Some(tempfile::tempfile().map_err(failed)?);
         }
-        let Some(file) = slot.as_mut() else { return Ok(0) };
+        let Some(file) = slot.as_mut() else {
+            return Ok(0);
+        };
         let offset = file.seek(SeekFrom::End(0)).map_err(failed)?;
         file.write_all(bytes).map_err(failed)?;
         Ok(offset)
@@ -186,7 +220,9 @@ impl TokenStorage for TemporaryFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
         let failed = |e: io::Error| unreadable(TEMPORARY, e);
         let mut slot = self.0.borrow_mut();
-        let Some(file) = slot.as_mut() else { return Err(unreadable(TEMPORARY, "nothing was written")) };
+        let Some(file) = slot.as_mut() else {
+            return Err(unreadable(TEMPORARY, "nothing was written"));
+        };
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
         file.read_exact(buf).map_err(failed)
     }

@@ -72,7 +72,9 @@ impl fmt::Display for RunError {
             Self::Torch { python, reason } => told([python, "", reason]),
             Self::Occupied { place, found } => told([place, "", found]),
             Self::Locked { place } => told(["", "", place]),
-            Self::Signals(error) => told(["", "", &format!("it cannot listen for signals, {error}")]),
+            Self::Signals(error) => {
+                told(["", "", &format!("it cannot listen for signals, {error}")])
+            }
             Self::Ended(signal) => told([signal.name, "", ""]),
             Self::Stdout(error) => told(["", "", &error.to_string()]),
         }
@@ -87,9 +89,22 @@ impl From<tabtune::Error> for RunError {
 
 /// Returns a hint at the option that allows what a resume refused, or an empty text if there is none.
 fn way_out(error: &tabtune::Error) -> String {
-    let tabtune::Error::ResumeMismatch(faults) = error else { return String::new() };
-    let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).filter(|key| can_override(key)).collect();
-    if keys.is_empty() { String::new() } else { format!(" Accept the given values with --override {}.", keys.join(" ")) }
+    let tabtune::Error::ResumeMismatch(faults) = error else {
+        return String::new();
+    };
+    let keys: Vec<&str> = faults
+        .iter()
+        .map(|fault| fault.key.as_str())
+        .filter(|key| can_override(key))
+        .collect();
+    if keys.is_empty() {
+        String::new()
+    } else {
+        format!(
+            " Accept the given values with --override {}.",
+            keys.join(" ")
+        )
+    }
 }
 
 impl RunError {
@@ -107,7 +122,10 @@ impl RunError {
     pub fn as_given(&self, option: impl Fn(&str) -> Option<String>) -> String {
         match self {
             RunError::Tabtune(tabtune::Error::InvalidConfig(faults)) => {
-                let named = |fault: &Fault| Fault { key: option(&fault.key).unwrap_or_else(|| fault.key.clone()), ..fault.clone() };
+                let named = |fault: &Fault| Fault {
+                    key: option(&fault.key).unwrap_or_else(|| fault.key.clone()),
+                    ..fault.clone()
+                };
                 tabtune::Error::InvalidConfig(faults.iter().map(named).collect()).to_string()
             }
             other => other.to_string(),
@@ -132,7 +150,9 @@ impl RunError {
             RunError::Locked { .. } => word!("run.locked"),
             RunError::Ended(_) => word!("cli.ended"),
             RunError::Stdout(_) => word!("cli.stdout"),
-            RunError::Tabtune(_) | RunError::Released { .. } | RunError::Signals(_) => word!("cli.internal"),
+            RunError::Tabtune(_) | RunError::Released { .. } | RunError::Signals(_) => {
+                word!("cli.internal")
+            }
         }
     }
 }
@@ -164,8 +184,12 @@ impl From<std::io::Error> for Reason {
         // ENFILE and EMFILE have no kind.
         let many = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
         let hint = match error.kind() {
-            _ if many => ": raise the limit, for example by `ulimit -n 4096`, or close other programs",
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ": free some room, or write elsewhere",
+            _ if many => {
+                ": raise the limit, for example by `ulimit -n 4096`, or close other programs"
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                ": free some room, or write elsewhere"
+            }
             ErrorKind::ReadOnlyFilesystem => ": write elsewhere",
             ErrorKind::PermissionDenied => ": ask the owner for permission, or name another place",
             _ => "",
@@ -176,15 +200,25 @@ impl From<std::io::Error> for Reason {
 
 /// Makes the crate's error for a source that could not be read.
 pub fn unreadable(name: impl std::fmt::Display, reason: impl Into<Reason>) -> tabtune::Error {
-    tabtune::Error::SourceRead { name: name.to_string(), reason: reason.into().0 }
+    tabtune::Error::SourceRead {
+        name: name.to_string(),
+        reason: reason.into().0,
+    }
 }
 
 /// Makes the crate's error for an output that could not be written.
 pub fn unwritable(name: impl std::fmt::Display, reason: impl Into<Reason>) -> tabtune::Error {
-    tabtune::Error::SinkWrite { name: name.to_string(), reason: reason.into().0 }
+    tabtune::Error::SinkWrite {
+        name: name.to_string(),
+        reason: reason.into().0,
+    }
 }
 
 /// Makes the error for a damaged checkpoint in one file.
 pub fn damaged(word: Word, reason: impl std::fmt::Display) -> RunError {
-    tabtune::Error::CheckpointContainer { word, reason: reason.to_string() }.into()
+    tabtune::Error::CheckpointContainer {
+        word,
+        reason: reason.to_string(),
+    }
+    .into()
 }

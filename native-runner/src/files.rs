@@ -22,14 +22,20 @@ use crate::output::warn;
 
 /// Returns true if both paths lead to the same file or folder.
 pub fn is_same(a: &Path, b: &Path) -> bool {
-    a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
+    a.canonicalize()
+        .ok()
+        .zip(b.canonicalize().ok())
+        .is_some_and(|(a, b)| a == b)
 }
 
 /// Returns true if `path` still leads to this open file.
 #[cfg(unix)]
 pub fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    file.metadata().ok().zip(std::fs::metadata(path).ok()).is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()))
+    file.metadata()
+        .ok()
+        .zip(std::fs::metadata(path).ok())
+        .is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }
 
 /// On other systems a name is free again only after each holder of the file has closed it.
@@ -52,16 +58,23 @@ pub fn read_file(path: &Path) -> tabtune::Result<Vec<u8>> {
 /// `source.read`; `cli.json` with the likely cause if the contents are not JSON.
 pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     let bytes = read_file(path)?;
-    let wrong = |reason: String| RunError::Json { name: path.display().to_string(), reason };
+    let wrong = |reason: String| RunError::Json {
+        name: path.display().to_string(),
+        reason,
+    };
     if let Some(key) = key_twice(&bytes) {
         return Err(wrong(format!("the key {key} is there twice")));
     }
-    serde_json::from_slice(&bytes).map_err(|error| wrong(not_json(&bytes).map_or_else(|| error.to_string(), |flaw| flaw.to_string())))
+    serde_json::from_slice(&bytes).map_err(|error| {
+        wrong(not_json(&bytes).map_or_else(|| error.to_string(), |flaw| flaw.to_string()))
+    })
 }
 
 /// Checks that a file name has one of the endings, in upper or lower case.
 pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
-    path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|want| e.eq_ignore_ascii_case(want)))
+    path.extension()
+        .and_then(|e| e.to_str())
+        .is_some_and(|e| endings.iter().any(|want| e.eq_ignore_ascii_case(want)))
 }
 
 /// Opens the sources of the model at `path`: one GGUF or safetensors file, the model files of a folder, or the parts of a split model, of which
@@ -80,13 +93,18 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
 pub fn model_of(path: &Path, read: bool) -> Result<tabtune::Result<Vec<Box<dyn ByteSource>>>> {
     let (files, manifest) = model_files(path)?;
     let files = boxed(files);
-    let verified = manifest.filter(|_| read).map_or(Ok(()), |manifest| verify_as_model(&manifest, &files));
+    let verified = manifest
+        .filter(|_| read)
+        .map_or(Ok(()), |manifest| verify_as_model(&manifest, &files));
     Ok(verified.map(|()| files))
 }
 
 /// Makes sources of files.
 pub fn boxed(files: Vec<FileSource>) -> Vec<Box<dyn ByteSource>> {
-    files.into_iter().map(|file| Box::new(file) as Box<dyn ByteSource>).collect()
+    files
+        .into_iter()
+        .map(|file| Box::new(file) as Box<dyn ByteSource>)
+        .collect()
 }
 
 /// Opens the model at `path` for its documents, its shape and the headers of its files. Its warnings go to stderr.
@@ -94,7 +112,13 @@ pub fn boxed(files: Vec<FileSource>) -> Vec<Box<dyn ByteSource>> {
 /// # Errors
 /// Errors of [`open_wanted`].
 pub fn open_model(path: &Path) -> Result<Bundle> {
-    open_wanted(path, Wanted { unread: true, ..Wanted::default() })
+    open_wanted(
+        path,
+        Wanted {
+            unread: true,
+            ..Wanted::default()
+        },
+    )
 }
 
 /// Options for opening a model.
@@ -120,15 +144,31 @@ pub struct Wanted<'a> {
 /// `source.read`, `cli.usage` for a folder without a model, `checkpoint.*` for a checkpoint with other bytes than were saved, and the refusals
 /// of the crate for files that are not sound.
 pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
-    let (files, adapter) = (model_of(path, !wanted.unread)??, wanted.adapter.map(folder_sources).transpose()?);
+    let (files, adapter) = (
+        model_of(path, !wanted.unread)??,
+        wanted.adapter.map(folder_sources).transpose()?,
+    );
     if !wanted.unread {
         let of_adapter = adapter.as_deref().unwrap_or_default();
         if let Some(manifest) = of_adapter.iter().find(|file| file.name() == MANIFEST) {
             verify_as_model(manifest.as_ref(), of_adapter)?;
         }
     }
-    let Wanted { apart, exact, resize_vocabulary, request, .. } = wanted;
-    let options = OpenOptions { adapter, apart, exact, resize_vocabulary, request, ..OpenOptions::default() };
+    let Wanted {
+        apart,
+        exact,
+        resize_vocabulary,
+        request,
+        ..
+    } = wanted;
+    let options = OpenOptions {
+        adapter,
+        apart,
+        exact,
+        resize_vocabulary,
+        request,
+        ..OpenOptions::default()
+    };
     let bundle = tabtune::model::open_model_with(files, options)?;
     for warning in &bundle.warnings {
         warn(&warning.message(), warning.code);
@@ -156,7 +196,11 @@ pub fn base_sources(paths: &[PathBuf]) -> Result<Vec<Box<dyn ByteSource>>> {
 /// # Errors
 /// `source.read`, `checkpoint.*`.
 pub fn open_checkpoint_alone(path: &Path) -> Result<Checkpoint> {
-    let (sources, verified) = if path.is_file() { (container::sources(path)?, true) } else { (folder_sources(path)?, false) };
+    let (sources, verified) = if path.is_file() {
+        (container::sources(path)?, true)
+    } else {
+        (folder_sources(path)?, false)
+    };
     Ok(Checkpoint::open_alone(sources, verified)?)
 }
 
@@ -166,7 +210,11 @@ pub fn open_checkpoint_alone(path: &Path) -> Result<Checkpoint> {
 /// # Errors
 /// `source.read`, `checkpoint.*`.
 pub fn open_checkpoint(path: &Path, base: &[PathBuf], policy: VerifyPolicy) -> Result<Checkpoint> {
-    let (sources, verified) = if path.is_file() { (container::sources(path)?, true) } else { (folder_sources(path)?, false) };
+    let (sources, verified) = if path.is_file() {
+        (container::sources(path)?, true)
+    } else {
+        (folder_sources(path)?, false)
+    };
     Ok(match (base, verified) {
         ([], true) => Checkpoint::open_verified(sources, None),
         ([], false) => Checkpoint::open(sources, None),

@@ -38,15 +38,20 @@ pub fn run<C: Parser>(command: impl FnOnce(C) -> anyhow::Result<Outcome> + Unwin
         None => Ok(Outcome::Good),
     };
     // A graphics driver may panic inside the libraries; the caller must still get one line that reports it.
-    let outcome =
-        std::panic::catch_unwind(outcome).unwrap_or_else(|_| Err(anyhow::anyhow!("a library panicked; its message is on stderr")));
+    let outcome = std::panic::catch_unwind(outcome).unwrap_or_else(|_| {
+        Err(anyhow::anyhow!(
+            "a library panicked; its message is on stderr"
+        ))
+    });
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Bad) => ExitCode::FAILURE,
         Ok(Outcome::Status(status)) => ExitCode::from(status),
         Err(failure) => {
             let known = failure.downcast_ref::<RunError>();
-            let other = || Refusal::told(word!("cli.internal"), ["", "", &format!("{failure:#}")]).to_string();
+            let other = || {
+                Refusal::told(word!("cli.internal"), ["", "", &format!("{failure:#}")]).to_string()
+            };
             let code = known.map_or(word!("cli.internal").text(), RunError::code);
             Output::new(json).failure(
                 code,

@@ -14,7 +14,11 @@ impl Log for Stderr {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             // Other libraries' warnings are named by their module.
-            let from = if record.target().starts_with("tabtune") { "warning" } else { record.target() };
+            let from = if record.target().starts_with("tabtune") {
+                "warning"
+            } else {
+                record.target()
+            };
             // eprintln! panics when stderr is closed.
             let _ = writeln!(std::io::stderr(), "{from}: {}", record.args());
         }

@@ -32,7 +32,10 @@ impl Output {
     /// `cli.stdout` if it cannot be written, `cli.json` if `value` cannot be JSON.
     pub fn line(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         if self.json {
-            let line = serde_json::to_string(value).map_err(|e| RunError::Json { name: "stdout".into(), reason: e.to_string() })?;
+            let line = serde_json::to_string(value).map_err(|e| RunError::Json {
+                name: "stdout".into(),
+                reason: e.to_string(),
+            })?;
             self.write(&format!("{}\n", in_json(&line)))
         } else {
             self.write(&format!("{}\n", text()))
@@ -44,7 +47,11 @@ impl Output {
     /// # Errors
     /// Errors of [`Output::line`].
     pub fn json_line(&self, value: &impl Serialize) -> Result<()> {
-        if self.json { self.line(value, String::new) } else { Ok(()) }
+        if self.json {
+            self.line(value, String::new)
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes text for people only, without adding a line end.
@@ -57,7 +64,9 @@ impl Output {
 
     fn write(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(RunError::Stdout)
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(RunError::Stdout)
     }
 
     /// Writes the failure that ends the command: as JSON on stdout, or on stderr as one readable line and one more for each further item of
@@ -70,16 +79,32 @@ impl Output {
             }
             let line = json!({ "error": error });
             // A closed stdout is itself the failure, and there is nobody to report it to.
-            if self.write(&format!("{}\n", in_json(&line.to_string()))).is_ok() {
+            if self
+                .write(&format!("{}\n", in_json(&line.to_string())))
+                .is_ok()
+            {
                 return;
             }
         }
-        let one_line = |text: &str| escaped(&text.split_whitespace().collect::<Vec<_>>().join(" ")).to_string();
+        let one_line = |text: &str| {
+            escaped(&text.split_whitespace().collect::<Vec<_>>().join(" ")).to_string()
+        };
         let terminal = std::io::stderr().is_terminal();
-        let (first, rest) = list.split_first().map_or((message, list), |((first, _), rest)| (first.as_str(), rest));
-        let rest: String = rest.iter().map(|(sentence, code)| format!("       {}\n", coded(&one_line(sentence), code, terminal))).collect();
+        let (first, rest) = list
+            .split_first()
+            .map_or((message, list), |((first, _), rest)| (first.as_str(), rest));
+        let rest: String = rest
+            .iter()
+            .map(|(sentence, code)| {
+                format!("       {}\n", coded(&one_line(sentence), code, terminal))
+            })
+            .collect();
         // eprintln! panics when stderr is closed.
-        let _ = write!(std::io::stderr(), "error: {}\n{rest}", coded(&one_line(first), code, terminal));
+        let _ = write!(
+            std::io::stderr(),
+            "error: {}\n{rest}",
+            coded(&one_line(first), code, terminal)
+        );
     }
 }
 
@@ -100,7 +125,11 @@ pub fn warn(message: &str, code: &str) {
 
 /// Returns a message with its code at the end, which is dim on a terminal with colours.
 fn coded(message: &str, code: &str, terminal: bool) -> String {
-    let (dim, plain) = if terminal && std::env::var_os("NO_COLOR").is_none() { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
+    let (dim, plain) = if terminal && std::env::var_os("NO_COLOR").is_none() {
+        ("\u{1b}[2m", "\u{1b}[0m")
+    } else {
+        ("", "")
+    };
     format!("{message} {dim}[{code}]{plain}")
 }
 
@@ -112,7 +141,9 @@ fn in_json(line: &str) -> String {
         if escaped(c.encode_utf8(&mut [0; 4])).len() == c.len_utf8() {
             out.push(c);
         } else {
-            c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+            c.encode_utf16(&mut units)
+                .iter()
+                .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
         }
     }
     out

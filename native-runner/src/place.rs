@@ -15,7 +15,8 @@ use tabtune::checkpoint::{MANIFEST, Manifest, read_manifest};
 
 use self::contents::named_by;
 use self::disk::{
-    check_room, fill, flush_folder, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_names, try_out,
+    check_room, fill, flush_folder, make_folder, mark, occupied, remove_empty, remove_file, rename,
+    temporary, try_names, try_out,
 };
 use self::lock::{Lock, remove_left};
 pub use self::one_file::{OneFile, Place};
@@ -58,8 +59,15 @@ impl Folder {
     }
 
     fn claim(path: &Path, checkpoints: bool) -> Result<Self> {
-        let mut folder =
-            Self { path: path.to_path_buf(), checkpoints, created: Vec::new(), mark: mark(), lock: None, entered: false, own: Vec::new() };
+        let mut folder = Self {
+            path: path.to_path_buf(),
+            checkpoints,
+            created: Vec::new(),
+            mark: mark(),
+            lock: None,
+            entered: false,
+            own: Vec::new(),
+        };
         folder.enter()?;
         try_out(path, &folder.mark)?;
         Ok(folder)
@@ -71,7 +79,10 @@ impl Folder {
         self.lock = Lock::take(&self.path, &self.mark)?;
         remove_left(&self.path);
         if self.lock.is_none() {
-            log::warn!("{}: the file system has no locks: nothing keeps a second process out", self.path.display());
+            log::warn!(
+                "{}: the file system has no locks: nothing keeps a second process out",
+                self.path.display()
+            );
         }
         self.check_contents()?;
         self.entered = true;
@@ -99,20 +110,42 @@ impl Folder {
     /// # Errors
     /// `output.occupied`, `run.locked`, `sink.write`, `cli.ended` if a signal comes, and errors of the stream.
     pub fn write(&mut self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
-        if !self.entered || !self.lock.as_ref().map_or_else(|| self.path.is_dir(), Lock::is_held) {
-            log::warn!("{}: the folder, or its lock, was removed since it was claimed: it is made and locked again", self.path.display());
+        if !self.entered
+            || !self
+                .lock
+                .as_ref()
+                .map_or_else(|| self.path.is_dir(), Lock::is_held)
+        {
+            log::warn!(
+                "{}: the folder, or its lock, was removed since it was claimed: it is made and locked again",
+                self.path.display()
+            );
             // Nothing in it is known to be this run's any more.
             (self.entered, self.lock, self.own) = (false, None, Vec::new());
             self.enter()?;
         }
         self.check_names(stream)?;
         // A training run handles its signals itself, and saves the steps that it has made.
-        let signals = if self.checkpoints { None } else { Some(Signals::listen().map_err(RunError::Signals)?) };
-        let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
+        let signals = if self.checkpoints {
+            None
+        } else {
+            Some(Signals::listen().map_err(RunError::Signals)?)
+        };
+        let names: Vec<String> = stream
+            .files()
+            .iter()
+            .map(|file| file.name.clone())
+            .collect();
         let part = self.path.join(temporary(&self.mark));
         fs::create_dir(&part).map_err(|e| unwritable(part.display(), e))?;
         let filled = fill(&part, self.checkpoints, stream, signals.as_ref());
-        let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part, &names) } else { self.move_up(&part, &names) });
+        let placed = filled.and_then(|()| {
+            if self.checkpoints {
+                self.replace(&part, &names)
+            } else {
+                self.move_up(&part, &names)
+            }
+        });
         if placed.is_err() {
             // The first failure is the one to report. Remaining files carry this process's mark.
             let _ = fs::remove_dir_all(&part);
@@ -125,10 +158,17 @@ impl Folder {
     ///
     /// # Errors
     /// `source.read`, `sink.write`, and errors of `change`.
-    pub fn change_manifest(&self, change: impl FnOnce(&FileSource) -> tabtune::Result<Vec<u8>>) -> Result<()> {
-        let (manifest, part) = (self.path.join(MANIFEST), self.path.join(format!("{}.json", temporary(&self.mark))));
+    pub fn change_manifest(
+        &self,
+        change: impl FnOnce(&FileSource) -> tabtune::Result<Vec<u8>>,
+    ) -> Result<()> {
+        let (manifest, part) = (
+            self.path.join(MANIFEST),
+            self.path.join(format!("{}.json", temporary(&self.mark))),
+        );
         let bytes = change(&FileSource::open(&manifest)?)?;
-        let written = File::create(&part).and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()));
+        let written = File::create(&part)
+            .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()));
         written.map_err(|e| unwritable(part.display(), e))?;
         rename(&part, &manifest)?;
         flush_folder(&self.path)
@@ -144,7 +184,9 @@ impl Folder {
     /// # Errors
     /// `source.read`, or `checkpoint.*` for a manifest that cannot be used.
     pub fn manifest(&self) -> Result<Option<Manifest>> {
-        let Some(manifest) = self.manifests().next() else { return Ok(None) };
+        let Some(manifest) = self.manifests().next() else {
+            return Ok(None);
+        };
         Ok(Some(read_manifest(&FileSource::open(&manifest)?)?))
     }
 
@@ -158,7 +200,8 @@ impl Folder {
     fn replace(&mut self, part: &Path, names: &[String]) -> Result<()> {
         self.move_complete()?;
         rename(part, &self.path.join(COMPLETE))?;
-        self.own.extend(names.iter().filter(|name| *name != MANIFEST).cloned());
+        self.own
+            .extend(names.iter().filter(|name| *name != MANIFEST).cloned());
         flush_folder(&self.path)?;
         self.move_complete()
     }
@@ -189,7 +232,10 @@ impl Folder {
     fn move_up(&self, part: &Path, names: &[String]) -> Result<()> {
         for name in names {
             let place = self.path.join(name);
-            place.parent().map_or(Ok(()), fs::create_dir_all).map_err(|e| unwritable(place.display(), e))?;
+            place
+                .parent()
+                .map_or(Ok(()), fs::create_dir_all)
+                .map_err(|e| unwritable(place.display(), e))?;
             rename(&part.join(name), &place)?;
         }
         // Folders that names began with are left in it, empty.
@@ -199,8 +245,12 @@ impl Folder {
 
     /// Iterates over the folder's own manifests: first that of a checkpoint whose files are not all moved yet, then the one in its place.
     fn manifests(&self) -> impl Iterator<Item = PathBuf> {
-        let all = [self.path.join(COMPLETE).join(MANIFEST), self.path.join(MANIFEST)];
-        all.into_iter().filter(|manifest| self.checkpoints && manifest.is_file())
+        let all = [
+            self.path.join(COMPLETE).join(MANIFEST),
+            self.path.join(MANIFEST),
+        ];
+        all.into_iter()
+            .filter(|manifest| self.checkpoints && manifest.is_file())
     }
 }
 

@@ -30,9 +30,14 @@ struct Lines {
 impl Progress {
     /// Shows a run of `total` steps, of which `done` are complete; shows nothing if `shown` is false.
     pub fn new(total: u64, done: u64, shown: bool) -> Self {
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if shown {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} · {eta} left") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} · {eta} left")
+        {
             bar.set_style(style);
         }
         bar.set_position(done);
@@ -84,14 +89,25 @@ impl Lines {
         self.last.replace((step, message.to_owned()));
         let (told, at) = self.told.get();
         let now = Instant::now();
-        let due = now.duration_since(at) >= EVERY || step.saturating_sub(told) >= (self.total / 10).max(1) || step >= self.total;
+        let due = now.duration_since(at) >= EVERY
+            || step.saturating_sub(told) >= (self.total / 10).max(1)
+            || step >= self.total;
         if !due || step == told {
             return;
         }
         self.told.set((step, now));
         let done = step.saturating_sub(self.first).max(1);
-        let left = self.started.elapsed().mul_f64(self.total.saturating_sub(step) as f64 / done as f64).as_secs();
-        tell(&format!("{step}/{} {message} · {}:{:02} left", self.total, left / 60, left % 60));
+        let left = self
+            .started
+            .elapsed()
+            .mul_f64(self.total.saturating_sub(step) as f64 / done as f64)
+            .as_secs();
+        tell(&format!(
+            "{step}/{} {message} · {}:{:02} left",
+            self.total,
+            left / 60,
+            left % 60
+        ));
     }
 }
 

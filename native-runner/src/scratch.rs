@@ -19,7 +19,12 @@ pub fn plan(config: &Path, characters: &str) -> Result<(ModelConfig, Tokenizer)>
     let tokenizer = Tokenizer::characters(characters)?;
     match &mut json {
         Value::Object(keys) => keys.insert("vocab_size".into(), tokenizer.vocab_size().into()),
-        _ => return Err(RunError::Json { name: config.display().to_string(), reason: "expected an object".into() }),
+        _ => {
+            return Err(RunError::Json {
+                name: config.display().to_string(),
+                reason: "expected an object".into(),
+            });
+        }
     };
     let config = config_from_hf(&json)?;
     config.validate()?;

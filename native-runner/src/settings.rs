@@ -22,8 +22,14 @@ pub fn today(tokenizer: Option<&Tokenizer>) -> Option<Date> {
 
 /// Adds the day on which a run begins to the settings, if the model's chat template asks for it.
 pub fn dated(config: TrainConfig, tokenizer: Option<&Tokenizer>) -> TrainConfig {
-    let chat_date = config.chat_date.clone().or_else(|| today(tokenizer).map(|date| date.to_string()));
-    TrainConfig { chat_date, ..config }
+    let chat_date = config
+        .chat_date
+        .clone()
+        .or_else(|| today(tokenizer).map(|date| date.to_string()));
+    TrainConfig {
+        chat_date,
+        ..config
+    }
 }
 
 /// Reads a file of settings.
@@ -33,7 +39,10 @@ pub fn dated(config: TrainConfig, tokenizer: Option<&Tokenizer>) -> TrainConfig 
 pub fn from_file(path: &Path) -> Result<Map<String, Value>> {
     match read_json(path)? {
         Value::Object(keys) => Ok(keys),
-        _ => Err(RunError::Json { name: path.display().to_string(), reason: "expected an object of settings".into() }),
+        _ => Err(RunError::Json {
+            name: path.display().to_string(),
+            reason: "expected an object of settings".into(),
+        }),
     }
 }
 
@@ -42,9 +51,17 @@ pub fn from_file(path: &Path) -> Result<Map<String, Value>> {
 /// # Errors
 /// Errors of [`from_file`].
 pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
-    let mut keys = args.train_config.as_deref().map(from_file).transpose()?.unwrap_or_default();
+    let mut keys = args
+        .train_config
+        .as_deref()
+        .map(from_file)
+        .transpose()?
+        .unwrap_or_default();
     for (key, value) in &args.given {
-        let under = keys.remove(key).filter(|_| has_settings(key)).unwrap_or(Value::Null);
+        let under = keys
+            .remove(key)
+            .filter(|_| has_settings(key))
+            .unwrap_or(Value::Null);
         keys.insert(key.clone(), overlay(under, value.clone()));
     }
     Ok(keys)
@@ -55,19 +72,29 @@ pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
 /// # Errors
 /// The crate's refusal of unknown keys and impossible values.
 pub fn resolve(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
-    Ok(saved.unwrap_or(&TrainConfig::default()).overlaid(Value::Object(given))?)
+    Ok(saved
+        .unwrap_or(&TrainConfig::default())
+        .overlaid(Value::Object(given))?)
 }
 
 /// Adds the settings of the adapter that was opened with `bundle` and is trained further, if there is one.
 ///
 /// # Errors
 /// The crate's refusal of settings that contradict the adapter's files.
-pub fn with_files_of_adapter(config: TrainConfig, given: &Map<String, Value>, bundle: &Bundle) -> Result<TrainConfig> {
-    let Some(saved) = attached_settings(bundle)? else { return Ok(config) };
+pub fn with_files_of_adapter(
+    config: TrainConfig,
+    given: &Map<String, Value>,
+    bundle: &Bundle,
+) -> Result<TrainConfig> {
+    let Some(saved) = attached_settings(bundle)? else {
+        return Ok(config);
+    };
     let adapter = saved.continued(given.get("adapter").unwrap_or(&Value::Object(Map::new())))?;
     Ok(TrainConfig {
         adapter: Some(adapter),
-        gradient_checkpointing: given.get("gradient_checkpointing").is_none_or(|given| given == true),
+        gradient_checkpointing: given
+            .get("gradient_checkpointing")
+            .is_none_or(|given| given == true),
         ..config
     })
 }

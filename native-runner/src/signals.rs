@@ -10,7 +10,11 @@ use signal_hook::flag;
 use tabtune::interrupt::Interrupt;
 
 #[cfg(unix)]
-const SIGNALS: [(i32, &str); 3] = [(SIGINT, "SIGINT"), (SIGTERM, "SIGTERM"), (signal_hook::consts::SIGHUP, "SIGHUP")];
+const SIGNALS: [(i32, &str); 3] = [
+    (SIGINT, "SIGINT"),
+    (SIGTERM, "SIGTERM"),
+    (signal_hook::consts::SIGHUP, "SIGHUP"),
+];
 #[cfg(not(unix))]
 const SIGNALS: [(i32, &str); 2] = [(SIGINT, "SIGINT"), (SIGTERM, "SIGTERM")];
 
@@ -33,7 +37,8 @@ impl Signal {
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 /// Handler that listens for signals from its creation to the end of the process.
@@ -49,7 +54,10 @@ impl Signals {
     /// # Errors
     /// The operating system's error if a handler cannot be registered.
     pub fn listen() -> io::Result<Self> {
-        let (came, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (came, again) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
         // Without a handler, a file that reaches the limit of its size would end the process; with one, writing it is an error as any other.
         #[cfg(unix)]
         flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
@@ -75,6 +83,9 @@ impl Signals {
     /// Returns the signal that was received last, if there was one.
     pub fn taken(&self) -> Option<Signal> {
         let came = self.came.load(Ordering::SeqCst);
-        SIGNALS.into_iter().find(|(number, _)| number.unsigned_abs() as usize == came).map(|(number, name)| Signal { number, name })
+        SIGNALS
+            .into_iter()
+            .find(|(number, _)| number.unsigned_abs() as usize == came)
+            .map(|(number, name)| Signal { number, name })
     }
 }

@@ -18,7 +18,10 @@ struct Noticed {
     waiting: Option<Waker>,
 }
 
-static NOTICED: Mutex<Noticed> = Mutex::new(Noticed { loss: None, waiting: None });
+static NOTICED: Mutex<Noticed> = Mutex::new(Noticed {
+    loss: None,
+    waiting: None,
+});
 
 fn noticed<T>(work: impl FnOnce(&mut Noticed) -> T) -> T {
     work(&mut NOTICED.lock().unwrap_or_else(PoisonError::into_inner))

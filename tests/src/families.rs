@@ -16,17 +16,23 @@ pub struct Family {
 impl Family {
     /// Returns the files of its folder that make a model.
     pub fn folder(&self) -> Vec<Box<dyn ByteSource>> {
-        ["config.json", "model.safetensors"].map(|name| source(name, golden(&format!("{}/{name}", self.name)))).into()
+        ["config.json", "model.safetensors"]
+            .map(|name| source(name, golden(&format!("{}/{name}", self.name))))
+            .into()
     }
 
     /// Returns its GGUF files.
     pub fn gguf_files(&self) -> Vec<Box<dyn ByteSource>> {
-        self.gguf.iter().map(|name| source(name, golden(name))).collect()
+        self.gguf
+            .iter()
+            .map(|name| source(name, golden(name)))
+            .collect()
     }
 
     /// Returns its `config.json`.
     pub fn config(&self) -> serde_json::Value {
-        serde_json::from_slice(&golden(&format!("{}/config.json", self.name))).expect("a golden is JSON")
+        serde_json::from_slice(&golden(&format!("{}/config.json", self.name)))
+            .expect("a golden is JSON")
     }
 }
 
@@ -49,18 +55,44 @@ pub fn families() -> &'static [Family] {
     static FAMILIES: OnceLock<Vec<Family>> = OnceLock::new();
     FAMILIES.get_or_init(|| {
         let names = std::fs::read_dir(models()).expect("the goldens can be listed");
-        let mut names: Vec<String> =
-            names.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name in UTF-8")).collect();
+        let mut names: Vec<String> = names
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("a name in UTF-8")
+            })
+            .collect();
         names.sort();
         let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
-        let is_file_of =
-            |file: &str, model: &str| file.ends_with(".gguf") && file.strip_prefix(model).is_some_and(|rest| rest.starts_with(['.', '-']));
-        let of = |name| Family { name, gguf: names.iter().copied().filter(|file| is_file_of(file, name)).collect() };
-        names.iter().copied().filter(|name| !name.contains('.')).map(of).collect()
+        let is_file_of = |file: &str, model: &str| {
+            file.ends_with(".gguf")
+                && file
+                    .strip_prefix(model)
+                    .is_some_and(|rest| rest.starts_with(['.', '-']))
+        };
+        let of = |name| Family {
+            name,
+            gguf: names
+                .iter()
+                .copied()
+                .filter(|file| is_file_of(file, name))
+                .collect(),
+        };
+        names
+            .iter()
+            .copied()
+            .filter(|name| !name.contains('.'))
+            .map(of)
+            .collect()
     })
 }
 
 /// Returns the golden model of this name.
 pub fn family(name: &str) -> &'static Family {
-    families().iter().find(|family| family.name == name).unwrap_or_else(|| panic!("no golden model is called {name}"))
+    families()
+        .iter()
+        .find(|family| family.name == name)
+        .unwrap_or_else(|| panic!("no golden model is called {name}"))
 }

@@ -43,13 +43,20 @@ pub fn noise(n: usize, seed: u32) -> Vec<f32> {
 
 /// Returns the noise that rounds the writes of a kernel under test; both words of its step are used.
 pub fn place(rounding: u32) -> Noise {
-    Noise { key: [7, 11], step: 3 | 1 << 32, rounding: Rounding::from_word(rounding) }
+    Noise {
+        key: [7, 11],
+        step: 3 | 1 << 32,
+        rounding: Rounding::from_word(rounding),
+    }
 }
 
 /// Returns the values as packed bf16, rounded to nearest, and the same values widened again.
 pub fn packed(values: &[f32]) -> (Vec<u32>, Vec<f32>) {
     let halves: Vec<half::bf16> = values.iter().map(|&v| half::bf16::from_f32(v)).collect();
-    let words = halves.chunks(2).map(|p| u32::from(p[0].to_bits()) | u32::from(p.get(1).map_or(0, |h| h.to_bits())) << 16).collect();
+    let words = halves
+        .chunks(2)
+        .map(|p| u32::from(p[0].to_bits()) | u32::from(p.get(1).map_or(0, |h| h.to_bits())) << 16)
+        .collect();
     (words, halves.iter().map(|h| h.to_f32()).collect())
 }
 
@@ -63,7 +70,12 @@ impl Case {
         groups: u32,
     ) -> Self {
         let buffers = read.into_iter().chain(written).collect();
-        Self { kernel: kernel.any(), buffers, params: params.words(), groups }
+        Self {
+            kernel: kernel.any(),
+            buffers,
+            params: params.words(),
+            groups,
+        }
     }
 
     /// Returns the written buffers as computed by the twin.
@@ -71,14 +83,30 @@ impl Case {
         let mut read = self.buffers.clone();
         let mut written = read.split_off(self.kernel.reads());
         let views = read.iter().map(Vec::as_slice).collect();
-        self.kernel.define(views, written.iter_mut().map(Vec::as_mut_slice).collect(), &self.params);
+        self.kernel.define(
+            views,
+            written.iter_mut().map(Vec::as_mut_slice).collect(),
+            &self.params,
+        );
         written
     }
 
     /// Returns the written buffers as computed by `kernel` (this case's own, or a mutant of it) on `device`.
-    pub fn device(&self, kernel: &'static AnyKernel, device: &burn::tensor::Device) -> Vec<Vec<u32>> {
-        let buffers = self.buffers.iter().map(|words| upload(words, device)).collect();
-        run_any(kernel, buffers, &self.params, self.groups).expect("one device").into_iter().map(|b| download(b.float::<1>())).collect()
+    pub fn device(
+        &self,
+        kernel: &'static AnyKernel,
+        device: &burn::tensor::Device,
+    ) -> Vec<Vec<u32>> {
+        let buffers = self
+            .buffers
+            .iter()
+            .map(|words| upload(words, device))
+            .collect();
+        run_any(kernel, buffers, &self.params, self.groups)
+            .expect("one device")
+            .into_iter()
+            .map(|b| download(b.float::<1>()))
+            .collect()
     }
 
     /// Returns the largest difference between `kernel` on `device` and the twin, as [`worst`] measures it.
@@ -90,7 +118,11 @@ impl Case {
 /// Returns the largest difference of written buffers, each relative to the RMS of the expected one. It is infinite if only one of two values
 /// is finite; two NaN, or the same infinity, are equal.
 fn worst(found: &[Vec<u32>], expected: &[Vec<u32>]) -> f64 {
-    found.iter().zip(expected).map(|(found, expected)| difference(&floats(found), &floats(expected))).fold(0.0, f64::max)
+    found
+        .iter()
+        .zip(expected)
+        .map(|(found, expected)| difference(&floats(found), &floats(expected)))
+        .fold(0.0, f64::max)
 }
 
 /// Returns words as f32.
@@ -101,8 +133,14 @@ pub fn floats(words: &[u32]) -> Vec<f32> {
 /// Returns the largest difference relative to the RMS of `expected`.
 pub fn difference(found: &[f32], expected: &[f32]) -> f64 {
     assert_eq!(found.len(), expected.len());
-    let finite: Vec<f64> = expected.iter().filter(|v| v.is_finite()).map(|&v| f64::from(v)).collect();
-    let rms = (finite.iter().map(|v| v * v).sum::<f64>() / finite.len().max(1) as f64).sqrt().max(1e-30);
+    let finite: Vec<f64> = expected
+        .iter()
+        .filter(|v| v.is_finite())
+        .map(|&v| f64::from(v))
+        .collect();
+    let rms = (finite.iter().map(|v| v * v).sum::<f64>() / finite.len().max(1) as f64)
+        .sqrt()
+        .max(1e-30);
     let pairs = found.iter().zip(expected);
     pairs
         .map(|(&f, &e)| match (f.is_finite(), e.is_finite()) {
@@ -118,9 +156,17 @@ pub fn difference(found: &[f32], expected: &[f32]) -> f64 {
 /// Returns the relative L2 distance.
 pub fn relative_l2(found: &[f32], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len());
-    let distance: f64 = found.iter().zip(expected).map(|(&f, e)| (f64::from(f) - e).powi(2)).sum();
+    let distance: f64 = found
+        .iter()
+        .zip(expected)
+        .map(|(&f, e)| (f64::from(f) - e).powi(2))
+        .sum();
     let size: f64 = expected.iter().map(|e| e * e).sum();
-    if found.iter().any(|f| !f.is_finite()) { f64::INFINITY } else { (distance / size.max(1e-300)).sqrt() }
+    if found.iter().any(|f| !f.is_finite()) {
+        f64::INFINITY
+    } else {
+        (distance / size.max(1e-300)).sqrt()
+    }
 }
 
 fn upload(words: &[u32], device: &burn::tensor::Device) -> Buffer {
@@ -143,7 +189,12 @@ pub fn mutant(kernel: &'static AnyKernel, from: &str, to: &str) -> &'static AnyK
         _ if kernel.source.contains(from) => mutant.source = flipped(kernel.source),
         (Some(entry), _) if entry.contains(from) => mutant.entry = Some(flipped(entry)),
         (_, Some(chunk)) if chunk.texts.iter().any(|text| text.contains(from)) => {
-            let texts = chunk.texts.iter().map(|text| flipped(text)).collect::<Vec<_>>().leak();
+            let texts = chunk
+                .texts
+                .iter()
+                .map(|text| flipped(text))
+                .collect::<Vec<_>>()
+                .leak();
             mutant.chunk = Some(Box::leak(Box::new(Chunk { texts, ..*chunk })))
         }
         _ => panic!("{}: nothing to flip: {from:?}", kernel.name),
@@ -164,20 +215,41 @@ pub fn check(cases: &[Case], bound: f64, flip: (&str, &str)) {
     let Some(device) = crate::gpu() else { return };
     let device = device.inner();
     let long = |kernel: &AnyKernel| kernel.source.len() > LONG_TEXT && !crate::in_full();
-    let bounds =
-        |kernel: &AnyKernel| crate::in_full() || !long(kernel) && kernel.chunk.is_none_or(|chunk| chunk.storage == StorageType::F32);
+    let bounds = |kernel: &AnyKernel| {
+        crate::in_full()
+            || !long(kernel)
+                && kernel
+                    .chunk
+                    .is_none_or(|chunk| chunk.storage == StorageType::F32)
+    };
     for (case, twin) in cases.iter().zip(&twins) {
         let found = case.device(case.kernel, &device);
         if bounds(case.kernel) {
             let bounded = with_bounded_loops(|| case.device(case.kernel, &device));
-            assert!(found == bounded, "{} with {:?}: other bits with bounded loops", case.kernel.name, case.params);
+            assert!(
+                found == bounded,
+                "{} with {:?}: other bits with bounded loops",
+                case.kernel.name,
+                case.params
+            );
         }
         let off = worst(&found, twin);
-        assert!(off <= bound, "{} with {:?}: differs by {off:e}, bound {bound:e}", case.kernel.name, case.params);
+        assert!(
+            off <= bound,
+            "{} with {:?}: differs by {off:e}, bound {bound:e}",
+            case.kernel.name,
+            case.params
+        );
     }
     let mutated = !long(cases[0].kernel);
-    let caught =
-        mutated.then(|| cases.iter().zip(&twins).position(|(case, twin)| worst(&case.device(flipped(case), &device), twin) > bound));
-    let caught = caught.map(|found| found.unwrap_or_else(|| panic!("{}: the mutant {flip:?} passed", cases[0].kernel.name)));
+    let caught = mutated.then(|| {
+        cases
+            .iter()
+            .zip(&twins)
+            .position(|(case, twin)| worst(&case.device(flipped(case), &device), twin) > bound)
+    });
+    let caught = caught.map(|found| {
+        found.unwrap_or_else(|| panic!("{}: the mutant {flip:?} passed", cases[0].kernel.name))
+    });
     crate::record::record(cases, &twins, bound, flipped(&cases[0]), caught);
 }

@@ -26,7 +26,10 @@ pub fn weights(model: &Model) -> Vec<(String, Vec<u8>)> {
     struct Bits(Vec<(String, Vec<u8>)>);
     impl ParamVisitor for Bits {
         fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
-            self.0.push((name.to_string(), block_on(read_data(tensor)).unwrap().as_bytes().to_vec()));
+            self.0.push((
+                name.to_string(),
+                block_on(read_data(tensor)).unwrap().as_bytes().to_vec(),
+            ));
         }
     }
     let mut bits = Bits(Vec::new());
@@ -39,7 +42,9 @@ pub fn gpu() -> Option<Device> {
     static GPU: OnceLock<Option<Device>> = OnceLock::new();
     GPU.get_or_init(|| match block_on(Device::open(DeviceKind::Wgpu)) {
         Ok(device) => Some(device),
-        Err(error) if std::env::var("REQUIRE_GPU").is_ok_and(|v| v == "1") => panic!("REQUIRE_GPU=1, but {error}"),
+        Err(error) if std::env::var("REQUIRE_GPU").is_ok_and(|v| v == "1") => {
+            panic!("REQUIRE_GPU=1, but {error}")
+        }
         Err(error) => {
             eprintln!("skipped what needs a GPU: {error}");
             None
@@ -54,7 +59,8 @@ pub fn as_a_gpu() -> Option<Device> {
     static AS_A_GPU: OnceLock<Option<Device>> = OnceLock::new();
     let open = || {
         gpu().filter(|gpu| launch::is_software(&gpu.inner()))?;
-        let device = block_on(Device::open(DeviceKind::Software)).expect("a software adapter that opened before");
+        let device = block_on(Device::open(DeviceKind::Software))
+            .expect("a software adapter that opened before");
         launch::set_software(&device.inner(), false);
         Some(device)
     };
@@ -63,7 +69,10 @@ pub fn as_a_gpu() -> Option<Device> {
 
 /// Returns the CPU, and every device that runs shaders.
 pub fn devices() -> Vec<Device> {
-    [Some(cpu()), gpu(), as_a_gpu()].into_iter().flatten().collect()
+    [Some(cpu()), gpu(), as_a_gpu()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Opens the CPU, which computes with the kernels' twins.

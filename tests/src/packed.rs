@@ -13,7 +13,11 @@ pub const FINITE_HALVES: u32 = 2 * 0x7c00;
 /// Returns finite half number `n`, each of which occurs once in a cycle; neighbours differ in size.
 fn finite_half(n: u32) -> u16 {
     let pattern = (u64::from(n) * 40_503 % u64::from(FINITE_HALVES)) as u16;
-    if pattern < 0x7c00 { pattern } else { 0x8000 | (pattern - 0x7c00) }
+    if pattern < 0x7c00 {
+        pattern
+    } else {
+        0x8000 | (pattern - 0x7c00)
+    }
 }
 
 /// Returns the offsets of the halves in a block.
@@ -59,8 +63,17 @@ pub fn small_blocks(storage: StorageType, count: usize, first: u32) -> Vec<u8> {
 
 /// Returns the blocks as a device stores them.
 pub fn words(storage: StorageType, blocks: &[u8]) -> Vec<u32> {
-    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
-    storage.split(blocks).iter().flat_map(|plane| plane.chunks(4).map(word)).collect()
+    let word = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |word, &byte| word << 8 | u32::from(byte))
+    };
+    storage
+        .split(blocks)
+        .iter()
+        .flat_map(|plane| plane.chunks(4).map(word))
+        .collect()
 }
 
 /// Returns the values of the blocks as words, decoded by the decoders of files. [`Q5K`], which is only read, is decoded from the

@@ -45,17 +45,34 @@ fn hash_of(cases: &[Case]) -> u64 {
 /// Writes the cases of one check, with the results of their twins, to the folder that `TABTUNE_CASES` names, as `<test>.json` and `<test>.bin`.
 /// Without that variable it does nothing. The mutant fails first at the case with index `caught`; `None` means that the mutant did not run
 /// here, so it has to fail in the browser. If the same cases were recorded with another mutant, the kernel itself runs only this case again.
-pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyKernel, caught: Option<usize>) {
-    let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else { return };
+pub fn record(
+    cases: &[Case],
+    twins: &[Vec<Vec<u32>>],
+    bound: f64,
+    mutant: &AnyKernel,
+    caught: Option<usize>,
+) {
+    let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else {
+        return;
+    };
     let is_small = |case: &Case| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS;
     let unproven = caught.is_none();
     let caught = caught.unwrap_or(0);
-    let again = !RECORDED.with_borrow_mut(|recorded| recorded.insert(hash_of(cases))) && is_small(&cases[caught]);
+    let again = !RECORDED.with_borrow_mut(|recorded| recorded.insert(hash_of(cases)))
+        && is_small(&cases[caught]);
     let caught = cases[..caught].iter().filter(|case| is_small(case)).count();
     let mut words = Words::default();
     let small = cases.iter().zip(twins).filter(|(case, _)| is_small(case));
-    let told: Vec<Value> = small.map(|(case, twin)| describe(case, twin, &mut words)).collect();
-    let Some(kernel) = cases.first().map(|case| case.kernel).filter(|_| !told.is_empty()) else { return };
+    let told: Vec<Value> = small
+        .map(|(case, twin)| describe(case, twin, &mut words))
+        .collect();
+    let Some(kernel) = cases
+        .first()
+        .map(|case| case.kernel)
+        .filter(|_| !told.is_empty())
+    else {
+        return;
+    };
     let manifest = json!({
         "kernel": kernel.name,
         "source": kernel.assembled(),
@@ -71,13 +88,24 @@ pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyK
     let stem = format!("{test}.{}", COUNT.replace(COUNT.get() + 1));
     let bytes: Vec<u8> = words.0.iter().flat_map(|word| word.to_le_bytes()).collect();
     fs::create_dir_all(&folder).expect("the folder of TABTUNE_CASES can be made");
-    fs::write(folder.join(format!("{stem}.json")), manifest.to_string()).expect("the folder of TABTUNE_CASES can be written");
-    fs::write(folder.join(format!("{stem}.bin")), bytes).expect("the folder of TABTUNE_CASES can be written");
+    fs::write(folder.join(format!("{stem}.json")), manifest.to_string())
+        .expect("the folder of TABTUNE_CASES can be written");
+    fs::write(folder.join(format!("{stem}.bin")), bytes)
+        .expect("the folder of TABTUNE_CASES can be written");
 }
 
 fn describe(case: &Case, twin: &[Vec<u32>], words: &mut Words) -> Value {
-    let buffers: Vec<Value> = case.buffers.iter().map(|buffer| words.push(buffer)).collect();
+    let buffers: Vec<Value> = case
+        .buffers
+        .iter()
+        .map(|buffer| words.push(buffer))
+        .collect();
     let expected: Vec<Value> = twin.iter().map(|buffer| words.push(buffer)).collect();
-    let written: Vec<bool> = case.kernel.bindings.iter().map(|binding| binding.access != Access::Read).collect();
+    let written: Vec<bool> = case
+        .kernel
+        .bindings
+        .iter()
+        .map(|binding| binding.access != Access::Read)
+        .collect();
     json!({ "buffers": buffers, "written": written, "expected": expected, "params": case.params, "groups": case.groups })
 }

@@ -26,7 +26,10 @@ impl Tape {
     fn push(&self, value: f64, origin: Origin) -> Var<'_> {
         let mut nodes = self.0.borrow_mut();
         nodes.push((value, origin));
-        Var { tape: self, at: nodes.len() - 1 }
+        Var {
+            tape: self,
+            at: nodes.len() - 1,
+        }
     }
 
     /// Returns ∂(Σ weight · output)/∂input for each input.
@@ -56,7 +59,8 @@ impl<'t> Var<'t> {
     }
 
     fn binary(self, other: Self, value: f64, slopes: [f64; 2]) -> Self {
-        self.tape.push(value, [(self.at, slopes[0]), (other.at, slopes[1])])
+        self.tape
+            .push(value, [(self.at, slopes[0]), (other.at, slopes[1])])
     }
 
     /// Computes factor · x + term.
@@ -90,7 +94,11 @@ impl<'t> Var<'t> {
 
 /// Computes Σ a b over at least one pair.
 pub fn dot<'t>(pairs: impl IntoIterator<Item = (Var<'t>, Var<'t>)>) -> Var<'t> {
-    pairs.into_iter().map(|(a, b)| a * b).reduce(|sum, term| sum + term).expect("a sum has a term")
+    pairs
+        .into_iter()
+        .map(|(a, b)| a * b)
+        .reduce(|sum, term| sum + term)
+        .expect("a sum has a term")
 }
 
 impl Add for Var<'_> {
@@ -143,7 +151,10 @@ mod tests {
         let found = tape.gradients(&[f], &[1.0], &[x, y]);
         let (x, y) = (0.7_f64, 1.3_f64);
         let slope = 1.0 - (x * y).tanh().powi(2);
-        let expected = [slope * y - y.sqrt() / (x * x) - y.ln() * x.exp(), slope * x + 0.5 / y.sqrt() / x - x.exp() / y];
+        let expected = [
+            slope * y - y.sqrt() / (x * x) - y.ln() * x.exp(),
+            slope * x + 0.5 / y.sqrt() / x - x.exp() / y,
+        ];
         for (found, expected) in found.iter().zip(expected) {
             assert!((found - expected).abs() <= 1e-14, "{found} {expected}");
         }

@@ -48,12 +48,25 @@ pub(crate) fn binary() -> &'static Path {
         if let Some(named) = std::env::var_os("TABTUNE") {
             return named.into();
         }
-        let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_path_buf();
+        let folder = std::env::current_exe()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .to_path_buf();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build
             .current_dir(root)
-            .args(["build", "--workspace", "--bins", "--locked", "--quiet", "--target-dir"])
+            .args([
+                "build",
+                "--workspace",
+                "--bins",
+                "--locked",
+                "--quiet",
+                "--target-dir",
+            ])
             .arg(folder.parent().unwrap());
         if folder.ends_with("release") {
             build.arg("--release");
@@ -76,7 +89,10 @@ impl Answer {
 
     /// Returns the lines that have `key`.
     pub fn with(&self, key: &str) -> Vec<&Value> {
-        self.lines.iter().filter(|line| line.get(key).is_some()).collect()
+        self.lines
+            .iter()
+            .filter(|line| line.get(key).is_some())
+            .collect()
     }
 }
 
@@ -105,10 +121,17 @@ pub(crate) fn output(args: &[&str]) -> Output {
 fn run(args: &[&str]) -> Answer {
     let output = output(&[args, &["--json"]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{args:?} printed {line:?}"))).collect();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| {
+            serde_json::from_str(line).unwrap_or_else(|_| panic!("{args:?} printed {line:?}"))
+        })
+        .collect();
     assert!(lines.iter().all(Value::is_object));
-    Answer { lines, good: output.status.code() == Some(0) }
+    Answer {
+        lines,
+        good: output.status.code() == Some(0),
+    }
 }
 
 pub(crate) fn succeed(args: &[&str]) -> Answer {
@@ -122,12 +145,32 @@ pub(crate) fn refuse(args: &[&str]) -> (String, String) {
     let answer = run(args);
     assert!(!answer.good, "{args:?} was not refused");
     let error = &answer.last()["error"];
-    assert_eq!(answer.lines.iter().filter(|line| line.get("error").is_some()).count(), 1);
+    assert_eq!(
+        answer
+            .lines
+            .iter()
+            .filter(|line| line.get("error").is_some())
+            .count(),
+        1
+    );
     let plain = output(args);
     assert_eq!(plain.status.code(), Some(1), "{args:?}");
     let readable = String::from_utf8(plain.stderr).unwrap();
-    assert_eq!(readable.trim_end().lines().filter(|line| line.starts_with("error: ")).count(), 1, "{readable}");
-    let text = |key: &str| error[key].as_str().unwrap_or_else(|| panic!("{args:?}: {error}")).to_string();
+    assert_eq!(
+        readable
+            .trim_end()
+            .lines()
+            .filter(|line| line.starts_with("error: "))
+            .count(),
+        1,
+        "{readable}"
+    );
+    let text = |key: &str| {
+        error[key]
+            .as_str()
+            .unwrap_or_else(|| panic!("{args:?}: {error}"))
+            .to_string()
+    };
     (text("code"), text("message"))
 }
 
@@ -149,8 +192,7 @@ pub(crate) fn text(path: &Path) -> String {
     path.to_str().unwrap().to_string()
 }
 
-const POEM: &str =
-    "Twas brillig, and the slithy toves\nDid gyre and gimble in the wabe:\nAll mimsy were the borogoves,\nAnd the mome raths outgrabe.\n";
+const POEM: &str = "Twas brillig, and the slithy toves\nDid gyre and gimble in the wabe:\nAll mimsy were the borogoves,\nAnd the mome raths outgrabe.\n";
 
 /// Writes a Llama of two layers and a text as files: (config.json, data).
 fn tiny(folder: &Path) -> (String, String) {
@@ -159,13 +201,29 @@ fn tiny(folder: &Path) -> (String, String) {
         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32, "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0, "tie_word_embeddings": true, "vocab_size": 1, "initializer_range": 0.02
     });
-    (write(folder, "tiny.json", config.to_string()), write(folder, "poem.txt", POEM.repeat(6)))
+    (
+        write(folder, "tiny.json", config.to_string()),
+        write(folder, "poem.txt", POEM.repeat(6)),
+    )
 }
 
 /// Returns the options of a short run on the CPU.
 fn short<'a>(config: &'a str, data: &'a str) -> Vec<&'a str> {
-    let mut args = vec!["train", "--config", config, "--data", data, "--device", "cpu"];
-    args.extend(["--steps", "4", "--batch-size", "2", "--seq-len", "16", "--learning-rate", "0.01", "--seed", "7"]);
+    let mut args = vec![
+        "train", "--config", config, "--data", data, "--device", "cpu",
+    ];
+    args.extend([
+        "--steps",
+        "4",
+        "--batch-size",
+        "2",
+        "--seq-len",
+        "16",
+        "--learning-rate",
+        "0.01",
+        "--seed",
+        "7",
+    ]);
     args
 }
 

@@ -41,7 +41,10 @@ fn answer(target: &Target, file: &[u8]) -> Result<String, String> {
         least = least.min(start.elapsed());
         let answer = answer.map_err(|cause| format!("panics: {}", as_text(cause.as_ref())))?;
         if held > most_bytes(file) {
-            return Err(format!("holds {held} bytes, at most {} are allowed", most_bytes(file)));
+            return Err(format!(
+                "holds {held} bytes, at most {} are allowed",
+                most_bytes(file)
+            ));
         }
         if least <= MOST_TIME {
             return Ok(answer);
@@ -52,7 +55,9 @@ fn answer(target: &Target, file: &[u8]) -> Result<String, String> {
 
 fn fuzz(target: &Target) {
     let default = if in_full() { 20_000 } else { 6_000 };
-    let count: u64 = std::env::var("TABTUNE_FUZZ").map_or(default, |count| count.parse().expect("TABTUNE_FUZZ is a number"));
+    let count: u64 = std::env::var("TABTUNE_FUZZ").map_or(default, |count| {
+        count.parse().expect("TABTUNE_FUZZ is a number")
+    });
     let mut random = Random(20_261_122);
     let mut files = (target.seeds)();
     let seeds = files.len() as u64;
@@ -60,7 +65,11 @@ fn fuzz(target: &Target) {
     let start = Instant::now();
     for n in 0..count {
         // The seeds themselves come first.
-        let file = if n < seeds { files[n as usize].clone() } else { (target.change)(&mut random, &files, target.words) };
+        let file = if n < seeds {
+            files[n as usize].clone()
+        } else {
+            (target.change)(&mut random, &files, target.words)
+        };
         match answer(target, &file) {
             Ok(answer) => {
                 if answers.insert(answer) && files.len() < MOST_FILES {
@@ -70,13 +79,31 @@ fn fuzz(target: &Target) {
             Err(fault) => {
                 let path = std::env::temp_dir().join(format!("tabtune-fuzz-{}-{n}", target.name));
                 std::fs::write(&path, &file).unwrap();
-                panic!("{}: file {n} {fault}; it is {}", target.name, path.display());
+                panic!(
+                    "{}: file {n} {fault}; it is {}",
+                    target.name,
+                    path.display()
+                );
             }
         }
     }
-    println!("{}: {count} files, {} answers, {:.1} s", target.name, answers.len(), start.elapsed().as_secs_f64());
-    let expected = if count < 20_000 { target.answers / 2 } else { target.answers };
-    assert!(answers.len() >= expected, "{}: {} answers, expected at least {expected}: {answers:#?}", target.name, answers.len());
+    println!(
+        "{}: {count} files, {} answers, {:.1} s",
+        target.name,
+        answers.len(),
+        start.elapsed().as_secs_f64()
+    );
+    let expected = if count < 20_000 {
+        target.answers / 2
+    } else {
+        target.answers
+    };
+    assert!(
+        answers.len() >= expected,
+        "{}: {} answers, expected at least {expected}: {answers:#?}",
+        target.name,
+        answers.len()
+    );
 }
 
 #[test]
@@ -131,8 +158,16 @@ fn fuzz_finds_planted_faults() {
         }
         String::new()
     }
-    let target = Target { name: "planted", answer: planted, ..targets::INDEX };
-    assert!(answer(&target, &[0]).unwrap_err().contains("panics: planted"));
+    let target = Target {
+        name: "planted",
+        answer: planted,
+        ..targets::INDEX
+    };
+    assert!(
+        answer(&target, &[0])
+            .unwrap_err()
+            .contains("panics: planted")
+    );
     assert!(answer(&target, &[1]).unwrap_err().contains("holds 178"));
     assert!(answer(&target, &[2]).unwrap_err().contains("takes"));
     assert_eq!(answer(&target, &[3]).unwrap(), "");

@@ -27,7 +27,14 @@ fn model_of(rows: usize, context: usize, device: &Device) -> Model {
         "max_position_embeddings": context, "norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": {"rope_type": "default"},
         "tie_word_embeddings": false, "attention_bias": false, "qk_norm": false, "initializer_range": 0.5}))
         .unwrap();
-    block_on(Model::init(&config, 3, Precision::F32, &device.inner(), &Interrupt::none())).unwrap()
+    block_on(Model::init(
+        &config,
+        3,
+        Precision::F32,
+        &device.inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap()
 }
 
 fn tokenizer() -> Tokenizer {
@@ -44,7 +51,11 @@ fn text(model: &Model, stop: Vec<u32>, config: GenerateConfig) -> (Vec<u32>, Opt
         assert!(token.top.iter().all(|top| (top.id as usize) < TOKENS));
         ids.push(token.id);
     }
-    assert!(block_on(generator.next(model, &tokenizer)).unwrap().is_none());
+    assert!(
+        block_on(generator.next(model, &tokenizer))
+            .unwrap()
+            .is_none()
+    );
     (ids, generator.ended())
 }
 
@@ -54,9 +65,19 @@ fn ids_that_no_token_has_are_never_drawn() {
     // 84 · 2 · 60 > 10⁴ tokens.
     for seed in 0..84 {
         for top_k in [0, ROWS] {
-            let config = GenerateConfig { max_tokens: 60, temperature: 5.0, seed, top_k, top_logprobs: ROWS, ..GenerateConfig::default() };
+            let config = GenerateConfig {
+                max_tokens: 60,
+                temperature: 5.0,
+                seed,
+                top_k,
+                top_logprobs: ROWS,
+                ..GenerateConfig::default()
+            };
             let (ids, _) = text(&model, Vec::new(), config);
-            assert!(ids.len() == 60 && ids.iter().all(|id| (*id as usize) < TOKENS), "{ids:?}");
+            assert!(
+                ids.len() == 60 && ids.iter().all(|id| (*id as usize) < TOKENS),
+                "{ids:?}"
+            );
         }
     }
 }
@@ -64,10 +85,17 @@ fn ids_that_no_token_has_are_never_drawn() {
 #[test]
 fn a_text_says_why_it_ended() {
     let model = model();
-    let greedy = |max_tokens| GenerateConfig { max_tokens, temperature: 0.0, ..GenerateConfig::default() };
+    let greedy = |max_tokens| GenerateConfig {
+        max_tokens,
+        temperature: 0.0,
+        ..GenerateConfig::default()
+    };
     let (ids, end) = text(&model, Vec::new(), greedy(5));
     assert_eq!((ids.len(), end), (5, Some(End::Length)));
-    assert_eq!(text(&model, vec![ids[0]], greedy(5)), (vec![], Some(End::Stop)));
+    assert_eq!(
+        text(&model, vec![ids[0]], greedy(5)),
+        (vec![], Some(End::Stop))
+    );
     // The last token fills the context, and nothing comes after it.
     let (ids, end) = text(&model, Vec::new(), greedy(100));
     assert_eq!((ids.len(), end), (63, Some(End::Context)));
@@ -77,29 +105,71 @@ fn a_text_says_why_it_ended() {
 #[test]
 fn top_p_counts_what_top_k_leaves() {
     let model = model();
-    let config = |top_k, top_p| GenerateConfig { max_tokens: 40, temperature: 3.0, top_k, top_p, ..GenerateConfig::default() };
-    let greedy = GenerateConfig { max_tokens: 40, temperature: 0.0, ..GenerateConfig::default() };
+    let config = |top_k, top_p| GenerateConfig {
+        max_tokens: 40,
+        temperature: 3.0,
+        top_k,
+        top_p,
+        ..GenerateConfig::default()
+    };
+    let greedy = GenerateConfig {
+        max_tokens: 40,
+        temperature: 0.0,
+        ..GenerateConfig::default()
+    };
     // The more likely of two tokens has at least half.
-    assert_eq!(text(&model, Vec::new(), config(2, 0.5)), text(&model, Vec::new(), greedy));
-    assert_ne!(text(&model, Vec::new(), config(2, 1.0)).0, text(&model, Vec::new(), config(2, 0.5)).0);
+    assert_eq!(
+        text(&model, Vec::new(), config(2, 0.5)),
+        text(&model, Vec::new(), greedy)
+    );
+    assert_ne!(
+        text(&model, Vec::new(), config(2, 1.0)).0,
+        text(&model, Vec::new(), config(2, 0.5)).0
+    );
 }
 
 #[test]
 fn a_seed_is_one_that_javascript_holds() {
-    let valid = |seed| GenerateConfig { seed, ..GenerateConfig::default() }.validate();
+    let valid = |seed| {
+        GenerateConfig {
+            seed,
+            ..GenerateConfig::default()
+        }
+        .validate()
+    };
     assert!(valid((1 << 53) - 1).is_ok());
-    assert!(valid(1 << 53).unwrap_err().to_string().contains("9007199254740991"));
-    let run = |seed| tabtune::config::TrainConfig { seed, ..Default::default() }.validate();
+    assert!(
+        valid(1 << 53)
+            .unwrap_err()
+            .to_string()
+            .contains("9007199254740991")
+    );
+    let run = |seed| {
+        tabtune::config::TrainConfig {
+            seed,
+            ..Default::default()
+        }
+        .validate()
+    };
     assert!(run((1 << 53) - 1).is_ok());
     assert!(run(1 << 53).unwrap_err().to_string().contains("seed"));
 }
 
 /// Returns words that include their space, as SentencePiece writes them, and parts of words.
 fn words() -> Tokenizer {
-    let tokens = ["<unk>", "<s>", "</s>", "▁", "i", "s", "a", "▁i", "▁is", "▁a", "▁be"].map(String::from).to_vec();
+    let tokens = [
+        "<unk>", "<s>", "</s>", "▁", "i", "s", "a", "▁i", "▁is", "▁a", "▁be",
+    ]
+    .map(String::from)
+    .to_vec();
     let scores = (0..tokens.len()).map(|id| id as f32).collect();
-    let types = (0..tokens.len()).map(|id| [2, 3, 3].get(id).copied().unwrap_or(1)).collect();
-    let model = PartsModel::SentencePiece { scores, add_space_prefix: true };
+    let types = (0..tokens.len())
+        .map(|id| [2, 3, 3].get(id).copied().unwrap_or(1))
+        .collect();
+    let model = PartsModel::SentencePiece {
+        scores,
+        add_space_prefix: true,
+    };
     let parts = TokenizerParts {
         model,
         tokens,
@@ -125,11 +195,18 @@ fn a_continuation_keeps_the_space_before_its_first_word() {
     let mut spaces = 0;
     for seed in 0..30 {
         for prompt in ["is", "is a", ""] {
-            let config = GenerateConfig { max_tokens: 6, temperature: 5.0, seed, ..GenerateConfig::default() };
+            let config = GenerateConfig {
+                max_tokens: 6,
+                temperature: 5.0,
+                seed,
+                ..GenerateConfig::default()
+            };
             let mut generator = Generator::new(&model, &tokenizer, prompt, config).unwrap();
             let (mut ids, mut text) = (tokenizer.encode(prompt).unwrap(), prompt.to_string());
             while let Some(token) = block_on(generator.next(&model, &tokenizer)).unwrap() {
-                spaces += usize::from(text == prompt && !prompt.is_empty() && token.text.starts_with(' '));
+                spaces += usize::from(
+                    text == prompt && !prompt.is_empty() && token.text.starts_with(' '),
+                );
                 text.push_str(&token.text);
                 ids.push(token.id);
             }

@@ -10,7 +10,11 @@ use tabtune::bundle::{FileFormat, InspectReport, inspect, open_bundle};
 use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 
 fn golden(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/golden/hostile/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|e| panic!("{name}: {e}"))
+    std::fs::read(format!(
+        "{}/golden/hostile/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    ))
+    .unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 pub fn cases() -> Vec<Value> {
@@ -19,7 +23,10 @@ pub fn cases() -> Vec<Value> {
 }
 
 fn hex(text: &str) -> Vec<u8> {
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+        .collect()
 }
 
 /// Returns the bytes of a case: a file, or parts that are put together.
@@ -36,7 +43,13 @@ pub fn bytes_of(case: &Value) -> Vec<u8> {
         } else if let Some(text) = part["u64le"].as_str() {
             bytes.extend(text.parse::<u64>().unwrap().to_le_bytes());
         } else {
-            bytes.extend(part["repeat"].as_str().unwrap().repeat(part["count"].as_u64().unwrap() as usize).as_bytes());
+            bytes.extend(
+                part["repeat"]
+                    .as_str()
+                    .unwrap()
+                    .repeat(part["count"].as_u64().unwrap() as usize)
+                    .as_bytes(),
+            );
         }
     }
     bytes
@@ -44,7 +57,12 @@ pub fn bytes_of(case: &Value) -> Vec<u8> {
 
 /// Makes a shard of F32 [1] tensors.
 pub fn shard(name: &str, tensors: &Value) -> MemorySource {
-    let entries: Vec<_> = tensors.as_array().unwrap().iter().map(|t| (t.as_str().unwrap().to_string(), "F32", vec![1])).collect();
+    let entries: Vec<_> = tensors
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| (t.as_str().unwrap().to_string(), "F32", vec![1]))
+        .collect();
     let (mut bytes, _) = safetensors_header(&entries, &BTreeMap::new()).unwrap();
     bytes.extend(vec![0; 4 * entries.len()]);
     MemorySource::new(name, bytes)
@@ -62,27 +80,65 @@ fn differences(case: &Value, report: &InspectReport) -> Vec<String> {
             out.push(format!("{what}: expected {expected}, found {found}"));
         }
     };
-    same("code", text_of(&case["answer_code"]).unwrap(), report.code.unwrap_or("ok").to_string());
-    same("stage", text_of(&case["stage"]).unwrap(), report.stage.to_string());
+    same(
+        "code",
+        text_of(&case["answer_code"]).unwrap(),
+        report.code.unwrap_or("ok").to_string(),
+    );
+    same(
+        "stage",
+        text_of(&case["stage"]).unwrap(),
+        report.stage.to_string(),
+    );
     for (key, found) in [("subject", &report.subject), ("found", &report.found)] {
         if let Some(expected) = text_of(&case[key]) {
-            same(key, expected, found.clone().unwrap_or_else(|| "nothing".into()));
+            same(
+                key,
+                expected,
+                found.clone().unwrap_or_else(|| "nothing".into()),
+            );
         }
     }
     if report.ok {
-        let expected: BTreeSet<&str> = case["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let expected: BTreeSet<&str> = case["warnings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let found: BTreeSet<&str> = report.warnings.iter().map(|warning| warning.code).collect();
         same("warnings", format!("{expected:?}"), format!("{found:?}"));
     }
     if let Some(tensors) = case["tensors"].as_array() {
-        let key = |t: &Value| (t["name"].to_string(), t["dtype"].to_string(), t["shape"].to_string());
+        let key = |t: &Value| {
+            (
+                t["name"].to_string(),
+                t["dtype"].to_string(),
+                t["shape"].to_string(),
+            )
+        };
         let expected: BTreeSet<_> = tensors.iter().map(key).collect();
-        let found: BTreeSet<_> = serde_json::to_value(&report.inventory).unwrap().as_array().unwrap().iter().map(key).collect();
+        let found: BTreeSet<_> = serde_json::to_value(&report.inventory)
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(key)
+            .collect();
         same("tensors", format!("{expected:?}"), format!("{found:?}"));
-        same("count", tensors.len().to_string(), report.tensors.to_string());
+        same(
+            "count",
+            tensors.len().to_string(),
+            report.tensors.to_string(),
+        );
     }
-    let expected: BTreeMap<String, u64> = serde_json::from_value(case["non_finite"].clone()).unwrap_or_default();
-    same("non_finite", format!("{expected:?}"), format!("{:?}", report.non_finite));
+    let expected: BTreeMap<String, u64> =
+        serde_json::from_value(case["non_finite"].clone()).unwrap_or_default();
+    same(
+        "non_finite",
+        format!("{expected:?}"),
+        format!("{:?}", report.non_finite),
+    );
     out
 }
 
@@ -93,26 +149,58 @@ fn every_hostile_file_gets_its_answer() {
     for case in &cases {
         let id = case["id"].as_str().unwrap();
         let bytes = bytes_of(case);
-        assert_eq!(bytes.len() as u64, case["bytes"].as_u64().unwrap(), "{id}: size of the file");
+        assert_eq!(
+            bytes.len() as u64,
+            case["bytes"].as_u64().unwrap(),
+            "{id}: size of the file"
+        );
         let source = MemorySource::new(case["file"].as_str().unwrap_or(id), bytes);
         let shards = case["shards"].as_object().into_iter().flatten();
-        let siblings = || Ok(shards.map(|(name, tensors)| Box::new(shard(name, tensors)) as Box<dyn ByteSource>).collect());
-        let report = inspect(&source, FileFormat::from_word(case["format"].as_str().unwrap()), siblings, true);
-        wrong.extend(differences(case, &report).into_iter().map(|text| format!("{id}: {text}")));
+        let siblings = || {
+            Ok(shards
+                .map(|(name, tensors)| Box::new(shard(name, tensors)) as Box<dyn ByteSource>)
+                .collect())
+        };
+        let report = inspect(
+            &source,
+            FileFormat::from_word(case["format"].as_str().unwrap()),
+            siblings,
+            true,
+        );
+        wrong.extend(
+            differences(case, &report)
+                .into_iter()
+                .map(|text| format!("{id}: {text}")),
+        );
     }
     println!("{} cases", cases.len());
     assert!(cases.len() >= 128, "{} cases", cases.len());
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// Returns small files that open, in both formats with every kind of metadata.
 fn sound() -> Vec<(String, FileFormat, Vec<u8>)> {
-    let opened = |case: &Value| case["stage"] == "ok" && matches!(case["format"].as_str(), Some("safetensors" | "gguf"));
+    let opened = |case: &Value| {
+        case["stage"] == "ok" && matches!(case["format"].as_str(), Some("safetensors" | "gguf"))
+    };
     let sound = |case: &Value| {
         let format = FileFormat::from_word(case["format"].as_str().unwrap()).unwrap();
-        (case["id"].as_str().unwrap().to_string(), format, bytes_of(case))
+        (
+            case["id"].as_str().unwrap().to_string(),
+            format,
+            bytes_of(case),
+        )
     };
-    cases().iter().filter(|case| opened(case)).map(sound).collect()
+    cases()
+        .iter()
+        .filter(|case| opened(case))
+        .map(sound)
+        .collect()
 }
 
 /// Reads a file in both ways that the crate offers: as a report, and as a model.
@@ -121,10 +209,16 @@ fn answer(name: &str, format: FileFormat, bytes: &[u8]) -> InspectReport {
     let config = br#"{"model_type":"llama","vocab_size":4,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":1,"num_attention_heads":1,"max_position_embeddings":8}"#;
     let files: Vec<Box<dyn ByteSource>> = match format {
         FileFormat::Gguf => vec![Box::new(source.clone())],
-        _ => vec![Box::new(source.clone()), Box::new(MemorySource::new("config.json", *config))],
+        _ => vec![
+            Box::new(source.clone()),
+            Box::new(MemorySource::new("config.json", *config)),
+        ],
     };
     if let Ok(bundle) = open_bundle(files) {
-        bundle.names().iter().for_each(|name| drop(bundle.read_f32(name)));
+        bundle
+            .names()
+            .iter()
+            .for_each(|name| drop(bundle.read_f32(name)));
     }
     inspect(&source, Some(format), || Ok(vec![]), true)
 }
@@ -132,22 +226,33 @@ fn answer(name: &str, format: FileFormat, bytes: &[u8]) -> InspectReport {
 #[test]
 fn cut_files_are_refused_at_every_length() {
     for (id, format, bytes) in sound() {
-        let lenient = answer("f", format, &bytes).warnings.iter().any(|warning| warning.code == "gguf.padding.final-absent");
+        let lenient = answer("f", format, &bytes)
+            .warnings
+            .iter()
+            .any(|warning| warning.code == "gguf.padding.final-absent");
         for len in 0..bytes.len() {
             let report = answer("f", format, &bytes[..len]);
             let code = report.code.unwrap_or("ok");
             // A cut in the padding between two tensors leaves the second one outside.
-            let cut = [".truncated", ".past-end", ".json", ".start", ".out-of-file"].iter().any(|end| code.ends_with(end));
+            let cut = [".truncated", ".past-end", ".json", ".start", ".out-of-file"]
+                .iter()
+                .any(|end| code.ends_with(end));
             // Only missing zero bytes after the last tensor, or a tensor without bytes, cannot be noticed.
             let padding = format == FileFormat::Gguf && bytes[len..].iter().all(|&byte| byte == 0);
-            assert!(cut || padding && report.ok || lenient && report.ok, "{id} cut to {len}: {code}");
+            assert!(
+                cut || padding && report.ok || lenient && report.ok,
+                "{id} cut to {len}: {code}"
+            );
         }
     }
 }
 
 #[test]
 fn flipped_bits_end_in_an_answer() {
-    for (_, format, bytes) in sound().into_iter().filter(|(_, _, bytes)| bytes.len() < 300) {
+    for (_, format, bytes) in sound()
+        .into_iter()
+        .filter(|(_, _, bytes)| bytes.len() < 300)
+    {
         for bit in 0..8 * bytes.len() {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);

@@ -51,27 +51,64 @@ fn aborted<T>(result: Result<T, Error>) {
 }
 
 fn trainer(device: &burn::tensor::Device, changes: serde_json::Value) -> Trainer {
-    let config: TrainConfig = config(&json!({"type": "adamw"}), "f32", &json!({"type": "constant"})).overlaid(changes).unwrap();
-    let model = block_on(Model::init(&shape(), 3, Precision::F32, device, &Interrupt::none())).unwrap();
+    let config: TrainConfig = config(
+        &json!({"type": "adamw"}),
+        "f32",
+        &json!({"type": "constant"}),
+    )
+    .overlaid(changes)
+    .unwrap();
+    let model = block_on(Model::init(
+        &shape(),
+        3,
+        Precision::F32,
+        device,
+        &Interrupt::none(),
+    ))
+    .unwrap();
     Trainer::new(model, dataset_split(0.4), config).unwrap()
 }
 
 #[test]
 fn step_that_is_given_up_between_micro_batches_leaves_no_trace() {
     for device in [Some(cpu()), gpu()].into_iter().flatten() {
-        let start = || trainer(&device.inner(), json!({"gradient_accumulation_steps": 4, "validation_fraction": 0.4}));
+        let start = || {
+            trainer(
+                &device.inner(),
+                json!({"gradient_accumulation_steps": 4, "validation_fraction": 0.4}),
+            )
+        };
         let (mut straight, mut broken) = (start(), start());
         for last in [1, 2, 3] {
             broken.set_interrupt(asking_at(last));
-            let before = (broken.progress(), broken.loader_state(), weights(broken.model()), broken.optim().with_state());
+            let before = (
+                broken.progress(),
+                broken.loader_state(),
+                weights(broken.model()),
+                broken.optim().with_state(),
+            );
             aborted(block_on(broken.step()));
             assert_eq!(pauses(), last);
             // The interrupt is still requested, so this step does not even begin.
             aborted(block_on(broken.step()));
-            assert_eq!(before, (broken.progress(), broken.loader_state(), weights(broken.model()), broken.optim().with_state()));
+            assert_eq!(
+                before,
+                (
+                    broken.progress(),
+                    broken.loader_state(),
+                    weights(broken.model()),
+                    broken.optim().with_state()
+                )
+            );
             broken.set_interrupt(asking_at(usize::MAX));
-            let (expected, found) = (block_on(straight.step()).unwrap(), block_on(broken.step()).unwrap());
-            assert_eq!((expected.loss, expected.grad_norm), (found.loss, found.grad_norm));
+            let (expected, found) = (
+                block_on(straight.step()).unwrap(),
+                block_on(broken.step()).unwrap(),
+            );
+            assert_eq!(
+                (expected.loss, expected.grad_norm),
+                (found.loss, found.grad_norm)
+            );
             assert_eq!(pauses(), 3, "between four micro-batches");
         }
         assert_eq!(weights(straight.model()), weights(broken.model()));
@@ -107,9 +144,15 @@ fn flag_of_the_caller_ends_an_evaluation_while_it_is_set() {
 #[test]
 fn loading_pauses_between_pieces_and_can_be_ended_there() {
     // A table of 18 MiB: three pieces, two of which leave before it is whole.
-    let large = ModelConfig { vocab_size: 70_000, hidden_size: 64, ..shape() };
+    let large = ModelConfig {
+        vocab_size: 70_000,
+        hidden_size: 64,
+        ..shape()
+    };
     let device = cpu().inner();
-    let init = |interrupt: &Interrupt| block_on(Model::init(&large, 1, Precision::F32, &device, interrupt));
+    let init = |interrupt: &Interrupt| {
+        block_on(Model::init(&large, 1, Precision::F32, &device, interrupt))
+    };
     init(&asking_at(usize::MAX)).unwrap();
     let count = pauses();
     assert!(count >= 3, "{count}");
@@ -124,7 +167,9 @@ fn resume_is_ended_before_anything_is_loaded() {
     let mut run = trainer(&cpu().inner(), json!({"validation_fraction": 0.4}));
     block_on(run.step()).unwrap();
     let checkpoint = open(save(&run));
-    let resumed = |interrupt: &Interrupt| block_on(checkpoint.resume(dataset_split(0.4), None, &[], &cpu().inner(), interrupt));
+    let resumed = |interrupt: &Interrupt| {
+        block_on(checkpoint.resume(dataset_split(0.4), None, &[], &cpu().inner(), interrupt))
+    };
     let asked = asking_at(usize::MAX);
     asked.request();
     aborted(resumed(&asked));

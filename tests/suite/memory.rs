@@ -24,8 +24,17 @@ fn measures(test: &str) -> bool {
         return true;
     }
     let mut alone = Command::new(std::env::current_exe().unwrap());
-    let found = alone.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
-    assert!(found.status.success(), "{}\n{}", String::from_utf8_lossy(&found.stdout), String::from_utf8_lossy(&found.stderr));
+    let found = alone
+        .args(["--exact", test, "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    assert!(
+        found.status.success(),
+        "{}\n{}",
+        String::from_utf8_lossy(&found.stdout),
+        String::from_utf8_lossy(&found.stderr)
+    );
     false
 }
 
@@ -37,11 +46,17 @@ fn in_use(device: &Device) -> u64 {
 }
 
 /// Returns the peak of the bytes in use in the second step of a run, and, if it is `profiled`, the one that a profile reports for the third.
-fn found(model: impl FnOnce() -> Model, config: TrainConfig, device: &Device, profiled: bool) -> Vec<u64> {
+fn found(
+    model: impl FnOnce() -> Model,
+    config: TrainConfig,
+    device: &Device,
+    profiled: bool,
+) -> Vec<u64> {
     let before = in_use(device);
     let model = model();
     let vocabulary = u32::try_from(model.config().vocab_size).unwrap();
-    let dataset = Dataset::from_tokens((0..4000).map(|i| i * 7919 % vocabulary).collect(), 0.0).unwrap();
+    let dataset =
+        Dataset::from_tokens((0..4000).map(|i| i * 7919 % vocabulary).collect(), 0.0).unwrap();
     let mut trainer = Trainer::new(model, dataset, config).unwrap();
     block_on(trainer.step()).unwrap();
     watch_memory();
@@ -63,22 +78,33 @@ fn found(model: impl FnOnce() -> Model, config: TrainConfig, device: &Device, pr
 fn compare(what: &str, planned: u64, found: Vec<u64>, bound: f64) {
     for found in found {
         let off = planned as f64 / found as f64 - 1.0;
-        println!("{what}: planned {planned}, in use {found}, {:+.2} %", 100.0 * off);
-        assert!(off.abs() < bound, "{what}: planned {planned}, in use {found}");
+        println!(
+            "{what}: planned {planned}, in use {found}, {:+.2} %",
+            100.0 * off
+        );
+        assert!(
+            off.abs() < bound,
+            "{what}: planned {planned}, in use {found}"
+        );
     }
 }
 
 fn merged(parts: &[&Value]) -> TrainConfig {
     let mut settings = json!({"steps": 3});
     for part in parts {
-        settings.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(part.as_object().unwrap().clone());
     }
     serde_json::from_value(settings).unwrap()
 }
 
 #[test]
 fn planned_bytes_are_those_in_use() {
-    let (Some(device), Some(software)) = (as_a_gpu(), gpu()) else { return };
+    let (Some(device), Some(software)) = (as_a_gpu(), gpu()) else {
+        return;
+    };
     if !measures("memory::planned_bytes_are_those_in_use") {
         return;
     }
@@ -92,7 +118,8 @@ fn planned_bytes_are_those_in_use() {
     // The peak is determined by parameters, or by activations.
     let few = json!({"batch_size": 1, "seq_len": 16, "precision": "f32"});
     let many = json!({"batch_size": 3, "seq_len": 50, "precision": "bf16"});
-    let release = json!({"gradient_release": true, "max_grad_norm": 0.0, "optimizer": {"type": "adafactor"}});
+    let release =
+        json!({"gradient_release": true, "max_grad_norm": 0.0, "optimizer": {"type": "adafactor"}});
     let orthogonal = json!({"optimizer": {"type": "apollo", "rank": 48, "projector": "orthogonal", "projected": "all"}});
     let apollo = json!({"optimizer": {"type": "apollo"}});
     // The first turn takes most, because every block has its backward pass. If the table trains in each turn, the last one takes most.
@@ -102,9 +129,19 @@ fn planned_bytes_are_those_in_use() {
         json!({"block_coordinate": lowest}),
         json!({"block_coordinate": {"order": "descending", "blocks": 2, "norm": true, "embedding": true}, "gradient_checkpointing": true}),
     ];
-    for (family, shape) in [("llama", llama), ("qwen3", qwen3), ("gpt2", gpt2), ("olmo2", olmo2)] {
+    for (family, shape) in [
+        ("llama", llama),
+        ("qwen3", qwen3),
+        ("gpt2", gpt2),
+        ("olmo2", olmo2),
+    ] {
         let shape = config_from_hf(&shape).unwrap();
-        let modes = [json!({}), json!({"gradient_checkpointing": true}), json!({"gradient_accumulation_steps": 2}), release.clone()];
+        let modes = [
+            json!({}),
+            json!({"gradient_checkpointing": true}),
+            json!({"gradient_accumulation_steps": 2}),
+            release.clone(),
+        ];
         // The full form has every mode and all blocks for each family, with few tokens in each.
         let whole = family == "llama" || in_full();
         let turns = if in_full() { 3 } else { usize::from(whole) };
@@ -116,14 +153,34 @@ fn planned_bytes_are_those_in_use() {
             .chain((family == "qwen3").then_some(&apollo))
             .enumerate()
         {
-            let sizes = if (whole && index == 0) || in_full() { &[&few, &many][..] } else { &[&many] };
+            let sizes = if (whole && index == 0) || in_full() {
+                &[&few, &many][..]
+            } else {
+                &[&many]
+            };
             for tokens in sizes {
                 let config = merged(&[*tokens, mode]);
                 let what = format!("{family} {tokens} {mode}");
                 let compare = |kernels: &str, device: &Device, bound: f64| {
-                    let planned = memory_plan(&shape, &config, None, is_software(&device.inner())).unwrap().total();
-                    let model = || block_on(Model::init(&shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
-                    compare(&format!("{what} {kernels}"), planned, found(model, config.clone(), device, index == 0 || in_full()), bound);
+                    let planned = memory_plan(&shape, &config, None, is_software(&device.inner()))
+                        .unwrap()
+                        .total();
+                    let model = || {
+                        block_on(Model::init(
+                            &shape,
+                            1,
+                            config.precision,
+                            &device.inner(),
+                            &Interrupt::none(),
+                        ))
+                        .unwrap()
+                    };
+                    compare(
+                        &format!("{what} {kernels}"),
+                        planned,
+                        found(model, config.clone(), device, index == 0 || in_full()),
+                        bound,
+                    );
                 };
                 compare("as a GPU", &device, 5e-3);
                 if (whole && index == 0) || in_full() {
@@ -145,7 +202,9 @@ fn adapter_shape(vocabulary: usize, mlp: usize) -> ModelConfig {
 
 #[test]
 fn planned_bytes_of_adapters_are_those_in_use() {
-    let (Some(device), Some(software)) = (as_a_gpu(), gpu()) else { return };
+    let (Some(device), Some(software)) = (as_a_gpu(), gpu()) else {
+        return;
+    };
     if !measures("memory::planned_bytes_of_adapters_are_those_in_use") {
         return;
     }
@@ -168,16 +227,34 @@ fn planned_bytes_of_adapters_are_those_in_use() {
         (&small, "q8_0", "f32", [&many, &again], &two),
         (&small, "f32", "f32", [&many, &again], &two),
     ];
-    for (index, (shape, types, precision, parts, targets)) in runs.into_iter().take(if in_full() { 9 } else { 2 }).enumerate() {
+    for (index, (shape, types, precision, parts, targets)) in runs
+        .into_iter()
+        .take(if in_full() { 9 } else { 2 })
+        .enumerate()
+    {
         let bundle = super::adapter::opened(&super::adapter::base(shape, types));
-        let adapter = json!({"precision": precision, "adapter": {"r": 16, "target_modules": targets}});
+        let adapter =
+            json!({"precision": precision, "adapter": {"r": 16, "target_modules": targets}});
         let config = merged(&[parts[0], parts[1], &adapter]);
         let all = [("a GPU", &device, 1e-2), ("software", &software, 1.5e-2)];
-        for (kernels, device, bound) in all.into_iter().take(if index == 0 || in_full() { 2 } else { 1 }) {
-            let planned = memory_plan(shape, &config, Some(&bundle), is_software(&device.inner())).unwrap().total();
-            let what = format!("{types} {} {precision} {parts:?} as {kernels}", shape.vocab_size);
+        for (kernels, device, bound) in
+            all.into_iter()
+                .take(if index == 0 || in_full() { 2 } else { 1 })
+        {
+            let planned = memory_plan(shape, &config, Some(&bundle), is_software(&device.inner()))
+                .unwrap()
+                .total();
+            let what = format!(
+                "{types} {} {precision} {parts:?} as {kernels}",
+                shape.vocab_size
+            );
             let model = || super::adapter::adapted(&bundle, &config, device);
-            compare(&what, planned, found(model, config.clone(), device, index == 0 || in_full()), bound);
+            compare(
+                &what,
+                planned,
+                found(model, config.clone(), device, index == 0 || in_full()),
+                bound,
+            );
         }
     }
 }

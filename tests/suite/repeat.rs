@@ -22,10 +22,16 @@ use crate::report_every::{State, losses, state, states, trainer};
 /// Runs a test of this name in a process of its own.
 pub fn run_alone(name: &str) {
     let program = std::env::current_exe().unwrap();
-    let output = Command::new(program).args([name, "--exact", "--ignored", "--nocapture"]).output().unwrap();
+    let output = Command::new(program)
+        .args([name, "--exact", "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (told, errors) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && told.contains("1 passed"), "{told}\n{errors}");
+    assert!(
+        output.status.success() && told.contains("1 passed"),
+        "{told}\n{errors}"
+    );
 }
 
 #[test]
@@ -88,7 +94,10 @@ fn launched(device: &Device, changes: &Value) -> Trainer {
     if changes["adapter"].is_null() {
         return trainer(device, None, changes.clone());
     }
-    let config = settings(changes["adapter"].clone(), json!({ "steps": 40, "report_every": 2 }));
+    let config = settings(
+        changes["adapter"].clone(),
+        json!({ "steps": 40, "report_every": 2 }),
+    );
     let model = adapted(&opened(&base(&shape(), "q8_0")), &config, device);
     Trainer::new(model, dataset(), config).unwrap()
 }
@@ -127,16 +136,26 @@ mod alone {
         ];
         for (at, device) in devices().enumerate() {
             // Each setting on both devices only in the full form; otherwise on one of them in turn.
-            let all = repeating.iter().map(|changes| (changes, true)).chain(others.iter().map(|changes| (changes, false)));
-            for (_, (changes, repeats)) in all.enumerate().filter(|(n, _)| in_full() || n % 2 == at) {
+            let all = repeating
+                .iter()
+                .map(|changes| (changes, true))
+                .chain(others.iter().map(|changes| (changes, false)));
+            for (_, (changes, repeats)) in all.enumerate().filter(|(n, _)| in_full() || n % 2 == at)
+            {
                 let before = dispatches();
                 let (expected, end, _) = end_of(launched(&device, changes), true);
                 let counted = dispatches() - before;
                 let (found, other, as_recorded) = end_of(recorded(&device, changes), true);
                 assert_eq!(as_recorded, repeats, "{changes}");
-                assert!(found == expected && other == end, "other bits as recorded: {changes}");
+                assert!(
+                    found == expected && other == end,
+                    "other bits as recorded: {changes}"
+                );
                 let copies = (dispatches() - before).abs_diff(2 * counted);
-                assert!(copies <= COPIES, "{copies} launches more or fewer as recorded: {changes}");
+                assert!(
+                    copies <= COPIES,
+                    "{copies} launches more or fewer as recorded: {changes}"
+                );
             }
         }
     }
@@ -164,7 +183,10 @@ mod alone {
                 let (expected, end, _) = masked_end(launched(&device, &changes));
                 let (found, other, as_recorded) = masked_end(recorded(&device, &changes));
                 assert!(as_recorded, "{changes}");
-                assert!(found == expected && other == end, "other bits as recorded: {changes}");
+                assert!(
+                    found == expected && other == end,
+                    "other bits as recorded: {changes}"
+                );
             }
         }
     }
@@ -186,7 +208,10 @@ mod alone {
             };
             let launched = reserved(trainer(&device, None, json!({})));
             let recorded = reserved(recorded(&device, &json!({})));
-            assert!(recorded as f64 <= 1.02 * launched as f64, "{recorded} bytes reserved with a recording, {launched} without");
+            assert!(
+                recorded as f64 <= 1.02 * launched as f64,
+                "{recorded} bytes reserved with a recording, {launched} without"
+            );
         }
     }
 
@@ -197,11 +222,22 @@ mod alone {
         // moved before a recording.
         let shape = json!({"model_type": "llama", "hidden_size": 128, "intermediate_size": 384, "num_attention_heads": 4, "num_hidden_layers": 2,
             "max_position_embeddings": 128, "vocab_size": 9000, "tie_word_embeddings": true});
-        let (shape, config) = (config_from_hf(&shape).unwrap(), json!({"steps": 9, "batch_size": 4, "seq_len": 50}));
+        let (shape, config) = (
+            config_from_hf(&shape).unwrap(),
+            json!({"steps": 9, "batch_size": 4, "seq_len": 50}),
+        );
         let config: TrainConfig = serde_json::from_value(config).unwrap();
         for device in devices() {
-            let model = block_on(Model::init(&shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
-            let tokens = Dataset::from_tokens((0..4000).map(|i| i * 7919 % 9000).collect(), 0.0).unwrap();
+            let model = block_on(Model::init(
+                &shape,
+                1,
+                config.precision,
+                &device.inner(),
+                &Interrupt::none(),
+            ))
+            .unwrap();
+            let tokens =
+                Dataset::from_tokens((0..4000).map(|i| i * 7919 % 9000).collect(), 0.0).unwrap();
             let mut run = Trainer::new(model, tokens, config.clone()).unwrap();
             run.record_steps();
             for recorded in [false, false, true] {
@@ -222,13 +258,22 @@ mod alone {
                 let mut run = trainer(&device, Some(rare), json!({"report_every": 3}));
                 run.record_steps();
                 let refused = (0..STEPS + 6).find_map(|_| block_on(run.advance()).err());
-                assert!(matches!(refused, Some(Error::NonFinite { step, .. }) if step == rare), "{refused:?}");
-                assert!(state(&run) == before[rare as usize - 1], "step {rare} has changed something");
+                assert!(
+                    matches!(refused, Some(Error::NonFinite { step, .. }) if step == rare),
+                    "{refused:?}"
+                );
+                assert!(
+                    state(&run) == before[rare as usize - 1],
+                    "step {rare} has changed something"
+                );
                 run.skip_batch().unwrap();
                 let mut launched = trainer(&device, Some(rare), json!({"report_every": 3}));
                 while block_on(launched.advance()).is_ok() {}
                 launched.skip_batch().unwrap();
-                assert!(end_of(run, false).1 == end_of(launched, false).1, "other bits after step {rare} was skipped");
+                assert!(
+                    end_of(run, false).1 == end_of(launched, false).1,
+                    "other bits after step {rare} was skipped"
+                );
             }
         }
     }
@@ -246,7 +291,10 @@ mod alone {
             for _ in 0..5 {
                 block_on(run.step()).unwrap();
             }
-            assert!(weights(&held) == bits, "a step has changed what another owner holds");
+            assert!(
+                weights(&held) == bits,
+                "a step has changed what another owner holds"
+            );
             drop(held);
             let mut launched = trainer(&device, None, json!({"report_every": 1}));
             for _ in 0..10 {

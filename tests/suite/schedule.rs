@@ -48,18 +48,41 @@ fn translated(scheduler: &str, args: &Value) -> ScheduleConfig {
 }
 
 fn fault_keys(schedule: &ScheduleConfig, base: f64) -> BTreeSet<String> {
-    schedule.faults(base).into_iter().map(|fault| fault.key.trim_start_matches("schedule.").to_owned()).collect()
+    schedule
+        .faults(base)
+        .into_iter()
+        .map(|fault| fault.key.trim_start_matches("schedule.").to_owned())
+        .collect()
 }
 
 /// Asserts that step n + 1 has the rate `expected`, within `bound` of the base rate.
-fn same(name: &str, n: u64, base: f64, schedule: &ScheduleConfig, start: Option<u64>, expected: f64, bound: f64) {
+fn same(
+    name: &str,
+    n: u64,
+    base: f64,
+    schedule: &ScheduleConfig,
+    start: Option<u64>,
+    expected: f64,
+    bound: f64,
+) {
     let found = learning_rate(n + 1, base, schedule, start);
-    let allowed = if bound == EXACT { EXACT * base } else { bound * expected.abs() };
-    assert!((found - expected).abs() <= allowed, "{name}, n = {n}: expected {expected:e}, found {found:e}");
+    let allowed = if bound == EXACT {
+        EXACT * base
+    } else {
+        bound * expected.abs()
+    };
+    assert!(
+        (found - expected).abs() <= allowed,
+        "{name}, n = {n}: expected {expected:e}, found {found:e}"
+    );
 }
 
 fn bound_of(replay: &Value) -> f64 {
-    if replay["class"] == "f32" { ROUNDED } else { EXACT }
+    if replay["class"] == "f32" {
+        ROUNDED
+    } else {
+        EXACT
+    }
 }
 
 fn start_of(value: &Value) -> Option<u64> {
@@ -67,7 +90,12 @@ fn start_of(value: &Value) -> Option<u64> {
 }
 
 fn floats(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|rate| rate.as_f64().unwrap()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rate| rate.as_f64().unwrap())
+        .collect()
 }
 
 #[test]
@@ -79,18 +107,41 @@ fn curves_equal_the_reference() {
         let schedule = translated(case["scheduler"].as_str().unwrap(), &case["args"]);
         let refused = replay["class"] == "refused";
         for (group, base) in floats(&case["base_lr"]).into_iter().enumerate() {
-            let accepted = replay["groups_accepted"].as_array().is_some_and(|list| list.contains(&json!(group)));
+            let accepted = replay["groups_accepted"]
+                .as_array()
+                .is_some_and(|list| list.contains(&json!(group)));
             if refused && !accepted {
                 let found = fault_keys(&schedule, base);
-                assert!(replay["keys"].as_array().unwrap().iter().all(|key| found.contains(key.as_str().unwrap())), "{name}: {found:?}");
+                assert!(
+                    replay["keys"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .all(|key| found.contains(key.as_str().unwrap())),
+                    "{name}: {found:?}"
+                );
                 replayed += 1;
                 continue;
             }
             assert_eq!(schedule.faults(base), [], "{name}");
             let start = resolve_start(&schedule, None, 0);
             let until = replay["until"].as_u64().unwrap_or(u64::MAX);
-            for (n, rates) in case["lr"].as_array().unwrap().iter().enumerate().take_while(|(n, _)| *n as u64 <= until) {
-                same(name, n as u64, base, &schedule, start, rates[group].as_f64().unwrap(), bound_of(replay));
+            for (n, rates) in case["lr"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .enumerate()
+                .take_while(|(n, _)| *n as u64 <= until)
+            {
+                same(
+                    name,
+                    n as u64,
+                    base,
+                    &schedule,
+                    start,
+                    rates[group].as_f64().unwrap(),
+                    bound_of(replay),
+                );
             }
             replayed += 1;
         }
@@ -124,20 +175,45 @@ fn resumes_equal_the_reference_or_are_refused() {
     for case in cases {
         let (name, replay) = (case["name"].as_str().unwrap(), &case["replay"]);
         let kind = case["scheduler"].as_str().unwrap();
-        let (first, next) = (translated(kind, &case["args_first_run"]), translated(kind, &case["args_resume"]));
-        let (base, base_next) = (case["base_lr"].as_f64().unwrap(), case["base_lr_resume"].as_f64().unwrap());
+        let (first, next) = (
+            translated(kind, &case["args_first_run"]),
+            translated(kind, &case["args_resume"]),
+        );
+        let (base, base_next) = (
+            case["base_lr"].as_f64().unwrap(),
+            case["base_lr_resume"].as_f64().unwrap(),
+        );
         if replay["class"] == "refused" {
             let mut found = fault_keys(&next, base_next);
             let (old, new) = (json!(first), json!(next));
-            let keys = new.as_object().unwrap().keys().filter(|key| !is_config_only(&next, key) && old[*key] != new[*key]);
+            let keys = new
+                .as_object()
+                .unwrap()
+                .keys()
+                .filter(|key| !is_config_only(&next, key) && old[*key] != new[*key]);
             found.extend(keys.cloned());
-            assert!(replay["keys"].as_array().unwrap().iter().all(|key| found.contains(key.as_str().unwrap())), "{name}: {found:?}");
+            assert!(
+                replay["keys"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|key| found.contains(key.as_str().unwrap())),
+                "{name}: {found:?}"
+            );
             continue;
         }
         let completed = case["resume_at_step"].as_u64().unwrap();
         let first_start = resolve_start(&first, None, 0);
         for (n, expected) in floats(&case["lr_first_run"]).into_iter().enumerate() {
-            same(name, n as u64, base, &first, first_start, expected, bound_of(replay));
+            same(
+                name,
+                n as u64,
+                base,
+                &first,
+                first_start,
+                expected,
+                bound_of(replay),
+            );
         }
         let saved = first_start.filter(|_| case["dropped_keys"].as_array().unwrap().is_empty());
         let start = resolve_start(&next, saved, completed);
@@ -160,8 +236,11 @@ fn start_is_resolved_by_the_truth_table() {
     assert_eq!(rows.len(), 48);
     for row in rows {
         let kind = row["scheduler"].as_str().unwrap();
-        let (start_key, flag_key) =
-            if kind == "WSDScheduler" { ("decay_start_step", "start_decay") } else { ("checkpoint_step", "start_annealing") };
+        let (start_key, flag_key) = if kind == "WSDScheduler" {
+            ("decay_start_step", "start_decay")
+        } else {
+            ("checkpoint_step", "start_annealing")
+        };
         let mut args = file["meta"]["args"][kind].clone();
         args[start_key] = row["ctor"].clone();
         args[flag_key] = row["flag"].clone();
@@ -169,58 +248,103 @@ fn start_is_resolved_by_the_truth_table() {
         let completed = row["last_epoch"].as_u64().unwrap();
         let differs = row["replay"]["class"] == "differs";
         let (resolved, rate) = if differs {
-            (&row["replay"]["resolved_ours"], &row["replay"]["lr_next_step_ours"])
+            (
+                &row["replay"]["resolved_ours"],
+                &row["replay"]["lr_next_step_ours"],
+            )
         } else {
             (&row["resolved"], &row["lr_next_step"])
         };
         let start = resolve_start(&schedule, start_of(&row["saved"]), completed);
         assert_eq!(start, start_of(resolved), "{row}");
-        same("truth table", completed + 1, base, &schedule, start, rate.as_f64().unwrap(), EXACT);
+        same(
+            "truth table",
+            completed + 1,
+            base,
+            &schedule,
+            start,
+            rate.as_f64().unwrap(),
+            EXACT,
+        );
     }
 }
 
 #[test]
 fn trigger_starts_a_decay_after_warmup_and_only_once() {
-    let mut wsd = schedule(json!({"type": "wsd", "warmup_steps": 20, "decay_steps": 50, "min_learning_rate": 1e-6}));
+    let mut wsd = schedule(
+        json!({"type": "wsd", "warmup_steps": 20, "decay_steps": 50, "min_learning_rate": 1e-6}),
+    );
     assert_eq!(trigger(&mut wsd, None, 5).unwrap(), Some(20));
     assert_eq!(trigger(&mut wsd, Some(20), 30).unwrap(), Some(20));
     assert_eq!(json!(wsd)["start_decay"], true);
     // The configuration with the flag set and the saved start continue from where they were.
     assert_eq!(resolve_start(&wsd, Some(20), 40), Some(20));
 
-    let mut infinite =
-        schedule(json!({"type": "infinite", "warmup_steps": 2, "cooldown_steps": 8, "constant_learning_rate": 1e-4, "tau": 9}));
+    let mut infinite = schedule(
+        json!({"type": "infinite", "warmup_steps": 2, "cooldown_steps": 8, "constant_learning_rate": 1e-4, "tau": 9}),
+    );
     assert_eq!(trigger(&mut infinite, None, 70).unwrap(), Some(70));
     let without_length = json!({"type": "wsd", "warmup_steps": 20});
-    assert_eq!(trigger(&mut schedule(without_length), None, 5).unwrap_err().code(), "config.invalid");
-    assert_eq!(trigger(&mut ScheduleConfig::default(), None, 5).unwrap_err().code(), "config.invalid");
+    assert_eq!(
+        trigger(&mut schedule(without_length), None, 5)
+            .unwrap_err()
+            .code(),
+        "config.invalid"
+    );
+    assert_eq!(
+        trigger(&mut ScheduleConfig::default(), None, 5)
+            .unwrap_err()
+            .code(),
+        "config.invalid"
+    );
 }
 
 #[test]
 fn validation_lists_every_fault() {
-    let keys = |value: Value| fault_keys(&schedule(value), 1e-3).into_iter().collect::<Vec<_>>();
+    let keys = |value: Value| {
+        fault_keys(&schedule(value), 1e-3)
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
     assert_eq!(
-        keys(json!({"type": "cosine", "warmup_steps": 10, "total_steps": 10, "min_learning_rate": 2e-3})),
+        keys(
+            json!({"type": "cosine", "warmup_steps": 10, "total_steps": 10, "min_learning_rate": 2e-3})
+        ),
         ["min_learning_rate", "total_steps"]
     );
     assert_eq!(keys(json!({"type": "linear"})), ["total_steps"]);
-    let wsd = json!({"type": "wsd", "warmup_steps": 10, "decay_start_step": 9, "min_learning_rate": 0.0});
-    assert_eq!(keys(wsd), ["decay_start_step", "decay_steps", "min_learning_rate"]);
+    let wsd =
+        json!({"type": "wsd", "warmup_steps": 10, "decay_start_step": 9, "min_learning_rate": 0.0});
     assert_eq!(
-        keys(json!({"type": "wsd", "decay_type": "linear", "min_learning_rate": 0.0, "decay_start_step": 0, "decay_steps": 1})),
+        keys(wsd),
+        ["decay_start_step", "decay_steps", "min_learning_rate"]
+    );
+    assert_eq!(
+        keys(
+            json!({"type": "wsd", "decay_type": "linear", "min_learning_rate": 0.0, "decay_start_step": 0, "decay_steps": 1})
+        ),
         [""; 0]
     );
-    let infinite =
-        json!({"type": "infinite", "cooldown_steps": 5, "annealing_start_step": -2, "annealing_type": "linear", "min_learning_rate": 1.0});
+    let infinite = json!({"type": "infinite", "cooldown_steps": 5, "annealing_start_step": -2, "annealing_type": "linear", "min_learning_rate": 1.0});
     assert_eq!(
         keys(infinite),
-        ["annealing_start_step", "annealing_steps", "annealing_type", "constant_learning_rate", "min_learning_rate"]
+        [
+            "annealing_start_step",
+            "annealing_steps",
+            "annealing_type",
+            "constant_learning_rate",
+            "min_learning_rate"
+        ]
     );
     let tau = json!({"type": "infinite", "tau": 5, "annealing_steps": 3, "start_annealing": true});
     assert_eq!(keys(tau), ["tau"]);
     let above = json!({"type": "infinite", "cooldown_steps": 4, "constant_learning_rate": 5e-4, "min_learning_rate": 6e-4});
     assert_eq!(keys(above), ["min_learning_rate"]);
-    for bad in [json!({"type": "cosine", "total_stepz": 3}), json!({"type": "constant", "warmup_steps": 1.5}), json!({"type": "step"})] {
+    for bad in [
+        json!({"type": "cosine", "total_stepz": 3}),
+        json!({"type": "constant", "warmup_steps": 1.5}),
+        json!({"type": "step"}),
+    ] {
         assert!(serde_json::from_value::<ScheduleConfig>(bad).is_err());
     }
 }
@@ -228,9 +352,15 @@ fn validation_lists_every_fault() {
 #[test]
 fn preview_is_the_curve_from_step_one() {
     let linear = schedule(json!({"type": "linear", "total_steps": 4}));
-    assert_eq!(preview(1..=6, 1.0, &linear, None).collect::<Vec<_>>(), [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]);
+    assert_eq!(
+        preview(1..=6, 1.0, &linear, None).collect::<Vec<_>>(),
+        [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+    );
     let warm = schedule(json!({"type": "constant", "warmup_steps": 4, "warmup_from_zero": false}));
-    assert_eq!(preview(1..=5, 1.0, &warm, None).collect::<Vec<_>>(), [0.25, 0.5, 0.75, 1.0, 1.0]);
+    assert_eq!(
+        preview(1..=5, 1.0, &warm, None).collect::<Vec<_>>(),
+        [0.25, 0.5, 0.75, 1.0, 1.0]
+    );
 }
 
 /// Generates a valid schedule, its minimum, the end of its warmup, and the step at which it must have arrived.
@@ -293,18 +423,38 @@ proptest! {
 #[test]
 fn a_start_that_is_stated_twice_is_reported() {
     let told = |keys: Value| {
-        let config = TrainConfig { steps: 100, schedule: schedule(keys), ..TrainConfig::default() };
+        let config = TrainConfig {
+            steps: 100,
+            schedule: schedule(keys),
+            ..TrainConfig::default()
+        };
         misfits(&config, resolve_start(&config.schedule, None, 0))
     };
     let wsd = |start: i64, flag: bool| json!({"type": "wsd", "decay_steps": 10, "decay_start_step": start, "start_decay": flag});
-    assert_eq!(told(wsd(50, true)), ["start_decay has no effect: by decay_start_step it starts after step 50"]);
-    assert_eq!((told(wsd(50, false)), told(wsd(-1, true))), (vec![], vec![]));
+    assert_eq!(
+        told(wsd(50, true)),
+        ["start_decay has no effect: by decay_start_step it starts after step 50"]
+    );
+    assert_eq!(
+        (told(wsd(50, false)), told(wsd(-1, true))),
+        (vec![], vec![])
+    );
     // A warmup that reaches its peak in the last step, and a line that stays at its minimum, are as they were meant.
-    assert_eq!(told(json!({"type": "constant", "warmup_steps": 100, "warmup_from_zero": false})), Vec::<String>::new());
-    assert_eq!(told(json!({"type": "constant", "warmup_steps": 101, "warmup_from_zero": false})).len(), 1);
-    let line = |minimum: f64| json!({"type": "linear", "total_steps": 200, "min_learning_rate": minimum});
+    assert_eq!(
+        told(json!({"type": "constant", "warmup_steps": 100, "warmup_from_zero": false})),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        told(json!({"type": "constant", "warmup_steps": 101, "warmup_from_zero": false})).len(),
+        1
+    );
+    let line =
+        |minimum: f64| json!({"type": "linear", "total_steps": 200, "min_learning_rate": minimum});
     assert_eq!((told(line(1e-3)), told(line(1e-4)).len()), (vec![], 1));
     let infinite = json!({"type": "infinite", "annealing_steps": 10, "annealing_start_step": 50, "start_annealing": true,
         "min_learning_rate": 1e-5, "annealing_type": "exponential"});
-    assert_eq!(told(infinite), ["start_annealing has no effect: by annealing_start_step it starts after step 50"]);
+    assert_eq!(
+        told(infinite),
+        ["start_annealing has no effect: by annealing_start_step it starts after step 50"]
+    );
 }

@@ -71,7 +71,13 @@ impl Rule for Halving {
         true
     }
 
-    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> tabtune::Result<(Buffer, Vec<Buffer>)> {
+    fn step(
+        &mut self,
+        u: &Update<'_>,
+        p: Buffer,
+        g: Buffer,
+        state: Vec<Buffer>,
+    ) -> tabtune::Result<(Buffer, Vec<Buffer>)> {
         let (n, lr) = (u.n(), 0.1 * 0.5f32.powi(u.step as i32));
         let (read, groups) = ([g, u.gate.clone()], DECLARED.groups(n as usize));
         let [p] = match self.declared {
@@ -118,10 +124,21 @@ mod alone {
         let (launched, _) = end_of(true, false).unwrap();
         let (declared, recorded) = end_of(true, true).unwrap();
         assert!(declared == launched && recorded, "declared, as recorded");
-        assert!(end_of(false, false).unwrap().0 == launched, "undeclared, and launched");
+        assert!(
+            end_of(false, false).unwrap().0 == launched,
+            "undeclared, and launched"
+        );
         let refused = end_of(false, true).map(|_| ()).unwrap_err();
-        assert!(matches!(&refused, Error::Refused(list) if list[0].code == "kernel.parameter"), "{refused}");
+        assert!(
+            matches!(&refused, Error::Refused(list) if list[0].code == "kernel.parameter"),
+            "{refused}"
+        );
         let message = refused.to_string();
-        assert!(message.contains("undeclared") && message.contains("parameter lr") && message.contains("varying"), "{message}");
+        assert!(
+            message.contains("undeclared")
+                && message.contains("parameter lr")
+                && message.contains("varying"),
+            "{message}"
+        );
     }
 }

@@ -3,7 +3,9 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    if std::env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|families| families.split(',').any(|family| family == "wasm")) {
+    if std::env::var("CARGO_CFG_TARGET_FAMILY")
+        .is_ok_and(|families| families.split(',').any(|family| family == "wasm"))
+    {
         println!("cargo::rustc-cdylib-link-arg=--export=__wasm_call_ctors");
     }
 }

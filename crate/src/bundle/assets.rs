@@ -45,15 +45,28 @@ impl ModelAssets {
         if let Some(bytes) = &bundle.config_json {
             assets.documents[0].1.clone_from(bytes);
         }
-        assets.documents.extend(bundle.generation_config_json.clone().map(|bytes| (GENERATION.to_string(), bytes)));
-        if bundle.source_format == SourceFormat::Gguf && bundle.generation_config_json.is_none() && bundle.tokenizer.is_some() {
+        assets.documents.extend(
+            bundle
+                .generation_config_json
+                .clone()
+                .map(|bytes| (GENERATION.to_string(), bytes)),
+        );
+        if bundle.source_format == SourceFormat::Gguf
+            && bundle.generation_config_json.is_none()
+            && bundle.tokenizer.is_some()
+        {
             // The metadata hold the ids that begin, end and pad a text, and no other document has them.
             let made = assets.generation(&assets.documents).unwrap_or_default();
             assets.documents.push((GENERATION.to_string(), made));
         }
-        assets.documents.extend(bundle.tokenizer_documents.iter().cloned());
+        assets
+            .documents
+            .extend(bundle.tokenizer_documents.iter().cloned());
         assets.warnings.clone_from(&bundle.warnings);
-        assets.kept = bundle.attached().map(|adapter| adapter.unknown.clone()).unwrap_or_default();
+        assets.kept = bundle
+            .attached()
+            .map(|adapter| adapter.unknown.clone())
+            .unwrap_or_default();
         assets.tokenizer_refused = bundle.tokenizer_refused().cloned();
         assets.origin.clone_from(&bundle.origin);
         assets
@@ -64,7 +77,9 @@ impl ModelAssets {
     /// # Errors
     /// The reason why there is none: its refusal, or that the files have none.
     pub fn need_tokenizer(&self) -> Result<&Tokenizer> {
-        self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
+        self.tokenizer
+            .as_ref()
+            .ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
     /// Returns the tokenizer if there is one.
@@ -84,7 +99,11 @@ impl ModelAssets {
     /// # Errors
     /// `bundle.config.json` if `config.json` is no JSON object.
     #[doc(hidden)]
-    pub fn documents_for(&self, config: &ModelConfig, precision: Precision) -> Result<Vec<(String, Vec<u8>)>> {
+    pub fn documents_for(
+        &self,
+        config: &ModelConfig,
+        precision: Precision,
+    ) -> Result<Vec<(String, Vec<u8>)>> {
         let dtype = match precision {
             Precision::F32 => "float32",
             Precision::Bf16 => "bfloat16",
@@ -98,7 +117,11 @@ impl ModelAssets {
     /// # Errors
     /// `bundle.config.json` if `config.json` is no JSON object.
     #[doc(hidden)]
-    pub fn folder_documents(&self, config: &ModelConfig, dtype: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    pub fn folder_documents(
+        &self,
+        config: &ModelConfig,
+        dtype: &str,
+    ) -> Result<Vec<(String, Vec<u8>)>> {
         let mut documents = self.edited(config, dtype)?;
         let generation = self.generation(&documents)?;
         match documents.iter_mut().find(|(name, _)| name == GENERATION) {
@@ -110,25 +133,45 @@ impl ModelAssets {
 
     fn edited(&self, config: &ModelConfig, dtype: &str) -> Result<Vec<(String, Vec<u8>)>> {
         let one = |(name, bytes): &(String, Vec<u8>)| {
-            let edited = || edited_config(bytes, dtype, config.vocab_size, config.tie_word_embeddings);
-            Ok((name.clone(), if name == CONFIG { edited()? } else { bytes.clone() }))
+            let edited =
+                || edited_config(bytes, dtype, config.vocab_size, config.tie_word_embeddings);
+            Ok((
+                name.clone(),
+                if name == CONFIG {
+                    edited()?
+                } else {
+                    bytes.clone()
+                },
+            ))
         };
         self.documents.iter().map(one).collect()
     }
 
     /// Returns `generation_config.json` with the ids of the tokenizer, or where it has none, of `config.json`.
     fn generation(&self, documents: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
-        let document = |name: &str| documents.iter().find(|(found, _)| found == name).map(|(_, bytes)| bytes.as_slice());
-        let Some(given) = document(GENERATION).map_or(Some(Map::new()), |bytes| object(bytes, GENERATION).ok()) else {
+        let document = |name: &str| {
+            documents
+                .iter()
+                .find(|(found, _)| found == name)
+                .map(|(_, bytes)| bytes.as_slice())
+        };
+        let Some(given) =
+            document(GENERATION).map_or(Some(Map::new()), |bytes| object(bytes, GENERATION).ok())
+        else {
             // The document is not JSON: nothing can be added to it.
             return Ok(document(GENERATION).unwrap_or_default().to_vec());
         };
-        let config = document(CONFIG).and_then(|bytes| object(bytes, CONFIG).ok()).unwrap_or_default();
+        let config = document(CONFIG)
+            .and_then(|bytes| object(bytes, CONFIG).ok())
+            .unwrap_or_default();
         let tokenizer = self.tokenizer.as_ref();
         let own = [
             (BOS, tokenizer.map_or(&[][..], Tokenizer::bos).to_vec()),
             (EOS, tokenizer.map_or(&[][..], Tokenizer::eos).to_vec()),
-            (PAD, tokenizer.and_then(Tokenizer::pad).into_iter().collect()),
+            (
+                PAD,
+                tokenizer.and_then(Tokenizer::pad).into_iter().collect(),
+            ),
         ];
         let (mut changed, mut added) = (Vec::new(), Vec::new());
         for (key, ids) in own {
@@ -145,15 +188,36 @@ impl ModelAssets {
                 [only] => json!(only),
                 all => json!(all),
             };
-            let list = if given.contains_key(key) { &mut changed } else { &mut added };
+            let list = if given.contains_key(key) {
+                &mut changed
+            } else {
+                &mut added
+            };
             list.push((key, value));
         }
         if document(GENERATION).is_some() {
-            let edits = |key: &str| changed.iter().find(|(found, _)| *found == key).map(|(_, value)| value.to_string());
-            let added: Vec<(&str, String)> = added.iter().map(|(key, value)| (*key, value.to_string())).collect();
-            return edited(document(GENERATION).unwrap_or_default(), GENERATION, &edits, &added, &[]);
+            let edits = |key: &str| {
+                changed
+                    .iter()
+                    .find(|(found, _)| *found == key)
+                    .map(|(_, value)| value.to_string())
+            };
+            let added: Vec<(&str, String)> = added
+                .iter()
+                .map(|(key, value)| (*key, value.to_string()))
+                .collect();
+            return edited(
+                document(GENERATION).unwrap_or_default(),
+                GENERATION,
+                &edits,
+                &added,
+                &[],
+            );
         }
-        let fresh: Map<String, Value> = added.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
+        let fresh: Map<String, Value> = added
+            .into_iter()
+            .map(|(key, value)| (key.to_string(), value))
+            .collect();
         let mut text = serde_json::to_vec_pretty(&fresh).unwrap_or_default();
         text.push(b'\n');
         Ok(text)
@@ -163,7 +227,9 @@ impl ModelAssets {
     #[doc(hidden)]
     #[must_use]
     pub fn with_ends(mut self, ids: &[u32]) -> Self {
-        let Some(tokenizer) = self.tokenizer.as_mut().filter(|_| !ids.is_empty()) else { return self };
+        let Some(tokenizer) = self.tokenizer.as_mut().filter(|_| !ids.is_empty()) else {
+            return self;
+        };
         tokenizer.add_eos(ids);
         if let Ok(document) = self.generation(&self.documents) {
             self.documents.retain(|(name, _)| name != GENERATION);
@@ -178,7 +244,14 @@ impl ModelAssets {
         text.push(b'\n');
         let mut documents = vec![(CONFIG.to_string(), text)];
         documents.extend(tokenizer.iter().flat_map(Tokenizer::assets));
-        Self { tokenizer, warnings: Vec::new(), tokenizer_refused: None, origin: Vec::new(), documents, kept: Map::new() }
+        Self {
+            tokenizer,
+            warnings: Vec::new(),
+            tokenizer_refused: None,
+            origin: Vec::new(),
+            documents,
+            kept: Map::new(),
+        }
     }
 }
 

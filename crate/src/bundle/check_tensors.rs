@@ -21,30 +21,65 @@ impl Bundle {
         names.sort();
         let wanted: BTreeSet<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
         let mut refusals: Vec<Refusal> = Vec::new();
-        let left: Vec<String> = self.entries.keys().filter(|name| !wanted.contains(name.as_str())).cloned().collect();
-        let absent: Vec<&(String, Vec<usize>)> = names.iter().filter(|(name, _)| !self.entries.contains_key(name)).copied().collect();
+        let left: Vec<String> = self
+            .entries
+            .keys()
+            .filter(|name| !wanted.contains(name.as_str()))
+            .cloned()
+            .collect();
+        let absent: Vec<&(String, Vec<usize>)> = names
+            .iter()
+            .filter(|(name, _)| !self.entries.contains_key(name))
+            .copied()
+            .collect();
         refusals.extend(self.missing(&absent, &left));
-        let in_block = |name: &str| names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers);
-        let takes_part = |name: &str| in_block(name) || names::is_computed_with(&self.entries[name].stored.name);
+        let in_block = |name: &str| {
+            names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers)
+        };
+        let takes_part =
+            |name: &str| in_block(name) || names::is_computed_with(&self.entries[name].stored.name);
         for name in left.iter().filter(|name| takes_part(name)) {
             let artifact = self.files[self.entries[name].source].name();
-            let refusal = Refusal::new(word!("model.tensor.unexpected")).of(artifact).subject(name);
-            refusals.push(refusal.expected("only tensors of the model").hint("it took part in what the file's maker computed"));
+            let refusal = Refusal::new(word!("model.tensor.unexpected"))
+                .of(artifact)
+                .subject(name);
+            refusals.push(
+                refusal
+                    .expected("only tensors of the model")
+                    .hint("it took part in what the file's maker computed"),
+            );
         }
-        let given: Vec<_> = names.iter().filter_map(|(name, shape)| Some((shape, self.entries.get(name)?))).collect();
+        let given: Vec<_> = names
+            .iter()
+            .filter_map(|(name, shape)| Some((shape, self.entries.get(name)?)))
+            .collect();
         for (shape, entry) in given.iter().filter(|(shape, entry)| **shape != entry.shape) {
-            let refusal = Refusal::new(word!("model.tensor.shape")).of(self.files[entry.source].name()).subject(&entry.name);
-            refusals.push(refusal.expected(format!("{shape:?}")).found(format!("{:?}", entry.shape)));
+            let refusal = Refusal::new(word!("model.tensor.shape"))
+                .of(self.files[entry.source].name())
+                .subject(&entry.name);
+            refusals.push(
+                refusal
+                    .expected(format!("{shape:?}"))
+                    .found(format!("{:?}", entry.shape)),
+            );
         }
-        for (_, entry) in given.iter().filter(|(_, entry)| entry.encoding.is_none() || entry.stored.bytes.is_none()) {
-            refusals.push(unreadable(&entry.dtype, &entry.name, self.files[entry.source].name()));
+        for (_, entry) in given
+            .iter()
+            .filter(|(_, entry)| entry.encoding.is_none() || entry.stored.bytes.is_none())
+        {
+            refusals.push(unreadable(
+                &entry.dtype,
+                &entry.name,
+                self.files[entry.source].name(),
+            ));
         }
         if !refusals.is_empty() {
             return Err(Error::Refused(refusals));
         }
         for name in left {
             self.entries.remove(&name);
-            self.warnings.push(Warning::new(word!("model.tensor.extra"), &name));
+            self.warnings
+                .push(Warning::new(word!("model.tensor.extra"), &name));
         }
         Ok(())
     }
@@ -55,7 +90,11 @@ impl Bundle {
     /// with the number of the others.
     fn missing(&self, absent: &[&(String, Vec<usize>)], left: &[String]) -> Vec<Refusal> {
         let artifact = self.weights_artifact();
-        let refusal = || Refusal::new(word!("model.tensor.missing")).of(artifact).found("none");
+        let refusal = || {
+            Refusal::new(word!("model.tensor.missing"))
+                .of(artifact)
+                .found("none")
+        };
         let (first, rest) = absent.split_at(absent.len().min(MAX_NAMES));
         let one = |(name, shape): &&(String, Vec<usize>)| {
             let refusal = refusal().subject(name).expected(format!("{shape:?}"));
@@ -64,13 +103,18 @@ impl Bundle {
                 None => refusal,
             }
         };
-        let more = (!rest.is_empty()).then(|| refusal().expected(format!("{} more tensors of the model", rest.len())));
+        let more = (!rest.is_empty())
+            .then(|| refusal().expected(format!("{} more tensors of the model", rest.len())));
         first.iter().map(one).chain(more).collect()
     }
 
     /// Returns the name of the file that lists the tensors: the one with weights, or if there are several, their index or the first of them.
     fn weights_artifact(&self) -> &str {
-        let index = self.files.iter().map(|file| base_name(file.name())).find(|name| *name == INDEX);
+        let index = self
+            .files
+            .iter()
+            .map(|file| base_name(file.name()))
+            .find(|name| *name == INDEX);
         match (self.weight_files().as_slice(), index) {
             ([only], _) => only,
             (_, Some(index)) => index,
@@ -83,8 +127,19 @@ impl Bundle {
 /// Returns the name with the longest common end with `name`, part by part, and among those the one with the longest common beginning; none if
 /// even the last parts differ.
 fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
-    let alike = |other: &str| name.rsplit('.').zip(other.rsplit('.')).take_while(|(a, b)| a == b).count();
-    let begins = |other: &str| name.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let alike = |other: &str| {
+        name.rsplit('.')
+            .zip(other.rsplit('.'))
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
+    let begins = |other: &str| {
+        name.bytes()
+            .zip(other.bytes())
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
     let near = names.iter().filter(|other| alike(other) > 0);
-    near.max_by_key(|other| (alike(other), begins(other))).map(String::as_str)
+    near.max_by_key(|other| (alike(other), begins(other)))
+        .map(String::as_str)
 }

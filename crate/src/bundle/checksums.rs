@@ -47,7 +47,11 @@ pub(super) struct Checksums {
 impl Checksums {
     /// Returns the longest name of the tensors that have not passed yet.
     pub(super) fn longest_name(&self) -> &str {
-        self.spans.iter().map(|span| span.hasher.key.as_str()).max_by_key(|name| name.len()).unwrap_or_default()
+        self.spans
+            .iter()
+            .map(|span| span.hasher.key.as_str())
+            .max_by_key(|name| name.len())
+            .unwrap_or_default()
     }
 
     /// Registers the position of the tensor that follows those registered so far.
@@ -64,11 +68,16 @@ impl Checksums {
         let (begin, end) = (self.at, self.at + bytes.len() as u64);
         while let Some(span) = self.spans.front().filter(|span| span.file == file) {
             let (from, to) = (span.begin.max(begin), span.end.min(end));
-            self.payload = self.payload.take().or_else(|| span.hasher.sum(span.end - span.begin));
+            self.payload = self
+                .payload
+                .take()
+                .or_else(|| span.hasher.sum(span.end - span.begin));
             if from < to {
                 // The range is inside the piece.
                 let part = &bytes[(from - begin) as usize..(to - begin) as usize];
-                self.payload.iter_mut().for_each(|payload| payload.update(part));
+                self.payload
+                    .iter_mut()
+                    .for_each(|payload| payload.update(part));
                 self.odd.update(&span.hasher.dtype, part);
             }
             if span.end > end {
@@ -83,7 +92,9 @@ impl Checksums {
     }
 
     fn end_tensor(&mut self) {
-        let Some(span) = self.spans.pop_front() else { return };
+        let Some(span) = self.spans.pop_front() else {
+            return;
+        };
         let odd = std::mem::take(&mut self.odd).count;
         if odd > 0 && !span.state {
             self.non_finite.push((span.hasher.key.clone(), odd));
@@ -95,7 +106,11 @@ impl Checksums {
     }
 
     pub(super) fn add(&mut self, span: &TensorSpan, payload: Digest) {
-        let leaves = if span.state { &mut self.state } else { &mut self.weights };
+        let leaves = if span.state {
+            &mut self.state
+        } else {
+            &mut self.weights
+        };
         leaves.insert(span.hasher.key.clone(), span.hasher.leaf(payload));
     }
 
@@ -110,7 +125,9 @@ impl Checksums {
     pub(super) fn planned(&self) -> [Leaves; 2] {
         [false, true].map(|state| {
             let spans = self.spans.iter().filter(|span| span.state == state);
-            spans.map(|span| (span.hasher.key.clone(), Digest::of(&[]))).collect()
+            spans
+                .map(|span| (span.hasher.key.clone(), Digest::of(&[])))
+                .collect()
         })
     }
 }
@@ -128,7 +145,9 @@ impl NonFinite {
             "F64" | "C64" => 8,
             "F32" => 4,
             "F16" | "BF16" => 2,
-            _ => GgmlType::of_dtype(dtype).and_then(Encoding::of_ggml).map_or(1, |encoding| encoding.unit().0),
+            _ => GgmlType::of_dtype(dtype)
+                .and_then(Encoding::of_ggml)
+                .map_or(1, |encoding| encoding.unit().0),
         };
         if !self.rest.is_empty() {
             let (head, tail) = bytes.split_at((unit - self.rest.len()).min(bytes.len()));

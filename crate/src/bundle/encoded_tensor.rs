@@ -19,7 +19,10 @@ const GATHERED: u64 = (PIECE_BYTES / 4) as u64;
 
 /// Location of a tensor's values before they are encoded.
 #[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a handle for each tensor of a model: few, and short-lived"
+)]
 pub(crate) enum Values {
     /// On the device, flat: F32 or packed BF16.
     Device(Tensor<1>),
@@ -69,19 +72,41 @@ pub(crate) struct EncodedTensor {
 impl EncodedTensor {
     /// Creates the tensor `name` of the file, with the model's `shape`, to be written in the file's `order` as `to`; its rows are whole blocks
     /// of `to`.
-    pub(crate) fn new(name: &str, values: Values, shape: &[usize], order: Reordering, to: TensorType) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        values: Values,
+        shape: &[usize],
+        order: Reordering,
+        to: TensorType,
+    ) -> Self {
         let rows = shape.first().map_or(1, |&rows| rows as u64);
         let width: u64 = shape.iter().skip(1).map(|&dim| dim as u64).product();
         let from = values.dtype();
-        let measure = (from != to.ggml().dtype() || values.is_merged()).then(|| Measure::new(name, &from, to, values.is_merged()));
+        let measure = (from != to.ggml().dtype() || values.is_merged())
+            .then(|| Measure::new(name, &from, to, values.is_merged()));
         let given = (values.clone(), shape.to_vec());
         let (values, order) = match (values, order.fitting(shape)) {
             // The values are in the order of the file already.
-            (Values::Stored(stored), order) if stored.lies_as(order) => (Values::Stored(stored.in_stored_order()), Reordering::Same),
+            (Values::Stored(stored), order) if stored.lies_as(order) => {
+                (Values::Stored(stored.in_stored_order()), Reordering::Same)
+            }
             other => other,
         };
         let name = name.to_string();
-        Self { name, given, values, rows, width, order, to, factor: 1.0, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
+        Self {
+            name,
+            given,
+            values,
+            rows,
+            width,
+            order,
+            to,
+            factor: 1.0,
+            encoder: Encoder::new(to),
+            measure,
+            at: 0,
+            ready: Vec::new(),
+        }
     }
 
     /// Returns the tensor with every value multiplied by `factor`.
@@ -91,7 +116,14 @@ impl EncodedTensor {
 
     /// Returns the same tensor from its first value on, in Hugging Face's order.
     pub(super) fn in_order(&self) -> Self {
-        Self::new(&self.name, self.given.0.clone(), &self.given.1, Reordering::Same, self.to).times(self.factor)
+        Self::new(
+            &self.name,
+            self.given.0.clone(),
+            &self.given.1,
+            Reordering::Same,
+            self.to,
+        )
+        .times(self.factor)
     }
 
     fn elements(&self) -> u64 {
@@ -162,7 +194,10 @@ impl EncodedTensor {
             DType::BF16 => (2u64, Encoding::Bf16),
             _ => (4u64, Encoding::F32),
         };
-        let part = |span: &Range<u64>| Part { tensor: tensor.clone(), bytes: span.start * size..span.end * size };
+        let part = |span: &Range<u64>| Part {
+            tensor: tensor.clone(),
+            bytes: span.start * size..span.end * size,
+        };
         let bytes = read_parts(&spans.iter().map(part).collect::<Vec<_>>()).await?;
         let mut values = Vec::with_capacity(bytes.len() / size as usize);
         encoding.decode(&bytes, &mut values);
@@ -180,7 +215,8 @@ impl EncodedTensor {
                 let read = self.read_span(heads).await?;
                 let mut values = Vec::with_capacity(read.len());
                 // The width is that of a row in memory.
-                rows.into_file().sort(&read, self.width as usize, &mut values);
+                rows.into_file()
+                    .sort(&read, self.width as usize, &mut values);
                 Ok(values)
             }
             RowsPiece::Rows(spans) => self.read(&spans).await,
@@ -189,7 +225,10 @@ impl EncodedTensor {
 
     /// Reads values of a matrix that the file has transposed, gathered in one pass over the rows that have some of them.
     async fn transposed(&self, left: u64) -> Result<Vec<f32>> {
-        let part = TransposedPart::new([self.width, self.rows], self.at..self.at + left.min(GATHERED));
+        let part = TransposedPart::new(
+            [self.width, self.rows],
+            self.at..self.at + left.min(GATHERED),
+        );
         let mut values = vec![0.0; left.min(GATHERED) as usize];
         let Range { start: mut at, end } = part.stored();
         while at < end {

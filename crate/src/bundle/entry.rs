@@ -30,13 +30,29 @@ impl Entry {
     ///
     /// # Errors
     /// `source.too-large` for a shape that this machine cannot address.
-    pub(super) fn new(name: String, stored: FileTensor, order: Reordering, source: usize, artifact: &str) -> Result<Self> {
+    pub(super) fn new(
+        name: String,
+        stored: FileTensor,
+        order: Reordering,
+        source: usize,
+        artifact: &str,
+    ) -> Result<Self> {
         let mut shape = narrow(&stored.shape, &stored.name, artifact)?;
         if order == Reordering::Transposed {
             shape.reverse();
         }
         let (dtype, encoding) = (stored.dtype.clone(), Encoding::of_dtype(&stored.dtype));
-        Ok(Self { name, stored, dtype, encoding, shape, source, order, merge: None, replaced: None })
+        Ok(Self {
+            name,
+            stored,
+            dtype,
+            encoding,
+            shape,
+            source,
+            order,
+            merge: None,
+            replaced: None,
+        })
     }
 
     /// Returns whether the values are exactly those of the stored bytes.
@@ -47,6 +63,14 @@ impl Entry {
 
 /// Converts the shape to `usize`; it is refused if this machine cannot address it.
 pub(super) fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<usize>> {
-    let too_large = || Refusal::new(word!("source.too-large")).of(artifact).subject(name).found(format!("{shape:?}"));
-    shape.iter().map(|&dim| usize::try_from(dim).map_err(|_| too_large().into())).collect()
+    let too_large = || {
+        Refusal::new(word!("source.too-large"))
+            .of(artifact)
+            .subject(name)
+            .found(format!("{shape:?}"))
+    };
+    shape
+        .iter()
+        .map(|&dim| usize::try_from(dim).map_err(|_| too_large().into()))
+        .collect()
 }

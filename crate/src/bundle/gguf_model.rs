@@ -20,14 +20,28 @@ use crate::tokenizer::{TOKENIZER_FILE, Tokenizer};
 
 /// Opens the GGUF file at the position `gguf`, or joins its parts, and returns it with the index in `files` of the source of each tensor, and
 /// the files as those of a base.
-pub(crate) fn summed_gguf<S: ByteSource>(files: &[S], gguf: &[usize]) -> Result<(GgufFile, Vec<usize>, Vec<BaseFile>)> {
-    let parts = gguf.iter().map(|&at| Ok((at, GgufFile::open_part(&files[at])?))).collect::<Result<Vec<_>>>()?;
-    let alone = parts.iter().find(|(_, part)| !part.is_part()).map(|(at, _)| *at);
+pub(crate) fn summed_gguf<S: ByteSource>(
+    files: &[S],
+    gguf: &[usize],
+) -> Result<(GgufFile, Vec<usize>, Vec<BaseFile>)> {
+    let parts = gguf
+        .iter()
+        .map(|&at| Ok((at, GgufFile::open_part(&files[at])?)))
+        .collect::<Result<Vec<_>>>()?;
+    let alone = parts
+        .iter()
+        .find(|(_, part)| !part.is_part())
+        .map(|(at, _)| *at);
     if let (Some(alone), [_, _, ..]) = (alone, gguf) {
-        let refusal = Refusal::new(word!("bundle.ambiguous")).of(files[alone].name()).expected("one GGUF file, or the parts of one");
+        let refusal = Refusal::new(word!("bundle.ambiguous"))
+            .of(files[alone].name())
+            .expected("one GGUF file, or the parts of one");
         return Err(refusal.found(gguf.len()).into());
     }
-    let sums = parts.iter().map(|(at, part)| BaseFile::new(&files[*at], part.header_sha256)).collect();
+    let sums = parts
+        .iter()
+        .map(|(at, part)| BaseFile::new(&files[*at], part.header_sha256))
+        .collect();
     let (file, homes) = join_parts(parts, |at| base_name(files[at].name()).to_string())?;
     Ok((file, homes, sums))
 }
@@ -56,36 +70,73 @@ const ORIGIN: [&str; 17] = [
 /// Returns true for a key about the origin of a model, such as `general.license` and `general.license.link`.
 fn tells_origin(key: &str) -> bool {
     let own = key.strip_prefix("general.").unwrap_or_default();
-    ORIGIN.iter().any(|part| own.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+    ORIGIN.iter().any(|part| {
+        own.strip_prefix(part)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
 }
 
 /// Opens the GGUF files at the positions `gguf`; the other files are used only where the GGUF file lacks their contents.
 pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> Result<Bundle> {
     let (file, homes, sums) = summed_gguf(&files, gguf)?;
-    let name = files[homes.first().copied().unwrap_or(gguf[0])].name().to_string();
+    let name = files[homes.first().copied().unwrap_or(gguf[0])]
+        .name()
+        .to_string();
     if file.get("general.type").and_then(GgufValue::text) == Some("adapter") {
         return Err(adapter(&name).into());
     }
-    let home = |tensor: &str| file.tensors.iter().position(|t| t.name == tensor).map(|at| (homes[at], &file.tensors[at]));
-    let divisors = home(names::ROPE_FREQS).map(|(at, tensor)| dequantise(files[at].as_ref(), tensor)).transpose()?;
+    let home = |tensor: &str| {
+        file.tensors
+            .iter()
+            .position(|t| t.name == tensor)
+            .map(|at| (homes[at], &file.tensors[at]))
+    };
+    let divisors = home(names::ROPE_FREQS)
+        .map(|(at, tensor)| dequantise(files[at].as_ref(), tensor))
+        .transpose()?;
     let tied = file.tensor("output.weight").is_none();
     let mut config = config_from_gguf(&file, &name, divisors.as_deref(), tied)?;
-    let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
+    let family = file
+        .get("general.architecture")
+        .and_then(GgufValue::text)
+        .unwrap_or_default();
     let mut warnings = file.warnings.clone();
     check_keys(&file, family, &mut warnings)?;
-    let listed = file.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.dtype.clone(), &tensor.shape[..]));
+    let listed = file.tensors.iter().map(|tensor| {
+        (
+            tensor.name.as_str(),
+            tensor.dtype.clone(),
+            &tensor.shape[..],
+        )
+    });
     let taken = Taken::of(listed, options.request.as_ref(), &name, &mut warnings)?;
     let mut entries = Vec::new();
-    for (tensor, &source) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| tensor.name != names::ROPE_FREQS) {
-        let Some(own) = taken.name(&tensor.name) else { continue };
+    for (tensor, &source) in file
+        .tensors
+        .iter()
+        .zip(&homes)
+        .filter(|(tensor, _)| tensor.name != names::ROPE_FREQS)
+    {
+        let Some(own) = taken.name(&tensor.name) else {
+            continue;
+        };
         // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
-        let (name_hf, order) = names::from_gguf(own, family, &config).unwrap_or((own.to_string(), Reordering::Same));
-        entries.push(Entry::new(name_hf, tensor.clone(), order, source, files[source].name())?);
+        let (name_hf, order) =
+            names::from_gguf(own, family, &config).unwrap_or((own.to_string(), Reordering::Same));
+        entries.push(Entry::new(
+            name_hf,
+            tensor.clone(),
+            order,
+            source,
+            files[source].name(),
+        )?);
     }
     let find_entry = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
-    if let (false, Some(head), Some(embedding)) =
-        (tied || options.headers_only, find_entry(names::HEAD), find_entry(names::embedding(config.architecture)))
-        && same_numbers(&files, &entries[head], &entries[embedding], false)?
+    if let (false, Some(head), Some(embedding)) = (
+        tied || options.headers_only,
+        find_entry(names::HEAD),
+        find_entry(names::embedding(config.architecture)),
+    ) && same_numbers(&files, &entries[head], &entries[embedding], false)?
     {
         warnings.push(Warning::new(word!("model.tied.copy"), names::HEAD));
         config.tie_word_embeddings = true;
@@ -96,13 +147,16 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     let (mut of_ids, mut default) = (Vec::new(), None);
     let mut own = || -> Result<Option<Tokenizer>> {
         of_ids = check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
-        let Some(parts) = tokenizer_parts(&file, &name)? else { return Ok(None) };
+        let Some(parts) = tokenizer_parts(&file, &name)? else {
+            return Ok(None);
+        };
         default = default_end(&file, &parts);
         Tokenizer::from_parts(parts).map(Some)
     };
     let mut tokenizer = or_refused(own(), &mut refused, &mut warnings)?;
     warnings.append(&mut of_ids);
-    let (mut generation, mut of_tokenizer, mut documents) = (None, name.as_str(), (Vec::new(), Vec::new()));
+    let (mut generation, mut of_tokenizer, mut documents) =
+        (None, name.as_str(), (Vec::new(), Vec::new()));
     if tokenizer.is_none() && find(&files, TOKENIZER_FILE).is_some() {
         tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
         of_tokenizer = TOKENIZER_FILE;
@@ -110,19 +164,36 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
         if let Some(tokenizer) = &mut tokenizer {
             tokenizer.add_eos(&end_ids(&file));
             let instead = format!("The tokenizer of {} is used instead.", TOKENIZER_FILE);
-            warnings.iter_mut().for_each(|warning| warning.set_consequence(&instead));
+            warnings
+                .iter_mut()
+                .for_each(|warning| warning.set_consequence(&instead));
         }
         generation = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
         documents = carried(&files, tokenizer.as_ref())?;
-        used.extend(TOKENIZER_FILES.iter().chain(&CARRIED_FILES).chain([&GENERATION]).filter_map(|name| find(&files, name)));
+        used.extend(
+            TOKENIZER_FILES
+                .iter()
+                .chain(&CARRIED_FILES)
+                .chain([&GENERATION])
+                .filter_map(|name| find(&files, name)),
+        );
         used.extend(more_templates(&files).into_iter().map(|(_, at)| at));
     }
     warnings.extend(unused(&files, &used, |_| true));
     warnings.append(&mut documents.1);
-    let title = file.get("general.name").and_then(GgufValue::text).unwrap_or_default();
+    let title = file
+        .get("general.name")
+        .and_then(GgufValue::text)
+        .unwrap_or_default();
     let base = Base::new(title, SourceFormat::Gguf, sums);
     let entries = by_name(entries, &files)?;
-    let mut part = TokenizerPart::of(tokenizer, refused, of_tokenizer, config.vocab_size, &mut warnings);
+    let mut part = TokenizerPart::of(
+        tokenizer,
+        refused,
+        of_tokenizer,
+        config.vocab_size,
+        &mut warnings,
+    );
     warnings.extend(default.filter(|_| of_tokenizer == name && part.tokenizer.is_some()));
     part.add_generation_config(generation, &mut warnings);
     Ok(Bundle {
@@ -135,7 +206,12 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
         config_json: None,
         generation_config_json: part.generation_config_json,
         tokenizer_documents: documents.0,
-        origin: file.metadata.iter().filter(|(key, _)| tells_origin(key)).cloned().collect(),
+        origin: file
+            .metadata
+            .iter()
+            .filter(|(key, _)| tells_origin(key))
+            .cloned()
+            .collect(),
         warnings,
         files,
         entries,

@@ -26,11 +26,20 @@ impl FileStream {
         let mut segments = vec![Segment::Bytes(header.bytes)];
         for ((record, segment), span) in records.iter().zip(contents).zip(header.spans) {
             if segment.len() != span.bytes {
-                let refusal = Refusal::new(word!("export.tensor.size")).of("gguf").subject(&record.name);
-                return Err(refusal.expected(format!("{} bytes", span.bytes)).found(segment.len()).into());
+                let refusal = Refusal::new(word!("export.tensor.size"))
+                    .of("gguf")
+                    .subject(&record.name);
+                return Err(refusal
+                    .expected(format!("{} bytes", span.bytes))
+                    .found(segment.len())
+                    .into());
             }
-            if let (Some((key, order)), Some(checksums)) = (weight_of(&record.name), &mut self.checksums) {
-                let FileTensor { name, dtype, shape, .. } = record;
+            if let (Some((key, order)), Some(checksums)) =
+                (weight_of(&record.name), &mut self.checksums)
+            {
+                let FileTensor {
+                    name, dtype, shape, ..
+                } = record;
                 let hasher = TensorHasher::new(&key, name, dtype, shape, order);
                 let again = match &segment {
                     _ if hasher.sum(span.bytes).is_some() => None,
@@ -38,7 +47,14 @@ impl FileStream {
                     Segment::Encoded(tensor) => Some(Segment::Encoded(tensor.in_order())),
                     _ => None,
                 };
-                checksums.expect(TensorSpan { hasher, file, begin: bytes, end: bytes + span.bytes, state: false, again });
+                checksums.expect(TensorSpan {
+                    hasher,
+                    file,
+                    begin: bytes,
+                    end: bytes + span.bytes,
+                    state: false,
+                    again,
+                });
             }
             bytes += span.bytes + span.padding;
             // The padding is less than the alignment.

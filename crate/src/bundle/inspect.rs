@@ -11,8 +11,8 @@ use super::index::open_index;
 use super::state_json::check_state_json;
 use crate::error::{Error, Refusal, Result, shown, word};
 use crate::formats::{
-    ByteSource, Encoding, FileTensor, GgufFile, SafetensorsFile, Warning, base_name, count_non_finite, dtype_bits, first_flaw,
-    for_each_chunk, join_parts, stem_of, unreadable,
+    ByteSource, Encoding, FileTensor, GgufFile, SafetensorsFile, Warning, base_name,
+    count_non_finite, dtype_bits, first_flaw, for_each_chunk, join_parts, stem_of, unreadable,
 };
 
 /// Format of a file that can be inspected.
@@ -120,9 +120,15 @@ pub fn inspect(
     let answer = match format {
         Some(FileFormat::Safetensors) => report.safetensors(source, read),
         Some(FileFormat::Gguf) => report.gguf(source, siblings, read),
-        Some(FileFormat::Index) => siblings().and_then(|siblings| report.index(source, &siblings, read)),
-        Some(FileFormat::Peft) => LoraConfig::open(source).map(|config| report.warnings = config.warnings),
-        Some(FileFormat::Json) => check_state_json(source).map(|tensors| report.inventory = tensors),
+        Some(FileFormat::Index) => {
+            siblings().and_then(|siblings| report.index(source, &siblings, read))
+        }
+        Some(FileFormat::Peft) => {
+            LoraConfig::open(source).map(|config| report.warnings = config.warnings)
+        }
+        Some(FileFormat::Json) => {
+            check_state_json(source).map(|tensors| report.inventory = tensors)
+        }
         None => Err(unknown(source).into()),
     };
     if let Err(error) = answer {
@@ -151,7 +157,11 @@ impl InspectReport {
         self.code = Some(error.code());
         self.stage = "open";
         self.message = Some(error.to_string());
-        let first = if let Error::Refused(list) = error { list.first() } else { None };
+        let first = if let Error::Refused(list) = error {
+            list.first()
+        } else {
+            None
+        };
         if let Some(first) = first {
             self.stage = first.stage;
             self.subject.clone_from(&first.subject);
@@ -162,7 +172,8 @@ impl InspectReport {
     fn count(&mut self, name: &str, non_finite: u64) {
         if non_finite > 0 {
             self.non_finite.insert(name.to_string(), non_finite);
-            self.warnings.push(Warning::new(word!("tensor.non-finite"), name));
+            self.warnings
+                .push(Warning::new(word!("tensor.non-finite"), name));
         }
     }
 
@@ -180,26 +191,48 @@ impl InspectReport {
             })?;
             self.count(&tensor.name, non_finite);
             if bad_bool {
-                let refusal = Refusal::new(word!("safetensors.payload.bool")).stage("read").of(source.name()).subject(&tensor.name);
+                let refusal = Refusal::new(word!("safetensors.payload.bool"))
+                    .stage("read")
+                    .of(source.name())
+                    .subject(&tensor.name);
                 self.refuse(&refusal.expected("0 or 1").into());
             }
         }
         Ok(())
     }
 
-    fn gguf(&mut self, source: &dyn ByteSource, siblings: impl FnOnce() -> Result<Vec<Box<dyn ByteSource>>>, read: bool) -> Result<()> {
+    fn gguf(
+        &mut self,
+        source: &dyn ByteSource,
+        siblings: impl FnOnce() -> Result<Vec<Box<dyn ByteSource>>>,
+        read: bool,
+    ) -> Result<()> {
         let file = GgufFile::open_part(source)?;
         if file.is_part() {
             let own = base_name(source.name());
             let is_gguf = |name: &str| name.to_ascii_lowercase().ends_with(".gguf");
-            let is_other = |name: &str| name != own && is_gguf(name) && stem_of(name) == stem_of(own);
-            let others: Vec<_> = siblings()?.into_iter().filter(|file| is_other(base_name(file.name()))).collect();
+            let is_other =
+                |name: &str| name != own && is_gguf(name) && stem_of(name) == stem_of(own);
+            let others: Vec<_> = siblings()?
+                .into_iter()
+                .filter(|file| is_other(base_name(file.name())))
+                .collect();
             if others.is_empty() {
                 file.check_whole(own)?;
             }
-            let opened = others.iter().map(|part| GgufFile::open_part(part)).collect::<Result<Vec<_>>>()?;
-            let parts = std::iter::once(file.clone()).chain(opened).enumerate().collect();
-            let name = |at: usize| at.checked_sub(1).map_or(own, |at| base_name(others[at].name())).to_owned();
+            let opened = others
+                .iter()
+                .map(|part| GgufFile::open_part(part))
+                .collect::<Result<Vec<_>>>()?;
+            let parts = std::iter::once(file.clone())
+                .chain(opened)
+                .enumerate()
+                .collect();
+            let name = |at: usize| {
+                at.checked_sub(1)
+                    .map_or(own, |at| base_name(others[at].name()))
+                    .to_owned()
+            };
             join_parts(parts, name)?;
         }
         self.warnings.extend(file.warnings.iter().cloned());
@@ -223,14 +256,24 @@ impl InspectReport {
         Ok(())
     }
 
-    fn index(&mut self, source: &dyn ByteSource, siblings: &[Box<dyn ByteSource>], read: bool) -> Result<()> {
+    fn index(
+        &mut self,
+        source: &dyn ByteSource,
+        siblings: &[Box<dyn ByteSource>],
+        read: bool,
+    ) -> Result<()> {
         let siblings: Vec<&dyn ByteSource> = siblings.iter().map(AsRef::as_ref).collect();
         let sharded = open_index(source, &siblings)?;
         for (at, _) in &sharded.shards {
             self.safetensors(siblings[*at], read)?;
         }
         // The shards' own warnings were added with their headers.
-        self.warnings.extend(sharded.warnings.into_iter().filter(|warning| warning.code.starts_with("index.")));
+        self.warnings.extend(
+            sharded
+                .warnings
+                .into_iter()
+                .filter(|warning| warning.code.starts_with("index.")),
+        );
         Ok(())
     }
 }

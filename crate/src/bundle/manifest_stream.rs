@@ -10,8 +10,16 @@ impl FileStream {
     /// ([`Self::summed`]).
     pub(crate) fn push_manifest(&mut self, name: &str, manifest: StateManifest) -> Result<()> {
         let write = move |weights: &Leaves| {
-            let digests = StatedDigests { weights: Some(weights_digest(weights)), ..StatedDigests::default() };
-            Ok(StateManifest { digests: Some(digests), ..manifest.clone() }.to_text()?.into_bytes())
+            let digests = StatedDigests {
+                weights: Some(weights_digest(weights)),
+                ..StatedDigests::default()
+            };
+            Ok(StateManifest {
+                digests: Some(digests),
+                ..manifest.clone()
+            }
+            .to_text()?
+            .into_bytes())
         };
         let len = write(&Leaves::new())?.len() as u64;
         self.push(name, len, vec![Segment::Late(len, Box::new(write))]);

@@ -38,7 +38,9 @@ mod tokenizer_part;
 mod verify;
 
 pub(crate) use adapter::adapter_tensors;
-pub(crate) use adapter::{BASE_DIGEST, CONFIG as ADAPTER_CONFIG, PREFIX as ADAPTER_PREFIX, WEIGHTS as ADAPTER_WEIGHTS};
+pub(crate) use adapter::{
+    BASE_DIGEST, CONFIG as ADAPTER_CONFIG, PREFIX as ADAPTER_PREFIX, WEIGHTS as ADAPTER_WEIGHTS,
+};
 pub use assets::ModelAssets;
 pub(crate) use encoded_tensor::{EncodedTensor, Values};
 pub(crate) use files::gguf_files;

@@ -28,16 +28,34 @@ pub fn open_bundle(files: Files) -> Result<Bundle> {
 /// with a request.
 pub fn open_bundle_with(files: Files, mut options: OpenOptions) -> Result<Bundle> {
     let adapter = options.adapter.take();
-    options.request.as_ref().map_or(Ok(()), PortableModelImportRequest::check_for_model)?;
+    options
+        .request
+        .as_ref()
+        .map_or(Ok(()), PortableModelImportRequest::check_for_model)?;
     let mut bundle = open_base(files, &options)?;
-    if options.request.as_ref().is_some_and(|request| request.non_finite == NonFinitePolicy::Refuse) {
+    if options
+        .request
+        .as_ref()
+        .is_some_and(|request| request.non_finite == NonFinitePolicy::Refuse)
+    {
         let count = |name: String| bundle.non_finite(&name).map(|count| (name, count));
-        refuse_non_finite(&bundle.names().into_iter().map(count).collect::<Result<Vec<_>>>()?)?;
+        refuse_non_finite(
+            &bundle
+                .names()
+                .into_iter()
+                .map(count)
+                .collect::<Result<Vec<_>>>()?,
+        )?;
     }
     if let Some(adapter) = adapter {
         match options.apart {
             true => attach_adapter(&mut bundle, adapter)?,
-            false => merge_adapter(&mut bundle, adapter, options.exact, options.resize_vocabulary)?,
+            false => merge_adapter(
+                &mut bundle,
+                adapter,
+                options.exact,
+                options.resize_vocabulary,
+            )?,
         }
     }
     Ok(bundle)
@@ -50,25 +68,45 @@ fn open_base(files: Files, options: &OpenOptions) -> Result<Bundle> {
         return open_folder(files, options);
     }
     let gguf = gguf_files(&files);
-    if gguf.is_empty() { Err(no_model(&files)) } else { open_gguf(files, &gguf, options) }
+    if gguf.is_empty() {
+        Err(no_model(&files))
+    } else {
+        open_gguf(files, &gguf, options)
+    }
 }
 
 /// Refuses adapter files: an adapter changes what its base computes, so it is never ignored.
 fn refuse_adapter(files: &Files) -> Result<()> {
-    let of_adapter = |name: &str| name == "adapter_config.json" || name.starts_with("adapter_model.");
-    let found = files.iter().filter(|file| of_adapter(&lower_name(file.as_ref())));
+    let of_adapter =
+        |name: &str| name == "adapter_config.json" || name.starts_with("adapter_model.");
+    let found = files
+        .iter()
+        .filter(|file| of_adapter(&lower_name(file.as_ref())));
     let refusals: Vec<Refusal> = found.map(|file| adapter(file.name())).collect();
-    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Refused(refusals))
+    }
 }
 
 fn no_model(files: &Files) -> Error {
     let Some(first) = files.first() else {
-        return Refusal::new(word!("bundle.empty")).expected("one GGUF file, or config.json and model.safetensors").into();
+        return Refusal::new(word!("bundle.empty"))
+            .expected("one GGUF file, or config.json and model.safetensors")
+            .into();
     };
     let hint = "give one .gguf file, or config.json, model.safetensors and every tokenizer file of the folder";
-    if let Some(file) = files.iter().find(|file| base_name(file.name()).ends_with(".safetensors")) {
+    if let Some(file) = files
+        .iter()
+        .find(|file| base_name(file.name()).ends_with(".safetensors"))
+    {
         return match SafetensorsFile::open(file.as_ref()) {
-            Ok(_) => Refusal::new(word!("bundle.config.missing")).of(file.name()).subject("config.json").hint(hint).into(),
+            Ok(_) => Refusal::new(word!("bundle.config.missing"))
+                .of(file.name())
+                .subject("config.json")
+                .hint(hint)
+                .into(),
             Err(error) => error,
         };
     }

@@ -42,12 +42,29 @@ impl Taken {
         artifact: &str,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self> {
-        let Some(request) = request else { return Ok(Self { names: None, report: SelectionReport::default() }) };
-        let listed = tensors.map(|(name, dtype, shape)| (name.to_string(), ModelStateTensorManifest::of_name(name, &dtype, shape)));
+        let Some(request) = request else {
+            return Ok(Self {
+                names: None,
+                report: SelectionReport::default(),
+            });
+        };
+        let listed = tensors.map(|(name, dtype, shape)| {
+            (
+                name.to_string(),
+                ModelStateTensorManifest::of_name(name, &dtype, shape),
+            )
+        });
         let selected = select(&listed.collect(), &[], request, artifact)?;
         warnings.extend(selected.warnings);
-        let names = selected.entries.into_iter().map(|entry| (entry.source_key, entry.tensor.state_key)).collect();
-        Ok(Self { names: Some(names), report: selected.report })
+        let names = selected
+            .entries
+            .into_iter()
+            .map(|entry| (entry.source_key, entry.tensor.state_key))
+            .collect();
+        Ok(Self {
+            names: Some(names),
+            report: selected.report,
+        })
     }
 
     /// Returns the name under which the tensor `stored` of a file is taken.

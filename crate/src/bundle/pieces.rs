@@ -25,8 +25,17 @@ impl Stored<'_> {
     fn read(&self, first: u64, count: u64, out: &mut Vec<f32>) -> Result<()> {
         let (unit_bytes, unit) = self.encoding.unit();
         let (bytes, elements) = (unit_bytes as u64, unit as u64);
-        let place = |unit: u64| unit.checked_mul(bytes).and_then(|at| self.begin.checked_add(at)).filter(|at| *at <= self.end);
-        let span = (place(first / elements), first.checked_add(count).and_then(|last| place(last.div_ceil(elements))));
+        let place = |unit: u64| {
+            unit.checked_mul(bytes)
+                .and_then(|at| self.begin.checked_add(at))
+                .filter(|at| *at <= self.end)
+        };
+        let span = (
+            place(first / elements),
+            first
+                .checked_add(count)
+                .and_then(|last| place(last.div_ceil(elements))),
+        );
         let (Some(from), Some(to)) = span else {
             // The shape has more values than the file.
             return Err(self.too_large().into());
@@ -46,7 +55,10 @@ impl Stored<'_> {
     }
 
     fn too_large(&self) -> Refusal {
-        Refusal::new(word!("source.too-large")).stage("read").of(self.source.name()).subject(self.name)
+        Refusal::new(word!("source.too-large"))
+            .stage("read")
+            .of(self.source.name())
+            .subject(self.name)
     }
 }
 
@@ -68,22 +80,51 @@ pub struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     /// Creates the reader of `entry` with at most `max_elements` values in a piece, and never more than [`PIECE_ELEMENTS`].
-    pub(super) fn new(entry: &'a Entry, source: &'a dyn ByteSource, max_elements: usize) -> Result<Self> {
+    pub(super) fn new(
+        entry: &'a Entry,
+        source: &'a dyn ByteSource,
+        max_elements: usize,
+    ) -> Result<Self> {
         let tensor = &entry.stored;
         let Some(encoding) = entry.encoding.filter(|_| tensor.bytes.is_some()) else {
             return Err(unreadable(&entry.dtype, &tensor.name, source.name()).into());
         };
-        let stored = Stored { source, name: &tensor.name, encoding, begin: tensor.begin, end: tensor.end() };
-        let product = |dims: &[usize]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64));
+        let stored = Stored {
+            source,
+            name: &tensor.name,
+            encoding,
+            begin: tensor.begin,
+            end: tensor.end(),
+        };
+        let product = |dims: &[usize]| {
+            dims.iter()
+                .try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))
+        };
         let rows = entry.shape.first().map_or(1, |&rows| rows as u64);
-        let row = product(entry.shape.get(1..).unwrap_or_default()).ok_or_else(|| stored.too_large())?;
+        let row =
+            product(entry.shape.get(1..).unwrap_or_default()).ok_or_else(|| stored.too_large())?;
         rows.checked_mul(row).ok_or_else(|| stored.too_large())?;
         let whole = max_elements.clamp(1, PIECE_ELEMENTS);
         // Pieces that begin inside a block would decode it twice.
         let unit = encoding.unit().1;
-        let limit = if whole > unit { whole / unit * unit } else { whole } as u64;
+        let limit = if whole > unit {
+            whole / unit * unit
+        } else {
+            whole
+        } as u64;
         let order = entry.order.fitting(&entry.shape);
-        Ok(Self { stored, order, rows, row, limit, at: 0, non_finite: 0, values: Vec::new(), scratch: Vec::new(), factors: None })
+        Ok(Self {
+            stored,
+            order,
+            rows,
+            row,
+            limit,
+            at: 0,
+            non_finite: 0,
+            values: Vec::new(),
+            scratch: Vec::new(),
+            factors: None,
+        })
     }
 
     /// Adds the product of a low-rank pair to the values, and rounds them to the tensor's dtype.
@@ -94,7 +135,12 @@ impl<'a> Pieces<'a> {
     /// Returns the values of a matrix [in, out] in the order of its file, which has [out, in].
     #[must_use]
     pub(crate) fn in_file_order(self) -> Self {
-        Self { order: Reordering::Same, rows: self.row, row: self.rows, ..self }
+        Self {
+            order: Reordering::Same,
+            rows: self.row,
+            row: self.rows,
+            ..self
+        }
     }
 
     /// Returns the largest error of rounding a merged tensor to its dtype so far.
@@ -139,13 +185,21 @@ impl<'a> Pieces<'a> {
         match (self.order.rows(self.rows), self.order) {
             (Some(rows), _) => self.unpaired(rows, left)?,
             (None, Reordering::Transposed) => self.transposed(left)?,
-            _ => self.stored.read(at, left.min(self.limit), &mut self.values)?,
+            _ => self
+                .stored
+                .read(at, left.min(self.limit), &mut self.values)?,
         }
         if let Some(factors) = &mut self.factors {
-            factors.add(at, &mut self.values).map_err(|error| error.in_file(self.stored.source.name()))?;
+            factors
+                .add(at, &mut self.values)
+                .map_err(|error| error.in_file(self.stored.source.name()))?;
         }
         self.at += self.values.len() as u64;
-        self.non_finite += self.values.iter().filter(|value| !value.is_finite()).count() as u64;
+        self.non_finite += self
+            .values
+            .iter()
+            .filter(|value| !value.is_finite())
+            .count() as u64;
         Ok(Some((at, &self.values)))
     }
 
@@ -156,9 +210,16 @@ impl<'a> Pieces<'a> {
 
     /// Returns all values at once, if they fit into memory.
     pub(super) fn collect(mut self) -> Result<Vec<f32>> {
-        let too_large = || self.stored.too_large().found(format!("{} values", self.elements()));
+        let too_large = || {
+            self.stored
+                .too_large()
+                .found(format!("{} values", self.elements()))
+        };
         // 2^31 values are 8 GiB of f32.
-        let count = usize::try_from(self.elements()).ok().filter(|count| *count <= 1 << 31).ok_or_else(too_large)?;
+        let count = usize::try_from(self.elements())
+            .ok()
+            .filter(|count| *count <= 1 << 31)
+            .ok_or_else(too_large)?;
         let mut values = Vec::new();
         values.try_reserve_exact(count).map_err(|_| too_large())?;
         while let Some((_, piece)) = self.next_piece()? {
@@ -171,13 +232,15 @@ impl<'a> Pieces<'a> {
     fn unpaired(&mut self, rows: PairedRows, left: u64) -> Result<()> {
         match rows.piece(self.at, left, self.limit, self.row) {
             RowsPiece::Heads(heads) => {
-                self.stored.read(heads.start, heads.end - heads.start, &mut self.scratch)?;
+                self.stored
+                    .read(heads.start, heads.end - heads.start, &mut self.scratch)?;
                 let width = usize::try_from(self.row).map_err(|_| self.stored.too_large())?;
                 rows.sort(&self.scratch, width, &mut self.values);
             }
             RowsPiece::Rows(spans) => {
                 for span in spans {
-                    self.stored.read(span.start, span.end - span.start, &mut self.values)?;
+                    self.stored
+                        .read(span.start, span.end - span.start, &mut self.values)?;
                 }
             }
         }
@@ -186,12 +249,19 @@ impl<'a> Pieces<'a> {
 
     /// Reads values of a matrix that is stored transposed, gathered in one pass over the rows of the file that have some of them.
     fn transposed(&mut self, left: u64) -> Result<()> {
-        let part = TransposedPart::new([self.rows, self.row], self.at..self.at + left.min(self.limit));
-        self.values.resize(usize::try_from(left.min(self.limit)).map_err(|_| self.stored.too_large())?, 0.0);
+        let part = TransposedPart::new(
+            [self.rows, self.row],
+            self.at..self.at + left.min(self.limit),
+        );
+        self.values.resize(
+            usize::try_from(left.min(self.limit)).map_err(|_| self.stored.too_large())?,
+            0.0,
+        );
         let Range { start: mut at, end } = part.stored();
         while at < end {
             self.scratch.clear();
-            self.stored.read(at, (end - at).min(self.limit), &mut self.scratch)?;
+            self.stored
+                .read(at, (end - at).min(self.limit), &mut self.scratch)?;
             part.place(at, &self.scratch, &mut self.values);
             at += self.scratch.len() as u64;
         }
@@ -204,6 +274,12 @@ impl<'a> Pieces<'a> {
 /// # Errors
 /// `gguf.tensor.type-unknown` or `.type-unsupported` without a decoder, `source.too-large`, and errors of reading.
 pub fn dequantise(source: &dyn ByteSource, tensor: &FileTensor) -> Result<Vec<f32>> {
-    let entry = Entry::new(tensor.name.clone(), tensor.clone(), Reordering::Same, 0, source.name())?;
+    let entry = Entry::new(
+        tensor.name.clone(),
+        tensor.clone(),
+        Reordering::Same,
+        0,
+        source.name(),
+    )?;
     Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
 }

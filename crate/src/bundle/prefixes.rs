@@ -7,19 +7,36 @@ use crate::families::names;
 use crate::formats::Warning;
 
 /// Parts of a name that only wrappers add: those of parallel and compiled models, and of blocks that are computed twice or in shards.
-const WRAPPERS: [&str; 5] = ["module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"];
+const WRAPPERS: [&str; 5] = [
+    "module",
+    "_orig_mod",
+    "_forward_module",
+    "_fsdp_wrapped_module",
+    "_checkpoint_wrapped_module",
+];
 
 /// Gives the tensors of a folder the names of their family where theirs differ only by a common prefix, and returns one warning with the stored
 /// name of the input embedding. The embedding shows the prefix; if it occurs twice or not at all, or other names do not share its prefix, every
 /// name stays.
 pub(super) fn settle_prefix(entries: &mut [Entry], architecture: Architecture) -> Option<Warning> {
-    let (own, table) = names::embedding(architecture).split_at(names::embedding(architecture).find('.')? + 1);
+    let (own, table) =
+        names::embedding(architecture).split_at(names::embedding(architecture).find('.')? + 1);
     let plain: Vec<String> = entries.iter().map(|entry| unwrapped(&entry.name)).collect();
-    let found = plain.iter().enumerate().filter_map(|(at, name)| Some((at, name.strip_suffix(table)?)));
+    let found = plain
+        .iter()
+        .enumerate()
+        .filter_map(|(at, name)| Some((at, name.strip_suffix(table)?)));
     let mut found = found.filter(|(_, prefix)| prefix.is_empty() || prefix.ends_with('.'));
-    let (Some((embedding, prefix)), None) = (found.next(), found.next()) else { return None };
-    let is_head = |name: &str| name.strip_suffix(names::HEAD).is_some_and(|before| before.is_empty() || before.ends_with('.'));
-    let shared = |name: &String| is_head(name) || name.starts_with(prefix) && !(prefix.is_empty() && name.starts_with(own));
+    let (Some((embedding, prefix)), None) = (found.next(), found.next()) else {
+        return None;
+    };
+    let is_head = |name: &str| {
+        name.strip_suffix(names::HEAD)
+            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    };
+    let shared = |name: &String| {
+        is_head(name) || name.starts_with(prefix) && !(prefix.is_empty() && name.starts_with(own))
+    };
     if !plain.iter().all(shared) {
         return None;
     }
@@ -29,15 +46,27 @@ pub(super) fn settle_prefix(entries: &mut [Entry], architecture: Architecture) -
         None => name.clone(),
     };
     let new: Vec<String> = plain.iter().map(renamed).collect();
-    if new.iter().zip(entries.iter()).all(|(name, entry)| *name == entry.name) {
+    if new
+        .iter()
+        .zip(entries.iter())
+        .all(|(name, entry)| *name == entry.name)
+    {
         return None;
     }
-    let told = entries.get(embedding).map(|entry| Warning::new(word!("model.tensor.prefix"), &entry.stored.name));
-    entries.iter_mut().zip(new).for_each(|(entry, name)| entry.name = name);
+    let told = entries
+        .get(embedding)
+        .map(|entry| Warning::new(word!("model.tensor.prefix"), &entry.stored.name));
+    entries
+        .iter_mut()
+        .zip(new)
+        .for_each(|(entry, name)| entry.name = name);
     told
 }
 
 /// Returns the name without the parts of wrappers.
 fn unwrapped(name: &str) -> String {
-    name.split('.').filter(|part| !WRAPPERS.contains(part)).collect::<Vec<_>>().join(".")
+    name.split('.')
+        .filter(|part| !WRAPPERS.contains(part))
+        .collect::<Vec<_>>()
+        .join(".")
 }

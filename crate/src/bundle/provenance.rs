@@ -16,12 +16,30 @@ const PIECE_BYTES: u64 = 8 << 20;
 impl Base {
     /// Returns the weight files of `bundle`.
     pub fn of_bundle(bundle: &Bundle) -> Self {
-        let merged = bundle.adapter.iter().filter(|_| bundle.factors.is_empty()).flat_map(|adapter| &adapter.inputs);
+        let merged = bundle
+            .adapter
+            .iter()
+            .filter(|_| bundle.factors.is_empty())
+            .flat_map(|adapter| &adapter.inputs);
         let file = |file: &ReceiptFile| {
-            let ReceiptFile { name, bytes, sha256, .. } = file.clone();
-            BaseFile { name, bytes, header_sha256: None, sha256, pieces: None }
+            let ReceiptFile {
+                name,
+                bytes,
+                sha256,
+                ..
+            } = file.clone();
+            BaseFile {
+                name,
+                bytes,
+                header_sha256: None,
+                sha256,
+                pieces: None,
+            }
         };
-        Self { merged_adapter: merged.map(file).collect(), ..bundle.base.clone() }
+        Self {
+            merged_adapter: merged.map(file).collect(),
+            ..bundle.base.clone()
+        }
     }
 
     /// Adds the checksum of each file that is among those of `bundle`; the whole file is read unless the checksum is known. The digest of the
@@ -33,11 +51,19 @@ impl Base {
         let whole = bundle.is_whole() && self.matches(&bundle.base);
         let mut checksums = Checksums::default();
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
-            let same = |source: &dyn ByteSource| base_name(source.name()) == file.name && source.len() == file.bytes;
-            let Some(at) = bundle.files.iter().position(|source| same(source.as_ref())) else { continue };
+            let same = |source: &dyn ByteSource| {
+                base_name(source.name()) == file.name && source.len() == file.bytes
+            };
+            let Some(at) = bundle.files.iter().position(|source| same(source.as_ref())) else {
+                continue;
+            };
             let home = checksums.files.len();
-            let mut spans: Vec<TensorSpan> =
-                bundle.entries.values().filter(|entry| entry.source == at).filter_map(|entry| span(entry, home)).collect();
+            let mut spans: Vec<TensorSpan> = bundle
+                .entries
+                .values()
+                .filter(|entry| entry.source == at)
+                .filter_map(|entry| span(entry, home))
+                .collect();
             spans.sort_by_key(|span| span.begin);
             spans.into_iter().for_each(|span| checksums.expect(span));
             for_each_chunk(bundle.files[at].as_ref(), 0, file.bytes, 1, |piece| {
@@ -61,8 +87,16 @@ impl Base {
     pub fn pieced(mut self, bundle: &Bundle) -> Result<Self> {
         let merged = bundle.adapter.is_some() && bundle.attached().is_none();
         if merged || bundle.selection != SelectionReport::default() {
-            let found = if merged { "one that an adapter was merged into" } else { "one whose tensors were selected" };
-            return Err(Error::InvalidConfig(vec![Fault::new("adapter", "a base as its files have it", found)]));
+            let found = if merged {
+                "one that an adapter was merged into"
+            } else {
+                "one whose tensors were selected"
+            };
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "adapter",
+                "a base as its files have it",
+                found,
+            )]));
         }
         for (file, source) in self.files.iter_mut().zip(bundle.base_sources()) {
             file.pieces = Some(pieces_of(source)?);
@@ -76,26 +110,46 @@ impl Base {
     /// # Errors
     /// `checkpoint.base.mismatch`, one for each file.
     pub fn check(&self, bundle: &Bundle, policy: VerifyPolicy) -> Result<()> {
-        let sum = |digest: Option<Digest>| digest.map_or_else(String::new, |digest| digest.to_string());
-        let told = |file: &BaseFile| format!("{} bytes, header {}", file.bytes, sum(file.header_sha256));
+        let sum =
+            |digest: Option<Digest>| digest.map_or_else(String::new, |digest| digest.to_string());
+        let told =
+            |file: &BaseFile| format!("{} bytes, header {}", file.bytes, sum(file.header_sha256));
         let refuse = |subject: &str, want: String, got: String| {
-            Refusal::new(word!("checkpoint.base.mismatch")).stage("bind").of(&self.name).subject(subject).expected(want).found(got)
+            Refusal::new(word!("checkpoint.base.mismatch"))
+                .stage("bind")
+                .of(&self.name)
+                .subject(subject)
+                .expected(want)
+                .found(got)
         };
         let all = |base: &Self| base.files.iter().map(told).collect::<Vec<_>>().join("; ");
         if !self.matches(&bundle.base) {
             return Err(refuse(&bundle.base.name, all(self), all(&bundle.base)).into());
         }
         let mut refusals = Vec::new();
-        let read = self.files.iter().zip(bundle.base_sources()).filter(|_| policy == VerifyPolicy::Full);
+        let read = self
+            .files
+            .iter()
+            .zip(bundle.base_sources())
+            .filter(|_| policy == VerifyPolicy::Full);
         for (file, source) in read {
             let Some(want) = &file.pieces else { continue };
             let got = pieces_of(source)?;
-            if let Some(at) = (0..want.len().max(got.len())).find(|&at| want.get(at) != got.get(at)) {
+            if let Some(at) = (0..want.len().max(got.len())).find(|&at| want.get(at) != got.get(at))
+            {
                 let piece = |pieces: &[Digest]| sum(pieces.get(at).copied());
-                refusals.push(refuse(&format!("{}, piece {at}", file.name), piece(want), piece(&got)));
+                refusals.push(refuse(
+                    &format!("{}, piece {at}", file.name),
+                    piece(want),
+                    piece(&got),
+                ));
             }
         }
-        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+        if refusals.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Refused(refusals))
+        }
     }
 }
 
@@ -105,14 +159,23 @@ fn pieces_of(source: &dyn ByteSource) -> Result<Vec<Digest>> {
         return Ok(known);
     }
     let starts = (0..source.len().div_ceil(PIECE_BYTES)).map(|index| index * PIECE_BYTES);
-    starts.map(|begin| sha256_of(source, begin, source.len().min(begin + PIECE_BYTES))).collect()
+    starts
+        .map(|begin| sha256_of(source, begin, source.len().min(begin + PIECE_BYTES)))
+        .collect()
 }
 
 impl Bundle {
     /// Iterates over the weight files, in the order of [`Bundle::base`].
     fn base_sources(&self) -> impl Iterator<Item = &dyn ByteSource> {
-        let of = |file: &BaseFile| self.files.iter().find(|source| base_name(source.name()) == file.name && source.len() == file.bytes);
-        self.base.files.iter().filter_map(move |file| of(file).map(AsRef::as_ref))
+        let of = |file: &BaseFile| {
+            self.files
+                .iter()
+                .find(|source| base_name(source.name()) == file.name && source.len() == file.bytes)
+        };
+        self.base
+            .files
+            .iter()
+            .filter_map(move |file| of(file).map(AsRef::as_ref))
     }
 
     /// Computes the digest of the weights that it was opened from, for which all of them are read unless it is known. Their bytes enter in
@@ -125,7 +188,11 @@ impl Bundle {
         for entry in self.entries.values() {
             let own = entry.replaced.as_deref().unwrap_or(entry);
             let hasher = TensorHasher::of_entry(own);
-            let payload = hasher.payload_in(self.files[own.source].as_ref(), own.stored.begin, own.stored.end())?;
+            let payload = hasher.payload_in(
+                self.files[own.source].as_ref(),
+                own.stored.begin,
+                own.stored.end(),
+            )?;
             leaves.insert(hasher.key.clone(), hasher.leaf(payload));
         }
         Ok(weights_digest(&leaves))
@@ -133,14 +200,21 @@ impl Bundle {
 
     /// Returns whether one reading of its weight files covers every tensor of the model, and nothing else.
     pub(crate) fn is_whole(&self) -> bool {
-        let in_passing = |entry: &Entry| entry.stored.bytes.is_some_and(|bytes| TensorHasher::of_entry(entry).sum(bytes).is_some());
+        let in_passing = |entry: &Entry| {
+            entry
+                .stored
+                .bytes
+                .is_some_and(|bytes| TensorHasher::of_entry(entry).sum(bytes).is_some())
+        };
         let plain = self.adapter.is_none() && self.selection == SelectionReport::default();
         plain && !self.entries.is_empty() && self.entries.values().all(in_passing)
     }
 
     /// Returns the files of the merged adapter. With `summed`, all of its weights are read for their checksum.
     pub(crate) fn adapter_files(&self, summed: bool) -> Result<Vec<ReceiptFile>> {
-        let Some(adapter) = &self.adapter else { return Ok(Vec::new()) };
+        let Some(adapter) = &self.adapter else {
+            return Ok(Vec::new());
+        };
         let mut files = adapter.inputs.clone();
         if let Some(weights) = self.files.last().filter(|_| summed) {
             for file in files.iter_mut().filter(|file| file.sha256.is_none()) {
@@ -155,5 +229,12 @@ impl Bundle {
 fn span(entry: &Entry, home: usize) -> Option<TensorSpan> {
     let begin = entry.stored.begin;
     let end = begin + entry.stored.bytes?;
-    Some(TensorSpan { hasher: TensorHasher::of_entry(entry), file: home, begin, end, state: false, again: None })
+    Some(TensorSpan {
+        hasher: TensorHasher::of_entry(entry),
+        file: home,
+        begin,
+        end,
+        state: false,
+        again: None,
+    })
 }

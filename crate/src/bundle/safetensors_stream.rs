@@ -16,7 +16,9 @@ pub(crate) const OPTIMIZER_WEIGHTS: &str = "tabtune.weights";
 
 /// Returns the type of a plain dtype word.
 fn plain(word: &str) -> Option<TensorType> {
-    [TensorType::F32, TensorType::F16, TensorType::Bf16].into_iter().find(|one| one.ggml().dtype() == word)
+    [TensorType::F32, TensorType::F16, TensorType::Bf16]
+        .into_iter()
+        .find(|one| one.ggml().dtype() == word)
 }
 
 impl StreamTensor {
@@ -29,12 +31,16 @@ impl StreamTensor {
             StreamValues::Stored(stored) => same && stored.lies_as(Reordering::Same),
         };
         // This is F64 in another order than Hugging Face's: the values of a model are f32.
-        (!as_it_is).then(|| to.or_else(|| plain(self.dtype())).unwrap_or(TensorType::F32))
+        (!as_it_is).then(|| {
+            to.or_else(|| plain(self.dtype()))
+                .unwrap_or(TensorType::F32)
+        })
     }
 
     /// Returns its dtype in a safetensors file if `to` is requested.
     pub(crate) fn dtype_as(&self, to: Option<TensorType>) -> String {
-        self.encoded_as(to).map_or_else(|| self.dtype().to_string(), |to| to.ggml().dtype())
+        self.encoded_as(to)
+            .map_or_else(|| self.dtype().to_string(), |to| to.ggml().dtype())
     }
 }
 
@@ -51,18 +57,35 @@ fn segment(tensor: StreamTensor, to: Option<TensorType>) -> Segment {
             None => Values::Stored(stored),
         },
     };
-    Segment::Encoded(EncodedTensor::new(&tensor.name, values, &tensor.shape, Reordering::Same, to.unwrap_or(TensorType::F32)))
+    Segment::Encoded(EncodedTensor::new(
+        &tensor.name,
+        values,
+        &tensor.shape,
+        Reordering::Same,
+        to.unwrap_or(TensorType::F32),
+    ))
 }
 
 /// Refuses blocks that would be written as they are stored; all are listed.
 pub(crate) fn refuse_blocks(tensors: &[StreamTensor]) -> Result<()> {
-    let blocks = tensors.iter().filter(|tensor| matches!(&tensor.values, StreamValues::Stored(stored) if stored.is_blocks()));
+    let blocks = tensors.iter().filter(
+        |tensor| matches!(&tensor.values, StreamValues::Stored(stored) if stored.is_blocks()),
+    );
     let refuse = |tensor: &StreamTensor| {
-        let refusal = Refusal::new(word!("export.safetensors.quantised")).of("safetensors").subject(&tensor.name);
-        refusal.expected("a dtype of single values").found(tensor.dtype()).hint("dequantise by asking for f32, bf16 or f16")
+        let refusal = Refusal::new(word!("export.safetensors.quantised"))
+            .of("safetensors")
+            .subject(&tensor.name);
+        refusal
+            .expected("a dtype of single values")
+            .found(tensor.dtype())
+            .hint("dequantise by asking for f32, bf16 or f16")
     };
     let refusals: Vec<Refusal> = blocks.map(refuse).collect();
-    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Refused(refusals))
+    }
 }
 
 #[doc(hidden)]
@@ -71,7 +94,12 @@ impl FileStream {
     ///
     /// # Errors
     /// `export.safetensors.quantised` for blocks, `export.name.invalid` for a name that the format cannot hold.
-    pub fn push_safetensors(&mut self, name: &str, tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
+    pub fn push_safetensors(
+        &mut self,
+        name: &str,
+        tensors: Vec<StreamTensor>,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<()> {
         self.push_safetensors_as(name, tensors, None, metadata)
     }
 
@@ -92,7 +120,13 @@ impl FileStream {
         let (header, spans) = header(&entries, metadata)?;
         self.expect(header.len() as u64, &entries, &spans, false);
         let bytes = header.len() as u64 + spans.last().map_or(0, |span| span.1);
-        self.push(name, bytes, std::iter::once(Segment::Bytes(header)).chain(segments).collect());
+        self.push(
+            name,
+            bytes,
+            std::iter::once(Segment::Bytes(header))
+                .chain(segments)
+                .collect(),
+        );
         Ok(())
     }
 
@@ -101,31 +135,57 @@ impl FileStream {
     ///
     /// # Errors
     /// The errors of [`Self::push_safetensors_as`].
-    pub(crate) fn push_optimizer(&mut self, name: &str, tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
+    pub(crate) fn push_optimizer(
+        &mut self,
+        name: &str,
+        tensors: Vec<StreamTensor>,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<()> {
         let (entries, segments) = contents(tensors, None)?;
         let metadata = metadata.clone();
         let of_weights = move |entries: &Entries, weights: &Leaves| {
             let mut metadata = metadata.clone();
-            metadata.insert(OPTIMIZER_WEIGHTS.to_string(), weights_digest(weights).to_string());
+            metadata.insert(
+                OPTIMIZER_WEIGHTS.to_string(),
+                weights_digest(weights).to_string(),
+            );
             header(entries, &metadata)
         };
         let (first, spans) = of_weights(&entries, &Leaves::new())?;
         let len = first.len() as u64;
         self.expect(len, &entries, &spans, true);
         let bytes = len + spans.last().map_or(0, |span| span.1);
-        let late = Segment::Late(len, Box::new(move |checksums| Ok(of_weights(&entries, checksums)?.0)));
+        let late = Segment::Late(
+            len,
+            Box::new(move |checksums| Ok(of_weights(&entries, checksums)?.0)),
+        );
         self.push(name, bytes, std::iter::once(late).chain(segments).collect());
         Ok(())
     }
 
     /// Registers the tensors of the next file, after its header of `header` bytes, for the checksums.
-    pub(crate) fn expect(&mut self, header: u64, entries: &Entries, spans: &[(u64, u64)], state: bool) {
+    pub(crate) fn expect(
+        &mut self,
+        header: u64,
+        entries: &Entries,
+        spans: &[(u64, u64)],
+        state: bool,
+    ) {
         let file = self.files.len();
-        let Some(checksums) = &mut self.checksums else { return };
+        let Some(checksums) = &mut self.checksums else {
+            return;
+        };
         for ((key, dtype, shape), (begin, end)) in entries.iter().zip(spans) {
             let shape = shape.iter().map(|&dim| dim as u64).collect();
             let hasher = TensorHasher::plain(key, dtype, shape);
-            checksums.expect(TensorSpan { hasher, file, begin: header + begin, end: header + end, state, again: None });
+            checksums.expect(TensorSpan {
+                hasher,
+                file,
+                begin: header + begin,
+                end: header + end,
+                state,
+                again: None,
+            });
         }
     }
 }
@@ -133,19 +193,29 @@ impl FileStream {
 /// Name, dtype and shape of each tensor, in ascending order of names.
 pub(crate) type Entries = Vec<(String, String, Vec<usize>)>;
 
-fn contents(mut tensors: Vec<StreamTensor>, to: Option<TensorType>) -> Result<(Entries, Vec<Segment>)> {
+fn contents(
+    mut tensors: Vec<StreamTensor>,
+    to: Option<TensorType>,
+) -> Result<(Entries, Vec<Segment>)> {
     if to.is_none() {
         refuse_blocks(&tensors)?;
     }
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     let one = |tensor: StreamTensor| {
-        let entry = (tensor.name.clone(), tensor.dtype_as(to), tensor.shape.clone());
+        let entry = (
+            tensor.name.clone(),
+            tensor.dtype_as(to),
+            tensor.shape.clone(),
+        );
         (entry, segment(tensor, to))
     };
     Ok(tensors.into_iter().map(one).unzip())
 }
 
 fn header(entries: &Entries, metadata: &BTreeMap<String, String>) -> Result<SafetensorsHeader> {
-    let entries: Vec<_> = entries.iter().map(|(name, dtype, shape)| (name.clone(), dtype.as_str(), shape.clone())).collect();
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|(name, dtype, shape)| (name.clone(), dtype.as_str(), shape.clone()))
+        .collect();
     safetensors_header(&entries, metadata)
 }

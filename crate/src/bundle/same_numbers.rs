@@ -9,11 +9,24 @@ use crate::formats::{Encoding, for_each_chunk};
 /// Returns whether two tensors have the same shape and numbers: the same bytes of one dtype, or equal values of two dtypes that f32 holds; with
 /// `unread` such values are assumed to be equal.
 pub(super) fn same_numbers(files: &Files, a: &Entry, b: &Entry, unread: bool) -> Result<bool> {
-    let exact = |entry: &Entry| matches!(entry.encoding, Some(Encoding::F32 | Encoding::F16 | Encoding::Bf16));
+    let exact = |entry: &Entry| {
+        matches!(
+            entry.encoding,
+            Some(Encoding::F32 | Encoding::F16 | Encoding::Bf16)
+        )
+    };
     if a.shape == b.shape && a.dtype != b.dtype && exact(a) && exact(b) {
-        return if unread { Ok(true) } else { same_values(files, a, b) };
+        return if unread {
+            Ok(true)
+        } else {
+            same_values(files, a, b)
+        };
     }
-    if a.dtype != b.dtype || a.shape != b.shape || a.stored.bytes.is_none() || a.stored.bytes != b.stored.bytes {
+    if a.dtype != b.dtype
+        || a.shape != b.shape
+        || a.stored.bytes.is_none()
+        || a.stored.bytes != b.stored.bytes
+    {
         return Ok(false);
     }
     if unread {
@@ -22,15 +35,21 @@ pub(super) fn same_numbers(files: &Files, a: &Entry, b: &Entry, unread: bool) ->
     let mut same = true;
     let mut at = b.stored.begin;
     let mut other = Vec::new();
-    for_each_chunk(files[a.source].as_ref(), a.stored.begin, a.stored.end(), 1, |piece| {
-        if same {
-            other.resize(piece.len(), 0);
-            files[b.source].read_at(at, &mut other)?;
-            same = other == piece;
-            at += piece.len() as u64;
-        }
-        Ok(())
-    })?;
+    for_each_chunk(
+        files[a.source].as_ref(),
+        a.stored.begin,
+        a.stored.end(),
+        1,
+        |piece| {
+            if same {
+                other.resize(piece.len(), 0);
+                files[b.source].read_at(at, &mut other)?;
+                same = other == piece;
+                at += piece.len() as u64;
+            }
+            Ok(())
+        },
+    )?;
     Ok(same)
 }
 
@@ -41,7 +60,10 @@ fn same_values(files: &Files, a: &Entry, b: &Entry) -> Result<bool> {
     loop {
         match (of_a.next_piece()?, of_b.next_piece()?) {
             (None, None) => return Ok(true),
-            (Some((_, a)), Some((_, b))) if a.iter().map(|value| value.to_bits()).eq(b.iter().map(|value| value.to_bits())) => {}
+            (Some((_, a)), Some((_, b)))
+                if a.iter()
+                    .map(|value| value.to_bits())
+                    .eq(b.iter().map(|value| value.to_bits())) => {}
             _ => return Ok(false),
         }
     }

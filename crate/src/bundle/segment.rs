@@ -13,7 +13,8 @@ use crate::gpu::transfer::PIECE_BYTES;
 use crate::state::Payload;
 
 /// Function that returns the bytes of a range that is at most a piece long.
-pub(crate) type ReadRange = Box<dyn Fn(Range<u64>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>>>>>>;
+pub(crate) type ReadRange =
+    Box<dyn Fn(Range<u64>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>>>>>>;
 
 /// Function that writes the last document, given the SHA-256 of each piece of each file before it; its length is always the same.
 pub(super) type Seal = Box<dyn Fn(&[Vec<String>]) -> Result<Vec<u8>>>;
@@ -25,7 +26,10 @@ pub(super) type Leaves = BTreeMap<String, Digest>;
 pub(super) type Late = Box<dyn Fn(&Leaves) -> Result<Vec<u8>>>;
 
 /// A part of a file. Its bytes are read when they are needed.
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a handle for each tensor of a model: few, and short-lived"
+)]
 pub(crate) enum Segment {
     /// A few bytes in memory.
     Bytes(Vec<u8>),
@@ -78,7 +82,11 @@ impl Segment {
     pub(super) async fn digest(&mut self) -> Result<Digest> {
         let mut sum = Hasher::new();
         match self {
-            Segment::Copied(SourceSpan { source, begin, bytes }) => return sha256_of(source, *begin, *begin + *bytes),
+            Segment::Copied(SourceSpan {
+                source,
+                begin,
+                bytes,
+            }) => return sha256_of(source, *begin, *begin + *bytes),
             Segment::Encoded(tensor) => loop {
                 let bytes = tensor.take(PIECE_BYTES).await?;
                 if bytes.is_empty() {

@@ -8,9 +8,12 @@ use half::{bf16, f16};
 
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{ByteSource, Digest, FileTensor, Json, JsonFault, describe_flaw, json, read_document};
+use crate::formats::{
+    ByteSource, Digest, FileTensor, Json, JsonFault, describe_flaw, json, read_document,
+};
 use crate::state::{
-    JSON_FILE, ModelStateTensorManifest, Payload, StateDigests, StateManifest, StateTensorEntry, StatedDigests, StatedResult, byte_len,
+    JSON_FILE, ModelStateTensorManifest, Payload, StateDigests, StateManifest, StateTensorEntry,
+    StatedDigests, StatedResult, byte_len,
 };
 
 /// Maximum size of the document.
@@ -38,7 +41,9 @@ pub(crate) struct StateJson {
 /// Reads the document and checks every tensor, the manifest and the stated digests.
 pub(crate) fn read_state_json(source: &dyn ByteSource) -> Result<StateJson> {
     if source.len() > MAX_JSON_BYTES {
-        let refusal = Refusal::new(word!("json.size")).of(source.name()).expected(format!("at most {MAX_JSON_BYTES} bytes"));
+        let refusal = Refusal::new(word!("json.size"))
+            .of(source.name())
+            .expected(format!("at most {MAX_JSON_BYTES} bytes"));
         return Err(refusal.found(source.len()).into());
     }
     let bytes = read_document(source, MAX_JSON_BYTES)?;
@@ -47,22 +52,39 @@ pub(crate) fn read_state_json(source: &dyn ByteSource) -> Result<StateJson> {
 
 /// Lists the tensors of a document that passed every check.
 pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<FileTensor>> {
-    let listed = |StateTensorEntry { manifest: own, .. }: &StateTensorEntry| FileTensor::new(&own.state_key, &own.dtype, &own.shape);
-    Ok(read_state_json(source)?.tensors.iter().map(listed).collect())
+    let listed = |StateTensorEntry { manifest: own, .. }: &StateTensorEntry| {
+        FileTensor::new(&own.state_key, &own.dtype, &own.shape)
+    };
+    Ok(read_state_json(source)?
+        .tensors
+        .iter()
+        .map(listed)
+        .collect())
 }
 
 fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
-    let not_json = |at: usize| describe_flaw(Refusal::new(word!("json.syntax")).at(at as u64), bytes);
+    let not_json =
+        |at: usize| describe_flaw(Refusal::new(word!("json.syntax")).at(at as u64), bytes);
     let text = std::str::from_utf8(bytes).map_err(|e| not_json(e.valid_up_to()))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => not_json(at),
         JsonFault::Depth { at } => Refusal::new(word!("json.depth")).at(at as u64),
-        JsonFault::Duplicate { at, path } => Refusal::new(word!("json.key.duplicate")).subject(&path).at(at as u64),
+        JsonFault::Duplicate { at, path } => Refusal::new(word!("json.key.duplicate"))
+            .subject(&path)
+            .at(at as u64),
     })?;
-    let [format, version, encoding, dict, given, given_digests] =
-        document.fields(["format", "version", "encoding", "state_dict", "manifest", "digests"]);
+    let [format, version, encoding, dict, given, given_digests] = document.fields([
+        "format",
+        "version",
+        "encoding",
+        "state_dict",
+        "manifest",
+        "digests",
+    ]);
     if format.and_then(Json::text).as_deref() != Some(JSON_FORMAT) {
-        return Err(Refusal::new(word!("json.format")).expected(JSON_FORMAT).into());
+        return Err(Refusal::new(word!("json.format"))
+            .expected(JSON_FORMAT)
+            .into());
     }
     if version.and_then(Json::count) != Some(1) {
         return Err(Refusal::new(word!("json.version")).expected("1").into());
@@ -70,13 +92,24 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
     let numbers = match encoding.and_then(Json::text).as_deref() {
         Some("numbers") => true,
         Some("base64") => false,
-        _ => return Err(Refusal::new(word!("json.encoding")).expected("numbers or base64").into()),
+        _ => {
+            return Err(Refusal::new(word!("json.encoding"))
+                .expected("numbers or base64")
+                .into());
+        }
     };
     let records = dict.and_then(Json::object);
-    let records = records.ok_or_else(|| Refusal::new(word!("json.field.type")).subject("state_dict").expected("an object"))?;
+    let records = records.ok_or_else(|| {
+        Refusal::new(word!("json.field.type"))
+            .subject("state_dict")
+            .expected("an object")
+    })?;
     let count = records.clone().count();
     if count > MAX_TENSORS {
-        return Err(Refusal::new(word!("json.size")).expected(format!("at most {MAX_TENSORS} tensors")).found(count).into());
+        return Err(Refusal::new(word!("json.size"))
+            .expected(format!("at most {MAX_TENSORS} tensors"))
+            .found(count)
+            .into());
     }
     let mut sorted: Vec<_> = records.collect();
     sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -84,23 +117,47 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
     for (name, record) in sorted {
         tensors.push(tensor(&name, record, numbers)?);
     }
-    let manifest = given.map(|given| manifest(given, &tensors, artifact)).transpose()?;
+    let manifest = given
+        .map(|given| manifest(given, &tensors, artifact))
+        .transpose()?;
     if let Some(manifest) = &manifest {
-        tensors.iter_mut().for_each(|tensor| manifest.complete(&mut tensor.manifest));
+        tensors
+            .iter_mut()
+            .for_each(|tensor| manifest.complete(&mut tensor.manifest));
     }
-    let leaf = |entry: &StateTensorEntry| Some((entry.manifest.state_key.clone(), (entry.manifest.role, entry.known_leaf()?)));
-    let groups = manifest.as_ref().map_or(&[][..], |manifest| &manifest.groups);
+    let leaf = |entry: &StateTensorEntry| {
+        Some((
+            entry.manifest.state_key.clone(),
+            (entry.manifest.role, entry.known_leaf()?),
+        ))
+    };
+    let groups = manifest
+        .as_ref()
+        .map_or(&[][..], |manifest| &manifest.groups);
     let digests = StateDigests::of(&tensors.iter().filter_map(leaf).collect(), groups)?;
     let stated = stated(given_digests, &digests)?;
     let checks = digests.verify(&stated, (true, true))?;
-    Ok(StateJson { tensors, manifest, stated, checks, sha256: Digest::of(bytes) })
+    Ok(StateJson {
+        tensors,
+        manifest,
+        stated,
+        checks,
+        sha256: Digest::of(bytes),
+    })
 }
 
 /// Reads the manifest inside the document, which must list exactly its tensors.
-fn manifest(given: Json<'_>, tensors: &[StateTensorEntry], artifact: &str) -> Result<StateManifest> {
+fn manifest(
+    given: Json<'_>,
+    tensors: &[StateTensorEntry],
+    artifact: &str,
+) -> Result<StateManifest> {
     let manifest = StateManifest::of_json(given, artifact)?;
     let found = |StateTensorEntry { manifest: own, .. }: &StateTensorEntry| {
-        (own.state_key.clone(), (own.dtype.clone(), own.shape.clone(), JSON_FILE.to_string()))
+        (
+            own.state_key.clone(),
+            (own.dtype.clone(), own.shape.clone(), JSON_FILE.to_string()),
+        )
     };
     manifest.check_against(&tensors.iter().map(found).collect(), artifact)?;
     Ok(manifest)
@@ -109,12 +166,21 @@ fn manifest(given: Json<'_>, tensors: &[StateTensorEntry], artifact: &str) -> Re
 /// Reads the stated digests; a value that is no digest counts as different from the computed one.
 fn stated(given: Option<Json<'_>>, found: &StateDigests) -> Result<StatedDigests> {
     let one = |name: &str, found: Option<Digest>| {
-        let Some(value) = given.and_then(|given| given.get(name)) else { return Ok(None) };
+        let Some(value) = given.and_then(|given| given.get(name)) else {
+            return Ok(None);
+        };
         let wrong = || {
-            let refusal = Refusal::new(word!("digest.mismatch")).subject(name).expected("a SHA-256 in lower-case hex");
+            let refusal = Refusal::new(word!("digest.mismatch"))
+                .subject(name)
+                .expected("a SHA-256 in lower-case hex");
             Error::from(found.map_or(refusal.clone(), |found| refusal.found(found)))
         };
-        value.text().as_deref().and_then(Digest::from_hex).map(Some).ok_or_else(wrong)
+        value
+            .text()
+            .as_deref()
+            .and_then(Digest::from_hex)
+            .map(Some)
+            .ok_or_else(wrong)
     };
     Ok(StatedDigests {
         weights: one("weights", Some(found.weights))?,
@@ -130,60 +196,118 @@ fn stated(given: Option<Json<'_>>, found: &StateDigests) -> Result<StatedDigests
 fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<StateTensorEntry> {
     let refuse = |code: Word| Refusal::new(code).subject(name);
     if record.object().is_none() {
-        return Err(refuse(word!("json.field.type")).expected("an object").into());
+        return Err(refuse(word!("json.field.type"))
+            .expected("an object")
+            .into());
     }
     let [dtype, shape, values, data] = record.fields(["dtype", "shape", "values", "data"]);
-    let dtype = dtype.and_then(Json::text).ok_or_else(|| refuse(word!("json.dtype")).expected("a dtype word"))?;
+    let dtype = dtype
+        .and_then(Json::text)
+        .ok_or_else(|| refuse(word!("json.dtype")).expected("a dtype word"))?;
     let dtype = dtype.as_ref();
-    let plain = matches!(dtype, "F32" | "F16" | "BF16" | "BOOL" | "U8" | "I8" | "U16" | "I16" | "U32" | "I32" | "U64" | "I64");
+    let plain = matches!(
+        dtype,
+        "F32"
+            | "F16"
+            | "BF16"
+            | "BOOL"
+            | "U8"
+            | "I8"
+            | "U16"
+            | "I16"
+            | "U32"
+            | "I32"
+            | "U64"
+            | "I64"
+    );
     if numbers && !plain || byte_len(dtype, &[0]).is_none() {
         return Err(refuse(word!("json.dtype")).found(dtype).into());
     }
-    let dims = shape.and_then(Json::list).ok_or_else(|| refuse(word!("json.shape")).expected("a list of counts"))?;
+    let dims = shape
+        .and_then(Json::list)
+        .ok_or_else(|| refuse(word!("json.shape")).expected("a list of counts"))?;
     let shape: Option<Vec<u64>> = dims.take(MAX_RANK + 1).map(Json::count).collect();
-    let shape = shape.filter(|shape| shape.len() <= MAX_RANK).ok_or_else(|| refuse(word!("json.shape")).expected("up to 8 counts"))?;
-    let need = byte_len(dtype, &shape).ok_or_else(|| refuse(word!("json.shape")).found(format!("{shape:?}")))?;
+    let shape = shape
+        .filter(|shape| shape.len() <= MAX_RANK)
+        .ok_or_else(|| refuse(word!("json.shape")).expected("up to 8 counts"))?;
+    let need = byte_len(dtype, &shape)
+        .ok_or_else(|| refuse(word!("json.shape")).found(format!("{shape:?}")))?;
     let bytes = if numbers {
-        let values = values.and_then(Json::list).ok_or_else(|| refuse(word!("json.field.type")).expected("values, a list"))?;
+        let values = values
+            .and_then(Json::list)
+            .ok_or_else(|| refuse(word!("json.field.type")).expected("values, a list"))?;
         let (count, elements) = (values.clone().count() as u64, shape.iter().product::<u64>());
         if count != elements {
-            return Err(refuse(word!("json.tensor.length")).expected(elements).found(count).into());
+            return Err(refuse(word!("json.tensor.length"))
+                .expected(elements)
+                .found(count)
+                .into());
         }
         let mut bytes = Vec::with_capacity(usize::try_from(need).unwrap_or(0));
         for (at, value) in values.enumerate() {
             let Json::Number(digits) = value else {
-                return Err(refuse(word!("json.value.type")).expected("a number").found(format!("item {at}")).into());
+                return Err(refuse(word!("json.value.type"))
+                    .expected("a number")
+                    .found(format!("item {at}"))
+                    .into());
             };
-            store(dtype, digits, &mut bytes)
-                .ok_or_else(|| refuse(word!("json.value.range")).expected(format!("a value of {dtype}")).found(digits))?;
+            store(dtype, digits, &mut bytes).ok_or_else(|| {
+                refuse(word!("json.value.range"))
+                    .expected(format!("a value of {dtype}"))
+                    .found(digits)
+            })?;
         }
         bytes
     } else {
-        let data = data.and_then(Json::text).ok_or_else(|| refuse(word!("json.field.type")).expected("data, a text"))?;
-        let bytes = BASE64.decode(data.as_bytes()).map_err(|_| refuse(word!("json.base64")).expected("the standard alphabet, padded"))?;
+        let data = data
+            .and_then(Json::text)
+            .ok_or_else(|| refuse(word!("json.field.type")).expected("data, a text"))?;
+        let bytes = BASE64
+            .decode(data.as_bytes())
+            .map_err(|_| refuse(word!("json.base64")).expected("the standard alphabet, padded"))?;
         if bytes.len() as u64 != need {
-            return Err(refuse(word!("json.tensor.length")).expected(need).found(bytes.len()).into());
+            return Err(refuse(word!("json.tensor.length"))
+                .expected(need)
+                .found(bytes.len())
+                .into());
         }
         bytes
     };
     let sum = Digest::of(&bytes);
     let manifest = ModelStateTensorManifest::parameter(name, dtype, &shape);
-    Ok(StateTensorEntry { manifest, payload: Payload::summed(bytes, sum) })
+    Ok(StateTensorEntry {
+        manifest,
+        payload: Payload::summed(bytes, sum),
+    })
 }
 
 /// Appends the little-endian bytes of a number; `None` if the dtype cannot hold it.
 fn store(dtype: &str, digits: &str, out: &mut Vec<u8>) -> Option<()> {
     if matches!(dtype, "F32" | "F16" | "BF16") {
-        let value: f32 = digits.parse().ok().filter(|value: &f32| value.is_finite())?;
+        let value: f32 = digits
+            .parse()
+            .ok()
+            .filter(|value: &f32| value.is_finite())?;
         match dtype {
-            "F16" => out.extend(Some(f16::from_f32(value)).filter(|half| half.to_f32() == value)?.to_le_bytes()),
-            "BF16" => out.extend(Some(bf16::from_f32(value)).filter(|half| half.to_f32() == value)?.to_le_bytes()),
+            "F16" => out.extend(
+                Some(f16::from_f32(value))
+                    .filter(|half| half.to_f32() == value)?
+                    .to_le_bytes(),
+            ),
+            "BF16" => out.extend(
+                Some(bf16::from_f32(value))
+                    .filter(|half| half.to_f32() == value)?
+                    .to_le_bytes(),
+            ),
             _ => out.extend(value.to_le_bytes()),
         }
         return Some(());
     }
     // Larger integers are not exact in every JSON reader.
-    let value: i64 = digits.parse().ok().filter(|value: &i64| value.unsigned_abs() < 1 << 53)?;
+    let value: i64 = digits
+        .parse()
+        .ok()
+        .filter(|value: &i64| value.unsigned_abs() < 1 << 53)?;
     let (bytes, low, high) = match dtype {
         "BOOL" => (1, 0, 1),
         "U8" => (1, 0, i64::from(u8::MAX)),
@@ -195,5 +319,7 @@ fn store(dtype: &str, digits: &str, out: &mut Vec<u8>) -> Option<()> {
         "U64" => (8, 0, i64::MAX),
         _ => (8, i64::MIN, i64::MAX),
     };
-    (low..=high).contains(&value).then(|| out.extend_from_slice(&value.to_le_bytes()[..bytes]))
+    (low..=high)
+        .contains(&value)
+        .then(|| out.extend_from_slice(&value.to_le_bytes()[..bytes]))
 }

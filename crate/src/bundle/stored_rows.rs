@@ -30,7 +30,9 @@ impl Bundle {
     /// Returns whether the file stores the matrix `name` as [out, in] where Hugging Face's layout has [in, out], and its values are those of
     /// the file.
     pub(crate) fn is_transposed(&self, name: &str) -> bool {
-        self.entries.get(name).is_some_and(|entry| entry.is_verbatim() && entry.order.fitting(&entry.shape) == Reordering::Transposed)
+        self.entries.get(name).is_some_and(|entry| {
+            entry.is_verbatim() && entry.order.fitting(&entry.shape) == Reordering::Transposed
+        })
     }
 
     /// Returns the stored rows of the matrix `name`; `None` for vectors, for values that differ from those of the files, and where a row does
@@ -42,10 +44,16 @@ impl Bundle {
             Encoding::Blocks(block) => block.id,
             plain => PLAIN.iter().find(|(known, _)| *known == plain)?.1,
         };
-        let &[rows, columns] = entry.shape.as_slice() else { return None };
+        let &[rows, columns] = entry.shape.as_slice() else {
+            return None;
+        };
         let order = entry.order.fitting(&entry.shape);
         let transposed = order == Reordering::Transposed;
-        let [rows, columns] = if transposed { [columns, rows] } else { [rows, columns] };
+        let [rows, columns] = if transposed {
+            [columns, rows]
+        } else {
+            [rows, columns]
+        };
         let (bytes, elements) = encoding.unit();
         if !columns.is_multiple_of(elements) || rows == 0 {
             return None;
@@ -53,7 +61,16 @@ impl Bundle {
         let row_bytes = (columns / elements).checked_mul(bytes)? as u64;
         let order = order.rows(rows as u64);
         let source = self.files[entry.source].as_ref();
-        Some(StoredRows { id, shape: [rows, columns], transposed, source, begin: entry.stored.begin, row_bytes, order, at: 0 })
+        Some(StoredRows {
+            id,
+            shape: [rows, columns],
+            transposed,
+            source,
+            begin: entry.stored.begin,
+            row_bytes,
+            order,
+            at: 0,
+        })
     }
 }
 
@@ -69,12 +86,20 @@ impl StoredRows<'_> {
         let rows = ((PIECE_BYTES / (together * self.row_bytes).max(1)).max(1) * together).min(left);
         let mut stored = Vec::new();
         let from = self.begin + self.at * self.row_bytes;
-        for_each_chunk(self.source, from, from + rows * self.row_bytes, 1, |bytes| {
-            stored.extend_from_slice(bytes);
-            Ok(())
-        })?;
+        for_each_chunk(
+            self.source,
+            from,
+            from + rows * self.row_bytes,
+            1,
+            |bytes| {
+                stored.extend_from_slice(bytes);
+                Ok(())
+            },
+        )?;
         self.at += rows;
-        let Some(order) = self.order else { return Ok(Some(stored)) };
+        let Some(order) = self.order else {
+            return Ok(Some(stored));
+        };
         let mut ordered = Vec::with_capacity(stored.len());
         // A row is shorter than the piece, which is in memory.
         order.sort(&stored, self.row_bytes as usize, &mut ordered);

@@ -48,15 +48,25 @@ impl ByteSource for BundleFile {
 
 impl Bundle {
     /// Creates the model of these tensors, each with its bytes in Hugging Face's order, wherever they are.
-    pub(crate) fn of_tensors(config: ModelConfig, tensors: Vec<(ModelStateTensorManifest, SourceSpan)>) -> Result<Self> {
-        let (mut files, mut entries): (Vec<Box<dyn ByteSource>>, Vec<Entry>) = (Vec::new(), Vec::new());
+    pub(crate) fn of_tensors(
+        config: ModelConfig,
+        tensors: Vec<(ModelStateTensorManifest, SourceSpan)>,
+    ) -> Result<Self> {
+        let (mut files, mut entries): (Vec<Box<dyn ByteSource>>, Vec<Entry>) =
+            (Vec::new(), Vec::new());
         for (tensor, span) in tensors {
             let stored = FileTensor {
                 begin: span.begin,
                 bytes: Some(span.bytes),
                 ..FileTensor::new(&tensor.state_key, &tensor.dtype, &tensor.shape)
             };
-            entries.push(Entry::new(tensor.state_key, stored, Reordering::Same, files.len(), "")?);
+            entries.push(Entry::new(
+                tensor.state_key,
+                stored,
+                Reordering::Same,
+                files.len(),
+                "",
+            )?);
             files.push(Box::new(span.source));
         }
         Self::of_entries(config, SourceFormat::HfFolder, files, entries)
@@ -66,13 +76,22 @@ impl Bundle {
 impl Bundle {
     /// Returns whether its files store tensors in blocks, whatever was merged into them.
     pub(crate) fn stores_blocks(&self) -> bool {
-        self.entries.values().any(|entry| matches!(entry.encoding, Some(Encoding::Blocks(_))))
+        self.entries
+            .values()
+            .any(|entry| matches!(entry.encoding, Some(Encoding::Blocks(_))))
     }
 
     /// Returns its own files, without that of an adapter.
     pub(crate) fn own_files(self: &Rc<Self>) -> Vec<Box<dyn ByteSource>> {
         let count = self.files.len() - usize::from(self.adapter.is_some());
-        (0..count).map(|at| Box::new(BundleFile { bundle: Rc::clone(self), at }) as Box<dyn ByteSource>).collect()
+        (0..count)
+            .map(|at| {
+                Box::new(BundleFile {
+                    bundle: Rc::clone(self),
+                    at,
+                }) as Box<dyn ByteSource>
+            })
+            .collect()
     }
 }
 
@@ -82,9 +101,17 @@ impl StoredTensor {
     /// # Errors
     /// `model.tensor.missing` if there is none with this name.
     pub fn new(bundle: &Rc<Bundle>, name: &str) -> Result<Self> {
-        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
+        let absent = || {
+            Refusal::new(word!("model.tensor.missing"))
+                .stage("read")
+                .subject(name)
+        };
         let entry = bundle.entry(name).ok_or_else(absent)?.clone();
-        Ok(Self { bundle: Rc::clone(bundle), entry, summed: Cell::default() })
+        Ok(Self {
+            bundle: Rc::clone(bundle),
+            entry,
+            summed: Cell::default(),
+        })
     }
 
     /// Returns the stored dtype: a safetensors word, or `GGML:<type>` for blocks.
@@ -133,14 +160,18 @@ impl StoredTensor {
 
     /// Returns whether an adapter's product changes its values; `None` if none was merged into it.
     pub(crate) fn is_changed(&self) -> Result<Option<bool>> {
-        let Some(merge) = &self.entry.merge else { return Ok(None) };
+        let Some(merge) = &self.entry.merge else {
+            return Ok(None);
+        };
         Ok(Some(!merge.load(&self.bundle.files, None)?.is_zero()))
     }
 
     /// Returns the 2-norm of the change by an adapter, if the values are exact sums, and the mean square of what products and additions in f32
     /// lose of it, among the values that were read.
     pub(super) fn change(&self) -> Result<Option<(f64, f64)>> {
-        let Some(merge) = self.entry.merge.as_ref().filter(|merge| merge.exact) else { return Ok(None) };
+        let Some(merge) = self.entry.merge.as_ref().filter(|merge| merge.exact) else {
+            return Ok(None);
+        };
         /// Share of the squared change by which products in f32 may differ from it; more is missing where they are below the smallest number.
         const ROUNDED: f64 = 1e-3;
         let norm = merge.load(&self.bundle.files, None)?.norm();
@@ -164,13 +195,21 @@ impl StoredTensor {
 
     /// Returns the order of its stored bytes, if those are its values and whole rows of them.
     pub(crate) fn row_order(&self) -> Option<Reordering> {
-        Some(self.entry.order.fitting(&self.entry.shape)).filter(|order| self.entry.is_verbatim() && *order != Reordering::Transposed)
+        Some(self.entry.order.fitting(&self.entry.shape))
+            .filter(|order| self.entry.is_verbatim() && *order != Reordering::Transposed)
     }
 
     /// Returns its stored bytes; `None` for a type of unknown size.
     pub(crate) fn span(&self) -> Option<SourceSpan> {
-        let source = Rc::new(BundleFile { bundle: Rc::clone(&self.bundle), at: self.entry.source });
-        Some(SourceSpan { source, begin: self.entry.stored.begin, bytes: self.entry.stored.bytes? })
+        let source = Rc::new(BundleFile {
+            bundle: Rc::clone(&self.bundle),
+            at: self.entry.source,
+        });
+        Some(SourceSpan {
+            source,
+            begin: self.entry.stored.begin,
+            bytes: self.entry.stored.bytes?,
+        })
     }
 
     /// Returns the tensor with its values in the order in which they are stored.
@@ -187,17 +226,27 @@ impl StoredTensor {
     /// Returns at most `max_elements` values from the value `first` on.
     pub(super) fn values_from(&self, first: u64, max_elements: usize) -> Result<Vec<f32>> {
         let mut pieces = self.pieces(max_elements)?.starting_at(first);
-        let values = pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
+        let values = pieces
+            .next_piece()?
+            .map(|(_, values)| values.to_vec())
+            .unwrap_or_default();
         let before = self.summed.get();
         let more = pieces.sum_squares();
         let squares = [before.squares[0] + more[0], before.squares[1] + more[1]];
-        self.summed.set(Summed { values: before.values + values.len() as u64, squares });
+        self.summed.set(Summed {
+            values: before.values + values.len() as u64,
+            squares,
+        });
         Ok(values)
     }
 
     /// Returns the values of `spans`, one after another.
     pub(super) fn spans(&self, spans: &[Range<u64>]) -> Result<Vec<f32>> {
-        let too_large = || Refusal::new(word!("source.too-large")).stage("read").subject(&self.entry.name);
+        let too_large = || {
+            Refusal::new(word!("source.too-large"))
+                .stage("read")
+                .subject(&self.entry.name)
+        };
         let mut values = Vec::new();
         for span in spans {
             let mut at = span.start;

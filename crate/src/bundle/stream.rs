@@ -51,7 +51,10 @@ pub struct StreamTensor {
 
 /// Location of a tensor's values.
 #[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a handle for each tensor of a model: few, and short-lived"
+)]
 pub enum StreamValues {
     /// On the device, flattened.
     Device(Tensor<1>),
@@ -99,7 +102,10 @@ pub struct FileStream {
 
 impl fmt::Debug for FileStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileStream").field("files", &self.files).field("segments", &self.segments.len()).finish_non_exhaustive()
+        f.debug_struct("FileStream")
+            .field("files", &self.files)
+            .field("segments", &self.segments.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -124,9 +130,16 @@ impl FileStream {
 
     pub(super) fn push(&mut self, name: &str, bytes: u64, segments: Vec<Segment>) {
         let index = self.files.len();
-        self.files.push(FileInfo { name: name.to_string(), bytes });
-        self.segments
-            .extend(segments.into_iter().filter(|segment| segment.len() > 0 || matches!(segment, Segment::Sealed(_))).map(|s| (index, s)));
+        self.files.push(FileInfo {
+            name: name.to_string(),
+            bytes,
+        });
+        self.segments.extend(
+            segments
+                .into_iter()
+                .filter(|segment| segment.len() > 0 || matches!(segment, Segment::Sealed(_)))
+                .map(|s| (index, s)),
+        );
     }
 
     /// Adds a file that consists of these segments, one after another.
@@ -146,7 +159,11 @@ impl FileStream {
     /// # Errors
     /// The errors of `seal`.
     #[doc(hidden)]
-    pub fn push_sealed(&mut self, name: &str, seal: impl Fn(&[Vec<String>]) -> Result<Vec<u8>> + 'static) -> Result<()> {
+    pub fn push_sealed(
+        &mut self,
+        name: &str,
+        seal: impl Fn(&[Vec<String>]) -> Result<Vec<u8>> + 'static,
+    ) -> Result<()> {
         let bytes = seal(&self.by_file(&[]))?.len() as u64;
         self.push(name, bytes, vec![Segment::Sealed(Box::new(seal))]);
         Ok(())
@@ -158,8 +175,16 @@ impl FileStream {
     /// # Errors
     /// `config.invalid` for a text that is no SHA-256 in lower-case hex.
     pub fn hashed(&mut self, sha256: &str) -> Result<()> {
-        if sha256.len() != DIGEST_LEN || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(Error::InvalidConfig(vec![Fault::new("hashed", "a SHA-256 in lower-case hex", sha256)]));
+        if sha256.len() != DIGEST_LEN
+            || !sha256
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        {
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "hashed",
+                "a SHA-256 in lower-case hex",
+                sha256,
+            )]));
         }
         self.digests.push(sha256.to_string());
         Ok(())
@@ -167,9 +192,15 @@ impl FileStream {
 
     /// Returns the digests by file, with placeholders for those that are not known yet.
     fn by_file(&self, known: &[String]) -> Vec<Vec<String>> {
-        let mut known = known.iter().cloned().chain(std::iter::repeat("0".repeat(DIGEST_LEN)));
+        let mut known = known
+            .iter()
+            .cloned()
+            .chain(std::iter::repeat("0".repeat(DIGEST_LEN)));
         let pieces = |file: &FileInfo| file.bytes.div_ceil(PIECE_BYTES as u64);
-        self.files.iter().map(|file| (0..pieces(file)).map_while(|_| known.next()).collect()).collect()
+        self.files
+            .iter()
+            .map(|file| (0..pieces(file)).map_while(|_| known.next()).collect())
+            .collect()
     }
 
     /// Returns the next piece, or `None` when every file is complete. A sealed document needs the digests of all pieces before it.
@@ -178,7 +209,9 @@ impl FileStream {
     /// `config.invalid` if such digests are absent, `export.*` for values that a type cannot hold, `tensor.non-finite` if refused, and errors
     /// of reading.
     pub async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
-        let Some(&(file, _)) = self.segments.front() else { return Ok(None) };
+        let Some(&(file, _)) = self.segments.front() else {
+            return Ok(None);
+        };
         self.unseal(file)?;
         self.fill_in()?;
         let bytes = self.gather(file).await?;
@@ -196,11 +229,15 @@ impl FileStream {
             && *index == file
         {
             let left = segment.len() - self.given;
-            let now = usize::try_from(left).map_or(PIECE_BYTES - len, |left| left.min(PIECE_BYTES - len));
+            let now =
+                usize::try_from(left).map_or(PIECE_BYTES - len, |left| left.min(PIECE_BYTES - len));
             let range = self.given..self.given + now as u64;
             match segment {
                 Segment::Device(tensor) => {
-                    parts.push(Part { tensor: tensor.clone(), bytes: range });
+                    parts.push(Part {
+                        tensor: tensor.clone(),
+                        bytes: range,
+                    });
                     layout.push((None, now));
                 }
                 Segment::Bytes(bytes) => layout.push((Some(slice(bytes, &range)), now)),
@@ -238,11 +275,23 @@ impl FileStream {
 
     /// Writes the sealed document, if its bytes come next.
     fn unseal(&mut self, file: usize) -> Result<()> {
-        let Some((_, Segment::Sealed(seal))) = self.segments.front() else { return Ok(()) };
-        let before: u64 = self.files[..file].iter().map(|file| file.bytes.div_ceil(PIECE_BYTES as u64)).sum();
+        let Some((_, Segment::Sealed(seal))) = self.segments.front() else {
+            return Ok(());
+        };
+        let before: u64 = self.files[..file]
+            .iter()
+            .map(|file| file.bytes.div_ceil(PIECE_BYTES as u64))
+            .sum();
         if (self.digests.len() as u64) < before {
-            let rule = format!("the SHA-256 of {before} pieces before {}", self.files[file].name);
-            return Err(Error::InvalidConfig(vec![Fault::new("hashed", rule, self.digests.len())]));
+            let rule = format!(
+                "the SHA-256 of {before} pieces before {}",
+                self.files[file].name
+            );
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "hashed",
+                rule,
+                self.digests.len(),
+            )]));
         }
         let mut digests = self.by_file(&self.digests);
         digests.truncate(file);

@@ -6,7 +6,10 @@ use super::stream::{FileInfo, FileStream};
 use crate::error::{Error, Fault, Result, word};
 use crate::formats::{Digest, Warning};
 use crate::state::receipt::{MAX_COUNT, Written};
-use crate::state::{ArtifactDigests, Conversion, ModelIoArtifactReceipt, ReceiptWarning, changes_of, refuse_non_finite_as};
+use crate::state::{
+    ArtifactDigests, Conversion, ModelIoArtifactReceipt, ReceiptWarning, changes_of,
+    refuse_non_finite_as,
+};
 
 impl FileStream {
     /// Creates an empty stream that computes checksums of its bytes, for a receipt.
@@ -19,19 +22,35 @@ impl FileStream {
 
     /// Adds the receipt as the last file: `draft` with the checksums of all files before it. Its size is that of the longest receipt that it
     /// may become. [`Self::know`] must be called before.
-    pub(crate) fn push_receipt(&mut self, name: &str, mut draft: ModelIoArtifactReceipt) -> Result<()> {
+    pub(crate) fn push_receipt(
+        &mut self,
+        name: &str,
+        mut draft: ModelIoArtifactReceipt,
+    ) -> Result<()> {
         let planned: Vec<Conversion> = self.planned_conversions();
         let scaled = !draft.tensors.scaled.is_empty();
-        if let Some(losses) = draft.training.as_mut().map(|training| &mut training.losses).filter(|losses| losses.evaluation.is_some()) {
+        if let Some(losses) = draft
+            .training
+            .as_mut()
+            .map(|training| &mut training.losses)
+            .filter(|losses| losses.evaluation.is_some())
+        {
             losses.evaluation_before = changes_of(&planned, scaled);
         }
         let zeros = Digest::of(&[]);
-        let written: Vec<Written<'_>> = self.files.iter().map(|file| (file.name.as_str(), file.bytes, zeros)).collect();
+        let written: Vec<Written<'_>> = self
+            .files
+            .iter()
+            .map(|file| (file.name.as_str(), file.bytes, zeros))
+            .collect();
         let checksums = self.checksums.as_ref().ok_or_else(unsummed)?;
         let mut longest = draft.clone();
         if self.finite == Some(false) {
             let name = checksums.longest_name();
-            longest.warnings.push(non_finite_warning(&[(name.to_string(), u64::MAX)], usize::MAX));
+            longest.warnings.push(non_finite_warning(
+                &[(name.to_string(), u64::MAX)],
+                usize::MAX,
+            ));
         }
         let longest = longest.completed(&written, checksums.planned(), planned, &self.known)?;
         let bytes = longest.to_text()?.len() as u64;
@@ -59,15 +78,20 @@ impl FileStream {
     /// Returns the weights so far that have NaN or infinite values, with their number.
     #[doc(hidden)]
     pub fn non_finite(&self) -> &[(String, u64)] {
-        self.checksums.as_ref().map_or(&[], |checksums| &checksums.non_finite)
+        self.checksums
+            .as_ref()
+            .map_or(&[], |checksums| &checksums.non_finite)
     }
 
     /// Returns the conversions to be expected, each with the longest numbers.
     fn planned_conversions(&self) -> Vec<Conversion> {
-        let encoded = self.segments.iter().filter_map(|(_, segment)| match segment {
-            Segment::Encoded(tensor) => tensor.conversion(),
-            _ => None,
-        });
+        let encoded = self
+            .segments
+            .iter()
+            .filter_map(|(_, segment)| match segment {
+                Segment::Encoded(tensor) => tensor.conversion(),
+                _ => None,
+            });
         encoded
             .map(|one| Conversion {
                 max_abs_error: -f64::MIN_POSITIVE,
@@ -84,7 +108,11 @@ impl FileStream {
             Some((_, Segment::Late(len, write))) => {
                 let bytes = write(&self.checksums.as_ref().ok_or_else(unsummed)?.weights)?;
                 if bytes.len() as u64 != *len {
-                    return Err(Error::InvalidConfig(vec![Fault::new("stream", format!("{len} bytes"), bytes.len())]));
+                    return Err(Error::InvalidConfig(vec![Fault::new(
+                        "stream",
+                        format!("{len} bytes"),
+                        bytes.len(),
+                    )]));
                 }
                 bytes
             }
@@ -120,7 +148,9 @@ impl FileStream {
 
     /// Reads again the tensors whose bytes enter the digest in another order than they passed.
     pub(super) async fn settle(&mut self) -> Result<()> {
-        let Some(checksums) = &mut self.checksums else { return Ok(()) };
+        let Some(checksums) = &mut self.checksums else {
+            return Ok(());
+        };
         for mut span in std::mem::take(&mut checksums.owed) {
             if let Some(again) = &mut span.again {
                 let payload = again.digest().await?;
@@ -132,34 +162,67 @@ impl FileStream {
 
     /// Returns the receipt with the checksums of all complete files.
     fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
-        let (Some(draft), Some(checksums)) = (&self.receipt, &self.checksums) else { return Ok(None) };
+        let (Some(draft), Some(checksums)) = (&self.receipt, &self.checksums) else {
+            return Ok(None);
+        };
         let sum = |at: usize, file: &FileInfo| match (checksums.files.get(at), file.bytes) {
             (None, 0) => Some(Digest::of(&[])),
             (sum, _) => sum.copied(),
         };
         // This excludes the receipt itself.
-        let complete = self.files.iter().enumerate().filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
+        let complete = self
+            .files
+            .iter()
+            .enumerate()
+            .filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
         let written: Vec<Written<'_>> = complete.collect();
         let mut draft = draft.clone();
         if self.finite == Some(false) && !checksums.non_finite.is_empty() {
-            draft.warnings.push(non_finite_warning(&checksums.non_finite, checksums.non_finite.len() - 1));
+            draft.warnings.push(non_finite_warning(
+                &checksums.non_finite,
+                checksums.non_finite.len() - 1,
+            ));
         }
-        draft.completed(&written, [&checksums.weights, &checksums.state].map(Clone::clone), self.conversions.clone(), &self.known).map(Some)
+        draft
+            .completed(
+                &written,
+                [&checksums.weights, &checksums.state].map(Clone::clone),
+                self.conversions.clone(),
+                &self.known,
+            )
+            .map(Some)
     }
 }
 
 /// Returns the warning about weights with NaN or infinite values: the first of them with the number of such values, and how many `more` there are.
 fn non_finite_warning(weights: &[(String, u64)], more: usize) -> ReceiptWarning {
-    let (name, count) = weights.first().map_or(("", 0), |(name, count)| (name.as_str(), *count));
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    ReceiptWarning::from(&Warning::new(word!("tensor.non-finite"), &format!("{name} ({count}){more}")))
+    let (name, count) = weights
+        .first()
+        .map_or(("", 0), |(name, count)| (name.as_str(), *count));
+    let more = if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    };
+    ReceiptWarning::from(&Warning::new(
+        word!("tensor.non-finite"),
+        &format!("{name} ({count}){more}"),
+    ))
 }
 
 /// Pads the text to `len` bytes with spaces before its last line feed.
 fn padded(text: String, len: u64) -> Result<Vec<u8>> {
     let mut bytes = text.into_bytes();
-    let missing = usize::try_from(len).ok().and_then(|len| len.checked_sub(bytes.len()));
-    let too_long = || Error::InvalidConfig(vec![Fault::new("receipt", format!("at most {len} bytes"), bytes.len())]);
+    let missing = usize::try_from(len)
+        .ok()
+        .and_then(|len| len.checked_sub(bytes.len()));
+    let too_long = || {
+        Error::InvalidConfig(vec![Fault::new(
+            "receipt",
+            format!("at most {len} bytes"),
+            bytes.len(),
+        )])
+    };
     let missing = missing.ok_or_else(too_long)?;
     bytes.pop();
     bytes.resize(bytes.len() + missing, b' ');
@@ -168,5 +231,9 @@ fn padded(text: String, len: u64) -> Result<Vec<u8>> {
 }
 
 fn unsummed() -> Error {
-    Error::InvalidConfig(vec![Fault::new("stream", "one that checksums what it gives", "none")])
+    Error::InvalidConfig(vec![Fault::new(
+        "stream",
+        "one that checksums what it gives",
+        "none",
+    )])
 }

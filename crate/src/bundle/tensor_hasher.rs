@@ -19,17 +19,30 @@ pub(crate) struct TensorHasher {
 impl TensorHasher {
     /// Describes a tensor that is stored as it enters the digest.
     pub(super) fn plain(key: &str, dtype: &str, shape: Vec<u64>) -> Self {
-        Self { key: key.to_string(), dtype: dtype.to_string(), shape, order: Reordering::Same }
+        Self {
+            key: key.to_string(),
+            dtype: dtype.to_string(),
+            shape,
+            order: Reordering::Same,
+        }
     }
 
     /// Describes the tensor `own` of a file, with `shape` there, which has the name `key` and another order in Hugging Face's format. Blocks
     /// cannot be transposed: such a tensor enters the digest as it is in the file.
     pub(super) fn new(key: &str, own: &str, dtype: &str, shape: &[u64], order: Reordering) -> Self {
         match (order, shape) {
-            (Reordering::Transposed, [_, _]) if dtype.starts_with("GGML:") => Self::plain(own, dtype, shape.to_vec()),
-            (Reordering::Transposed, [rows, columns]) => Self { order, ..Self::plain(key, dtype, vec![*columns, *rows]) },
+            (Reordering::Transposed, [_, _]) if dtype.starts_with("GGML:") => {
+                Self::plain(own, dtype, shape.to_vec())
+            }
+            (Reordering::Transposed, [rows, columns]) => Self {
+                order,
+                ..Self::plain(key, dtype, vec![*columns, *rows])
+            },
             (Reordering::Transposed, _) => Self::plain(key, dtype, shape.to_vec()),
-            _ => Self { order, ..Self::plain(key, dtype, shape.to_vec()) },
+            _ => Self {
+                order,
+                ..Self::plain(key, dtype, shape.to_vec())
+            },
         }
     }
 
@@ -40,7 +53,13 @@ impl TensorHasher {
 
     /// Describes a tensor of an opened model.
     pub(super) fn of_entry(entry: &Entry) -> Self {
-        Self::new(&entry.name, &entry.stored.name, &entry.dtype, &entry.stored.shape, entry.order)
+        Self::new(
+            &entry.name,
+            &entry.stored.name,
+            &entry.dtype,
+            &entry.stored.shape,
+            entry.order,
+        )
     }
 
     /// Computes the digest of the tensor from that of its bytes.
@@ -58,32 +77,60 @@ impl TensorHasher {
         let heads = match self.order.rows(rows) {
             Some(order) if order.head_rows() * (bytes / rows) > PIECE_BYTES as u64 => return None,
             // Both are at most a piece long.
-            Some(order) => Some(Heads { order, row: (bytes / rows) as usize, head: Vec::new(), sorted: Vec::new() }),
+            Some(order) => Some(Heads {
+                order,
+                row: (bytes / rows) as usize,
+                head: Vec::new(),
+                sorted: Vec::new(),
+            }),
             None => None,
         };
-        Some(PayloadSum { hasher: Hasher::new(), heads: heads.filter(|heads| heads.row > 0) })
+        Some(PayloadSum {
+            hasher: Hasher::new(),
+            heads: heads.filter(|heads| heads.row > 0),
+        })
     }
 
     /// Returns a source of the bytes `begin..begin + bytes` of `source` in the order of the digest, from the first byte on, if that is another
     /// order.
-    pub(super) fn ordered<'a, S: ByteSource + 'a>(&self, source: S, begin: u64, bytes: u64) -> Option<Box<dyn ByteSource + 'a>> {
+    pub(super) fn ordered<'a, S: ByteSource + 'a>(
+        &self,
+        source: S,
+        begin: u64,
+        bytes: u64,
+    ) -> Option<Box<dyn ByteSource + 'a>> {
         self.order.ordered(source, begin, bytes, &self.shape)
     }
 
     /// Returns the same for shared bytes.
     pub(super) fn ordered_span(&self, span: &SourceSpan) -> SourceSpan {
         match self.ordered(std::rc::Rc::clone(&span.source), span.begin, span.bytes) {
-            Some(source) => SourceSpan { source: source.into(), begin: 0, bytes: span.bytes },
+            Some(source) => SourceSpan {
+                source: source.into(),
+                begin: 0,
+                bytes: span.bytes,
+            },
             None => span.clone(),
         }
     }
 
     /// Computes the digest of its bytes, which are at `begin..end` of `source` and are read once where their order allows it.
-    pub(super) fn payload_in(&self, source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
+    pub(super) fn payload_in(
+        &self,
+        source: &dyn ByteSource,
+        begin: u64,
+        end: u64,
+    ) -> Result<Digest> {
         let bytes = end.saturating_sub(begin);
         let mut sum = self.sum(bytes).unwrap_or_default();
-        let reordered = if self.sum(bytes).is_none() { self.ordered(source, begin, bytes) } else { None };
-        let (source, begin) = reordered.as_deref().map_or((source, begin), |source| (source, 0));
+        let reordered = if self.sum(bytes).is_none() {
+            self.ordered(source, begin, bytes)
+        } else {
+            None
+        };
+        let (source, begin) = reordered
+            .as_deref()
+            .map_or((source, begin), |source| (source, 0));
         for_each_chunk(source, begin, begin + bytes, 1, |piece| {
             sum.update(piece);
             Ok(())
@@ -113,7 +160,15 @@ struct Heads {
 impl PayloadSum {
     /// Adds the next bytes.
     pub(super) fn update(&mut self, mut bytes: &[u8]) {
-        let Some(Heads { order, row, head, sorted }) = &mut self.heads else { return self.hasher.update(bytes) };
+        let Some(Heads {
+            order,
+            row,
+            head,
+            sorted,
+        }) = &mut self.heads
+        else {
+            return self.hasher.update(bytes);
+        };
         let whole = order.head_rows() as usize * *row;
         while !bytes.is_empty() {
             let (here, rest) = bytes.split_at((whole - head.len()).min(bytes.len()));

@@ -53,7 +53,9 @@ pub struct Bundle {
 impl fmt::Debug for Bundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Bundle");
-        out.field("config", &self.config).field("source_format", &self.source_format).field("tensors", &self.entries.len());
+        out.field("config", &self.config)
+            .field("source_format", &self.source_format)
+            .field("tensors", &self.entries.len());
         out.finish_non_exhaustive()
     }
 }
@@ -93,7 +95,9 @@ impl Bundle {
     /// # Errors
     /// The reason why there is none: its refusal, or that the files have none.
     pub fn need_tokenizer(&self) -> Result<&Tokenizer> {
-        self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
+        self.tokenizer
+            .as_ref()
+            .ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
     /// Returns the refusal of the files' tokenizer, if it was refused.
@@ -106,7 +110,9 @@ impl Bundle {
     #[doc(hidden)]
     pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
         let own = self.files.len() - usize::from(self.adapter.is_some());
-        self.files[..own].iter().map(|file| (file.name(), file.len()))
+        self.files[..own]
+            .iter()
+            .map(|file| (file.name(), file.len()))
     }
 
     /// Returns the names of the files that hold tensors.
@@ -114,7 +120,10 @@ impl Bundle {
         let mut homes: Vec<usize> = self.entries.values().map(|entry| entry.source).collect();
         homes.sort_unstable();
         homes.dedup();
-        homes.into_iter().map(|home| base_name(self.files[home].name())).collect()
+        homes
+            .into_iter()
+            .map(|home| base_name(self.files[home].name()))
+            .collect()
     }
 
     /// Returns the Hugging Face names of all tensors in ascending order, without a tied head.
@@ -130,7 +139,10 @@ impl Bundle {
     /// Returns the configuration of the attached adapter, if there is one.
     #[doc(hidden)]
     pub fn attached(&self) -> Option<&LoraConfig> {
-        self.adapter.as_ref().filter(|_| !self.factors.is_empty()).map(|adapter| &adapter.config)
+        self.adapter
+            .as_ref()
+            .filter(|_| !self.factors.is_empty())
+            .map(|adapter| &adapter.config)
     }
 
     /// Returns the shape in Hugging Face's layout.
@@ -152,28 +164,52 @@ impl Bundle {
     /// `model.tensor.missing`, a dtype without a decoder, `source.too-large`, and errors of reading a merged adapter's pair.
     #[doc(hidden)]
     pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
-        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
+        let absent = || {
+            Refusal::new(word!("model.tensor.missing"))
+                .stage("read")
+                .subject(name)
+        };
         self.pieces_of(self.entry(name).ok_or_else(absent)?, max_elements)
     }
 
     /// Returns the values like [`Self::pieces`], but sums with an adapter as they are in f32, whatever the dtype of the tensor.
     pub(crate) fn exact_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
-        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
+        let absent = || {
+            Refusal::new(word!("model.tensor.missing"))
+                .stage("read")
+                .subject(name)
+        };
         let entry = self.entry(name).ok_or_else(absent)?;
-        let factors = entry.merge.as_ref().map(|merge| merge.exactly().load(&self.files, entry.encoding)).transpose()?;
+        let factors = entry
+            .merge
+            .as_ref()
+            .map(|merge| merge.exactly().load(&self.files, entry.encoding))
+            .transpose()?;
         Ok(Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)?.merging(factors))
     }
 
     /// Returns the values of the base's own tensor, even if an attached adapter replaced it.
     pub(crate) fn base_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
-        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
+        let absent = || {
+            Refusal::new(word!("model.tensor.missing"))
+                .stage("read")
+                .subject(name)
+        };
         let entry = self.entry(name).ok_or_else(absent)?;
         self.pieces_of(entry.replaced.as_deref().unwrap_or(entry), max_elements)
     }
 
     /// Returns the values of an entry of this bundle.
-    pub(super) fn pieces_of<'a>(&'a self, entry: &'a Entry, max_elements: usize) -> Result<Pieces<'a>> {
-        let factors = entry.merge.as_ref().map(|merge| merge.load(&self.files, entry.encoding)).transpose()?;
+    pub(super) fn pieces_of<'a>(
+        &'a self,
+        entry: &'a Entry,
+        max_elements: usize,
+    ) -> Result<Pieces<'a>> {
+        let factors = entry
+            .merge
+            .as_ref()
+            .map(|merge| merge.load(&self.files, entry.encoding))
+            .transpose()?;
         Ok(Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)?.merging(factors))
     }
 
@@ -182,7 +218,12 @@ impl Bundle {
     /// # Errors
     /// The errors of [`Self::pieces`], of reading and of `each`.
     #[doc(hidden)]
-    pub fn for_each_piece(&self, name: &str, max_elements: usize, mut each: impl FnMut(u64, &[f32]) -> Result<()>) -> Result<u64> {
+    pub fn for_each_piece(
+        &self,
+        name: &str,
+        max_elements: usize,
+        mut each: impl FnMut(u64, &[f32]) -> Result<()>,
+    ) -> Result<u64> {
         let mut pieces = self.pieces(name, max_elements)?;
         while let Some((offset, values)) = pieces.next_piece()? {
             each(offset, values)?;
@@ -212,11 +253,16 @@ impl Bundle {
 ///
 /// # Errors
 /// `model.tensor.name-twice`.
-pub(super) fn by_name(entries: Vec<Entry>, files: &[Box<dyn ByteSource>]) -> Result<BTreeMap<String, Entry>> {
+pub(super) fn by_name(
+    entries: Vec<Entry>,
+    files: &[Box<dyn ByteSource>],
+) -> Result<BTreeMap<String, Entry>> {
     let mut map = BTreeMap::new();
     for entry in entries {
         let artifact = files.get(entry.source).map_or("", |file| file.name());
-        let refusal = Refusal::new(word!("model.tensor.name-twice")).of(artifact).subject(&entry.name);
+        let refusal = Refusal::new(word!("model.tensor.name-twice"))
+            .of(artifact)
+            .subject(&entry.name);
         if map.insert(entry.name.clone(), entry).is_some() {
             return Err(refusal.into());
         }
@@ -226,6 +272,9 @@ pub(super) fn by_name(entries: Vec<Entry>, files: &[Box<dyn ByteSource>]) -> Res
 
 /// Returns the error that explains why a text cannot be converted to ids.
 pub(super) fn no_tokenizer(refused: Option<&Error>) -> Error {
-    let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
+    let absent = || Error::Tokenizer {
+        what: "model files".into(),
+        reason: "there is no tokenizer.json among them".into(),
+    };
     refused.cloned().unwrap_or_else(absent)
 }

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 
 use crate::error::{Refusal, Result, word};
 use crate::formats::Digest;
-use crate::state::{AssetAccount, TemplateAccount, TokenizerAccount, TokenizerRecord, template_digest, tokenizer_digest};
+use crate::state::{
+    AssetAccount, TemplateAccount, TokenizerAccount, TokenizerRecord, template_digest,
+    tokenizer_digest,
+};
 
 /// Name of the chat template without a name.
 const UNNAMED: &str = "default";
@@ -48,20 +51,49 @@ impl PortableTokenizerBinding {
     ///
     /// # Errors
     /// `tokenizer.id.range` for a special id outside the vocabulary.
-    pub fn new(record: TokenizerRecord, assets: BTreeMap<String, Vec<u8>>, templates: BTreeMap<String, String>) -> Result<Self> {
-        let named = [("bos", record.bos), ("pad", record.pad), ("unk", record.unk)];
-        let ids = named.into_iter().filter_map(|(name, id)| Some((name, id?))).chain(record.eos.iter().map(|&id| ("eos", id)));
+    pub fn new(
+        record: TokenizerRecord,
+        assets: BTreeMap<String, Vec<u8>>,
+        templates: BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let named = [
+            ("bos", record.bos),
+            ("pad", record.pad),
+            ("unk", record.unk),
+        ];
+        let ids = named
+            .into_iter()
+            .filter_map(|(name, id)| Some((name, id?)))
+            .chain(record.eos.iter().map(|&id| ("eos", id)));
         for (name, id) in ids {
             if u64::from(id) >= record.vocab_size {
                 return Err(id_range(name, record.vocab_size, id).into());
             }
         }
-        let hashed = |(name, bytes): (String, Vec<u8>)| (name, TokenizerAsset { sha256: Digest::of(&bytes), bytes });
+        let hashed = |(name, bytes): (String, Vec<u8>)| {
+            (
+                name,
+                TokenizerAsset {
+                    sha256: Digest::of(&bytes),
+                    bytes,
+                },
+            )
+        };
         let assets: BTreeMap<String, TokenizerAsset> = assets.into_iter().map(hashed).collect();
-        let digests = assets.iter().map(|(name, asset)| (name.clone(), asset.sha256)).collect();
+        let digests = assets
+            .iter()
+            .map(|(name, asset)| (name.clone(), asset.sha256))
+            .collect();
         let tokenizer_digest = tokenizer_digest(&digests, &record)?;
         let template_digest = (!templates.is_empty()).then(|| template_digest(&templates));
-        Ok(Self { record, assets, templates, tokenizer_digest, template_digest, overruled_template_digest: None })
+        Ok(Self {
+            record,
+            assets,
+            templates,
+            tokenizer_digest,
+            template_digest,
+            overruled_template_digest: None,
+        })
     }
 
     /// Returns its account for a manifest.
@@ -71,7 +103,10 @@ impl PortableTokenizerBinding {
             bytes: asset.bytes.len() as u64,
             sha256: asset.sha256,
         };
-        let template = |(name, text): (&String, &String)| TemplateAccount { name: name.clone(), sha256: Digest::of(text.as_bytes()) };
+        let template = |(name, text): (&String, &String)| TemplateAccount {
+            name: name.clone(),
+            sha256: Digest::of(text.as_bytes()),
+        };
         TokenizerAccount {
             record: self.record.clone(),
             assets: self.assets.iter().map(asset).collect(),
@@ -82,6 +117,10 @@ impl PortableTokenizerBinding {
 
 /// Returns the refusal of a special id that is no token.
 fn id_range(name: &str, vocab_size: u64, found: impl std::fmt::Display) -> Refusal {
-    let refusal = Refusal::new(word!("tokenizer.id.range")).stage("bind").subject(name);
-    refusal.expected(format!("less than {vocab_size}")).found(found)
+    let refusal = Refusal::new(word!("tokenizer.id.range"))
+        .stage("bind")
+        .subject(name);
+    refusal
+        .expected(format!("less than {vocab_size}"))
+        .found(found)
 }

@@ -9,7 +9,8 @@ use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{Flaw, Warning, base_name, foreign, known_mark, not_json, read_document};
 use crate::state::{CARRIED_FILES, TEMPLATES};
 use crate::tokenizer::{
-    ADDED_FILE, CONFIG_FILE, MORE_TEMPLATES, READ_FILES, SAVE_TOKENIZER, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, read_json,
+    ADDED_FILE, CONFIG_FILE, MORE_TEMPLATES, READ_FILES, SAVE_TOKENIZER, SPECIALS_FILE,
+    TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, read_json,
 };
 
 /// Document that states how to generate, and with it the ids that end a text.
@@ -19,14 +20,16 @@ pub(super) const GENERATION: &str = "generation_config.json";
 const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
 
 /// Documents of a tokenizer that is described by a tokenizer.json.
-pub(super) const TOKENIZER_FILES: [&str; 4] = [TOKENIZER_FILE, CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE];
+pub(super) const TOKENIZER_FILES: [&str; 4] =
+    [TOKENIZER_FILE, CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE];
 
 /// Returns the chat templates other than the main one: their names in a folder, and their places among the files. A list of files may have
 /// their last names alone.
 pub(super) fn more_templates(files: &Files) -> Vec<(String, usize)> {
     let names = files.iter().map(|file| base_name(file.name())).enumerate();
     let more = names.filter(|(_, name)| name.ends_with(".jinja") && *name != TEMPLATE_FILE);
-    more.map(|(at, name)| (format!("{MORE_TEMPLATES}{name}"), at)).collect()
+    more.map(|(at, name)| (format!("{MORE_TEMPLATES}{name}"), at))
+        .collect()
 }
 
 /// Reads the tokenizer of `tokenizer.json` and the documents next to it, or of `vocab.json` with `merges.txt`, if there is one. Other tokenizer
@@ -34,22 +37,36 @@ pub(super) fn more_templates(files: &Files) -> Vec<(String, usize)> {
 pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
     let mut documents = BTreeMap::new();
     for name in READ_FILES {
-        let limit = if name == TOKENIZER_FILE { MAX_TOKENIZER_BYTES } else { MAX_DOCUMENT_BYTES };
+        let limit = if name == TOKENIZER_FILE {
+            MAX_TOKENIZER_BYTES
+        } else {
+            MAX_DOCUMENT_BYTES
+        };
         documents.extend(document(files, name, limit)?.map(|bytes| (name.to_owned(), bytes)));
     }
     for (name, at) in more_templates(files) {
         documents.insert(name, read_document(files[at].as_ref(), MAX_DOCUMENT_BYTES)?);
     }
     for name in [SPECIALS_FILE, GENERATION] {
-        document(files, name, MAX_DOCUMENT_BYTES)?.map_or(Ok(()), |bytes| check_ends(name, &bytes))?;
+        document(files, name, MAX_DOCUMENT_BYTES)?
+            .map_or(Ok(()), |bytes| check_ends(name, &bytes))?;
     }
     let found = Tokenizer::from_folder(documents)?;
     let serves = |name: &&str| ![ADDED_FILE, TEMPLATES].contains(name);
-    let alone = CARRIED_FILES.into_iter().filter(serves).find(|name| find(files, name).is_some());
+    let alone = CARRIED_FILES
+        .into_iter()
+        .filter(serves)
+        .find(|name| find(files, name).is_some());
     match alone.filter(|_| found.is_none()) {
         Some(name) => {
-            let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").of(name).found(format!("{name} alone"));
-            Err(refusal.expected("tokenizer.json, or vocab.json with merges.txt").hint(SAVE_TOKENIZER).into())
+            let refusal = Refusal::new(word!("tokenizer.model.unsupported"))
+                .stage("bind")
+                .of(name)
+                .found(format!("{name} alone"));
+            Err(refusal
+                .expected("tokenizer.json, or vocab.json with merges.txt")
+                .hint(SAVE_TOKENIZER)
+                .into())
         }
         None => Ok(found),
     }
@@ -59,9 +76,12 @@ pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
 fn check_ends(name: &str, bytes: &[u8]) -> Result<()> {
     let read: Result<Map<String, Value>> = read_json(name, bytes);
     read.map(drop).map_err(|error| match error {
-        Error::Tokenizer { what, reason } => {
-            Error::Tokenizer { what, reason: format!("{reason}; the file may state which token ends a text: mend it or delete it") }
-        }
+        Error::Tokenizer { what, reason } => Error::Tokenizer {
+            what,
+            reason: format!(
+                "{reason}; the file may state which token ends a text: mend it or delete it"
+            ),
+        },
         other => other,
     })
 }
@@ -85,11 +105,29 @@ pub(super) fn not_carried(name: &str, flaw: &Flaw) -> Warning {
 
 /// Returns the documents of a tokenizer that `tokenizer` does not hold itself, by name, and warnings about files in their places that are no
 /// documents.
-pub(super) fn carried(files: &Files, tokenizer: Option<&Tokenizer>) -> Result<(Documents, Vec<Warning>)> {
-    let own: Vec<String> = tokenizer.map(|tokenizer| tokenizer.assets().into_iter().map(|(name, _)| name).collect()).unwrap_or_default();
+pub(super) fn carried(
+    files: &Files,
+    tokenizer: Option<&Tokenizer>,
+) -> Result<(Documents, Vec<Warning>)> {
+    let own: Vec<String> = tokenizer
+        .map(|tokenizer| {
+            tokenizer
+                .assets()
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect()
+        })
+        .unwrap_or_default();
     let (mut documents, mut warnings) = (Vec::new(), Vec::new());
-    let named = TOKENIZER_FILES.into_iter().skip(1).chain(CARRIED_FILES).filter_map(|name| Some((name.to_owned(), find(files, name)?)));
-    for (name, at) in named.chain(more_templates(files)).filter(|(name, _)| !own.contains(name)) {
+    let named = TOKENIZER_FILES
+        .into_iter()
+        .skip(1)
+        .chain(CARRIED_FILES)
+        .filter_map(|name| Some((name.to_owned(), find(files, name)?)));
+    for (name, at) in named
+        .chain(more_templates(files))
+        .filter(|(name, _)| !own.contains(name))
+    {
         let file = files[at].as_ref();
         if !name.ends_with(".json") && known_mark(file) == Some("git-lfs-pointer") {
             warnings.push(Warning::new(word!("tokenizer.file.pointer"), &name));

@@ -15,7 +15,10 @@ use super::hf_folder::INDEX;
 use super::tokenizer_files::TOKENIZER_FILES;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, read_document};
-use crate::state::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
+use crate::state::receipt::{
+    CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT,
+    ReceiptFile,
+};
 use crate::state::{CARRIED_FILES, Conversion, changes_of};
 
 /// One comparison, and its result.
@@ -44,7 +47,12 @@ pub struct Verification {
 
 impl Check {
     fn new(name: &str, result: CheckResult) -> Self {
-        Self { name: name.to_string(), result, expected: None, found: None }
+        Self {
+            name: name.to_string(),
+            result,
+            expected: None,
+            found: None,
+        }
     }
 
     /// Compares two values.
@@ -53,7 +61,12 @@ impl Check {
         if expected == found {
             return Self::new(name, CheckResult::Verified);
         }
-        Self { name: name.to_string(), result: CheckResult::Differs, expected: Some(expected), found: Some(found) }
+        Self {
+            name: name.to_string(),
+            result: CheckResult::Differs,
+            expected: Some(expected),
+            found: Some(found),
+        }
     }
 }
 
@@ -62,7 +75,10 @@ impl Check {
 ///
 /// # Errors
 /// `receipt.invalid`, and errors of reading.
-pub fn verify_files(sources: &[Box<dyn ByteSource>], receipt: Option<&str>) -> Result<Verification> {
+pub fn verify_files(
+    sources: &[Box<dyn ByteSource>],
+    receipt: Option<&str>,
+) -> Result<Verification> {
     if let Some(text) = receipt {
         return verify(&ModelIoArtifactReceipt::read(text, RECEIPT)?, sources);
     }
@@ -74,14 +90,29 @@ pub fn verify_files(sources: &[Box<dyn ByteSource>], receipt: Option<&str>) -> R
 ///
 /// # Errors
 /// `receipt.invalid`, and errors of reading.
-pub fn verify_with_inputs(sources: &[Box<dyn ByteSource>], own: usize) -> Result<(Verification, Vec<bool>)> {
-    let Some(file) = sources.iter().take(own).find(|source| is_receipt(base_name(source.name()))) else {
-        let none = Verification { ok: false, checks: vec![Check::new("receipt", CheckResult::Absent)] };
+pub fn verify_with_inputs(
+    sources: &[Box<dyn ByteSource>],
+    own: usize,
+) -> Result<(Verification, Vec<bool>)> {
+    let Some(file) = sources
+        .iter()
+        .take(own)
+        .find(|source| is_receipt(base_name(source.name())))
+    else {
+        let none = Verification {
+            ok: false,
+            checks: vec![Check::new("receipt", CheckResult::Absent)],
+        };
         return Ok((none, vec![false; sources.len()]));
     };
     let bytes = read_document(file.as_ref(), MAX_DOCUMENT_BYTES)?;
-    let not_utf8 = |_| Refusal::new(word!("receipt.invalid")).of(file.name()).expected("UTF-8");
-    let receipt = ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?;
+    let not_utf8 = |_| {
+        Refusal::new(word!("receipt.invalid"))
+            .of(file.name())
+            .expected("UTF-8")
+    };
+    let receipt =
+        ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?;
     let (mut verification, taken) = compare(&receipt, sources, own)?;
     if base_name(file.name()) == RECEIPT {
         for (source, taken) in sources.iter().zip(&taken).take(own) {
@@ -102,7 +133,12 @@ pub fn verify_with_inputs(sources: &[Box<dyn ByteSource>], own: usize) -> Result
 
 /// Returns whether a program that loads the folder of a model would read a file of this name.
 fn is_of_model(name: &str) -> bool {
-    let documents = ["config.json", "generation_config.json", INDEX, ADAPTER_CONFIG];
+    let documents = [
+        "config.json",
+        "generation_config.json",
+        INDEX,
+        ADAPTER_CONFIG,
+    ];
     let weights = [".safetensors", ".bin", ".pt", ".pth", ".gguf"];
     documents.contains(&name)
         || CARRIED_FILES.contains(&name)
@@ -121,18 +157,42 @@ fn is_receipt(name: &str) -> bool {
 ///
 /// # Errors
 /// Errors of reading. A difference is a check and not an error.
-pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>]) -> Result<Verification> {
+pub fn verify(
+    receipt: &ModelIoArtifactReceipt,
+    sources: &[Box<dyn ByteSource>],
+) -> Result<Verification> {
     Ok(compare(receipt, sources, sources.len())?.0)
 }
 
 /// Compares `receipt` with the `sources`, of which the first `own` can be files that were written. Returns also which of them it lists.
-fn compare(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>], own: usize) -> Result<(Verification, Vec<bool>)> {
-    let stated = receipt.receipt_digest.map_or_else(String::new, |digest| digest.to_string());
+fn compare(
+    receipt: &ModelIoArtifactReceipt,
+    sources: &[Box<dyn ByteSource>],
+    own: usize,
+) -> Result<(Verification, Vec<bool>)> {
+    let stated = receipt
+        .receipt_digest
+        .map_or_else(String::new, |digest| digest.to_string());
     let mut checks = vec![Check::compared("receipt_digest", stated, receipt.digest()?)];
-    let mut files = PresentFiles { sources, sums: vec![None; sources.len()], taken: vec![false; sources.len()] };
-    let (outputs, inputs) = (receipt.outputs.iter().map(|file| (Claim::Output, file)), receipt.inputs.iter());
-    let claims: Vec<(Claim, &ReceiptFile)> = outputs.chain(inputs.map(|file| (Claim::Input, file))).collect();
-    let among = |claim: Claim| if claim == Claim::Output { own } else { sources.len() };
+    let mut files = PresentFiles {
+        sources,
+        sums: vec![None; sources.len()],
+        taken: vec![false; sources.len()],
+    };
+    let (outputs, inputs) = (
+        receipt.outputs.iter().map(|file| (Claim::Output, file)),
+        receipt.inputs.iter(),
+    );
+    let claims: Vec<(Claim, &ReceiptFile)> = outputs
+        .chain(inputs.map(|file| (Claim::Input, file)))
+        .collect();
+    let among = |claim: Claim| {
+        if claim == Claim::Output {
+            own
+        } else {
+            sources.len()
+        }
+    };
     // Equal files are assigned first, so that each remaining file is compared with one that nothing equals.
     let mut found = Vec::new();
     for (claim, file) in &claims {
@@ -150,9 +210,19 @@ fn compare(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>], ow
     }
     checks.extend(digest_checks(receipt, &files, &found, own));
     checks.extend(evaluation_check(receipt));
-    checks.extend(receipt.contract_digest.map(|_| Check::new("contract", CheckResult::Skipped)));
+    checks.extend(
+        receipt
+            .contract_digest
+            .map(|_| Check::new("contract", CheckResult::Skipped)),
+    );
     let failed = |check: &Check| matches!(check.result, CheckResult::Differs | CheckResult::Absent);
-    Ok((Verification { ok: !checks.iter().any(failed), checks }, files.taken))
+    Ok((
+        Verification {
+            ok: !checks.iter().any(failed),
+            checks,
+        },
+        files.taken,
+    ))
 }
 
 /// Checks that the evaluation of a receipt belongs to its weights and data; the evaluation itself cannot be repeated. If the receipt lists
@@ -161,28 +231,60 @@ fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
     let training = receipt.training.as_ref()?;
     Some(match training.losses.evaluation? {
         EvaluationRecord::Loss(_) => Check::new("evaluation", CheckResult::Skipped),
-        EvaluationRecord::Of(Evaluation { step, data_digest, .. }) => {
+        EvaluationRecord::Of(Evaluation {
+            step, data_digest, ..
+        }) => {
             let of = |step: u64, digest: Digest| format!("step {step} on data {digest}");
             let changed = |one: &&Conversion| one.max_abs_error > 0.0 || one.survival.is_some();
-            let changed: Vec<Conversion> = receipt.conversions.iter().filter(changed).cloned().collect();
+            let changed: Vec<Conversion> = receipt
+                .conversions
+                .iter()
+                .filter(changed)
+                .cloned()
+                .collect();
             let changes = changes_of(&changed, !receipt.tensors.scaled.is_empty());
             if let Some(changes) = changes.filter(|_| training.losses.evaluation_before.is_none()) {
-                return Some(Check::compared("evaluation", format!("measured before {changes}"), "of these weights"));
+                return Some(Check::compared(
+                    "evaluation",
+                    format!("measured before {changes}"),
+                    "of these weights",
+                ));
             }
             // If none of the data is kept back, other data were evaluated.
-            let others = training.settings.get("validation_fraction").and_then(Value::as_f64) == Some(0.0);
-            let data = if others { data_digest } else { training.data.digest };
-            Check::compared("evaluation", of(training.completed_steps, data), of(step, data_digest))
+            let others = training
+                .settings
+                .get("validation_fraction")
+                .and_then(Value::as_f64)
+                == Some(0.0);
+            let data = if others {
+                data_digest
+            } else {
+                training.data.digest
+            };
+            Check::compared(
+                "evaluation",
+                of(training.completed_steps, data),
+                of(step, data_digest),
+            )
         }
     })
 }
 
 /// Returns the checks of the stated digests: those of the output, or of the input if nothing was written. The result of an operation that
 /// stayed in memory cannot be computed again, and of a selection only a part is present.
-fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &PresentFiles<'_>, found: &[Option<usize>], own: usize) -> Vec<Check> {
+fn digest_checks(
+    receipt: &ModelIoArtifactReceipt,
+    files: &PresentFiles<'_>,
+    found: &[Option<usize>],
+    own: usize,
+) -> Vec<Check> {
     let wrote = !receipt.outputs.is_empty();
     let among = if wrote { own } else { files.sources.len() };
-    let claims = if wrote { &receipt.outputs } else { &receipt.inputs };
+    let claims = if wrote {
+        &receipt.outputs
+    } else {
+        &receipt.inputs
+    };
     // The positions of outputs come first.
     let part = |(file, at): (&'_ ReceiptFile, &Option<usize>)| {
         let at = at.or_else(|| files.named(file, among))?;
@@ -191,11 +293,15 @@ fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &PresentFiles<'_>, fou
     let parts: Option<Vec<(String, usize)>> = claims.iter().zip(found).map(part).collect();
     let each = |result: &dyn Fn(&str, Digest) -> Check| -> Vec<Check> {
         let stated = receipt.digests.each().into_iter();
-        stated.filter_map(|(name, digest)| Some(result(name, digest?))).collect()
+        stated
+            .filter_map(|(name, digest)| Some(result(name, digest?)))
+            .collect()
     };
     let whole = receipt.tensors.dropped.is_empty() && receipt.tensors.renamed.is_empty();
     let parts = match parts {
-        _ if !wrote && receipt.operation != Operation::Import => return each(&|name, _| Check::new(name, CheckResult::Skipped)),
+        _ if !wrote && receipt.operation != Operation::Import => {
+            return each(&|name, _| Check::new(name, CheckResult::Skipped));
+        }
         _ if !wrote && !whole => return each(&|name, _| Check::new(name, CheckResult::Subset)),
         // Nothing here reads these files: another version wrote them, or the format is only for other programs.
         Some(parts) if wrote && parts.iter().all(|(role, _)| role == "other") => {
@@ -205,7 +311,10 @@ fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &PresentFiles<'_>, fou
         None if wrote => return each(&|name, _| Check::new(name, CheckResult::Absent)),
         None => return each(&|name, _| Check::new(name, CheckResult::Skipped)),
     };
-    let parts: Vec<(&str, &dyn ByteSource)> = parts.iter().map(|(role, at)| (role.as_str(), files.sources[*at].as_ref())).collect();
+    let parts: Vec<(&str, &dyn ByteSource)> = parts
+        .iter()
+        .map(|(role, at)| (role.as_str(), files.sources[*at].as_ref()))
+        .collect();
     match digests_of(&parts, receipt.digests.weights) {
         Ok(digests) => {
             let found: BTreeMap<&str, Option<Digest>> = digests.each().into();
@@ -215,6 +324,9 @@ fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &PresentFiles<'_>, fou
             })
         }
         // A file that differs may not even open.
-        Err(error) => each(&|name, stated| Check { found: Some(error.to_string()), ..Check::compared(name, stated, "") }),
+        Err(error) => each(&|name, stated| Check {
+            found: Some(error.to_string()),
+            ..Check::compared(name, stated, "")
+        }),
     }
 }

@@ -18,11 +18,19 @@ impl Checkpoint {
         notices: &mut Vec<Notice>,
     ) -> Result<(TrainConfig, Cow<'a, [String]>)> {
         let saved = &self.manifest.train;
-        let batches = |config: &TrainConfig| (config.batch_size, config.gradient_accumulation_steps);
+        let batches =
+            |config: &TrainConfig| (config.batch_size, config.gradient_accumulation_steps);
         let other_data = dataset.digest() != self.manifest.data_digest;
         // Data that are not allowed are refused with all other differences.
-        let same = if other_data { !overrides.iter().any(|name| name == settings::DATA) } else { batches(saved) == batches(&given) };
-        if same || given.epochs.is_none() || (given.epochs, given.steps) != (saved.epochs, saved.steps) {
+        let same = if other_data {
+            !overrides.iter().any(|name| name == settings::DATA)
+        } else {
+            batches(saved) == batches(&given)
+        };
+        if same
+            || given.epochs.is_none()
+            || (given.epochs, given.steps) != (saved.epochs, saved.steps)
+        {
             return Ok((given, overrides.into()));
         }
         // Steps that were given later do not follow from epochs.
@@ -31,7 +39,10 @@ impl Checkpoint {
         }
         let config = given.with_steps_of(dataset)?;
         if config.steps != saved.steps {
-            notices.push(Notice::told(word!("run.steps"), ["", &saved.steps.to_string(), &config.steps.to_string()]));
+            notices.push(Notice::told(
+                word!("run.steps"),
+                ["", &saved.steps.to_string(), &config.steps.to_string()],
+            ));
         }
         Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
     }
@@ -39,7 +50,15 @@ impl Checkpoint {
     /// Returns the state of the loader at the beginning of other data.
     pub(super) fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
         let saved = &self.manifest.data_digest;
-        notices.push(Notice::told(word!("checkpoint.data.changed"), ["", saved, &digest]));
-        LoaderState { epoch: 0, cursor: 0, digest, ..self.manifest.loader.clone() }
+        notices.push(Notice::told(
+            word!("checkpoint.data.changed"),
+            ["", saved, &digest],
+        ));
+        LoaderState {
+            epoch: 0,
+            cursor: 0,
+            digest,
+            ..self.manifest.loader.clone()
+        }
     }
 }

@@ -27,46 +27,82 @@ impl Rates<'_> {
 
 /// Returns the warning that a parameter's next rate differs from its last one by more than a quarter of it, if the saved settings did not plan
 /// that. It names the rates that are farthest apart.
-pub(super) fn jump_of_rate(manifest: &Manifest, config: &TrainConfig, now: Progress) -> Result<Option<Notice>> {
+pub(super) fn jump_of_rate(
+    manifest: &Manifest,
+    config: &TrainConfig,
+    now: Progress,
+) -> Result<Option<Notice>> {
     let saved = manifest.progress;
     let done = saved.completed_steps;
     if done == 0 {
         return Ok(None);
     }
     let rate = |step: u64, config: &TrainConfig, progress: Progress| {
-        let planned = schedule::learning_rate(step, config.learning_rate, &config.schedule, progress.schedule_start);
+        let planned = schedule::learning_rate(
+            step,
+            config.learning_rate,
+            &config.schedule,
+            progress.schedule_start,
+        );
         progress.manual_learning_rate.unwrap_or(planned)
     };
-    let (last, planned) = (rate(done, &manifest.train, saved), rate(done + 1, &manifest.train, saved));
+    let (last, planned) = (
+        rate(done, &manifest.train, saved),
+        rate(done + 1, &manifest.train, saved),
+    );
     let next = rate(done + 1, config, now);
     let mut farthest: Option<Rates<'_>> = None;
     for (parameter, scale) in saved_scales(manifest) {
-        let Some((new_scale, group)) = scale_of(config, parameter) else { continue };
-        let rates = Rates { last: last * scale, next: next * new_scale, group };
-        let jumps = rates.next != planned * scale && (rates.next - rates.last).abs() > rates.last / 4.0;
+        let Some((new_scale, group)) = scale_of(config, parameter) else {
+            continue;
+        };
+        let rates = Rates {
+            last: last * scale,
+            next: next * new_scale,
+            group,
+        };
+        let jumps =
+            rates.next != planned * scale && (rates.next - rates.last).abs() > rates.last / 4.0;
         if jumps && farthest.is_none_or(|other| rates.distance() > other.distance()) {
             farthest = Some(rates);
         }
     }
-    let Some(Rates { last, next, group }) = farthest else { return Ok(None) };
+    let Some(Rates { last, next, group }) = farthest else {
+        return Ok(None);
+    };
     let mut why = changes_of_rate(&manifest.train, config)?;
-    if let Some(rate) = saved.manual_learning_rate.filter(|_| now.manual_learning_rate.is_none()) {
+    if let Some(rate) = saved
+        .manual_learning_rate
+        .filter(|_| now.manual_learning_rate.is_none())
+    {
         why.push(format!("a rate of {rate:.3e} set by hand has ended"));
     }
     if why.is_empty() {
         why.push("the groups of the settings replace the saved ones".to_string());
     }
-    let of = group.map_or_else(String::new, |pattern| format!(" in the group \"{}\"", shown(pattern)));
-    let found = format!("step {} has a rate of {next:.3e}{of}, and step {done} had {last:.3e}: {}", done + 1, why.join("; "));
+    let of = group.map_or_else(String::new, |pattern| {
+        format!(" in the group \"{}\"", shown(pattern))
+    });
+    let found = format!(
+        "step {} has a rate of {next:.3e}{of}, and step {done} had {last:.3e}: {}",
+        done + 1,
+        why.join("; ")
+    );
     Ok(Some(Notice::told(word!("schedule.jump"), ["", "", &found])))
 }
 
 /// Returns the factor of the rate of each parameter that was trained, by the saved groups.
 fn saved_scales(manifest: &Manifest) -> BTreeMap<&str, f64> {
-    let trained = manifest.groups.iter().filter(|group| !group.parameter_semantics.frozen);
+    let trained = manifest
+        .groups
+        .iter()
+        .filter(|group| !group.parameter_semantics.frozen);
     let scales = trained.flat_map(|group| {
         let scale = group.parameter_semantics.learning_rate_scale;
-        group.members.iter().map(move |member| (member.parameter.as_str(), scale))
+        group
+            .members
+            .iter()
+            .map(move |member| (member.parameter.as_str(), scale))
     });
     scales.collect()
 }
@@ -77,6 +113,9 @@ fn scale_of<'a>(config: &'a TrainConfig, parameter: &str) -> Option<(f64, Option
     if config.groups.is_empty() {
         return Some((1.0, None));
     }
-    let group = config.groups.iter().find(|group| glob_matches(&group.pattern, parameter))?;
+    let group = config
+        .groups
+        .iter()
+        .find(|group| glob_matches(&group.pattern, parameter))?;
     (!group.frozen).then_some((group.learning_rate_scale, Some(group.pattern.as_str())))
 }

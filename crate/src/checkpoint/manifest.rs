@@ -11,7 +11,10 @@ use crate::data::LoaderState;
 use crate::error::{Error, Result};
 use crate::formats::{ByteSource, DocumentError, Fields, Json, json_document};
 use crate::gpu::launch;
-use crate::state::{Base, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, base_of, files_of, groups_of, tensors_of};
+use crate::state::{
+    Base, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, base_of, files_of,
+    groups_of, tensors_of,
+};
 use crate::train::{Progress, check_rate};
 
 /// Version of the format that is read and written.
@@ -44,8 +47,16 @@ pub struct Environment {
 impl Environment {
     /// Describes the current environment, on a device whose adapter has this name.
     pub fn on(device: &burn::tensor::Device, adapter: &str) -> Self {
-        let kernels = if launch::is_software(device) { "software" } else { "gpu" };
-        Self { version: env!("CARGO_PKG_VERSION").into(), adapter: adapter.into(), kernels: kernels.into() }
+        let kernels = if launch::is_software(device) {
+            "software"
+        } else {
+            "gpu"
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            adapter: adapter.into(),
+            kernels: kernels.into(),
+        }
     }
 
     /// Describes the differences of `now`; `None` if the same bits are to be expected.
@@ -56,8 +67,12 @@ impl Environment {
             ("adapter", &self.adapter, &now.adapter, told),
             ("kernels", &self.kernels, &now.kernels, true),
         ];
-        let changed = pairs.into_iter().filter(|(_, old, new, told)| *told && old != new);
-        let words: Vec<String> = changed.map(|(what, old, new, _)| format!("{what} {old}, now {new}")).collect();
+        let changed = pairs
+            .into_iter()
+            .filter(|(_, old, new, told)| *told && old != new);
+        let words: Vec<String> = changed
+            .map(|(what, old, new, _)| format!("{what} {old}, now {new}"))
+            .collect();
         (!words.is_empty()).then(|| words.join("; "))
     }
 }
@@ -101,9 +116,16 @@ pub struct Manifest {
 
 /// Returns true for a document that names this format, whole or not.
 pub(super) fn is_ours(source: &dyn ByteSource) -> Result<bool> {
-    let mut beginning = vec![0; usize::try_from(source.len()).unwrap_or(usize::MAX).min(MANIFEST_BEGINNING)];
+    let mut beginning = vec![
+        0;
+        usize::try_from(source.len())
+            .unwrap_or(usize::MAX)
+            .min(MANIFEST_BEGINNING)
+    ];
     source.read_at(0, &mut beginning)?;
-    Ok(beginning.windows(FORMAT.len()).any(|bytes| bytes == FORMAT.as_bytes()))
+    Ok(beginning
+        .windows(FORMAT.len())
+        .any(|bytes| bytes == FORMAT.as_bytes()))
 }
 
 /// Reads `checkpoint.json`.
@@ -111,30 +133,62 @@ pub(super) fn is_ours(source: &dyn ByteSource) -> Result<bool> {
 /// # Errors
 /// `checkpoint.version` for another version; `checkpoint.corrupt` names the path of a missing or unknown field and of an impossible value.
 pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
-    let len = usize::try_from(source.len()).ok().filter(|_| source.len() <= MAX_MANIFEST_BYTES);
-    let len = len.ok_or_else(|| corrupt(MANIFEST, format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len())))?;
+    let len = usize::try_from(source.len())
+        .ok()
+        .filter(|_| source.len() <= MAX_MANIFEST_BYTES);
+    let len = len.ok_or_else(|| {
+        corrupt(
+            MANIFEST,
+            format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len()),
+        )
+    })?;
     let mut bytes = vec![0; len];
     source.read_at(0, &mut bytes)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
     let wrong = |wrong: DocumentError| {
-        let newer = if wrong.found.contains("unknown field") { "; if a newer tabtune wrote it, open it with that one" } else { "" };
-        corrupt(if wrong.path.is_empty() { MANIFEST } else { &wrong.path }, wrong.found + newer)
+        let newer = if wrong.found.contains("unknown field") {
+            "; if a newer tabtune wrote it, open it with that one"
+        } else {
+            ""
+        };
+        corrupt(
+            if wrong.path.is_empty() {
+                MANIFEST
+            } else {
+                &wrong.path
+            },
+            wrong.found + newer,
+        )
     };
     let document = json_document(text).map_err(wrong)?;
     let mut fields = Fields::new(document, "").map_err(wrong)?;
     let format: Option<String> = fields.take("format").map_err(wrong)?;
     if format.as_deref() != Some(FORMAT) {
-        return Err(corrupt("format", format!("expected \"{FORMAT}\", found \"{}\"", format.unwrap_or_default())));
+        return Err(corrupt(
+            "format",
+            format!(
+                "expected \"{FORMAT}\", found \"{}\"",
+                format.unwrap_or_default()
+            ),
+        ));
     }
     let version: u64 = fields.take("version").map_err(wrong)?;
     if version != FORMAT_VERSION {
-        return Err(Error::CheckpointVersion { found: version, supported: FORMAT_VERSION });
+        return Err(Error::CheckpointVersion {
+            found: version,
+            supported: FORMAT_VERSION,
+        });
     }
     check_counts(document)?;
     let manifest = of_fields(fields).map_err(wrong)?;
-    manifest.files.iter().enumerate().try_for_each(|(index, file)| check_file(index, file))?;
+    manifest
+        .files
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, file)| check_file(index, file))?;
     if let Some(rate) = manifest.progress.manual_learning_rate {
-        check_rate(&manifest.train, "manual_learning_rate", rate).map_err(|error| corrupt("progress.manual_learning_rate", error))?;
+        check_rate(&manifest.train, "manual_learning_rate", rate)
+            .map_err(|error| corrupt("progress.manual_learning_rate", error))?;
     }
     Ok(manifest)
 }
@@ -175,9 +229,17 @@ fn check_counts(manifest: Json<'_>) -> Result<()> {
         ("loader", "cursor"),
     ];
     for (part, key) in counts {
-        let Some(Json::Number(digits)) = manifest.get(part).and_then(|part| part.get(key)) else { continue };
-        if Json::Number(digits).count().is_none_or(|count| count > MAX_COUNT) {
-            return Err(corrupt(&format!("{part}.{key}"), format!("expected an integer of at most {MAX_COUNT}, found {digits}")));
+        let Some(Json::Number(digits)) = manifest.get(part).and_then(|part| part.get(key)) else {
+            continue;
+        };
+        if Json::Number(digits)
+            .count()
+            .is_none_or(|count| count > MAX_COUNT)
+        {
+            return Err(corrupt(
+                &format!("{part}.{key}"),
+                format!("expected an integer of at most {MAX_COUNT}, found {digits}"),
+            ));
         }
     }
     Ok(())
@@ -186,9 +248,17 @@ fn check_counts(manifest: Json<'_>) -> Result<()> {
 /// Refuses a record whose digests do not match its length in number and form.
 fn check_file(index: usize, file: &FileRecord) -> Result<()> {
     let expected = count_of(file.bytes);
-    let hex = |digest: &String| digest.len() == 64 && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let hex = |digest: &String| {
+        digest.len() == 64
+            && digest
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
     if u64::try_from(file.pieces.len()) != Ok(expected) || !file.pieces.iter().all(hex) {
-        let reason = format!("expected {expected} SHA-256 in lower-case hex for {} bytes", file.bytes);
+        let reason = format!(
+            "expected {expected} SHA-256 in lower-case hex for {} bytes",
+            file.bytes
+        );
         return Err(corrupt(&format!("files[{index}].pieces"), reason));
     }
     Ok(())

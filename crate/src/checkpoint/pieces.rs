@@ -28,29 +28,54 @@ pub(super) fn count_of(bytes: u64) -> u64 {
 
 /// Returns offset and length of each piece of a file of `bytes`.
 pub fn pieces_of(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
-    (0..count_of(bytes)).map(move |index| (index * PIECE_BYTES, (bytes - index * PIECE_BYTES).min(PIECE_BYTES)))
+    (0..count_of(bytes)).map(move |index| {
+        (
+            index * PIECE_BYTES,
+            (bytes - index * PIECE_BYTES).min(PIECE_BYTES),
+        )
+    })
 }
 
 /// Computes the SHA-256 of `bytes` in the form of `checkpoint.json`.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Refuses a file of another length.
 pub(super) fn check_length(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {
     let (expected, found) = (record.bytes, source.len());
-    if found == expected { Ok(()) } else { Err(Error::CheckpointLength { file: record.name.clone(), expected, found }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::CheckpointLength {
+            file: record.name.clone(),
+            expected,
+            found,
+        })
+    }
 }
 
 /// Refuses a file with other bytes; reads all of it, piece by piece.
 pub(super) fn check_bytes(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {
     let mut buffer = Vec::new();
-    for ((piece, expected), (offset, len)) in (0..).zip(&record.pieces).zip(pieces_of(record.bytes)) {
-        buffer.resize(usize::try_from(len).expect("a piece fits into any memory"), 0);
+    for ((piece, expected), (offset, len)) in (0..).zip(&record.pieces).zip(pieces_of(record.bytes))
+    {
+        buffer.resize(
+            usize::try_from(len).expect("a piece fits into any memory"),
+            0,
+        );
         source.read_at(offset, &mut buffer)?;
         let found = sha256(&buffer);
         if *expected != found {
-            return Err(Error::CheckpointHash { file: record.name.clone(), piece, expected: expected.clone(), found });
+            return Err(Error::CheckpointHash {
+                file: record.name.clone(),
+                piece,
+                expected: expected.clone(),
+                found,
+            });
         }
     }
     Ok(())

@@ -18,8 +18,17 @@ pub(super) const GROUPS: &str = "groups";
 /// Key of the length of a schedule that decays over the whole run.
 const TOTAL_STEPS: &str = "schedule.total_steps";
 /// Settings that the saved state or the data order depends on.
-const FIXED: [&str; 9] =
-    ["base_storage", "data_weights", "on_long", "packing", "precision", "seed", "seq_len", "validation_fraction", "validation_rows"];
+const FIXED: [&str; 9] = [
+    "base_storage",
+    "data_weights",
+    "on_long",
+    "packing",
+    "precision",
+    "seed",
+    "seq_len",
+    "validation_fraction",
+    "validation_rows",
+];
 
 fn is_fixed(key: &str) -> bool {
     FIXED.contains(&key) || key.starts_with("adapter") || key.ends_with("optimizer.type")
@@ -32,29 +41,53 @@ pub fn can_override(key: &str) -> bool {
 
 /// Returns whether `name` is `key` or a parent of it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
 fn covers(name: &str, key: &str) -> bool {
-    key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    key.strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// Returns whether `overrides` allows the groups of the settings.
 pub(super) fn takes_groups(overrides: &[String]) -> bool {
-    overrides.iter().any(|name| matches!(name.as_str(), GROUPS | ALL))
+    overrides
+        .iter()
+        .any(|name| matches!(name.as_str(), GROUPS | ALL))
 }
 
 /// Returns whether a resume sets the learning rate, by another value or by name: it then replaces a rate set by hand.
 pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[String]) -> bool {
-    saved.learning_rate != given.learning_rate || overrides.iter().any(|name| name == "learning_rate")
+    saved.learning_rate != given.learning_rate
+        || overrides.iter().any(|name| name == "learning_rate")
 }
 
 /// Returns the settings of the rate that a resume changes, as `key: old, now new`.
 pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Result<Vec<String>> {
     let (old, new) = (flat(settled(saved, given)?), flat(settled(given, saved)?));
     // A parameter's rate is that of its group: the first whose pattern matches.
-    let of_group = |key: &str| key.starts_with("groups[") && [".learning_rate_scale", ".pattern"].iter().any(|end| key.ends_with(end));
-    let of_rate = |key: &&String| matches!(key.as_str(), "steps" | "learning_rate") || key.starts_with("schedule.") || of_group(key);
+    let of_group = |key: &str| {
+        key.starts_with("groups[")
+            && [".learning_rate_scale", ".pattern"]
+                .iter()
+                .any(|end| key.ends_with(end))
+    };
+    let of_rate = |key: &&String| {
+        matches!(key.as_str(), "steps" | "learning_rate")
+            || key.starts_with("schedule.")
+            || of_group(key)
+    };
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).filter(of_rate).collect();
-    let shown = |value: Option<&Value>| value.map_or_else(|| "absent".to_string(), Value::to_string);
-    let changed = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
-    Ok(changed.map(|key| format!("{key}: {}, now {}", shown(old.get(key)), shown(new.get(key)))).collect())
+    let shown =
+        |value: Option<&Value>| value.map_or_else(|| "absent".to_string(), Value::to_string);
+    let changed = keys
+        .into_iter()
+        .filter(|key| old.get(*key) != new.get(*key));
+    Ok(changed
+        .map(|key| {
+            format!(
+                "{key}: {}, now {}",
+                shown(old.get(key)),
+                shown(new.get(key))
+            )
+        })
+        .collect())
 }
 
 /// Returns whether the steps of `given` are made by other settings than those of `saved`. Neither their number nor the end of a schedule that
@@ -62,20 +95,34 @@ pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Resul
 pub(super) fn changed(saved: &TrainConfig, given: &TrainConfig) -> Result<bool> {
     let (mut old, mut new) = (flat(settled(saved, given)?), flat(settled(given, saved)?));
     for leaves in [&mut old, &mut new] {
-        leaves.retain(|key, _| !matches!(key.as_str(), "steps" | "epochs") && !schedule::is_config_only(&given.schedule, key));
+        leaves.retain(|key, _| {
+            !matches!(key.as_str(), "steps" | "epochs")
+                && !schedule::is_config_only(&given.schedule, key)
+        });
     }
     Ok(old != new)
 }
 
 /// Returns `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names. `other` are
 /// differences outside the settings; they are listed too.
-pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String], other: Vec<Fault>) -> Result<TrainConfig> {
+pub(super) fn accept(
+    saved: &TrainConfig,
+    given: TrainConfig,
+    overrides: &[String],
+    other: Vec<Fault>,
+) -> Result<TrainConfig> {
     given.validate()?;
     let (old, new) = (flat(settled(saved, &given)?), flat(settled(&given, saved)?));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    let known = |name: &&String| matches!(name.as_str(), ALL | DATA | GROUPS) || keys.iter().any(|key| covers(name, key));
+    let known = |name: &&String| {
+        matches!(name.as_str(), ALL | DATA | GROUPS) || keys.iter().any(|key| covers(name, key))
+    };
     let unknown = |name| Fault::new("override", "a key of the settings, all, or data", name);
-    let faults: Vec<Fault> = overrides.iter().filter(|name| !known(name)).map(unknown).collect();
+    let faults: Vec<Fault> = overrides
+        .iter()
+        .filter(|name| !known(name))
+        .map(unknown)
+        .collect();
     if !faults.is_empty() {
         return Err(Error::InvalidConfig(faults));
     }
@@ -84,24 +131,44 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
     let whole = |leaves: &BTreeMap<String, Value>| leaves.get(TOTAL_STEPS) == leaves.get("steps");
     let follows = |key: &str| key == TOTAL_STEPS && whole(&old) && whole(&new);
     let mut faults = Vec::new();
-    for key in keys.into_iter().filter(|key| !schedule::is_config_only(&given.schedule, key)) {
-        let (old, new) = (old.get(key).unwrap_or(&absent), new.get(key).unwrap_or(&absent));
-        let named = overrides.iter().any(|name| name == ALL || covers(name, key) || (name == "steps" && follows(key)));
+    for key in keys
+        .into_iter()
+        .filter(|key| !schedule::is_config_only(&given.schedule, key))
+    {
+        let (old, new) = (
+            old.get(key).unwrap_or(&absent),
+            new.get(key).unwrap_or(&absent),
+        );
+        let named = overrides
+            .iter()
+            .any(|name| name == ALL || covers(name, key) || (name == "steps" && follows(key)));
         if old == new || (named && !is_fixed(key)) {
             continue;
         }
-        let rule = if is_fixed(key) { format!("{old}, which cannot be overridden") } else { old.to_string() };
+        let rule = if is_fixed(key) {
+            format!("{old}, which cannot be overridden")
+        } else {
+            old.to_string()
+        };
         faults.push(Fault::new(key, rule, new));
     }
     faults.extend(other);
-    if faults.is_empty() { Ok(given) } else { Err(Error::ResumeMismatch(faults)) }
+    if faults.is_empty() {
+        Ok(given)
+    } else {
+        Err(Error::ResumeMismatch(faults))
+    }
 }
 
 /// Returns `config` in a normal form, so that settings with the same effect are equal. A group spells out the values that it inherits from the
 /// run if the group of `other` has values of its own.
 fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
     // The time at which reports are read has no other effect.
-    let mut settled = TrainConfig { optimizer: config.optimizer.clone().in_force(), report_every: 1, ..config.clone() };
+    let mut settled = TrainConfig {
+        optimizer: config.optimizer.clone().in_force(),
+        report_every: 1,
+        ..config.clone()
+    };
     if let ScheduleConfig::Infinite(schedule) = &mut settled.schedule
         && schedule.cooldown_steps == 0
     {
@@ -116,7 +183,10 @@ fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
         if index == settled.groups.len() {
             settled.groups.push(no_group.clone());
         }
-        let (ours, theirs) = (&mut settled.groups[index], other.groups.get(index).unwrap_or(&no_group));
+        let (ours, theirs) = (
+            &mut settled.groups[index],
+            other.groups.get(index).unwrap_or(&no_group),
+        );
         let rule = ours.rule(&config.optimizer);
         let decay = rule.weight_decay();
         if ours.optimizer.is_some() || theirs.optimizer.is_some() {
@@ -125,7 +195,10 @@ fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
         if ours.weight_decay.is_some() || theirs.weight_decay.is_some() {
             ours.weight_decay = Some(decay);
             // It replaces the decay of the optimizer, which is therefore set to 0.
-            ours.optimizer = ours.optimizer.take().map(|rule| rule.with_weight_decay(0.0));
+            ours.optimizer = ours
+                .optimizer
+                .take()
+                .map(|rule| rule.with_weight_decay(0.0));
         }
     }
     serde_json::to_value(settled).map_err(|error| corrupt("train", error))
@@ -137,7 +210,15 @@ fn flat(settings: Value) -> BTreeMap<String, Value> {
         match value {
             Value::Object(fields) => {
                 for (key, value) in fields {
-                    walk(if path.is_empty() { key } else { format!("{path}.{key}") }, value, into);
+                    walk(
+                        if path.is_empty() {
+                            key
+                        } else {
+                            format!("{path}.{key}")
+                        },
+                        value,
+                        into,
+                    );
                 }
             }
             Value::Array(items) => {

@@ -14,10 +14,20 @@ pub fn verify_as_model(document: &dyn ByteSource, files: &[Box<dyn ByteSource>])
     let manifest = match manifest::read(document) {
         Ok(manifest) => manifest,
         Err(Error::CheckpointVersion { .. }) => return Ok(()),
-        Err(error) => return if manifest::is_ours(document)? { Err(error) } else { Ok(()) },
+        Err(error) => {
+            return if manifest::is_ours(document)? {
+                Err(error)
+            } else {
+                Ok(())
+            };
+        }
     };
     for file in files {
-        if let Some(record) = manifest.files.iter().find(|record| record.name == file.name()) {
+        if let Some(record) = manifest
+            .files
+            .iter()
+            .find(|record| record.name == file.name())
+        {
             check_length(file.as_ref(), record)?;
             check_bytes(file.as_ref(), record)?;
         }

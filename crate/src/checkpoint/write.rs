@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::manifest::{Environment, FORMAT_VERSION, MANIFEST, Manifest};
 use super::pieces::FileRecord;
 use super::{OPTIMIZER, WEIGHTS, corrupt, manifest};
-use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, ModelAssets, PortableTokenizerBinding, StreamTensor, adapter_tensors};
+use crate::bundle::{
+    ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, ModelAssets, PortableTokenizerBinding,
+    StreamTensor, adapter_tensors,
+};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::formats::{ByteSource, base_name};
@@ -34,14 +37,22 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
     let mut tensors = BTreeMap::new();
     let adapter = trainer.model().adaptation().is_some();
     let weights = if adapter { ADAPTER_WEIGHTS } else { WEIGHTS };
-    for (file, list) in [(weights, trainer.model().stream_tensors()), (OPTIMIZER, trainer.state_stream())] {
+    for (file, list) in [
+        (weights, trainer.model().stream_tensors()),
+        (OPTIMIZER, trainer.state_stream()),
+    ] {
         for tensor in &list {
             tensors.insert(tensor.name.clone(), record(tensor, file)?);
         }
-        let list = if adapter && file == weights { adapter_tensors(list) } else { list };
+        let list = if adapter && file == weights {
+            adapter_tensors(list)
+        } else {
+            list
+        };
         stream.push_safetensors(file, list, &metadata)?;
     }
-    let mut documents = assets.documents_for(trainer.model().config(), trainer.model().precision())?;
+    let mut documents =
+        assets.documents_for(trainer.model().config(), trainer.model().precision())?;
     if let Some(settings) = trainer.config().adapter.as_ref().filter(|_| adapter) {
         let document = adapter_document(settings, trainer.model().config(), None, &assets.kept)?;
         documents.push((ADAPTER_CONFIG.to_string(), document.into_bytes()));
@@ -51,7 +62,9 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
         stream.push_bytes(base_name(name), bytes.clone());
     }
     // Documents that contradict each other are no reason to lose a run: they are saved all the same.
-    let tokenizer = PortableTokenizerBinding::from_documents(&documents.into_iter().collect()).ok().flatten();
+    let tokenizer = PortableTokenizerBinding::from_documents(&documents.into_iter().collect())
+        .ok()
+        .flatten();
     let files = stream.files().to_vec();
     let manifest = Manifest {
         format: manifest::FORMAT.into(),
@@ -77,7 +90,10 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
             bytes: file.bytes,
             pieces: pieces.clone(),
         });
-        let manifest = Manifest { files: records.collect(), ..manifest.clone() };
+        let manifest = Manifest {
+            files: records.collect(),
+            ..manifest.clone()
+        };
         document(&manifest)
     })?;
     Ok(stream)
@@ -93,7 +109,10 @@ pub fn with_evaluation(saved: &dyn ByteSource, evaluation: Evaluation) -> Result
     if step != evaluation.step {
         return Err(corrupt(
             "progress.completed_steps",
-            format!("expected {}, the step that was evaluated, found {step}", evaluation.step),
+            format!(
+                "expected {}, the step that was evaluated, found {step}",
+                evaluation.step
+            ),
         ));
     }
     manifest.progress.evaluation = Some(evaluation);
@@ -116,13 +135,26 @@ fn identity(model: &ModelConfig, progress: Progress) -> Identity {
 }
 
 fn record(tensor: &StreamTensor, file: &str) -> Result<TensorRecord> {
-    let shape: std::result::Result<Vec<u64>, _> = tensor.shape.iter().map(|&dim| u64::try_from(dim)).collect();
+    let shape: std::result::Result<Vec<u64>, _> =
+        tensor.shape.iter().map(|&dim| u64::try_from(dim)).collect();
     let shape = shape.map_err(|error| corrupt(&tensor.name, error))?;
     Ok(record_of(&tensor.name, tensor.dtype(), &shape, file))
 }
 
 /// Creates the record of a tensor, with the path and role that its name shows.
 pub(super) fn record_of(name: &str, dtype: &str, shape: &[u64], file: &str) -> TensorRecord {
-    let ModelStateTensorManifest { model_tree_path: path, role, dtype, shape, .. } = ModelStateTensorManifest::of_name(name, dtype, shape);
-    TensorRecord { path, role, dtype, shape, file: file.to_string() }
+    let ModelStateTensorManifest {
+        model_tree_path: path,
+        role,
+        dtype,
+        shape,
+        ..
+    } = ModelStateTensorManifest::of_name(name, dtype, shape);
+    TensorRecord {
+        path,
+        role,
+        dtype,
+        shape,
+        file: file.to_string(),
+    }
 }

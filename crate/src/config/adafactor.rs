@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::StateWord;
-use super::hyperparameters::{BETA, FRACTION, NEGATIVE, NOT_NEGATIVE, POSITIVE, POSITIVE_F32, STOCHASTIC_ROUNDING, WEIGHT_DECAY};
+use super::hyperparameters::{
+    BETA, FRACTION, NEGATIVE, NOT_NEGATIVE, POSITIVE, POSITIVE_F32, STOCHASTIC_ROUNDING,
+    WEIGHT_DECAY,
+};
 use super::optimizer_kind::{Extent, Hyperparameter, Kept, KeptTensor, OptimizerKind, Range};
 use super::rules::{RuleSettings, Rules, is_positive_f32};
 
@@ -45,12 +48,21 @@ impl Default for AdafactorConfig {
     }
 }
 
-static DECAY_RATE: Hyperparameter =
-    Hyperparameter::new("decay_rate", NEGATIVE, Range("finite and < 0 in f32", |value| is_positive_f32(-value)));
+static DECAY_RATE: Hyperparameter = Hyperparameter::new(
+    "decay_rate",
+    NEGATIVE,
+    Range("finite and < 0 in f32", |value| is_positive_f32(-value)),
+);
 static BETA2_CAP: Hyperparameter = Hyperparameter::new("beta2_cap", FRACTION, BETA);
-static CLIP_THRESHOLD: Hyperparameter = Hyperparameter::new("clip_threshold", POSITIVE, POSITIVE_F32);
-static EPS1: Hyperparameter =
-    Hyperparameter::new("eps1", NOT_NEGATIVE, Range("finite in f32 and ≥ 1e-30", |value| (value as f32).is_finite() && value >= 1e-30));
+static CLIP_THRESHOLD: Hyperparameter =
+    Hyperparameter::new("clip_threshold", POSITIVE, POSITIVE_F32);
+static EPS1: Hyperparameter = Hyperparameter::new(
+    "eps1",
+    NOT_NEGATIVE,
+    Range("finite in f32 and ≥ 1e-30", |value| {
+        (value as f32).is_finite() && value >= 1e-30
+    }),
+);
 static EPS2: Hyperparameter = Hyperparameter::new("eps2", NOT_NEGATIVE, POSITIVE_F32);
 static RELATIVE_STEP: Hyperparameter = Hyperparameter::switch("relative_step");
 
@@ -58,7 +70,16 @@ static RELATIVE_STEP: Hyperparameter = Hyperparameter::switch("relative_step");
 pub(crate) static ADAFACTOR: OptimizerKind = OptimizerKind {
     word: "adafactor",
     trained: true,
-    hyperparameters: &[&DECAY_RATE, &BETA2_CAP, &CLIP_THRESHOLD, &EPS1, &EPS2, &WEIGHT_DECAY, &RELATIVE_STEP, &STOCHASTIC_ROUNDING],
+    hyperparameters: &[
+        &DECAY_RATE,
+        &BETA2_CAP,
+        &CLIP_THRESHOLD,
+        &EPS1,
+        &EPS2,
+        &WEIGHT_DECAY,
+        &RELATIVE_STEP,
+        &STOCHASTIC_ROUNDING,
+    ],
     state: &[
         KeptTensor::f32(StateWord::Row, Extent::Rows),
         KeptTensor::f32(StateWord::Col, Extent::Columns),

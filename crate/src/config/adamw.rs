@@ -26,12 +26,21 @@ pub struct AdamwConfig {
 
 impl Default for AdamwConfig {
     fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.999, eps: 1e-6, weight_decay: 0.01, stochastic_rounding: true }
+        Self {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-6,
+            weight_decay: 0.01,
+            stochastic_rounding: true,
+        }
     }
 }
 
 /// The state of AdamW: two moments like the parameter.
-pub(super) const MOMENTS: &[KeptTensor] = &[KeptTensor::like_parameter(StateWord::M), KeptTensor::like_parameter(StateWord::V)];
+pub(super) const MOMENTS: &[KeptTensor] = &[
+    KeptTensor::like_parameter(StateWord::M),
+    KeptTensor::like_parameter(StateWord::V),
+];
 
 /// AdamW.
 pub(crate) static ADAMW: OptimizerKind = OptimizerKind {

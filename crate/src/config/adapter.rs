@@ -38,10 +38,16 @@ pub struct AdapterConfig {
     pub layers_pattern: Option<Names>,
     /// Ranks that replace `r` in some modules, from 1 to 65,536. A key is a regular expression that matches a whole name, or its end after
     /// a dot; the first key that matches counts.
-    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, u64>"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "std::collections::BTreeMap<String, u64>")
+    )]
     pub rank_pattern: Table<u64>,
     /// Values that replace `alpha` in some modules, with keys as in `rank_pattern`. The two tables are searched independently.
-    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, f64>"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "std::collections::BTreeMap<String, f64>")
+    )]
     pub alpha_pattern: Table<f64>,
     /// Dropout probability of the inputs of the factors in training: 0 ≤ p < 1.
     pub dropout: f64,
@@ -106,17 +112,50 @@ pub(crate) fn adapter_scale(rank: u64, alpha: f64, rslora: bool) -> f64 {
 impl AdapterConfig {
     /// Returns the rules that these values break; keys begin with `adapter.`.
     pub fn faults(&self) -> Vec<Fault> {
-        let mut rules = Rules { prefix: "adapter", faults: Vec::new() };
+        let mut rules = Rules {
+            prefix: "adapter",
+            faults: Vec::new(),
+        };
         let ranks = (1..=MAX_RANK).contains(&self.r);
-        rules.check(ranks, "r", &format!("an integer from 1 to {MAX_RANK}"), self.r);
+        rules.check(
+            ranks,
+            "r",
+            &format!("an integer from 1 to {MAX_RANK}"),
+            self.r,
+        );
         let Range(rule, holds) = POSITIVE_F32;
         rules.check(holds(self.alpha), "alpha", rule, self.alpha);
-        rules.check((0.0..1.0).contains(&(self.dropout as f32)), "dropout", "0 ≤ p < 1 in f32", self.dropout);
-        for (name, rank) in self.rank_pattern.0.iter().filter(|(_, rank)| !(1..=MAX_RANK).contains(rank)) {
-            rules.check(false, "rank_pattern", &format!("integers from 1 to {MAX_RANK}"), format!("{name}: {rank}"));
+        rules.check(
+            (0.0..1.0).contains(&(self.dropout as f32)),
+            "dropout",
+            "0 ≤ p < 1 in f32",
+            self.dropout,
+        );
+        for (name, rank) in self
+            .rank_pattern
+            .0
+            .iter()
+            .filter(|(_, rank)| !(1..=MAX_RANK).contains(rank))
+        {
+            rules.check(
+                false,
+                "rank_pattern",
+                &format!("integers from 1 to {MAX_RANK}"),
+                format!("{name}: {rank}"),
+            );
         }
-        for (name, alpha) in self.alpha_pattern.0.iter().filter(|(_, alpha)| !is_positive_f32(*alpha)) {
-            rules.check(false, "alpha_pattern", "numbers that are finite and > 0 in f32", format!("{name}: {alpha}"));
+        for (name, alpha) in self
+            .alpha_pattern
+            .0
+            .iter()
+            .filter(|(_, alpha)| !is_positive_f32(*alpha))
+        {
+            rules.check(
+                false,
+                "alpha_pattern",
+                "numbers that are finite and > 0 in f32",
+                format!("{name}: {alpha}"),
+            );
         }
         self.check_layers(&mut rules);
         self.check_patterns(&mut rules);
@@ -128,22 +167,37 @@ impl AdapterConfig {
         let text = matches!(self.target_modules, Some(Names::One(_)));
         let layers = self.layers().map(|numbers| format!("{numbers:?}"));
         let pattern = self.layer_patterns().map(|patterns| patterns.join(", "));
-        for (key, given) in [("layers_to_transform", &layers), ("layers_pattern", &pattern)] {
+        for (key, given) in [
+            ("layers_to_transform", &layers),
+            ("layers_pattern", &pattern),
+        ] {
             if let Some(given) = given.as_ref().filter(|_| text) {
                 rules.check(false, key, "absent unless target_modules is a list", given);
             }
         }
         if let Some(pattern) = pattern.filter(|_| layers.is_none()) {
-            rules.check(false, "layers_pattern", "absent without layers_to_transform", pattern);
+            rules.check(
+                false,
+                "layers_pattern",
+                "absent without layers_to_transform",
+                pattern,
+            );
         }
     }
 
     fn check_patterns(&self, rules: &mut Rules<'_>) {
         let mut all: Vec<(&str, Result<()>)> = Vec::new();
-        let one = |kind: fn(&str, &str) -> Result<Pattern>, key: &str, text: &str| kind(key, text).map(drop);
-        for (key, names) in [("target_modules", &self.target_modules), ("exclude_modules", &self.exclude_modules)] {
+        let one = |kind: fn(&str, &str) -> Result<Pattern>, key: &str, text: &str| {
+            kind(key, text).map(drop)
+        };
+        for (key, names) in [
+            ("target_modules", &self.target_modules),
+            ("exclude_modules", &self.exclude_modules),
+        ] {
             match names {
-                Some(names) if names.is_empty() => rules.check(false, key, "at least one name, or absent", "none"),
+                Some(names) if names.is_empty() => {
+                    rules.check(false, key, "at least one name, or absent", "none")
+                }
                 Some(Names::One(text)) if key == "target_modules" && is_all_linear(text) => {}
                 Some(Names::One(text)) => all.push((key, one(Pattern::whole, key, text))),
                 Some(Names::Many(list)) => {
@@ -154,23 +208,56 @@ impl AdapterConfig {
             }
         }
         for (key, texts) in [
-            ("rank_pattern", self.rank_pattern.0.iter().map(|(text, _)| text).collect::<Vec<_>>()),
-            ("alpha_pattern", self.alpha_pattern.0.iter().map(|(text, _)| text).collect()),
+            (
+                "rank_pattern",
+                self.rank_pattern
+                    .0
+                    .iter()
+                    .map(|(text, _)| text)
+                    .collect::<Vec<_>>(),
+            ),
+            (
+                "alpha_pattern",
+                self.alpha_pattern.0.iter().map(|(text, _)| text).collect(),
+            ),
         ] {
             all.push((key, check_count(key, texts.len())));
-            all.extend(texts.into_iter().map(|text| (key, one(Pattern::end, key, text))));
+            all.extend(
+                texts
+                    .into_iter()
+                    .map(|text| (key, one(Pattern::end, key, text))),
+            );
         }
         let key = "layers_pattern";
-        all.extend(self.layer_patterns().into_iter().flatten().map(|text| (key, BlockPattern::new(key, Some(text)).map(drop))));
+        all.extend(
+            self.layer_patterns()
+                .into_iter()
+                .flatten()
+                .map(|text| (key, BlockPattern::new(key, Some(text)).map(drop))),
+        );
         let key = "modules_to_save";
         let saved = self.modules_to_save.as_deref().unwrap_or_default();
-        rules.check(saved.iter().all(|name| !name.is_empty()), key, "names that are not empty", "an empty one");
+        rules.check(
+            saved.iter().all(|name| !name.is_empty()),
+            key,
+            "names that are not empty",
+            "an empty one",
+        );
         all.push((key, check_count(key, saved.len())));
-        all.extend(saved.iter().map(|text| (key, one(Pattern::part, key, text))));
+        all.extend(
+            saved
+                .iter()
+                .map(|text| (key, one(Pattern::part, key, text))),
+        );
         for (key, result) in all {
             if let Err(Error::Refused(list)) = result {
                 for refusal in list {
-                    rules.check(false, key, &refusal.expected.unwrap_or_default(), refusal.found.unwrap_or_default());
+                    rules.check(
+                        false,
+                        key,
+                        &refusal.expected.unwrap_or_default(),
+                        refusal.found.unwrap_or_default(),
+                    );
                 }
             }
         }
@@ -178,11 +265,17 @@ impl AdapterConfig {
 
     /// Returns the blocks that the settings are limited to; an empty list limits nothing.
     pub(super) fn layers(&self) -> Option<&[u64]> {
-        self.layers_to_transform.as_ref().map(Layers::numbers).filter(|numbers| !numbers.is_empty())
+        self.layers_to_transform
+            .as_ref()
+            .map(Layers::numbers)
+            .filter(|numbers| !numbers.is_empty())
     }
 
     /// Returns the patterns of the part before the number of a block; an empty list or text means any part.
     pub(super) fn layer_patterns(&self) -> Option<&[String]> {
-        self.layers_pattern.as_ref().filter(|patterns| !patterns.is_empty()).map(Names::texts)
+        self.layers_pattern
+            .as_ref()
+            .filter(|patterns| !patterns.is_empty())
+            .map(Names::texts)
     }
 }

@@ -16,23 +16,47 @@ impl AdapterConfig {
     /// # Errors
     /// `config.invalid` for unknown keys and invalid values; `adapter.settings` for each key that contradicts the files.
     pub fn continued(&self, given: &Value) -> Result<Self> {
-        let wrong = |error: &dyn std::fmt::Display| Error::InvalidConfig(vec![Fault::new("adapter", "an object", error)]);
-        let Some(keys) = given.as_object() else { return Err(wrong(given)) };
-        let asked = TrainConfig::default().overlaid(json!({ "adapter": given }))?.adapter.unwrap_or_default();
+        let wrong = |error: &dyn std::fmt::Display| {
+            Error::InvalidConfig(vec![Fault::new("adapter", "an object", error)])
+        };
+        let Some(keys) = given.as_object() else {
+            return Err(wrong(given));
+        };
+        let asked = TrainConfig::default()
+            .overlaid(json!({ "adapter": given }))?
+            .adapter
+            .unwrap_or_default();
         let plain = |settings: &Self| serde_json::to_value(settings).map_err(|error| wrong(&error));
         let (own, asked) = (plain(self)?, plain(&asked)?);
-        let differs = |key: &&String| !FREE.contains(&key.as_str()) && settled(&own[*key]) != settled(&asked[*key]);
-        let refuse = |key: &String| {
-            let refusal = Refusal::new(word!("adapter.settings")).stage("bind").subject(key);
-            refusal.expected(&own[key]).found(&asked[key]).hint("leave it out: the adapter's files say it")
+        let differs = |key: &&String| {
+            !FREE.contains(&key.as_str()) && settled(&own[*key]) != settled(&asked[*key])
         };
-        let refusals: Vec<Refusal> =
-            keys.iter().filter(|(_, value)| !value.is_null()).map(|(key, _)| key).filter(differs).map(refuse).collect();
+        let refuse = |key: &String| {
+            let refusal = Refusal::new(word!("adapter.settings"))
+                .stage("bind")
+                .subject(key);
+            refusal
+                .expected(&own[key])
+                .found(&asked[key])
+                .hint("leave it out: the adapter's files say it")
+        };
+        let refusals: Vec<Refusal> = keys
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, _)| key)
+            .filter(differs)
+            .map(refuse)
+            .collect();
         if !refusals.is_empty() {
             return Err(Error::Refused(refusals));
         }
-        let dropout = asked["dropout"].as_f64().filter(|_| keys.contains_key("dropout"));
-        Ok(Self { dropout: dropout.unwrap_or(self.dropout), ..self.clone() })
+        let dropout = asked["dropout"]
+            .as_f64()
+            .filter(|_| keys.contains_key("dropout"));
+        Ok(Self {
+            dropout: dropout.unwrap_or(self.dropout),
+            ..self.clone()
+        })
     }
 }
 

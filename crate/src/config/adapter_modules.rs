@@ -72,21 +72,49 @@ impl Known<'_> {
 pub(super) fn known<'a>(names: &PeftNames, modules: &'a [Module]) -> Vec<Known<'a>> {
     let mut others = BTreeSet::from([names.outside.to_string()]);
     for module in modules {
-        others.extend(module.name.match_indices('.').map(|(at, _)| module.name[..at].to_string()));
+        others.extend(
+            module
+                .name
+                .match_indices('.')
+                .map(|(at, _)| module.name[..at].to_string()),
+        );
         let number = module.block.map(|block| format!(".{block}."));
-        if let Some((before, _)) = number.as_ref().and_then(|number| module.name.split_once(number.as_str())) {
+        if let Some((before, _)) = number
+            .as_ref()
+            .and_then(|number| module.name.split_once(number.as_str()))
+        {
             let block = module.block.unwrap_or_default();
-            others.extend(names.inside.iter().map(|name| format!("{before}.{block}.{name}")));
+            others.extend(
+                names
+                    .inside
+                    .iter()
+                    .map(|name| format!("{before}.{block}.{name}")),
+            );
         }
     }
-    let own = modules.iter().map(|module| Known { name: Cow::Borrowed(module.name.as_str()), module: Some(module) });
-    own.chain(others.into_iter().map(|name| Known { name: Cow::Owned(name), module: None })).collect()
+    let own = modules.iter().map(|module| Known {
+        name: Cow::Borrowed(module.name.as_str()),
+        module: Some(module),
+    });
+    own.chain(others.into_iter().map(|name| Known {
+        name: Cow::Owned(name),
+        module: None,
+    }))
+    .collect()
 }
 
 /// Groups names that differ only in their numbers: returns the first of each group, its value and the size of the group.
-pub(super) fn once_a_block<'a, T>(names: impl Iterator<Item = (&'a str, T)>) -> Vec<(&'a str, T, usize)> {
+pub(super) fn once_a_block<'a, T>(
+    names: impl Iterator<Item = (&'a str, T)>,
+) -> Vec<(&'a str, T, usize)> {
     let without_numbers = |name: &str| -> Vec<String> {
-        let part = |part: &str| if part.bytes().all(|byte| byte.is_ascii_digit()) { String::new() } else { part.to_string() };
+        let part = |part: &str| {
+            if part.bytes().all(|byte| byte.is_ascii_digit()) {
+                String::new()
+            } else {
+                part.to_string()
+            }
+        };
         name.split('.').map(part).collect()
     };
     let mut keys: Vec<Vec<String>> = Vec::new();

@@ -53,7 +53,9 @@ type Matcher = Box<dyn Fn(&Known<'_>) -> bool>;
 impl AdapterConfig {
     /// Returns `target_modules`, or PEFT's default for the family.
     pub fn targets(&self, family: &PeftNames) -> Names {
-        self.target_modules.clone().unwrap_or_else(|| Names::many(family.targets))
+        self.target_modules
+            .clone()
+            .unwrap_or_else(|| Names::many(family.targets))
     }
 
     /// Resolves these settings to modules with rank and scale. `modules` are the model's modules that have weights.
@@ -73,36 +75,70 @@ impl AdapterConfig {
         self.unmatched(family, &known, &mut findings)?;
         if targets.is_empty() && findings.is_empty() {
             let none = refusal(word!("adapter.target.unmatched"), "target_modules");
-            findings.push(none.expected("a matrix that is not excluded, in one of the chosen blocks"));
+            findings
+                .push(none.expected("a matrix that is not excluded, in one of the chosen blocks"));
         }
         if !findings.is_empty() {
             return Err(Error::Refused(findings));
         }
         let fan_in_fan_out = targets.iter().any(|module| module.fan_in_fan_out);
         let targets = self.ranked(&targets)?;
-        let large = targets.iter().filter(|target| target.rank > target.out.min(target.input));
+        let large = targets
+            .iter()
+            .filter(|target| target.rank > target.out.min(target.input));
         let warnings = once_a_block(large.map(|target| (target.module.as_str(), ())));
         let code = word!("adapter.rank.large");
-        let warnings = warnings.into_iter().map(|(module, (), _)| AdapterWarning { code, subject: module.to_string() }).collect();
-        Ok(Resolved { targets, saved, fan_in_fan_out, warnings })
+        let warnings = warnings
+            .into_iter()
+            .map(|(module, (), _)| AdapterWarning {
+                code,
+                subject: module.to_string(),
+            })
+            .collect();
+        Ok(Resolved {
+            targets,
+            saved,
+            fan_in_fan_out,
+            warnings,
+        })
     }
 
     /// Returns the matrices that the settings select, and a refusal for each other module that they select.
-    fn chosen<'a>(&self, family: &PeftNames, known: &[Known<'a>]) -> Result<(Vec<&'a Module>, Vec<Refusal>)> {
+    fn chosen<'a>(
+        &self,
+        family: &PeftNames,
+        known: &[Known<'a>],
+    ) -> Result<(Vec<&'a Module>, Vec<Refusal>)> {
         let spared = self.spared()?;
         let wanted = self.wanted(family)?;
         let (mut targets, mut others) = (Vec::new(), Vec::new());
         for one in known.iter().filter(|one| !spared(one) && wanted(one)) {
             match one.module {
-                Some(module) if one.kind() == Some(ModuleKind::Matrix) && module.block.is_some() => targets.push(module),
+                Some(module)
+                    if one.kind() == Some(ModuleKind::Matrix) && module.block.is_some() =>
+                {
+                    targets.push(module)
+                }
                 _ => others.push((one.name.as_ref(), one.what())),
             }
         }
         let refused = |(name, what, count): (&str, &str, usize)| {
-            let found = if count == 1 { what.to_string() } else { format!("{what}, in {count} blocks") };
-            refusal(word!("adapter.target.unsupported"), name).expected("a matrix inside a block").found(found)
+            let found = if count == 1 {
+                what.to_string()
+            } else {
+                format!("{what}, in {count} blocks")
+            };
+            refusal(word!("adapter.target.unsupported"), name)
+                .expected("a matrix inside a block")
+                .found(found)
         };
-        Ok((targets, once_a_block(others.into_iter()).into_iter().map(refused).collect()))
+        Ok((
+            targets,
+            once_a_block(others.into_iter())
+                .into_iter()
+                .map(refused)
+                .collect(),
+        ))
     }
 
     /// Returns a test for modules that never get factors: excluded ones, and those trained in full.
@@ -111,28 +147,48 @@ impl AdapterConfig {
             Some(names) => matcher("exclude_modules", names.clone())?,
             None => Box::new(|_: &Known<'_>| false),
         };
-        let saved: Vec<_> =
-            self.saved_names().iter().map(|text| Pattern::part("modules_to_save", text)?.prepared()).collect::<Result<_>>()?;
-        Ok(Box::new(move |one| excluded(one) || saved.iter().any(|matches| matches(&one.name))))
+        let saved: Vec<_> = self
+            .saved_names()
+            .iter()
+            .map(|text| Pattern::part("modules_to_save", text)?.prepared())
+            .collect::<Result<_>>()?;
+        Ok(Box::new(move |one| {
+            excluded(one) || saved.iter().any(|matches| matches(&one.name))
+        }))
     }
 
     /// Returns a test for modules that `target_modules` and the chosen blocks select.
     fn wanted(&self, family: &PeftNames) -> Result<Matcher> {
         let names = match self.targets(family) {
             Names::One(text) if is_all_linear(&text) => {
-                let inside = |module: &Module| module.kind == ModuleKind::Matrix && module.block.is_some();
+                let inside =
+                    |module: &Module| module.kind == ModuleKind::Matrix && module.block.is_some();
                 return Ok(Box::new(move |one| one.module.is_some_and(inside)));
             }
             one @ Names::One(_) => return matcher("target_modules", one),
             Names::Many(list) => list.into_iter().collect::<BTreeSet<String>>(),
         };
         let Some(layers) = self.layers().map(<[u64]>::to_vec) else {
-            return Ok(Box::new(move |one| ends(&one.name).any(|end| names.contains(end))));
+            return Ok(Box::new(move |one| {
+                ends(&one.name).any(|end| names.contains(end))
+            }));
         };
-        let patterns: Vec<BlockPattern> = self.block_patterns()?.into_iter().map(|(_, pattern)| pattern).collect();
-        let within = move |name: &str| patterns.iter().find_map(|pattern| pattern.block_of(name)).is_some_and(|n| layers.contains(&n));
+        let patterns: Vec<BlockPattern> = self
+            .block_patterns()?
+            .into_iter()
+            .map(|(_, pattern)| pattern)
+            .collect();
+        let within = move |name: &str| {
+            patterns
+                .iter()
+                .find_map(|pattern| pattern.block_of(name))
+                .is_some_and(|n| layers.contains(&n))
+        };
         // A whole name is selected in any block.
-        Ok(Box::new(move |one| names.contains(one.name.as_ref()) || ends(&one.name).any(|end| names.contains(end)) && within(&one.name)))
+        Ok(Box::new(move |one| {
+            names.contains(one.name.as_ref())
+                || ends(&one.name).any(|end| names.contains(end)) && within(&one.name)
+        }))
     }
 
     /// Returns the patterns that find the number of a block in a name, each with its text.
@@ -140,7 +196,10 @@ impl AdapterConfig {
         let path = "layers_pattern";
         match self.layer_patterns() {
             None => Ok(vec![("", BlockPattern::new(path, None)?)]),
-            Some(texts) => texts.iter().map(|text| Ok((text.as_str(), BlockPattern::new(path, Some(text))?))).collect(),
+            Some(texts) => texts
+                .iter()
+                .map(|text| Ok((text.as_str(), BlockPattern::new(path, Some(text))?)))
+                .collect(),
         }
     }
 
@@ -151,33 +210,56 @@ impl AdapterConfig {
     /// Returns the modules that are trained in full. A name is compared by its end, which need not begin after a dot.
     fn saved(&self, known: &[Known<'_>], findings: &mut Vec<Refusal>) -> Vec<String> {
         let (mut saved, mut tied, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for one in known.iter().filter(|one| self.saved_names().iter().any(|end| one.name.ends_with(end.as_str()))) {
+        for one in known.iter().filter(|one| {
+            self.saved_names()
+                .iter()
+                .any(|end| one.name.ends_with(end.as_str()))
+        }) {
             match (one.kind(), one.module.is_some_and(|module| module.tied)) {
-                (Some(ModuleKind::Norm), _) | (Some(ModuleKind::Embedding | ModuleKind::Head), false) => saved.push(one.name.to_string()),
-                (Some(ModuleKind::Embedding | ModuleKind::Head), true) => tied.push(one.name.as_ref()),
+                (Some(ModuleKind::Norm), _)
+                | (Some(ModuleKind::Embedding | ModuleKind::Head), false) => {
+                    saved.push(one.name.to_string())
+                }
+                (Some(ModuleKind::Embedding | ModuleKind::Head), true) => {
+                    tied.push(one.name.as_ref())
+                }
                 _ => others.push((one.name.as_ref(), one.what())),
             }
         }
         let refused = |(name, what, _): (&str, &str, usize)| {
             let refusal = refusal(word!("adapter.target.unsupported"), name);
-            refusal.expected("modules_to_save: a norm, or an embedding or a head that is not tied").found(what)
+            refusal
+                .expected("modules_to_save: a norm, or an embedding or a head that is not tied")
+                .found(what)
         };
         findings.extend(once_a_block(others.into_iter()).into_iter().map(refused));
         findings.extend(tied.into_iter().map(|name| {
-            let refusal = refusal(word!("adapter.target.tied"), name).expected("modules_to_save: an embedding or a head of its own");
+            let refusal = refusal(word!("adapter.target.tied"), name)
+                .expected("modules_to_save: an embedding or a head of its own");
             refusal.found("a matrix that is both embedding and head")
         }));
         saved
     }
 
     /// Adds a refusal for each name, pattern and block that matches nothing in the model.
-    fn unmatched(&self, family: &PeftNames, known: &[Known<'_>], findings: &mut Vec<Refusal>) -> Result<()> {
+    fn unmatched(
+        &self,
+        family: &PeftNames,
+        known: &[Known<'_>],
+        findings: &mut Vec<Refusal>,
+    ) -> Result<()> {
         let mut refuse = |key: &str, text: &str, expected: &str| {
-            findings.push(refusal(word!("adapter.target.unmatched"), text).expected(format!("{key}: {expected}")));
+            findings.push(
+                refusal(word!("adapter.target.unmatched"), text)
+                    .expected(format!("{key}: {expected}")),
+            );
         };
         let all: BTreeSet<&str> = known.iter().flat_map(|one| ends(&one.name)).collect();
         let targets = self.targets(family);
-        for (key, names) in [("target_modules", Some(&targets)), ("exclude_modules", self.exclude_modules.as_ref())] {
+        for (key, names) in [
+            ("target_modules", Some(&targets)),
+            ("exclude_modules", self.exclude_modules.as_ref()),
+        ] {
             match names {
                 Some(Names::One(text)) if key == "target_modules" && is_all_linear(text) => {}
                 Some(Names::One(text)) => {
@@ -187,29 +269,71 @@ impl AdapterConfig {
                     }
                 }
                 Some(Names::Many(list)) => {
-                    list.iter().filter(|name| !all.contains(name.as_str())).for_each(|name| refuse(key, name, "a module of the model"));
+                    list.iter()
+                        .filter(|name| !all.contains(name.as_str()))
+                        .for_each(|name| refuse(key, name, "a module of the model"));
                 }
                 None => {}
             }
         }
-        let blocks: BTreeSet<u64> = known.iter().filter_map(|one| Some(one.module?.block? as u64)).collect();
-        for layer in self.layers().unwrap_or_default().iter().filter(|layer| !blocks.contains(layer)) {
-            refuse("layers_to_transform", &layer.to_string(), "a block of the model");
+        let blocks: BTreeSet<u64> = known
+            .iter()
+            .filter_map(|one| Some(one.module?.block? as u64))
+            .collect();
+        for layer in self
+            .layers()
+            .unwrap_or_default()
+            .iter()
+            .filter(|layer| !blocks.contains(layer))
+        {
+            refuse(
+                "layers_to_transform",
+                &layer.to_string(),
+                "a block of the model",
+            );
         }
         if self.layer_patterns().is_some() {
-            let idle = |pattern: &BlockPattern| !known.iter().any(|one| pattern.block_of(&one.name).is_some());
-            for (text, _) in self.block_patterns()?.iter().filter(|(_, pattern)| idle(pattern)) {
-                refuse("layers_pattern", text, "a part of a name that the number of a block follows");
+            let idle = |pattern: &BlockPattern| {
+                !known
+                    .iter()
+                    .any(|one| pattern.block_of(&one.name).is_some())
+            };
+            for (text, _) in self
+                .block_patterns()?
+                .iter()
+                .filter(|(_, pattern)| idle(pattern))
+            {
+                refuse(
+                    "layers_pattern",
+                    text,
+                    "a part of a name that the number of a block follows",
+                );
             }
         }
-        let ranks = self.rank_pattern.0.iter().map(|(text, _)| ("rank_pattern", text));
-        for (key, text) in ranks.chain(self.alpha_pattern.0.iter().map(|(text, _)| ("alpha_pattern", text))) {
+        let ranks = self
+            .rank_pattern
+            .0
+            .iter()
+            .map(|(text, _)| ("rank_pattern", text));
+        for (key, text) in ranks.chain(
+            self.alpha_pattern
+                .0
+                .iter()
+                .map(|(text, _)| ("alpha_pattern", text)),
+        ) {
             let matches = Pattern::end(key, text)?.prepared()?;
-            if !known.iter().any(|one| one.module.is_some() && matches(&one.name)) {
+            if !known
+                .iter()
+                .any(|one| one.module.is_some() && matches(&one.name))
+            {
                 refuse(key, text, "a pattern that a module matches");
             }
         }
-        for end in self.saved_names().iter().filter(|end| !known.iter().any(|one| one.name.ends_with(end.as_str()))) {
+        for end in self
+            .saved_names()
+            .iter()
+            .filter(|end| !known.iter().any(|one| one.name.ends_with(end.as_str())))
+        {
             refuse("modules_to_save", end, "a module of the model");
         }
         Ok(())
@@ -225,7 +349,14 @@ impl AdapterConfig {
             let (rank, alpha) = (rank.unwrap_or(self.r), alpha.unwrap_or(self.alpha));
             let ([out, input], scale) = (module.shape, adapter_scale(rank, alpha, self.rslora));
             // At most 65,536, so it fits a 32-bit usize.
-            Target { module: module.name.clone(), rank: rank as usize, alpha, scale, out, input }
+            Target {
+                module: module.name.clone(),
+                rank: rank as usize,
+                alpha,
+                scale,
+                out,
+                input,
+            }
         };
         Ok(targets.iter().zip(ranks).zip(alphas).map(target).collect())
     }
@@ -237,13 +368,19 @@ fn matcher(path: &str, names: Names) -> Result<Matcher> {
             let matches = Pattern::whole(path, &text)?.prepared()?;
             Box::new(move |one| matches(&one.name))
         }
-        Names::Many(list) => Box::new(move |one| ends(&one.name).any(|end| list.iter().any(|name| name == end))),
+        Names::Many(list) => {
+            Box::new(move |one| ends(&one.name).any(|end| list.iter().any(|name| name == end)))
+        }
     })
 }
 
 /// Compiles the keys of a table in the settings.
 fn prepared<T: Copy>(path: &str, table: &Table<T>) -> Result<Vec<(Pattern, T)>> {
-    table.0.iter().map(|(text, value)| Ok((Pattern::end(path, text)?, *value))).collect()
+    table
+        .0
+        .iter()
+        .map(|(text, value)| Ok((Pattern::end(path, text)?, *value)))
+        .collect()
 }
 
 fn refusal(code: Word, subject: &str) -> Refusal {

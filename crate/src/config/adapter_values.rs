@@ -153,7 +153,9 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for TableVisitor<T> {
         let mut all: Vec<(String, T)> = Vec::new();
         while let Some((key, value)) = map.next_entry::<String, T>()? {
             if all.iter().any(|(known, _)| *known == key) {
-                return Err(de::Error::custom(format!("key {key} twice, expected each key once")));
+                return Err(de::Error::custom(format!(
+                    "key {key} twice, expected each key once"
+                )));
             }
             all.push((key, value));
         }
@@ -197,14 +199,24 @@ impl Visitor<'_> for InitVisitor {
     }
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<Init, E> {
-        if value { Ok(Init::Uniform) } else { Err(E::custom("false, expected true or \"gaussian\": with B = 0 a run begins as the base")) }
+        if value {
+            Ok(Init::Uniform)
+        } else {
+            Err(E::custom(
+                "false, expected true or \"gaussian\": with B = 0 a run begins as the base",
+            ))
+        }
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Init, E> {
         match text {
             "gaussian" => Ok(Init::Gaussian),
-            _ if changes_base(text) => Err(E::custom(format!("{text}, expected true or \"gaussian\": {text} changes the base"))),
-            "eva" | "orthogonal" => Err(E::custom(format!("{text}, expected true or \"gaussian\": {text} is not supported"))),
+            _ if changes_base(text) => Err(E::custom(format!(
+                "{text}, expected true or \"gaussian\": {text} changes the base"
+            ))),
+            "eva" | "orthogonal" => Err(E::custom(format!(
+                "{text}, expected true or \"gaussian\": {text} is not supported"
+            ))),
             _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
         }
     }
@@ -218,7 +230,8 @@ impl<'de> Deserialize<'de> for Init {
 
 /// Returns true for PEFT's names of initialisations that change the base, so that the factors fit no other base.
 pub(crate) fn changes_base(init: &str) -> bool {
-    matches!(init, "pissa" | "olora" | "corda" | "loftq" | "lora_ga") || init.starts_with("pissa_niter_")
+    matches!(init, "pissa" | "olora" | "corda" | "loftq" | "lora_ga")
+        || init.starts_with("pissa_niter_")
 }
 
 /// Biases of the base that are trained.

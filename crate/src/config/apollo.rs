@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::apollo_values::{ApolloScale, Projected, ProjectorKind};
-use super::hyperparameters::{BETA1, BETA2, COUNT, EPS, FINITE, POSITIVE, POSITIVE_F32, STOCHASTIC_ROUNDING, WEIGHT_DECAY};
+use super::hyperparameters::{
+    BETA1, BETA2, COUNT, EPS, FINITE, POSITIVE, POSITIVE_F32, STOCHASTIC_ROUNDING, WEIGHT_DECAY,
+};
 use super::optimizer_kind::{Extent, Hyperparameter, KeptTensor, OptimizerKind, Range};
 use super::rules::{DECAY_RULE, RuleSettings, Rules, is_decay, is_positive_f32};
 use super::{AdamwConfig, StateWord};
@@ -101,26 +103,43 @@ impl ApolloConfig {
 
     /// Returns the same settings with the defaults that depend on other keys filled in.
     pub(super) fn in_force(self) -> Self {
-        Self { rank: self.rank.or(self.mini.then_some(1)), ..self }
+        Self {
+            rank: self.rank.or(self.mini.then_some(1)),
+            ..self
+        }
     }
 }
 
 static MINI: Hyperparameter = Hyperparameter::switch("mini");
-static RANK: Hyperparameter =
-    Hyperparameter::new("rank", COUNT, Range("an integer ≥ 1", |value| (1.0..=f64::from(u32::MAX)).contains(&value))).optional();
+static RANK: Hyperparameter = Hyperparameter::new(
+    "rank",
+    COUNT,
+    Range("an integer ≥ 1", |value| {
+        (1.0..=f64::from(u32::MAX)).contains(&value)
+    }),
+)
+.optional();
 static SCALE: Hyperparameter = Hyperparameter::new("scale", POSITIVE, POSITIVE_F32).optional();
 static SCALE_FRONT: Hyperparameter = Hyperparameter::switch("scale_front");
 static GROWTH_LIMIT: Hyperparameter = Hyperparameter::new(
     "growth_limit",
     Range("0 or a number > 1", |value| value == 0.0 || value > 1.0),
-    Range("> 1 and finite in f32, or null", |value| (value as f32).is_finite() && value as f32 > 1.0),
+    Range("> 1 and finite in f32, or null", |value| {
+        (value as f32).is_finite() && value as f32 > 1.0
+    }),
 )
 .words(&[(0.0, None)]);
-static PROJECTED: Hyperparameter = Hyperparameter::switch("projected").words(&[(0.0, Some("blocks")), (1.0, Some("all"))]);
-static ADAMW_LEARNING_RATE_SCALE: Hyperparameter = Hyperparameter::unchecked("adamw_learning_rate_scale", POSITIVE);
-static UPDATE_STEPS: Hyperparameter = Hyperparameter::new("update_steps", COUNT, Range("an integer ≥ 1", |value| value >= 1.0));
-static PROJECTOR: Hyperparameter =
-    Hyperparameter::unchecked("projector", FINITE).words(&[(0.0, Some("normal")), (1.0, Some("orthogonal"))]);
+static PROJECTED: Hyperparameter =
+    Hyperparameter::switch("projected").words(&[(0.0, Some("blocks")), (1.0, Some("all"))]);
+static ADAMW_LEARNING_RATE_SCALE: Hyperparameter =
+    Hyperparameter::unchecked("adamw_learning_rate_scale", POSITIVE);
+static UPDATE_STEPS: Hyperparameter = Hyperparameter::new(
+    "update_steps",
+    COUNT,
+    Range("an integer ≥ 1", |value| value >= 1.0),
+);
+static PROJECTOR: Hyperparameter = Hyperparameter::unchecked("projector", FINITE)
+    .words(&[(0.0, Some("normal")), (1.0, Some("orthogonal"))]);
 
 /// APOLLO. AdamW moves parameters that it does not project.
 pub(crate) static APOLLO: OptimizerKind = OptimizerKind {
@@ -165,11 +184,19 @@ impl RuleSettings for ApolloConfig {
         if let Some(limit) = self.growth_limit {
             rules.within(&GROWTH_LIMIT, limit);
         }
-        let (factor, rate) = (self.adamw_learning_rate_scale, learning_rate * self.adamw_learning_rate_scale);
+        let (factor, rate) = (
+            self.adamw_learning_rate_scale,
+            learning_rate * self.adamw_learning_rate_scale,
+        );
         let key = ADAMW_LEARNING_RATE_SCALE.key;
         // A rate of 0 means that the rate is not known yet.
         let fits = is_positive_f32(factor) && (learning_rate == 0.0 || is_positive_f32(rate));
-        rules.check(fits, key, "finite and > 0 in f32, also multiplied by learning_rate", factor);
+        rules.check(
+            fits,
+            key,
+            "finite and > 0 in f32, also multiplied by learning_rate",
+            factor,
+        );
         // The caller checks the decay at the rate of projected matrices, as for every rule.
         if factor > 1.0 && is_decay(self.weight_decay, learning_rate) {
             rules.check(is_decay(self.weight_decay, rate), key, DECAY_RULE, factor);

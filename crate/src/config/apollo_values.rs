@@ -77,7 +77,11 @@ impl Visitor<'_> for ScaleVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<ApolloScale, E> {
-        if text == AUTO { Ok(ApolloScale::Auto) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
+        if text == AUTO {
+            Ok(ApolloScale::Auto)
+        } else {
+            Err(E::invalid_value(de::Unexpected::Str(text), &self))
+        }
     }
 
     // Older checkpoints have null for a scale that was not given.

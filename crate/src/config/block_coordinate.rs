@@ -45,7 +45,14 @@ pub struct BlockCoordinateConfig {
 
 impl Default for BlockCoordinateConfig {
     fn default() -> Self {
-        Self { blocks: 1, interval: 50, order: BlockOrder::default(), embedding: false, norm: false, head: false }
+        Self {
+            blocks: 1,
+            interval: 50,
+            order: BlockOrder::default(),
+            embedding: false,
+            norm: false,
+            head: false,
+        }
     }
 }
 
@@ -59,22 +66,42 @@ impl BlockCoordinateConfig {
         let mut faults = Vec::new();
         for (key, value) in [("blocks", self.blocks as u64), ("interval", self.interval)] {
             if value == 0 {
-                faults.push(Fault::new(format!("block_coordinate.{key}"), "an integer ≥ 1", value));
+                faults.push(Fault::new(
+                    format!("block_coordinate.{key}"),
+                    "an integer ≥ 1",
+                    value,
+                ));
             }
         }
         let trained = |group: &&GroupConfig| !group.frozen;
-        let of_groups = run.groups.iter().enumerate().filter(|(_, group)| trained(group));
-        let of_groups = of_groups.filter_map(|(index, group)| Some((format!("groups[{index}].optimizer.type"), group.optimizer.as_ref()?)));
-        for (key, rule) in std::iter::once(("optimizer.type".to_string(), &run.optimizer)).chain(of_groups) {
+        let of_groups = run
+            .groups
+            .iter()
+            .enumerate()
+            .filter(|(_, group)| trained(group));
+        let of_groups = of_groups.filter_map(|(index, group)| {
+            Some((
+                format!("groups[{index}].optimizer.type"),
+                group.optimizer.as_ref()?,
+            ))
+        });
+        for (key, rule) in
+            std::iter::once(("optimizer.type".to_string(), &run.optimizer)).chain(of_groups)
+        {
             if !matches!(rule, OptimizerConfig::Adamw(_)) {
                 faults.push(Fault::new(key, "adamw with block_coordinate", rule.kind()));
             }
         }
         if run.adapter.is_some() {
-            faults.push(Fault::new("block_coordinate", "null with an adapter", "an object"));
+            faults.push(Fault::new(
+                "block_coordinate",
+                "null with an adapter",
+                "an object",
+            ));
         }
         if run.gradient_release {
-            let rule = "false with block_coordinate, which clips and accumulates in as little memory";
+            let rule =
+                "false with block_coordinate, which clips and accumulates in as little memory";
             faults.push(Fault::new("gradient_release", rule, true));
         }
         faults

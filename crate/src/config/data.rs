@@ -153,16 +153,26 @@ impl DataSettings {
         let given = [
             ("loss_on", self.loss_on != LossOn::default()),
             ("on_bad_row", self.on_bad_row != OnBadRow::default()),
-            ("validation_rows", self.validation_rows != ValidationRows::default()),
+            (
+                "validation_rows",
+                self.validation_rows != ValidationRows::default(),
+            ),
         ];
-        given.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
+        given
+            .into_iter()
+            .filter(|(_, given)| *given)
+            .map(|(key, _)| key)
+            .collect()
     }
 }
 
 impl TrainConfig {
-    /// Returns the settings that control how the data of a resume is read, for which `given` are set anew: the others are the checkpoint's.
+    /// Returns the settings that control how the data of a resume is read, for which `given` are set again: the others are the checkpoint's.
     pub fn data_settings_of_resume(&self, given: &Map<String, Value>) -> DataSettings {
-        DataSettings { form_kept: !given.contains_key("form"), ..self.data_settings() }
+        DataSettings {
+            form_kept: !given.contains_key("form"),
+            ..self.data_settings()
+        }
     }
 
     /// Returns the settings that control how data is read.
@@ -185,15 +195,40 @@ impl TrainConfig {
 impl Columns {
     /// Returns the rules that these columns break.
     pub(super) fn faults(&self) -> Vec<Fault> {
-        let Self { prompt, completion, system, text, messages } = self;
-        let kinds = [completion.is_some(), text.is_some(), messages.is_some()].iter().filter(|given| **given).count();
+        let Self {
+            prompt,
+            completion,
+            system,
+            text,
+            messages,
+        } = self;
+        let kinds = [completion.is_some(), text.is_some(), messages.is_some()]
+            .iter()
+            .filter(|given| **given)
+            .count();
         if kinds != 1 || (prompt.is_some() || system.is_some()) && completion.is_none() {
             let rule = "prompt and completion (with a system message or without), text alone, or messages alone";
             let given = serde_json::to_string(self).unwrap_or_default();
             return vec![Fault::new("columns", rule, given)];
         }
-        let named = [("prompt", prompt), ("completion", completion), ("system", system), ("text", text), ("messages", messages)];
-        let empty = named.into_iter().filter(|(_, value)| value.as_deref() == Some(""));
-        empty.map(|(key, _)| Fault::new(format!("columns.{key}"), "the name of a key, or a pattern", "\"\"")).collect()
+        let named = [
+            ("prompt", prompt),
+            ("completion", completion),
+            ("system", system),
+            ("text", text),
+            ("messages", messages),
+        ];
+        let empty = named
+            .into_iter()
+            .filter(|(_, value)| value.as_deref() == Some(""));
+        empty
+            .map(|(key, _)| {
+                Fault::new(
+                    format!("columns.{key}"),
+                    "the name of a key, or a pattern",
+                    "\"\"",
+                )
+            })
+            .collect()
     }
 }

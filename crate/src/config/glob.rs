@@ -35,7 +35,12 @@ fn places(pattern: &str) -> Vec<Place> {
             Some(length) => {
                 close = Some(at + length);
                 let commas = (at..at + length).filter(|&comma| chars[comma] == ',');
-                Place::Either(std::iter::once(at).chain(commas).map(|before| before + 1).collect())
+                Place::Either(
+                    std::iter::once(at)
+                        .chain(commas)
+                        .map(|before| before + 1)
+                        .collect(),
+                )
             }
             None => Place::Exactly('{'),
         },
@@ -90,6 +95,17 @@ pub fn glob_matches(pattern: &str, name: &str) -> bool {
 
 /// Checks that a pattern has 1 to 1,024 bytes and at most 1,024 alternatives over all its braces.
 pub fn check_glob(pattern: &str) -> bool {
-    let either = |place: Place| if let Place::Either(starts) = place { starts.len() } else { 1 };
-    (1..=MAX_BYTES).contains(&pattern.len()) && places(pattern).into_iter().map(either).fold(1, usize::saturating_mul) <= MAX_ALTERNATIVES
+    let either = |place: Place| {
+        if let Place::Either(starts) = place {
+            starts.len()
+        } else {
+            1
+        }
+    };
+    (1..=MAX_BYTES).contains(&pattern.len())
+        && places(pattern)
+            .into_iter()
+            .map(either)
+            .fold(1, usize::saturating_mul)
+            <= MAX_ALTERNATIVES
 }

@@ -34,12 +34,21 @@ fn one() -> f64 {
 impl GroupConfig {
     /// Returns a group with this pattern that overrides nothing.
     pub fn new(pattern: impl Into<String>) -> Self {
-        Self { pattern: pattern.into(), optimizer: None, weight_decay: None, learning_rate_scale: 1.0, frozen: false }
+        Self {
+            pattern: pattern.into(),
+            optimizer: None,
+            weight_decay: None,
+            learning_rate_scale: 1.0,
+            frozen: false,
+        }
     }
 
     /// Returns the preset `no_decay`: no weight decay for norms, biases and embeddings, and the run's for everything else.
     pub fn no_decay() -> Vec<Self> {
-        let spared = Self { weight_decay: Some(0.0), ..Self::new("{*norm*,*.ln_*,*bias,*embed*,*wte.*,*wpe.*}") };
+        let spared = Self {
+            weight_decay: Some(0.0),
+            ..Self::new("{*norm*,*.ln_*,*bias,*embed*,*wte.*,*wpe.*}")
+        };
         vec![spared, Self::new("*")]
     }
 
@@ -67,7 +76,11 @@ impl GroupConfig {
         let rate = learning_rate * self.learning_rate_scale;
         if !(is_positive_f32(self.learning_rate_scale) && is_positive_f32(rate)) {
             let rule = "finite and > 0 in f32, also multiplied by learning_rate";
-            faults.push(Fault::new(format!("{key}.learning_rate_scale"), rule, self.learning_rate_scale));
+            faults.push(Fault::new(
+                format!("{key}.learning_rate_scale"),
+                rule,
+                self.learning_rate_scale,
+            ));
         }
         if let Some(optimizer) = &self.optimizer {
             faults.extend(optimizer.faults_at(&format!("{key}.optimizer"), rate));

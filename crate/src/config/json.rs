@@ -6,7 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{AdapterConfig, BlockCoordinateConfig, Columns, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
+use super::{
+    AdapterConfig, BlockCoordinateConfig, Columns, GroupConfig, OptimizerConfig, ScheduleConfig,
+    TrainConfig,
+};
 use crate::error::{Error, Fault, Result};
 
 /// Name of the preset [`GroupConfig::no_decay`], accepted in place of a list of groups.
@@ -20,7 +23,10 @@ type Object = Map<String, Value>;
 pub fn overlay(under: Value, over: Value) -> Value {
     match (under, over) {
         (Value::Object(mut under), Value::Object(over)) => {
-            if over.get("type").is_some_and(|kind| under.get("type").is_some_and(|old| old != kind)) {
+            if over
+                .get("type")
+                .is_some_and(|kind| under.get("type").is_some_and(|old| old != kind))
+            {
                 return Value::Object(over);
             }
             for (key, value) in over {
@@ -42,7 +48,11 @@ impl TrainConfig {
     /// `config.invalid`, listing all unknown keys, values of the wrong type and values that cannot work.
     pub fn overlaid(&self, given: Value) -> Result<Self> {
         if !given.is_object() {
-            return Err(Error::InvalidConfig(vec![Fault::new("settings", "an object", shown(&given))]));
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "settings",
+                "an object",
+                shown(&given),
+            )]));
         }
         let mut collector = FaultCollector::default();
         let mut saved = value(self)?;
@@ -52,7 +62,11 @@ impl TrainConfig {
         whole_run(&mut saved, &given);
         if given["steps"].is_u64() {
             if given["epochs"].is_number() {
-                collector.faults.push(Fault::new("epochs", "steps or epochs, not both", shown(&given["epochs"])));
+                collector.faults.push(Fault::new(
+                    "epochs",
+                    "steps or epochs, not both",
+                    shown(&given["epochs"]),
+                ));
             }
             saved["epochs"] = Value::Null;
         }
@@ -63,14 +77,25 @@ impl TrainConfig {
         collector.settings(&mut settings)?;
         let config: Self = serde_json::from_value(Value::Object(settings)).map_err(unreadable)?;
         let faults = collector.with_rules(config.faults());
-        if faults.is_empty() { Ok(config) } else { Err(Error::InvalidConfig(faults)) }
+        if faults.is_empty() {
+            Ok(config)
+        } else {
+            Err(Error::InvalidConfig(faults))
+        }
     }
 }
 
 /// Lets `annealing_steps` replace `tau` and vice versa, since an annealing has one of them.
 fn one_length(saved: &mut Value, given: &Value) {
-    let given = |key: &str| given["schedule"].get(key).is_some_and(|value| !value.is_null() && *value != 0);
-    for (one, other, absent) in [("annealing_steps", "tau", Value::Null), ("tau", "annealing_steps", Value::from(0))] {
+    let given = |key: &str| {
+        given["schedule"]
+            .get(key)
+            .is_some_and(|value| !value.is_null() && *value != 0)
+    };
+    for (one, other, absent) in [
+        ("annealing_steps", "tau", Value::Null),
+        ("tau", "annealing_steps", Value::from(0)),
+    ] {
         if given(one)
             && let Some(old) = saved["schedule"].get_mut(other)
         {
@@ -84,7 +109,10 @@ fn whole_tables(saved: &mut Value, given: &Value) {
     if given["columns"].is_object() {
         saved["columns"] = Value::Null;
     }
-    for table in ["rank_pattern", "alpha_pattern"].into_iter().filter(|table| given["adapter"].get(table).is_some()) {
+    for table in ["rank_pattern", "alpha_pattern"]
+        .into_iter()
+        .filter(|table| given["adapter"].get(table).is_some())
+    {
         if let Some(old) = saved["adapter"].get_mut(table) {
             *old = Value::Null;
         }
@@ -93,7 +121,10 @@ fn whole_tables(saved: &mut Value, given: &Value) {
 
 /// Turns on recomputation for a run that gets an adapter or trains a few blocks at a time; `given` may override it.
 fn recompute(saved: &mut Value, given: &Value) {
-    if ["adapter", "block_coordinate"].iter().any(|key| given[key].is_object() && saved[key].is_null()) {
+    if ["adapter", "block_coordinate"]
+        .iter()
+        .any(|key| given[key].is_object() && saved[key].is_null())
+    {
         saved["gradient_checkpointing"] = true.into();
     }
 }
@@ -106,7 +137,11 @@ fn whole_run(saved: &mut Value, given: &Value) {
 }
 
 fn unreadable(error: serde_json::Error) -> Error {
-    Error::InvalidConfig(vec![Fault::new("settings", "the keys of TrainConfig", error)])
+    Error::InvalidConfig(vec![Fault::new(
+        "settings",
+        "the keys of TrainConfig",
+        error,
+    )])
 }
 
 fn value(of: &impl Serialize) -> Result<Value> {
@@ -115,14 +150,21 @@ fn value(of: &impl Serialize) -> Result<Value> {
 
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= MAX_SHOWN { text } else { text.chars().take(MAX_SHOWN - 1).chain(['…']).collect() }
+    if text.chars().count() <= MAX_SHOWN {
+        text
+    } else {
+        text.chars().take(MAX_SHOWN - 1).chain(['…']).collect()
+    }
 }
 
 /// Translates serde's expectations into plain words. The range of a `usize` is that of the browser, with 32 bits; a native build takes
 /// more.
 fn expected(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    match text.rsplit_once("expected ").map_or(text.as_str(), |(_, rule)| rule) {
+    match text
+        .rsplit_once("expected ")
+        .map_or(text.as_str(), |(_, rule)| rule)
+    {
         "u64" => "an integer ≥ 0".into(),
         "usize" => "an integer from 0 to 4294967295".into(),
         "i64" => "an integer".into(),
@@ -151,7 +193,9 @@ impl FaultCollector {
         let steps = settings.get("steps").cloned().unwrap_or_default();
         let whole = steps.is_u64();
         if let Some(Value::Object(schedule)) = settings.get_mut("schedule")
-            && ["cosine", "linear"].iter().any(|kind| schedule.get("type").is_some_and(|given| given == kind))
+            && ["cosine", "linear"]
+                .iter()
+                .any(|kind| schedule.get("type").is_some_and(|given| given == kind))
         {
             if whole {
                 schedule.entry("total_steps").or_insert(steps);
@@ -159,9 +203,18 @@ impl FaultCollector {
                 self.replaced.push("schedule.total_steps".into());
             }
         }
-        let schedule = self.tagged::<ScheduleConfig>("schedule", settings.shift_remove("schedule").unwrap_or_default())?;
-        let optimizer = self.tagged::<OptimizerConfig>("optimizer", settings.shift_remove("optimizer").unwrap_or_default())?;
-        let groups = self.groups(settings.shift_remove("groups").unwrap_or_default(), &optimizer)?;
+        let schedule = self.tagged::<ScheduleConfig>(
+            "schedule",
+            settings.shift_remove("schedule").unwrap_or_default(),
+        )?;
+        let optimizer = self.tagged::<OptimizerConfig>(
+            "optimizer",
+            settings.shift_remove("optimizer").unwrap_or_default(),
+        )?;
+        let groups = self.groups(
+            settings.shift_remove("groups").unwrap_or_default(),
+            &optimizer,
+        )?;
         let adapter = self.optional::<AdapterConfig>("adapter", settings)?;
         let blocks = self.optional::<BlockCoordinateConfig>("block_coordinate", settings)?;
         let columns = self.optional::<Columns>("columns", settings)?;
@@ -179,7 +232,11 @@ impl FaultCollector {
     }
 
     /// Reads the object at `key`, which may be absent or null.
-    fn optional<T: Serialize + DeserializeOwned + Default>(&mut self, key: &str, settings: &mut Object) -> Result<Value> {
+    fn optional<T: Serialize + DeserializeOwned + Default>(
+        &mut self,
+        key: &str,
+        settings: &mut Object,
+    ) -> Result<Value> {
         match settings.shift_remove(key).unwrap_or_default() {
             Value::Null => Ok(Value::Null),
             Value::Object(mut object) => {
@@ -198,11 +255,19 @@ impl FaultCollector {
             Value::Array(groups) => groups,
             Value::String(name) if name == NO_DECAY => return value(&GroupConfig::no_decay()),
             other => {
-                self.refuse("groups".into(), format!("a list of groups, or \"{NO_DECAY}\""), shown(&other));
+                self.refuse(
+                    "groups".into(),
+                    format!("a list of groups, or \"{NO_DECAY}\""),
+                    shown(&other),
+                );
                 Vec::new()
             }
         };
-        groups.into_iter().enumerate().map(|(index, group)| self.group(&format!("groups[{index}]"), group, run)).collect()
+        groups
+            .into_iter()
+            .enumerate()
+            .map(|(index, group)| self.group(&format!("groups[{index}]"), group, run))
+            .collect()
     }
 
     /// Reads a group; its optimizer, if it has one, is laid over that of the run.
@@ -214,7 +279,10 @@ impl FaultCollector {
         };
         let optimizer = match group.shift_remove("optimizer").unwrap_or_default() {
             Value::Null => Value::Null,
-            given => self.tagged::<OptimizerConfig>(&format!("{path}.optimizer"), overlay(run.clone(), given))?,
+            given => self.tagged::<OptimizerConfig>(
+                &format!("{path}.optimizer"),
+                overlay(run.clone(), given),
+            )?,
         };
         if !group.contains_key("pattern") {
             self.refuse(format!("{path}.pattern"), "a string", "nothing");
@@ -226,7 +294,11 @@ impl FaultCollector {
     }
 
     /// Reads an object whose `type` determines which keys it has.
-    fn tagged<T: Serialize + DeserializeOwned + Default>(&mut self, path: &str, given: Value) -> Result<Value> {
+    fn tagged<T: Serialize + DeserializeOwned + Default>(
+        &mut self,
+        path: &str,
+        given: Value,
+    ) -> Result<Value> {
         let Value::Object(mut object) = given else {
             self.refuse(path.into(), "an object", shown(&given));
             return value(&T::default());
@@ -239,7 +311,9 @@ impl FaultCollector {
             }
             Err(_) => {
                 // No kind has an empty name, so the error lists the existing names.
-                let kinds = serde_json::from_value::<T>(json!({ "type": "" })).err().map_or_else(String::new, |error| expected(&error));
+                let kinds = serde_json::from_value::<T>(json!({ "type": "" }))
+                    .err()
+                    .map_or_else(String::new, |error| expected(&error));
                 self.refuse(format!("{path}.type"), kinds, shown(&kind));
                 value(&T::default())
             }
@@ -247,12 +321,30 @@ impl FaultCollector {
     }
 
     /// Keeps in `object` only keys of `default` whose value fits `T`. Each is tried alone, so that each gets its own fault.
-    fn known<T: DeserializeOwned>(&mut self, path: &str, object: &mut Object, default: Value) -> Result<()> {
+    fn known<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        object: &mut Object,
+        default: Value,
+    ) -> Result<()> {
         for (key, given) in std::mem::take(object) {
-            let at = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            let at = if path.is_empty() {
+                key.clone()
+            } else {
+                format!("{path}.{key}")
+            };
             let Some(known) = default.as_object().filter(|known| known.contains_key(&key)) else {
-                let keys: Vec<&str> = default.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
-                self.faults.push(Fault::new(at, format!("one of {}", keys.join(", ")), "an unknown key"));
+                let keys: Vec<&str> = default
+                    .as_object()
+                    .into_iter()
+                    .flat_map(Map::keys)
+                    .map(String::as_str)
+                    .collect();
+                self.faults.push(Fault::new(
+                    at,
+                    format!("one of {}", keys.join(", ")),
+                    "an unknown key",
+                ));
                 continue;
             };
             let mut alone = known.clone();
@@ -268,13 +360,22 @@ impl FaultCollector {
     /// Returns all faults: the recorded ones, and those of rules that do not depend on a replaced value. Within `optimizer`, `schedule` and
     /// a group, rules combine keys; at the top level only the peak rate is combined with others.
     fn with_rules(mut self, rules: Vec<Fault>) -> Vec<Fault> {
-        let section = |key: &str| key.rsplit_once('.').map_or_else(String::new, |(section, _)| section.to_string());
+        let section = |key: &str| {
+            key.rsplit_once('.')
+                .map_or_else(String::new, |(section, _)| section.to_string())
+        };
         let rate = self.replaced.iter().any(|key| key == "learning_rate");
         let replaced = &self.replaced;
         let stands = |fault: &Fault| {
             let within = section(&fault.key);
-            let near = |key: &String| *key == fault.key || (!within.is_empty() && (*key == within || section(key) == within));
-            let joined = rate && ["learning_rate", "learning_rate_scale", "weight_decay"].iter().any(|word| fault.key.ends_with(word));
+            let near = |key: &String| {
+                *key == fault.key
+                    || (!within.is_empty() && (*key == within || section(key) == within))
+            };
+            let joined = rate
+                && ["learning_rate", "learning_rate_scale", "weight_decay"]
+                    .iter()
+                    .any(|word| fault.key.ends_with(word));
             !(joined || replaced.iter().any(near))
         };
         self.faults.extend(rules.into_iter().filter(stands));

@@ -58,7 +58,9 @@ impl TensorNames {
     /// Returns the position of a module in the order of a file, among those of its block or those outside the blocks.
     pub fn position(&self, slot: Slot) -> usize {
         let of = |list: &[(Slot, &str)]| list.iter().position(|(other, _)| *other == slot);
-        of(self.parts).or_else(|| of(self.outer)).expect("a family names every module that it has")
+        of(self.parts)
+            .or_else(|| of(self.outer))
+            .expect("a family names every module that it has")
     }
 
     /// Returns the whole name of the weight of a module outside the blocks.
@@ -69,7 +71,11 @@ impl TensorNames {
     /// Returns the whole name of a module, without `.weight`.
     pub fn module(&self, block: Option<usize>, slot: Slot) -> String {
         match block {
-            Some(block) => format!("{}{block}.{}", self.blocks, self.parts[self.position(slot)].1),
+            Some(block) => format!(
+                "{}{block}.{}",
+                self.blocks,
+                self.parts[self.position(slot)].1
+            ),
             None => self.outer(slot).trim_end_matches(".weight").to_string(),
         }
     }
@@ -98,7 +104,11 @@ pub struct Norm {
 impl Norm {
     /// Describes a norm whose weight is used as it is stored.
     pub fn new(kind: NormKind, eps: f64) -> Self {
-        Self { kind, eps, offset: 0.0 }
+        Self {
+            kind,
+            eps,
+            offset: 0.0,
+        }
     }
 }
 
@@ -206,9 +216,15 @@ pub struct NormPlaces {
 
 impl NormPlaces {
     /// A norm of the input.
-    pub const BEFORE: Self = Self { before: true, after: false };
+    pub const BEFORE: Self = Self {
+        before: true,
+        after: false,
+    };
     /// A norm of the output.
-    pub const AFTER: Self = Self { before: false, after: true };
+    pub const AFTER: Self = Self {
+        before: false,
+        after: true,
+    };
 }
 
 /// A block: attention, then an MLP, each added to the residual stream.
@@ -232,7 +248,14 @@ impl Layer {
     /// Describes a block with norms of the inputs.
     pub fn new(norm: Norm, attention: Attention, mlp: Mlp) -> Self {
         let places = NormPlaces::BEFORE;
-        Self { attention_norms: places, mlp_norms: places, norm, attention, mlp, residual_scale: 1.0 }
+        Self {
+            attention_norms: places,
+            mlp_norms: places,
+            norm,
+            attention,
+            mlp,
+            residual_scale: 1.0,
+        }
     }
 }
 
@@ -263,7 +286,17 @@ impl Stack {
     /// Describes a model with a head of its own, matrices `[out, in]` and without learned positions.
     pub fn new(layers: Vec<Layer>, last_norm: Norm, names: &'static TensorNames) -> Self {
         let (embedding_scale, logit_divisor, logit_cap) = (1.0, 1.0, None);
-        Self { positions: None, layers, last_norm, tied: false, conv1d: false, names, embedding_scale, logit_divisor, logit_cap }
+        Self {
+            positions: None,
+            layers,
+            last_norm,
+            tied: false,
+            conv1d: false,
+            names,
+            embedding_scale,
+            logit_divisor,
+            logit_cap,
+        }
     }
 
     /// Returns the different rotary positions of the layers.

@@ -106,15 +106,26 @@ impl ModelConfig {
         positive("num_key_value_heads", self.num_key_value_heads);
         positive("head_dim", self.head_dim);
         positive("max_position_embeddings", self.max_position_embeddings);
-        if self.num_key_value_heads > 0 && !self.num_attention_heads.is_multiple_of(self.num_key_value_heads) {
+        if self.num_key_value_heads > 0
+            && !self
+                .num_attention_heads
+                .is_multiple_of(self.num_key_value_heads)
+        {
             faults.push(Fault::new(
                 "num_key_value_heads",
-                format!("a divisor of num_attention_heads {}", self.num_attention_heads),
+                format!(
+                    "a divisor of num_attention_heads {}",
+                    self.num_attention_heads
+                ),
                 self.num_key_value_heads,
             ));
         }
         if self.head_dim > MAX_HEAD_DIM {
-            faults.push(Fault::new("head_dim", format!("at most {MAX_HEAD_DIM}"), self.head_dim));
+            faults.push(Fault::new(
+                "head_dim",
+                format!("at most {MAX_HEAD_DIM}"),
+                self.head_dim,
+            ));
         }
         let mut finite = |key: &str, value: f64| {
             if !(value.is_finite() && value > 0.0) {
@@ -127,13 +138,28 @@ impl ModelConfig {
         match self.rope_scaling {
             RopeScaling::Default => {}
             RopeScaling::Linear { factor } => finite("rope_scaling.factor", factor),
-            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
+            RopeScaling::Llama3 {
+                factor,
+                low_freq_factor,
+                high_freq_factor,
+                original_max_position_embeddings,
+            } => {
                 finite("rope_scaling.factor", factor);
                 finite("rope_scaling.low_freq_factor", low_freq_factor);
-                finite("rope_scaling.high_freq_factor - low_freq_factor", high_freq_factor - low_freq_factor);
-                finite("rope_scaling.original_max_position_embeddings", original_max_position_embeddings as f64);
+                finite(
+                    "rope_scaling.high_freq_factor - low_freq_factor",
+                    high_freq_factor - low_freq_factor,
+                );
+                finite(
+                    "rope_scaling.original_max_position_embeddings",
+                    original_max_position_embeddings as f64,
+                );
             }
         }
-        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::InvalidConfig(faults))
+        }
     }
 }

@@ -13,12 +13,24 @@ use super::{AdafactorConfig, AdamwConfig, ApolloConfig, SgdConfig};
 use crate::error::Fault;
 
 /// Every kind of optimizer, ascending; those of other programs, whose state is only carried, come last.
-static KINDS: [&OptimizerKind; 7] =
-    [&ADAFACTOR, &ADAMW, &APOLLO, &SGD, &carried("adam", MOMENTS), &carried("lamb", MOMENTS), &carried("lars", AVERAGE)];
+static KINDS: [&OptimizerKind; 7] = [
+    &ADAFACTOR,
+    &ADAMW,
+    &APOLLO,
+    &SGD,
+    &carried("adam", MOMENTS),
+    &carried("lamb", MOMENTS),
+    &carried("lars", AVERAGE),
+];
 
 /// Describes a kind of another program.
 const fn carried(word: &'static str, state: &'static [KeptTensor]) -> OptimizerKind {
-    OptimizerKind { word, trained: false, hyperparameters: &[], state }
+    OptimizerKind {
+        word,
+        trained: false,
+        hyperparameters: &[],
+        state,
+    }
 }
 
 impl OptimizerKind {
@@ -29,7 +41,11 @@ impl OptimizerKind {
 
     /// Returns the words of the kinds that tabtune trains, ascending.
     pub fn trained() -> Vec<&'static str> {
-        KINDS.into_iter().filter(|kind| kind.trained).map(|kind| kind.word).collect()
+        KINDS
+            .into_iter()
+            .filter(|kind| kind.trained)
+            .map(|kind| kind.word)
+            .collect()
     }
 }
 
@@ -37,7 +53,12 @@ impl Hyperparameter {
     /// Returns the hyperparameter or scale of a group with this key, which means the same for every optimizer.
     pub fn of_key(key: &str) -> Option<&'static Self> {
         let of_groups = [&LEARNING_RATE, &LEARNING_RATE_SCALE, &WEIGHT_DECAY_SCALE];
-        KINDS.into_iter().flat_map(|kind| kind.hyperparameters).copied().chain(of_groups).find(|of| of.key == key)
+        KINDS
+            .into_iter()
+            .flat_map(|kind| kind.hyperparameters)
+            .copied()
+            .chain(of_groups)
+            .find(|of| of.key == key)
     }
 }
 
@@ -78,8 +99,16 @@ macro_rules! with_settings {
 impl OptimizerConfig {
     /// Returns every rule with its defaults; APOLLO as APOLLO-Mini, whose rank fits every model.
     pub(crate) fn every() -> [Self; 4] {
-        let apollo = ApolloConfig { mini: true, ..ApolloConfig::default() };
-        [Self::default(), Self::Adafactor(Default::default()), Self::Apollo(apollo), Self::Sgd(Default::default())]
+        let apollo = ApolloConfig {
+            mini: true,
+            ..ApolloConfig::default()
+        };
+        [
+            Self::default(),
+            Self::Adafactor(Default::default()),
+            Self::Apollo(apollo),
+            Self::Sgd(Default::default()),
+        ]
     }
 
     /// Returns its `type`.
@@ -119,10 +148,18 @@ impl OptimizerConfig {
 
     /// Like [`Self::faults`], with the keys under `prefix`.
     pub(crate) fn faults_at(&self, prefix: &str, learning_rate: f64) -> Vec<Fault> {
-        let mut rules = Rules { prefix, faults: Vec::new() };
+        let mut rules = Rules {
+            prefix,
+            faults: Vec::new(),
+        };
         with_settings!(self, settings => settings.check(&mut rules, learning_rate));
         let decay = self.weight_decay();
-        rules.check(is_decay(decay, learning_rate), "weight_decay", DECAY_RULE, decay);
+        rules.check(
+            is_decay(decay, learning_rate),
+            "weight_decay",
+            DECAY_RULE,
+            decay,
+        );
         rules.faults
     }
 }

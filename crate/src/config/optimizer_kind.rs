@@ -77,25 +77,43 @@ pub(crate) enum Extent {
 impl OptimizerKind {
     /// Returns the tensors that it keeps for a parameter of this shape, each with its own shape. `rank` is that of the projection, if the
     /// parameter is projected.
-    pub fn kept(&self, shape: &[u64], rank: Option<u64>) -> impl Iterator<Item = (&KeptTensor, Vec<u64>)> {
-        self.state.iter().filter_map(move |tensor| Some((tensor, tensor.extent.of(shape, rank)?)))
+    pub fn kept(
+        &self,
+        shape: &[u64],
+        rank: Option<u64>,
+    ) -> impl Iterator<Item = (&KeptTensor, Vec<u64>)> {
+        self.state
+            .iter()
+            .filter_map(move |tensor| Some((tensor, tensor.extent.of(shape, rank)?)))
     }
 
     /// Returns true if it projects gradients, so that its state depends on a rank.
     pub fn projects(&self) -> bool {
-        self.state.iter().any(|tensor| tensor.extent == Extent::Projection)
+        self.state
+            .iter()
+            .any(|tensor| tensor.extent == Extent::Projection)
     }
 }
 
 impl KeptTensor {
     /// Describes a tensor with the shape and dtype of the parameter, which is always kept.
     pub const fn like_parameter(word: StateWord) -> Self {
-        Self { word, extent: Extent::Parameter, always_f32: false, kept: Kept::Always }
+        Self {
+            word,
+            extent: Extent::Parameter,
+            always_f32: false,
+            kept: Kept::Always,
+        }
     }
 
     /// Describes an F32 tensor, which is always kept.
     pub const fn f32(word: StateWord, extent: Extent) -> Self {
-        Self { word, extent, always_f32: true, kept: Kept::Always }
+        Self {
+            word,
+            extent,
+            always_f32: true,
+            kept: Kept::Always,
+        }
     }
 
     /// Describes the same tensor, kept in these circumstances.
@@ -108,10 +126,16 @@ impl Extent {
     fn of(self, shape: &[u64], rank: Option<u64>) -> Option<Vec<u64>> {
         match self {
             Self::Parameter => Some(shape.to_vec()),
-            Self::Rows => Some(matrix(shape).map_or_else(|| shape.to_vec(), |(rows, _)| vec![rows])),
+            Self::Rows => {
+                Some(matrix(shape).map_or_else(|| shape.to_vec(), |(rows, _)| vec![rows]))
+            }
             Self::Columns => matrix(shape).map(|(_, columns)| vec![columns]),
             Self::Projection => Some(match rank {
-                Some(rank) => vec![rank, matrix(shape).map_or_else(|| elements(shape), |(rows, columns)| rows.max(columns))],
+                Some(rank) => vec![
+                    rank,
+                    matrix(shape)
+                        .map_or_else(|| elements(shape), |(rows, columns)| rows.max(columns)),
+                ],
                 None => shape.to_vec(),
             }),
             Self::Projected => rank.map(|_| Vec::new()),

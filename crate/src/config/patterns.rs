@@ -52,7 +52,11 @@ impl Pattern {
         check_length(path, text)?;
         // Compiled alone first: brackets of the text must not close those around it.
         prepared(path, text, text)?;
-        let pattern = Self { text: text.to_string(), path: path.to_string(), anchored };
+        let pattern = Self {
+            text: text.to_string(),
+            path: path.to_string(),
+            anchored,
+        };
         pattern.prepared().map(drop)?;
         Ok(pattern)
     }
@@ -91,23 +95,40 @@ impl BlockPattern {
         if regex.static_captures_len() == Some(2) {
             return Ok(Self(regex));
         }
-        let refusal = Refusal::new(word!("adapter.pattern.invalid")).subject(path).found(part);
-        Err(refusal.expected("a regular expression without groups that are counted, its alternatives in (?:…)").into())
+        let refusal = Refusal::new(word!("adapter.pattern.invalid"))
+            .subject(path)
+            .found(part);
+        Err(refusal
+            .expected(
+                "a regular expression without groups that are counted, its alternatives in (?:…)",
+            )
+            .into())
     }
 
     /// Returns the number of the block, if the name has one.
     pub fn block_of(&self, module: &str) -> Option<u64> {
-        let number = |captures: Captures<'_>| std::str::from_utf8(captures.get(1)?.as_bytes()).ok()?.parse().ok();
+        let number = |captures: Captures<'_>| {
+            std::str::from_utf8(captures.get(1)?.as_bytes())
+                .ok()?
+                .parse()
+                .ok()
+        };
         self.0.captures(module.as_bytes()).and_then(number)
     }
 }
 
 fn prepared(path: &str, text: &str, anchored: &str) -> Result<Regex> {
     let invalid = |_| {
-        let refusal = Refusal::new(word!("adapter.pattern.invalid")).subject(path).found(text);
+        let refusal = Refusal::new(word!("adapter.pattern.invalid"))
+            .subject(path)
+            .found(text);
         refusal.expected("a regular expression without look-around and back references")
     };
-    Ok(RegexBuilder::new(anchored).unicode(false).size_limit(MAX_COMPILED_BYTES).build().map_err(invalid)?)
+    Ok(RegexBuilder::new(anchored)
+        .unicode(false)
+        .size_limit(MAX_COMPILED_BYTES)
+        .build()
+        .map_err(invalid)?)
 }
 
 /// Checks the length of a pattern or module name.
@@ -117,7 +138,10 @@ fn prepared(path: &str, text: &str, anchored: &str) -> Result<Regex> {
 pub(crate) fn check_length(path: &str, text: &str) -> Result<()> {
     if text.len() > MAX_PATTERN_BYTES {
         let refusal = Refusal::new(word!("adapter.pattern.length")).subject(path);
-        return Err(refusal.expected(format!("at most {MAX_PATTERN_BYTES} bytes")).found(text.len()).into());
+        return Err(refusal
+            .expected(format!("at most {MAX_PATTERN_BYTES} bytes"))
+            .found(text.len())
+            .into());
     }
     Ok(())
 }
@@ -127,8 +151,17 @@ pub(crate) fn check_length(path: &str, text: &str) -> Result<()> {
 /// # Errors
 /// `adapter.pattern.count` if there are too many.
 pub(crate) fn check_count(path: &str, found: usize) -> Result<()> {
-    let refusal = || Refusal::new(word!("adapter.pattern.count")).subject(path).expected(format!("at most {MAX_PATTERNS}")).found(found);
-    if found > MAX_PATTERNS { Err(refusal().into()) } else { Ok(()) }
+    let refusal = || {
+        Refusal::new(word!("adapter.pattern.count"))
+            .subject(path)
+            .expected(format!("at most {MAX_PATTERNS}"))
+            .found(found)
+    };
+    if found > MAX_PATTERNS {
+        Err(refusal().into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the name, and its ends after each of its dots.
@@ -140,7 +173,10 @@ pub fn ends(module: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// None in practice, since the patterns were compiled when they were created.
-pub(crate) fn first_matches<T: Copy>(table: &[(Pattern, T)], modules: &[&str]) -> Result<Vec<Option<T>>> {
+pub(crate) fn first_matches<T: Copy>(
+    table: &[(Pattern, T)],
+    modules: &[&str],
+) -> Result<Vec<Option<T>>> {
     let mut found = vec![None; modules.len()];
     for (pattern, value) in table {
         let matches = pattern.prepared()?;

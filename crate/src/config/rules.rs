@@ -33,9 +33,16 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    pub(super) fn check(&mut self, holds: bool, key: &str, rule: &str, value: impl std::fmt::Display) {
+    pub(super) fn check(
+        &mut self,
+        holds: bool,
+        key: &str,
+        rule: &str,
+        value: impl std::fmt::Display,
+    ) {
         if !holds {
-            self.faults.push(Fault::new(format!("{}.{key}", self.prefix), rule, value));
+            self.faults
+                .push(Fault::new(format!("{}.{key}", self.prefix), rule, value));
         }
     }
 
@@ -45,7 +52,12 @@ impl Rules<'_> {
     }
 
     /// Does the same as [`Self::within`] for a value that a fault shows in another form.
-    pub(super) fn within_shown(&mut self, of: &Hyperparameter, value: f64, shown: impl std::fmt::Display) {
+    pub(super) fn within_shown(
+        &mut self,
+        of: &Hyperparameter,
+        value: f64,
+        shown: impl std::fmt::Display,
+    ) {
         if let Some(Range(rule, holds)) = of.trained {
             self.check(holds(value), of.key, rule, shown);
         }

@@ -123,13 +123,21 @@ pub enum DecayType {
 
 impl Default for ConstantSchedule {
     fn default() -> Self {
-        Self { warmup_steps: 0, warmup_from_zero: true }
+        Self {
+            warmup_steps: 0,
+            warmup_from_zero: true,
+        }
     }
 }
 
 impl Default for FallingSchedule {
     fn default() -> Self {
-        Self { warmup_steps: 0, warmup_from_zero: true, total_steps: 0, min_learning_rate: 0.0 }
+        Self {
+            warmup_steps: 0,
+            warmup_from_zero: true,
+            total_steps: 0,
+            min_learning_rate: 0.0,
+        }
     }
 }
 
@@ -174,7 +182,11 @@ impl Default for ScheduleConfig {
 impl InfiniteSchedule {
     /// Returns h, the rate from which the annealing starts.
     pub fn constant_rate(&self, learning_rate: f64) -> f64 {
-        if self.cooldown_steps == 0 { learning_rate } else { self.constant_learning_rate.unwrap_or(learning_rate) }
+        if self.cooldown_steps == 0 {
+            learning_rate
+        } else {
+            self.constant_learning_rate.unwrap_or(learning_rate)
+        }
     }
 }
 
@@ -186,7 +198,8 @@ struct Checks {
 
 impl Checks {
     fn refuse(&mut self, key: &str, rule: impl Into<String>, value: impl std::fmt::Display) {
-        self.faults.push(Fault::new(format!("schedule.{key}"), rule, value));
+        self.faults
+            .push(Fault::new(format!("schedule.{key}"), rule, value));
     }
 
     /// Checks 0 ≤ μ ≤ `most`, and μ > 0 if the form divides by it.
@@ -195,13 +208,21 @@ impl Checks {
         let fits = rate.is_finite() && rate >= 0.0 && rate <= most && !(divides && rate == 0.0);
         if !fits {
             let above = if divides { "> 0" } else { "≥ 0" };
-            self.refuse("min_learning_rate", format!("finite, {above} and ≤ {most}"), rate);
+            self.refuse(
+                "min_learning_rate",
+                format!("finite, {above} and ≤ {most}"),
+                rate,
+            );
         }
     }
 
     fn total(&mut self, total_steps: u64, warmup_steps: u64) {
         if total_steps <= warmup_steps {
-            self.refuse("total_steps", format!("an integer > warmup_steps {warmup_steps}"), total_steps);
+            self.refuse(
+                "total_steps",
+                format!("an integer > warmup_steps {warmup_steps}"),
+                total_steps,
+            );
         }
     }
 
@@ -216,35 +237,74 @@ impl Checks {
         self.minimum(s.min_learning_rate, self.learning_rate, divides);
         self.start("decay_start_step", s.decay_start_step, s.warmup_steps);
         if (s.start_decay || s.decay_start_step != NO_START) && s.decay_steps == 0 {
-            self.refuse("decay_steps", "an integer ≥ 1 where a decay starts", "absent");
+            self.refuse(
+                "decay_steps",
+                "an integer ≥ 1 where a decay starts",
+                "absent",
+            );
         }
     }
 
     fn infinite(&mut self, s: &InfiniteSchedule) {
         match (s.constant_learning_rate, s.cooldown_steps) {
             (None, 0) => {}
-            (None, _) => self.refuse("constant_learning_rate", "a rate, since there is a cooldown", "absent"),
+            (None, _) => self.refuse(
+                "constant_learning_rate",
+                "a rate, since there is a cooldown",
+                "absent",
+            ),
             (Some(rate), 0) if rate != self.learning_rate => {
-                self.refuse("constant_learning_rate", format!("absent or {} without a cooldown", self.learning_rate), rate);
+                self.refuse(
+                    "constant_learning_rate",
+                    format!("absent or {} without a cooldown", self.learning_rate),
+                    rate,
+                );
             }
             (Some(rate), _) if !(is_positive_f32(rate) && rate <= self.learning_rate) => {
-                self.refuse("constant_learning_rate", format!("> 0 in f32 and ≤ {}", self.learning_rate), rate);
+                self.refuse(
+                    "constant_learning_rate",
+                    format!("> 0 in f32 and ≤ {}", self.learning_rate),
+                    rate,
+                );
             }
             _ => {}
         }
-        if !matches!(s.annealing_type, DecayType::Harmonic | DecayType::Exponential) {
-            self.refuse("annealing_type", "exponential or harmonic", format!("{:?}", s.annealing_type));
+        if !matches!(
+            s.annealing_type,
+            DecayType::Harmonic | DecayType::Exponential
+        ) {
+            self.refuse(
+                "annealing_type",
+                "exponential or harmonic",
+                format!("{:?}", s.annealing_type),
+            );
         }
-        let most = s.constant_learning_rate.map_or(self.learning_rate, |rate| rate.min(self.learning_rate));
+        let most = s
+            .constant_learning_rate
+            .map_or(self.learning_rate, |rate| rate.min(self.learning_rate));
         self.minimum(s.min_learning_rate, most, true);
         let earliest = s.warmup_steps.saturating_add(s.cooldown_steps);
         self.start("annealing_start_step", s.annealing_start_step, earliest);
         if let Some(tau) = s.tau {
-            if !(tau.is_finite() && tau > 0.0 && s.annealing_type == DecayType::Exponential && s.annealing_steps == 0) {
-                self.refuse("tau", "finite, > 0, with exponential annealing and without annealing_steps", tau);
+            if !(tau.is_finite()
+                && tau > 0.0
+                && s.annealing_type == DecayType::Exponential
+                && s.annealing_steps == 0)
+            {
+                self.refuse(
+                    "tau",
+                    "finite, > 0, with exponential annealing and without annealing_steps",
+                    tau,
+                );
             }
-        } else if (s.start_annealing || s.annealing_start_step != NO_START) && s.annealing_steps == 0 {
-            self.refuse("annealing_steps", "an integer ≥ 1 (or tau) where the annealing starts", "absent");
+        } else if (s.start_annealing || s.annealing_start_step != NO_START)
+            && s.annealing_steps == 0
+        {
+            self.refuse(
+                "annealing_steps",
+                "an integer ≥ 1 (or tau) where the annealing starts",
+                "absent",
+            );
         }
     }
 }
@@ -263,7 +323,10 @@ impl ScheduleConfig {
 
     /// Returns the rules that these values break at the given peak rate.
     pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
-        let mut checks = Checks { faults: Vec::new(), learning_rate };
+        let mut checks = Checks {
+            faults: Vec::new(),
+            learning_rate,
+        };
         match self {
             Self::Constant(_) => {}
             Self::Cosine(s) | Self::Linear(s) => {

@@ -24,16 +24,27 @@ pub struct SgdConfig {
 
 impl Default for SgdConfig {
     fn default() -> Self {
-        Self { momentum: 0.0, nesterov: false, weight_decay: 0.0, stochastic_rounding: true }
+        Self {
+            momentum: 0.0,
+            nesterov: false,
+            weight_decay: 0.0,
+            stochastic_rounding: true,
+        }
     }
 }
 
-static MOMENTUM: Hyperparameter =
-    Hyperparameter::new("momentum", FRACTION, Range("0 ≤ μ < 1 in f32", |value| (0.0..1.0).contains(&(value as f32))));
+static MOMENTUM: Hyperparameter = Hyperparameter::new(
+    "momentum",
+    FRACTION,
+    Range("0 ≤ μ < 1 in f32", |value| {
+        (0.0..1.0).contains(&(value as f32))
+    }),
+);
 static NESTEROV: Hyperparameter = Hyperparameter::switch("nesterov");
 
 /// The state of SGD: a running average like the parameter, with momentum.
-pub(super) const AVERAGE: &[KeptTensor] = &[KeptTensor::like_parameter(StateWord::Momentum).kept(Kept::Perhaps)];
+pub(super) const AVERAGE: &[KeptTensor] =
+    &[KeptTensor::like_parameter(StateWord::Momentum).kept(Kept::Perhaps)];
 
 /// SGD.
 pub(crate) static SGD: OptimizerKind = OptimizerKind {
@@ -50,6 +61,11 @@ impl RuleSettings for SgdConfig {
 
     fn check(&self, rules: &mut Rules<'_>, _learning_rate: f64) {
         rules.within(&MOMENTUM, self.momentum);
-        rules.check(!self.nesterov || self.momentum > 0.0, NESTEROV.key, "false without momentum > 0", self.nesterov);
+        rules.check(
+            !self.nesterov || self.momentum > 0.0,
+            NESTEROV.key,
+            "false without momentum > 0",
+            self.nesterov,
+        );
     }
 }

@@ -26,7 +26,16 @@ pub enum StateWord {
 
 impl StateWord {
     /// All words, ascending.
-    pub const ALL: [Self; 8] = [Self::Col, Self::M, Self::Master, Self::Momentum, Self::Norm, Self::Row, Self::Step, Self::V];
+    pub const ALL: [Self; 8] = [
+        Self::Col,
+        Self::M,
+        Self::Master,
+        Self::Momentum,
+        Self::Norm,
+        Self::Row,
+        Self::Step,
+        Self::V,
+    ];
 
     /// Returns the word that follows the colon of a state tensor's name.
     pub fn text(self) -> &'static str {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::is_positive_f32;
 use super::{
-    AdapterConfig, BaseStorage, BlockCoordinateConfig, Columns, Form, GroupConfig, LossOn, OnBadRow, OnLong, OptimizerConfig,
-    ScheduleConfig, ValidationRows,
+    AdapterConfig, BaseStorage, BlockCoordinateConfig, Columns, Form, GroupConfig, LossOn,
+    OnBadRow, OnLong, OptimizerConfig, ScheduleConfig, ValidationRows,
 };
 use crate::error::{Error, Fault, Result};
 
@@ -176,7 +176,13 @@ const MAX_SEED: u64 = (1 << 53) - 1;
 
 /// Returns the fault of a seed that a browser could not represent.
 pub(crate) fn seed_fault(seed: u64) -> Option<Fault> {
-    (seed > MAX_SEED).then(|| Fault::new("seed", format!("an integer from 0 to {MAX_SEED} (2^53 − 1)"), seed))
+    (seed > MAX_SEED).then(|| {
+        Fault::new(
+            "seed",
+            format!("an integer from 0 to {MAX_SEED} (2^53 − 1)"),
+            seed,
+        )
+    })
 }
 
 impl TrainConfig {
@@ -186,7 +192,11 @@ impl TrainConfig {
     /// `config.invalid`, listing every fault.
     pub fn validate(&self) -> Result<()> {
         let faults = self.faults();
-        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::InvalidConfig(faults))
+        }
     }
 
     /// Returns the rules that these values break.
@@ -201,48 +211,104 @@ impl TrainConfig {
         positive("steps", self.steps);
         positive("batch_size", self.batch_size as u64);
         positive("seq_len", self.seq_len as u64);
-        positive("gradient_accumulation_steps", self.gradient_accumulation_steps as u64);
-        let tokens = [self.batch_size, self.seq_len, self.gradient_accumulation_steps].into_iter().try_fold(1, usize::checked_mul);
+        positive(
+            "gradient_accumulation_steps",
+            self.gradient_accumulation_steps as u64,
+        );
+        let tokens = [
+            self.batch_size,
+            self.seq_len,
+            self.gradient_accumulation_steps,
+        ]
+        .into_iter()
+        .try_fold(1, usize::checked_mul);
         if tokens.is_none_or(|tokens| tokens > MAX_STEP_TOKENS) {
-            let rule =
-                format!("so small that a step has at most {MAX_STEP_TOKENS} tokens, batch_size · seq_len · gradient_accumulation_steps");
-            let Self { batch_size, seq_len, gradient_accumulation_steps: accumulated, .. } = self;
-            let found = format!("{accumulated}, with a batch_size of {batch_size} and a seq_len of {seq_len}");
+            let rule = format!(
+                "so small that a step has at most {MAX_STEP_TOKENS} tokens, batch_size · seq_len · gradient_accumulation_steps"
+            );
+            let Self {
+                batch_size,
+                seq_len,
+                gradient_accumulation_steps: accumulated,
+                ..
+            } = self;
+            let found = format!(
+                "{accumulated}, with a batch_size of {batch_size} and a seq_len of {seq_len}"
+            );
             faults.push(Fault::new("gradient_accumulation_steps", rule, found));
         }
         if self.steps > MAX_STEPS {
-            faults.push(Fault::new("steps", format!("at most {MAX_STEPS}"), self.steps));
+            faults.push(Fault::new(
+                "steps",
+                format!("at most {MAX_STEPS}"),
+                self.steps,
+            ));
         }
-        if let Some(epochs) = self.epochs.filter(|epochs| !(*epochs > 0.0 && *epochs <= MAX_EPOCHS)) {
-            faults.push(Fault::new("epochs", format!("a number above 0, at most {MAX_EPOCHS}"), epochs));
+        if let Some(epochs) = self
+            .epochs
+            .filter(|epochs| !(*epochs > 0.0 && *epochs <= MAX_EPOCHS))
+        {
+            faults.push(Fault::new(
+                "epochs",
+                format!("a number above 0, at most {MAX_EPOCHS}"),
+                epochs,
+            ));
         }
         if !is_positive_f32(self.learning_rate) {
-            faults.push(Fault::new("learning_rate", "finite and > 0 in f32", self.learning_rate));
+            faults.push(Fault::new(
+                "learning_rate",
+                "finite and > 0 in f32",
+                self.learning_rate,
+            ));
         }
         if !(self.max_grad_norm == 0.0 || is_positive_f32(self.max_grad_norm)) {
-            faults.push(Fault::new("max_grad_norm", "0, or finite and > 0 in f32", self.max_grad_norm));
+            faults.push(Fault::new(
+                "max_grad_norm",
+                "0, or finite and > 0 in f32",
+                self.max_grad_norm,
+            ));
         }
         if !(0.0..1.0).contains(&self.validation_fraction) {
-            faults.push(Fault::new("validation_fraction", "0 ≤ fraction < 1", self.validation_fraction));
+            faults.push(Fault::new(
+                "validation_fraction",
+                "0 ≤ fraction < 1",
+                self.validation_fraction,
+            ));
         }
         for (index, weight) in self.data_weights.iter().enumerate() {
             if !(*weight > 0.0 && *weight <= MAX_WEIGHT) {
-                faults.push(Fault::new(format!("data_weights[{index}]"), format!("a number above 0, at most {MAX_WEIGHT}"), weight));
+                faults.push(Fault::new(
+                    format!("data_weights[{index}]"),
+                    format!("a number above 0, at most {MAX_WEIGHT}"),
+                    weight,
+                ));
             }
         }
         if self.gradient_release && self.gradient_accumulation_steps != 1 {
             let rule = "1 with gradient_release: block_coordinate accumulates in little memory";
-            faults.push(Fault::new("gradient_accumulation_steps", rule, self.gradient_accumulation_steps));
+            faults.push(Fault::new(
+                "gradient_accumulation_steps",
+                rule,
+                self.gradient_accumulation_steps,
+            ));
         }
         if self.gradient_release && self.max_grad_norm != 0.0 {
             let rule = "0 with gradient_release, where the norm is known after the updates: block_coordinate clips in little memory";
             faults.push(Fault::new("max_grad_norm", rule, self.max_grad_norm));
         }
         if !(1..=MAX_REPORT_EVERY).contains(&self.report_every) {
-            faults.push(Fault::new("report_every", format!("1 to {MAX_REPORT_EVERY} steps"), self.report_every));
+            faults.push(Fault::new(
+                "report_every",
+                format!("1 to {MAX_REPORT_EVERY} steps"),
+                self.report_every,
+            ));
         }
         if self.gradient_release && self.report_every != 1 {
-            faults.push(Fault::new("report_every", "1 with gradient_release: a loss is read before anything changes", self.report_every));
+            faults.push(Fault::new(
+                "report_every",
+                "1 with gradient_release: a loss is read before anything changes",
+                self.report_every,
+            ));
         }
         faults.extend(seed_fault(self.seed));
         faults.extend(self.optimizer.faults(self.learning_rate));
@@ -253,11 +319,19 @@ impl TrainConfig {
         faults.extend(self.schedule.faults(self.learning_rate));
         if self.adapter.is_none() && self.base_storage != BaseStorage::default() {
             let rule = "stored, unless an adapter is trained: without one the weights are stored in `precision`";
-            faults.push(Fault::new("base_storage", rule, format!("{:?}", self.base_storage).to_lowercase()));
+            faults.push(Fault::new(
+                "base_storage",
+                rule,
+                format!("{:?}", self.base_storage).to_lowercase(),
+            ));
         }
         faults.extend(self.adapter.iter().flat_map(AdapterConfig::faults));
         faults.extend(self.columns.iter().flat_map(Columns::faults));
-        faults.extend(self.block_coordinate.iter().flat_map(|blocks| blocks.faults(self)));
+        faults.extend(
+            self.block_coordinate
+                .iter()
+                .flat_map(|blocks| blocks.faults(self)),
+        );
         faults
     }
 }

@@ -16,16 +16,27 @@ pub(super) struct Answer {
 }
 
 pub(super) fn role(conversation: &Conversation, at: usize) -> &str {
-    conversation.messages.get(at).and_then(|message| message["role"].as_str()).unwrap_or_default()
+    conversation
+        .messages
+        .get(at)
+        .and_then(|message| message["role"].as_str())
+        .unwrap_or_default()
 }
 
 /// Refuses a conversation without an answer that can be learned.
 pub(super) fn unusable(found: impl Into<String>) -> Error {
-    Refusal::new(word!("data.row")).expected("an answer to learn").found(found.into()).into()
+    Refusal::new(word!("data.row"))
+        .expected("an answer to learn")
+        .found(found.into())
+        .into()
 }
 
 /// Renders the conversation up to the message `at`, and locates this message in the text.
-pub(super) fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
+pub(super) fn answer(
+    conversation: &Conversation,
+    at: usize,
+    tokenizer: &Tokenizer,
+) -> Result<Answer> {
     if role(conversation, at) != "assistant" {
         return said(conversation, at, tokenizer);
     }
@@ -34,7 +45,11 @@ pub(super) fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokeniz
         // A template may require a user message, which comes later.
         Err(refused) => return in_longer(conversation, at, tokenizer)?.ok_or(refused),
     };
-    let before = |prompt: bool| tokenizer.render_chat(&conversation.first(at), prompt).map(|before| before.text);
+    let before = |prompt: bool| {
+        tokenizer
+            .render_chat(&conversation.first(at), prompt)
+            .map(|before| before.text)
+    };
     let opened = before(true);
     let start = if let Ok(opened) = &opened
         && text.starts_with(opened)
@@ -43,7 +58,14 @@ pub(super) fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokeniz
     } else if at > 0
         && let (Ok(opened), Ok(before)) = (&opened, before(false))
     {
-        let (header, said) = (Header { text: &text, opened, before: &before }, conversation.first(at + 1));
+        let (header, said) = (
+            Header {
+                text: &text,
+                opened,
+                before: &before,
+            },
+            conversation.first(at + 1),
+        );
         // After a tool's result a turn may continue, so that its end in the text before is not its end here.
         if !(text.starts_with(&before) && opened.starts_with(&before))
             && role(conversation, at - 1) == "user"
@@ -62,53 +84,128 @@ pub(super) fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokeniz
 }
 
 /// Locates the content of a message that is no answer in the conversation's text, with the token that ends its turn right after it.
-pub(super) fn said(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
-    let unwritten = || unusable(format!("message {at}, which is to be learned and whose content the template does not write as a text"));
-    let content = conversation.messages.get(at).and_then(|message| message["content"].as_str());
+pub(super) fn said(
+    conversation: &Conversation,
+    at: usize,
+    tokenizer: &Tokenizer,
+) -> Result<Answer> {
+    let unwritten = || {
+        unusable(format!(
+            "message {at}, which is to be learned and whose content the template does not write as a text"
+        ))
+    };
+    let content = conversation
+        .messages
+        .get(at)
+        .and_then(|message| message["content"].as_str());
     let content = content.map(str::trim).ok_or_else(unwritten)?;
     // Another content, which neither begins nor ends like this one.
-    let other = ["x", "y", "z"].iter().find(|other| !content.starts_with(**other) && !content.ends_with(**other));
-    let other = other.and_then(|other| with_content(conversation, at, other)).ok_or_else(unwritten)?;
-    let (mut text, other) = (tokenizer.render_chat(conversation, false)?.text, tokenizer.render_chat(&other, false)?.text);
-    let (start, end) = (common(&text, &other), text.len() - common_end(&text, &other));
+    let other = ["x", "y", "z"]
+        .iter()
+        .find(|other| !content.starts_with(**other) && !content.ends_with(**other));
+    let other = other
+        .and_then(|other| with_content(conversation, at, other))
+        .ok_or_else(unwritten)?;
+    let (mut text, other) = (
+        tokenizer.render_chat(conversation, false)?.text,
+        tokenizer.render_chat(&other, false)?.text,
+    );
+    let (start, end) = (
+        common(&text, &other),
+        text.len() - common_end(&text, &other),
+    );
     let after = Tokens::of(text.get(end..).unwrap_or_default(), tokenizer)?;
     if start >= end {
         return Err(unwritten());
     }
     let mark = after.ids.iter().position(|id| tokenizer.is_mark(*id));
-    let is_next = |at: &usize| after.text.get(..after.starts[*at]).is_some_and(|between| between.trim().is_empty());
+    let is_next = |at: &usize| {
+        after
+            .text
+            .get(..after.starts[*at])
+            .is_some_and(|between| between.trim().is_empty())
+    };
     let end = end + mark.filter(is_next).map_or(0, |at| after.end(at));
     text.truncate(end);
-    Ok(Answer { span: start..end, text })
+    Ok(Answer {
+        span: start..end,
+        text,
+    })
 }
 
 /// Returns the answer from `start` of a text. If it has no token that ends a turn, the token that begins the next turn is appended: without
 /// one the model does not learn to stop.
-fn with_end(mut text: String, start: usize, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
+fn with_end(
+    mut text: String,
+    start: usize,
+    conversation: &Conversation,
+    at: usize,
+    tokenizer: &Tokenizer,
+) -> Result<Answer> {
     let message = conversation.messages.get(at).unwrap_or(&Value::Null);
-    let next = conversation.messages.get(at + 1).cloned().unwrap_or_else(|| next_message(message));
+    let next = conversation
+        .messages
+        .get(at + 1)
+        .cloned()
+        .unwrap_or_else(|| next_message(message));
     let said = text.get(start..).unwrap_or_default();
-    if next["role"] != "assistant" && Tokens::of(said, tokenizer)?.turn_end(&(0..said.len()), tokenizer).is_none() {
-        let closing = tokenizer.closing(&conversation.first(at + 1), &text, &next).or_else(|| tokenizer.closing_of(message, &next));
+    if next["role"] != "assistant"
+        && Tokens::of(said, tokenizer)?
+            .turn_end(&(0..said.len()), tokenizer)
+            .is_none()
+    {
+        let closing = tokenizer
+            .closing(&conversation.first(at + 1), &text, &next)
+            .or_else(|| tokenizer.closing_of(message, &next));
         text.extend(closing.map(|(_, closing)| closing));
     }
-    Ok(Answer { span: start..text.len(), text })
+    Ok(Answer {
+        span: start..text.len(),
+        text,
+    })
 }
 
 /// Finds the answer `at` in the whole conversation's text, from where another answer would differ to the end of its turn.
-fn in_longer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Option<Answer>> {
-    let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
-    let (text, other) = (tokenizer.render_chat(conversation, false)?.text, tokenizer.render_chat(&other, false)?.text);
-    let (start, said) = (common(&text, &other), text.len() - common_end(&text, &other));
+fn in_longer(
+    conversation: &Conversation,
+    at: usize,
+    tokenizer: &Tokenizer,
+) -> Result<Option<Answer>> {
+    let Some(other) = with_other_content(conversation, at) else {
+        return Ok(None);
+    };
+    let (text, other) = (
+        tokenizer.render_chat(conversation, false)?.text,
+        tokenizer.render_chat(&other, false)?.text,
+    );
+    let (start, said) = (
+        common(&text, &other),
+        text.len() - common_end(&text, &other),
+    );
     let whole = Tokens::of(&text, tokenizer)?;
-    let ends = |at: &usize| whole.starts[*at] >= said && whole.ids.get(*at).is_some_and(|id| tokenizer.eos().contains(id));
+    let ends = |at: &usize| {
+        whole.starts[*at] >= said
+            && whole
+                .ids
+                .get(*at)
+                .is_some_and(|id| tokenizer.eos().contains(id))
+    };
     let end = (0..whole.starts.len()).find(ends).map(|at| whole.end(at));
-    Ok(end.and_then(|end| Some(Answer { text: text.get(..end)?.to_owned(), span: start..end })))
+    Ok(end.and_then(|end| {
+        Some(Answer {
+            text: text.get(..end)?.to_owned(),
+            span: start..end,
+        })
+    }))
 }
 
 impl Answer {
     /// Finds the answer in the whole text, to the end of its turn; `None` if the template writes it differently there.
-    pub(super) fn in_whole(&self, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Option<Range<usize>> {
+    pub(super) fn in_whole(
+        &self,
+        whole: &Tokens<'_>,
+        tokenizer: &Tokenizer,
+    ) -> Option<Range<usize>> {
         let same = common(whole.text, &self.text);
         if same < self.span.start || !self.is_said_before(same, tokenizer) {
             return None;
@@ -124,16 +221,32 @@ impl Answer {
         if at >= self.text.len() {
             return true;
         }
-        let Ok(alone) = Tokens::of(&self.text, tokenizer) else { return false };
-        if alone.turn_end(&self.span, tokenizer).is_some_and(|end| end <= at) {
+        let Ok(alone) = Tokens::of(&self.text, tokenizer) else {
+            return false;
+        };
+        if alone
+            .turn_end(&self.span, tokenizer)
+            .is_some_and(|end| end <= at)
+        {
             return true;
         }
         let from = alone.special_around(at, tokenizer).unwrap_or(at);
         let is_blank = |(index, start): (usize, &usize)| {
-            let text = self.text.get(*start.max(&from)..alone.end(index)).unwrap_or_default();
-            text.trim().is_empty() || alone.ids.get(index).is_some_and(|id| tokenizer.is_mark(*id))
+            let text = self
+                .text
+                .get(*start.max(&from)..alone.end(index))
+                .unwrap_or_default();
+            text.trim().is_empty()
+                || alone
+                    .ids
+                    .get(index)
+                    .is_some_and(|id| tokenizer.is_mark(*id))
         };
-        let mut rest = alone.starts.iter().enumerate().filter(|(index, _)| alone.end(*index) > from);
+        let mut rest = alone
+            .starts
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| alone.end(*index) > from);
         rest.all(is_blank)
     }
 }

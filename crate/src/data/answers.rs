@@ -49,10 +49,21 @@ pub(super) struct Taught {
 
 impl Taught {
     /// Creates the only example of a conversation, which learns the spans of its text.
-    fn whole(conversation: &Conversation, tokens: &Tokens<'_>, spans: &[Range<usize>], rule: Rule, tokenizer: &Tokenizer) -> Result<Self> {
+    fn whole(
+        conversation: &Conversation,
+        tokens: &Tokens<'_>,
+        spans: &[Range<usize>],
+        rule: Rule,
+        tokenizer: &Tokenizer,
+    ) -> Result<Self> {
         let crosses = rule != Rule::Whole && tokens.crosses(spans);
         let findings = tokenizer.chat_findings(conversation, tokens.text, &tokens.ids)?;
-        Ok(Self { examples: vec![tokens.example(spans)], rule, crosses, findings })
+        Ok(Self {
+            examples: vec![tokens.example(spans)],
+            rule,
+            crosses,
+            findings,
+        })
     }
 }
 
@@ -61,7 +72,11 @@ impl Taught {
 /// rewrites earlier turns, each answer becomes an example of its own, whose conversation ends with it, as the model sees it when it is
 /// used. Refuses a conversation that gives nothing to learn because its template writes nothing of it.
 pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
-    let chat = Chat { conversation: tokenizer.as_read(&chat.conversation), learned: chat.learned.clone(), keys: Vec::new() };
+    let chat = Chat {
+        conversation: tokenizer.as_read(&chat.conversation),
+        learned: chat.learned.clone(),
+        keys: Vec::new(),
+    };
     let taught = taught(&chat, loss_on, tokenizer)?;
     // The first token of an example is never predicted.
     let learns = |example: &Example| example.counted.iter().skip(1).any(|counted| *counted);
@@ -85,10 +100,18 @@ fn taught(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught>
         let learned = all_but(chat, &whole, tokenizer)?;
         return Taught::whole(&chat.conversation, &whole, &learned, Rule::Whole, tokenizer);
     }
-    let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
-    let mut learned: Vec<usize> = (0..chat.learned.len()).filter(|&at| chat.learned[at]).collect();
+    let answers: Vec<usize> = (0..chat.learned.len())
+        .filter(|&at| role(&chat.conversation, at) == "assistant")
+        .collect();
+    let mut learned: Vec<usize> = (0..chat.learned.len())
+        .filter(|&at| chat.learned[at])
+        .collect();
     if learned.is_empty() {
-        return Err(if answers.is_empty() { without_assistant(&chat.conversation) } else { unusable("no answer that is to be learned") });
+        return Err(if answers.is_empty() {
+            without_assistant(&chat.conversation)
+        } else {
+            unusable("no answer that is to be learned")
+        });
     }
     if loss_on == LossOn::Last {
         learned = learned.split_off(learned.len() - 1);
@@ -96,27 +119,49 @@ fn taught(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught>
     let Rendered { text, generated } = written(tokenizer.render_chat(&chat.conversation, false)?)?;
     if !generated.is_empty() {
         // The marks are those of answers.
-        let (answered, others): (Vec<usize>, Vec<usize>) = learned.iter().copied().partition(|at| answers.contains(at));
+        let (answered, others): (Vec<usize>, Vec<usize>) =
+            learned.iter().copied().partition(|at| answers.contains(at));
         let mut spans = marked(generated, &answers, &answered)?;
         for at in others {
             spans.push(said(&chat.conversation, at, tokenizer)?.span);
         }
-        return Taught::whole(&chat.conversation, &Tokens::of(&text, tokenizer)?, &spans, Rule::Marks, tokenizer);
+        return Taught::whole(
+            &chat.conversation,
+            &Tokens::of(&text, tokenizer)?,
+            &spans,
+            Rule::Marks,
+            tokenizer,
+        );
     }
-    let found = learned.iter().map(|&at| answer(&chat.conversation, at, tokenizer)).collect::<Result<Vec<Answer>>>()?;
+    let found = learned
+        .iter()
+        .map(|&at| answer(&chat.conversation, at, tokenizer))
+        .collect::<Result<Vec<Answer>>>()?;
     let text = ended(text, found.last());
     let whole = Tokens::of(&text, tokenizer)?;
-    let spans: Option<Vec<Range<usize>>> = found.iter().map(|answer| answer.in_whole(&whole, tokenizer)).collect();
+    let spans: Option<Vec<Range<usize>>> = found
+        .iter()
+        .map(|answer| answer.in_whole(&whole, tokenizer))
+        .collect();
     if let Some(spans) = spans {
         return Taught::whole(&chat.conversation, &whole, &spans, Rule::Prefix, tokenizer);
     }
     let findings = tokenizer.chat_findings(&chat.conversation, &text, &whole.ids)?;
-    let mut taught = Taught { examples: Vec::new(), rule: Rule::PerAnswer, crosses: false, findings };
+    let mut taught = Taught {
+        examples: Vec::new(),
+        rule: Rule::PerAnswer,
+        crosses: false,
+        findings,
+    };
     for answer in &found {
         let alone = Tokens::of(&answer.text, tokenizer)?;
-        let end = alone.turn_end(&answer.span, tokenizer).unwrap_or(answer.span.end);
+        let end = alone
+            .turn_end(&answer.span, tokenizer)
+            .unwrap_or(answer.span.end);
         let learned = answer.span.start..end;
-        taught.examples.push(alone.example(std::slice::from_ref(&learned)));
+        taught
+            .examples
+            .push(alone.example(std::slice::from_ref(&learned)));
         taught.crosses |= alone.crosses(std::slice::from_ref(&learned));
     }
     Ok(taught)
@@ -125,13 +170,21 @@ fn taught(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught>
 /// Returns the spans of the text except for the answers that are read but not learned.
 fn all_but(chat: &Chat, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Result<Vec<Range<usize>>> {
     let (mut spans, mut from) = (Vec::new(), 0);
-    let read_alone = |at: &usize| role(&chat.conversation, *at) == "assistant" && !chat.learned[*at];
+    let read_alone =
+        |at: &usize| role(&chat.conversation, *at) == "assistant" && !chat.learned[*at];
     for at in (0..chat.learned.len()).filter(read_alone) {
         let refuse = || {
-            let refusal = Refusal::new(word!("data.row")).expected("answers that the template writes alike alone and in the whole");
-            Error::from(refusal.found("one of weight 0 that it does not").hint("leave loss_on out, or learn all answers"))
+            let refusal = Refusal::new(word!("data.row"))
+                .expected("answers that the template writes alike alone and in the whole");
+            Error::from(
+                refusal
+                    .found("one of weight 0 that it does not")
+                    .hint("leave loss_on out, or learn all answers"),
+            )
         };
-        let span = answer(&chat.conversation, at, tokenizer)?.in_whole(whole, tokenizer).ok_or_else(refuse)?;
+        let span = answer(&chat.conversation, at, tokenizer)?
+            .in_whole(whole, tokenizer)
+            .ok_or_else(refuse)?;
         spans.push(from..span.start);
         from = span.end;
     }
@@ -141,20 +194,30 @@ fn all_but(chat: &Chat, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Result<Vec
 
 /// Returns the text of a conversation, extended by the end of its last answer that the template leaves to the next turn.
 fn ended(text: String, last: Option<&Answer>) -> String {
-    last.filter(|last| last.text.starts_with(&text)).map_or(text, |last| last.text.clone())
+    last.filter(|last| last.text.starts_with(&text))
+        .map_or(text, |last| last.text.clone())
 }
 
 fn without_assistant(conversation: &Conversation) -> Error {
-    let roles: BTreeSet<&str> = (0..conversation.messages.len()).map(|at| role(conversation, at)).collect();
+    let roles: BTreeSet<&str> = (0..conversation.messages.len())
+        .map(|at| role(conversation, at))
+        .collect();
     if roles.is_empty() {
         return unusable("an empty list of messages");
     }
     let roles: Vec<String> = roles.into_iter().map(shown).collect();
-    unusable(format!("no message with the role assistant, but {}", roles.join(", ")))
+    unusable(format!(
+        "no message with the role assistant, but {}",
+        roles.join(", ")
+    ))
 }
 
 /// Returns the marked spans of the learned answers; all marked spans if all answers are learned.
-fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[usize]) -> Result<Vec<Range<usize>>> {
+fn marked(
+    generated: Vec<Range<usize>>,
+    answers: &[usize],
+    learned: &[usize],
+) -> Result<Vec<Range<usize>>> {
     if answers.len() == learned.len() {
         return Ok(generated);
     }
@@ -166,6 +229,9 @@ fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[usize]) ->
         );
         return Err(unusable(found));
     }
-    let of_learned = generated.into_iter().zip(answers).filter(|(_, at)| learned.contains(at));
+    let of_learned = generated
+        .into_iter()
+        .zip(answers)
+        .filter(|(_, at)| learned.contains(at));
     Ok(of_learned.map(|(range, _)| range).collect())
 }

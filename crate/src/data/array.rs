@@ -41,7 +41,14 @@ impl<'a> Array<'a> {
     /// Reads the array whose bracket comes next, `inside` of an object or not.
     pub fn new(reader: TextReader<'a>, inside: bool, partial: bool) -> Self {
         let (keys, notes) = (Keys::default(), Vec::new());
-        Self { window: Window::new(reader), inside, partial, state: State::Begin, keys, notes }
+        Self {
+            window: Window::new(reader),
+            inside,
+            partial,
+            state: State::Begin,
+            keys,
+            notes,
+        }
     }
 
     fn note(&mut self, found: &'static str) {
@@ -116,7 +123,11 @@ impl<'a> Array<'a> {
                 (State::Closed, Some(next @ (b',' | b'{'))) => {
                     self.note("something after the end of the array");
                     self.window.take(usize::from(next == b','));
-                    self.state = if next == b',' { State::Closed } else { State::Row };
+                    self.state = if next == b',' {
+                        State::Closed
+                    } else {
+                        State::Row
+                    };
                 }
                 (State::Begin | State::Closed, Some(_)) => {
                     self.note("something after the end of the array");
@@ -141,8 +152,23 @@ impl<'a> Array<'a> {
         match self.skip()? {
             Some(b'}') => self.window.take(1),
             Some(b',') => {
-                while self.window.rest().get(1..).unwrap_or_default().trim_start().is_empty() && self.window.more()? {}
-                if self.window.rest().get(1..).unwrap_or_default().trim_start().starts_with('"') {
+                while self
+                    .window
+                    .rest()
+                    .get(1..)
+                    .unwrap_or_default()
+                    .trim_start()
+                    .is_empty()
+                    && self.window.more()?
+                {}
+                if self
+                    .window
+                    .rest()
+                    .get(1..)
+                    .unwrap_or_default()
+                    .trim_start()
+                    .starts_with('"')
+                {
                     self.state = State::Ended;
                 }
             }
@@ -154,15 +180,26 @@ impl<'a> Array<'a> {
     /// Continues at the row that begins at `row`, or ends.
     fn go_to(&mut self, row: Option<usize>) {
         self.window.take(row.unwrap_or(self.window.rest().len()));
-        self.state = if row.is_some() { State::Row } else { State::Ended };
+        self.state = if row.is_some() {
+            State::Row
+        } else {
+            State::Ended
+        };
     }
 
     /// Reads the element that begins here.
     fn element(&mut self) -> Result<(usize, Row)> {
-        let (line, mut element, mut at, mut long) = (self.window.line, Element::default(), 0, false);
+        let (line, mut element, mut at, mut long) =
+            (self.window.line, Element::default(), 0, false);
         let end = loop {
             let bytes = self.window.rest().as_bytes().get(at..).unwrap_or_default();
-            let (count, end) = (bytes.len(), bytes.iter().zip(at..).find_map(|(byte, at)| element.take(*byte, at)));
+            let (count, end) = (
+                bytes.len(),
+                bytes
+                    .iter()
+                    .zip(at..)
+                    .find_map(|(byte, at)| element.take(*byte, at)),
+            );
             if end.is_some() {
                 break end;
             }
@@ -188,19 +225,32 @@ impl<'a> Array<'a> {
                 Some(End::Next(at)) if self.begins_object(at)? => Some(at),
                 _ => {
                     let any = !self.window.rest().starts_with(['{', '[']);
-                    self.keys.find(&mut self.window, element.last_token, any, self.inside)?
+                    self.keys
+                        .find(&mut self.window, element.last_token, any, self.inside)?
                 }
             };
-            let text = self.window.rest().get(..next.unwrap_or(self.window.rest().len())).unwrap_or_default();
+            let text = self
+                .window
+                .rest()
+                .get(..next.unwrap_or(self.window.rest().len()))
+                .unwrap_or_default();
             let next = next.map(|next| bare_after_object(text).unwrap_or(next));
             let text = text.get(..next.unwrap_or(text.len())).unwrap_or_default();
             let text = text.trim_end().trim_end_matches(',');
-            let row = if long { Err(too_long()) } else { row::value(text, line).and_then(object) };
+            let row = if long {
+                Err(too_long())
+            } else {
+                row::value(text, line).and_then(object)
+            };
             self.go_to(next);
             return Ok((line, row));
         };
         let text = self.window.rest().get(..end).unwrap_or_default();
-        let row = if long { Err(too_long()) } else { row::value(text, line).and_then(object) };
+        let row = if long {
+            Err(too_long())
+        } else {
+            row::value(text, line).and_then(object)
+        };
         if row.is_ok() {
             let key = first_key(text);
             self.keys.learn(key);
@@ -212,16 +262,36 @@ impl<'a> Array<'a> {
 
     /// Returns true unless the bracket at `at` is that of a text: an object does not begin with a backslash.
     fn begins_object(&mut self, at: usize) -> Result<bool> {
-        let inside = |window: &Window<'a>| window.rest().get(at + 1..).unwrap_or_default().trim_start().chars().next();
+        let inside = |window: &Window<'a>| {
+            window
+                .rest()
+                .get(at + 1..)
+                .unwrap_or_default()
+                .trim_start()
+                .chars()
+                .next()
+        };
         while inside(&self.window).is_none() && self.window.more()? {}
         Ok(inside(&self.window) != Some('\\'))
     }
 
     /// Returns true if an element that ends at `end` is an object or a list, or is followed by what may follow an element.
     fn is_followed(&mut self, end: usize) -> Result<bool> {
-        while self.window.rest().get(end..).unwrap_or_default().trim_start().is_empty() && self.window.more()? {}
+        while self
+            .window
+            .rest()
+            .get(end..)
+            .unwrap_or_default()
+            .trim_start()
+            .is_empty()
+            && self.window.more()?
+        {}
         let nested = self.window.rest().starts_with(['{', '[']);
-        let next = self.window.rest().get(end..).and_then(|rest| rest.trim_start().bytes().next());
+        let next = self
+            .window
+            .rest()
+            .get(end..)
+            .and_then(|rest| rest.trim_start().bytes().next());
         Ok(nested || next.is_none_or(|next| b",]{[/#".contains(&next)))
     }
 }

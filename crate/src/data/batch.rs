@@ -27,12 +27,21 @@ pub struct Batch {
 impl Batch {
     pub(super) fn new(batch_size: usize, seq_len: usize) -> Self {
         let capacity = batch_size.saturating_mul(seq_len);
-        Self { inputs: Vec::with_capacity(capacity), targets: Vec::with_capacity(capacity), batch_size: 0, seq_len, document_starts: None }
+        Self {
+            inputs: Vec::with_capacity(capacity),
+            targets: Vec::with_capacity(capacity),
+            batch_size: 0,
+            seq_len,
+            document_starts: None,
+        }
     }
 
     /// Returns the number of targets that count.
     pub fn counted(&self) -> usize {
-        self.targets.iter().filter(|&&target| target != IGNORE_INDEX).count()
+        self.targets
+            .iter()
+            .filter(|&&target| target != IGNORE_INDEX)
+            .count()
     }
 
     /// Lets each input see only its own document. A document ends with one of the ids `ends`, as in Megatron-LM's `reset_attention_mask`.
@@ -47,7 +56,12 @@ impl Batch {
             };
             row.iter().enumerate().scan(0, next).collect()
         };
-        self.document_starts = Some(self.inputs.chunks(self.seq_len.max(1)).flat_map(starts_of).collect());
+        self.document_starts = Some(
+            self.inputs
+                .chunks(self.seq_len.max(1))
+                .flat_map(starts_of)
+                .collect(),
+        );
     }
 
     /// Appends a row: inputs are `ids` without the last, targets `ids` without the first. Targets that are [`LEARNED`] count if `marked`,
@@ -61,16 +75,26 @@ impl Batch {
     /// Appends at most `most` pairs of `ids`, and returns their number.
     fn push_pairs(&mut self, ids: &[u32], marked: bool, most: usize) -> usize {
         let pairs = ids.len().saturating_sub(1).min(most);
-        self.inputs.extend(ids.iter().take(pairs).map(|id| (id & !LEARNED) as i32));
-        let target = |id: &u32| if !marked || id & LEARNED != 0 { (id & !LEARNED) as i32 } else { IGNORE_INDEX };
-        self.targets.extend(ids.iter().skip(1).take(pairs).map(target));
+        self.inputs
+            .extend(ids.iter().take(pairs).map(|id| (id & !LEARNED) as i32));
+        let target = |id: &u32| {
+            if !marked || id & LEARNED != 0 {
+                (id & !LEARNED) as i32
+            } else {
+                IGNORE_INDEX
+            }
+        };
+        self.targets
+            .extend(ids.iter().skip(1).take(pairs).map(target));
         pairs
     }
 
     /// Fills the rest of a row with `pad` and targets that do not count.
     fn pad(&mut self, positions: usize, pad: u32) {
-        self.inputs.extend(std::iter::repeat_n(pad as i32, positions));
-        self.targets.extend(std::iter::repeat_n(IGNORE_INDEX, positions));
+        self.inputs
+            .extend(std::iter::repeat_n(pad as i32, positions));
+        self.targets
+            .extend(std::iter::repeat_n(IGNORE_INDEX, positions));
     }
 }
 
@@ -80,12 +104,16 @@ impl Batch {
         let mut at = 0;
         for ids in documents {
             let pairs = self.push_pairs(ids, true, self.seq_len - at);
-            self.document_starts.get_or_insert_default().extend(std::iter::repeat_n(at as i32, pairs));
+            self.document_starts
+                .get_or_insert_default()
+                .extend(std::iter::repeat_n(at as i32, pairs));
             at += pairs;
         }
         let filling = self.seq_len - at;
         self.pad(filling, pad);
-        self.document_starts.get_or_insert_default().extend(std::iter::repeat_n(at as i32, filling));
+        self.document_starts
+            .get_or_insert_default()
+            .extend(std::iter::repeat_n(at as i32, filling));
         self.batch_size += 1;
     }
 }
@@ -106,14 +134,29 @@ pub struct Batches<'a> {
 impl<'a> Batches<'a> {
     /// Iterates over the batches of a part: windows of `seq_len` inputs, `stride` tokens apart. Documents that end with one of `document_ends` are
     /// masked from each other.
-    pub(super) fn new(part: Part<'a>, [batch_size, seq_len, stride]: [usize; 3], pad: u32, document_ends: Option<&'a [u32]>) -> Self {
+    pub(super) fn new(
+        part: Part<'a>,
+        [batch_size, seq_len, stride]: [usize; 3],
+        pad: u32,
+        document_ends: Option<&'a [u32]>,
+    ) -> Self {
         // No row is longer than the longest text or example, and there are no more rows than windows or examples.
         let (rows, longest) = match part {
             Part::Text { start, end, .. } => ((end - start).div_ceil(stride.max(1)), end - start),
-            Part::Examples { entries, .. } => (entries.len(), entries.lengths().max().unwrap_or(0) as usize),
+            Part::Examples { entries, .. } => {
+                (entries.len(), entries.lengths().max().unwrap_or(0) as usize)
+            }
         };
         let seq_len = seq_len.min(longest.saturating_sub(1)).max(1);
-        Self { part, batch_size: batch_size.min(rows).max(1), seq_len, stride: stride.max(1), next: 0, pad, document_ends }
+        Self {
+            part,
+            batch_size: batch_size.min(rows).max(1),
+            seq_len,
+            stride: stride.max(1),
+            next: 0,
+            pad,
+            document_ends,
+        }
     }
 
     /// Returns the ids of the next window.
@@ -125,10 +168,14 @@ impl<'a> Batches<'a> {
                     return Ok(None);
                 }
                 self.next = self.next.saturating_add(self.stride);
-                tokens.read(first..end.min(first.saturating_add(self.seq_len + 1))).map(Some)
+                tokens
+                    .read(first..end.min(first.saturating_add(self.seq_len + 1)))
+                    .map(Some)
             }
             Part::Examples { entries, tokens } => loop {
-                let Some(entry) = entries.get(self.next) else { return Ok(None) };
+                let Some(entry) = entries.get(self.next) else {
+                    return Ok(None);
+                };
                 self.next += 1;
                 if entry.teaches(0, self.seq_len) {
                     return tokens.read(entry.range(0, self.seq_len)).map(Some);
@@ -154,6 +201,8 @@ impl Iterator for Batches<'_> {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batch().map(|batch| (batch.batch_size > 0).then_some(batch)).transpose()
+        self.batch()
+            .map(|batch| (batch.batch_size > 0).then_some(batch))
+            .transpose()
     }
 }

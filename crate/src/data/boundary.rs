@@ -29,12 +29,22 @@ impl Keys {
 
     /// Finds the beginning of a row from the byte `from` on: an object whose first key is that of another row, which begins its line as far
     /// to the right as the faulty element does, or which is JSON and comes after another object; after a comma `any` object, as in words
-    /// between rows. What is passed over is kept, unless it is longer than a row may be.
-    pub fn find(&self, window: &mut Window<'_>, from: usize, any: bool, inside: bool) -> Result<Option<usize>> {
+    /// between rows. What is skipped is kept, unless it is longer than a row may be.
+    pub fn find(
+        &self,
+        window: &mut Window<'_>,
+        from: usize,
+        any: bool,
+        inside: bool,
+    ) -> Result<Option<usize>> {
         let (mut from, mut room, column) = (from, READ, window.indentation(0));
         loop {
             let rest = window.rest();
-            let Some(at) = rest.get(from..).and_then(|rest| rest.find('{')).map(|at| from + at) else {
+            let Some(at) = rest
+                .get(from..)
+                .and_then(|rest| rest.find('{'))
+                .map(|at| from + at)
+            else {
                 from = rest.len();
                 if from > ROW_BYTES {
                     window.take(from);
@@ -49,7 +59,10 @@ impl Keys {
             if object.len() < KEY && window.more()? {
                 continue;
             }
-            let aligned = at > 0 && column.is_some() && window.indentation(at) == column && !is_nested(window.rest(), at);
+            let aligned = at > 0
+                && column.is_some()
+                && window.indentation(at) == column
+                && !is_nested(window.rest(), at);
             if aligned || self.is_row(window, at, any, inside, &mut room)? {
                 return Ok(Some(at));
             }
@@ -58,33 +71,69 @@ impl Keys {
     }
 
     /// Returns true if a row begins with the bracket at `at`.
-    fn is_row(&self, window: &mut Window<'_>, at: usize, any: bool, inside: bool, room: &mut usize) -> Result<bool> {
+    fn is_row(
+        &self,
+        window: &mut Window<'_>,
+        at: usize,
+        any: bool,
+        inside: bool,
+        room: &mut usize,
+    ) -> Result<bool> {
         let (before, rest) = window.rest().split_at_checked(at).unwrap_or_default();
         let (passed, before) = (before, before_comments(before));
-        let separated = before.ends_with([',', '}', ']', '[']) || passed.get(before.len()..).is_some_and(|passed| passed.contains('\n'));
+        let separated = before.ends_with([',', '}', ']', '['])
+            || passed
+                .get(before.len()..)
+                .is_some_and(|passed| passed.contains('\n'));
         if separated && (any || first_key(rest).is_some_and(|key| self.0.contains(&key))) {
             return Ok(true);
         }
-        let object = before.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']'));
+        let object =
+            before.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']'));
         let brackets = before.get(object.len()..).unwrap_or_default();
         if !object.ends_with('}') || brackets.contains('[') && !brackets.contains(']') {
             return Ok(false);
         }
         let (mut element, mut end) = (Element::default(), at);
         loop {
-            let bytes = window.rest().as_bytes().get(end..).unwrap_or_default().iter().take(*room);
-            let (count, found) = (bytes.len(), bytes.zip(end..).find_map(|(byte, at)| element.take(*byte, at)));
+            let bytes = window
+                .rest()
+                .as_bytes()
+                .get(end..)
+                .unwrap_or_default()
+                .iter()
+                .take(*room);
+            let (count, found) = (
+                bytes.len(),
+                bytes
+                    .zip(end..)
+                    .find_map(|(byte, at)| element.take(*byte, at)),
+            );
             end += count;
             *room -= count;
             if let Some(found) = found {
-                let End::Whole(end) = found else { return Ok(false) };
-                let (text, after) = window.rest().get(at..).and_then(|rest| rest.split_at_checked(end - at)).unwrap_or_default();
+                let End::Whole(end) = found else {
+                    return Ok(false);
+                };
+                let (text, after) = window
+                    .rest()
+                    .get(at..)
+                    .and_then(|rest| rest.split_at_checked(end - at))
+                    .unwrap_or_default();
                 // The last object of a list inside a row is followed by the ends of both.
-                let after: String = after.chars().filter(|c| !c.is_whitespace()).take(3).collect();
-                if after.starts_with("]}") && after != "]}" || after.starts_with("],\"") && !inside || after.starts_with('}') {
+                let after: String = after
+                    .chars()
+                    .filter(|c| !c.is_whitespace())
+                    .take(3)
+                    .collect();
+                if after.starts_with("]}") && after != "]}"
+                    || after.starts_with("],\"") && !inside
+                    || after.starts_with('}')
+                {
                     return Ok(false);
                 }
-                return Ok(serde_json::from_str::<Map<String, Value>>(text).is_ok_and(|row| !is_message(&Value::Object(row))));
+                return Ok(serde_json::from_str::<Map<String, Value>>(text)
+                    .is_ok_and(|row| !is_message(&Value::Object(row))));
             }
             if *room == 0 || !window.more()? {
                 return Ok(false);
@@ -98,11 +147,20 @@ fn before_comments(text: &str) -> &str {
     let mut rest = text;
     loop {
         let kept = rest.trim_end();
-        let ends_line = rest.get(kept.len()..).is_some_and(|blank| blank.contains('\n'));
+        let ends_line = rest
+            .get(kept.len()..)
+            .is_some_and(|blank| blank.contains('\n'));
         let start = match kept.strip_suffix("*/") {
             Some(comment) => {
-                let marks = comment.as_bytes().windows(2).rposition(|two| two == b"/*" || two == b"*/");
-                marks.filter(|at| comment.get(*at..).is_some_and(|from| from.starts_with("/*")))
+                let marks = comment
+                    .as_bytes()
+                    .windows(2)
+                    .rposition(|two| two == b"/*" || two == b"*/");
+                marks.filter(|at| {
+                    comment
+                        .get(*at..)
+                        .is_some_and(|from| from.starts_with("/*"))
+                })
             }
             None if ends_line && !kept.ends_with([',', '}', ']', '[']) => line_comment(kept),
             None => None,
@@ -117,7 +175,10 @@ fn before_comments(text: &str) -> &str {
 /// Returns the byte at which a comment up to the end of the last line begins: in a line of its own, or after a row or its comma.
 fn line_comment(text: &str) -> Option<usize> {
     let line = text.rfind('\n').map_or(0, |at| at + 1);
-    let begins = |at: &usize| text.get(*at..).is_some_and(|from| from.starts_with('#') || from.starts_with("//"));
+    let begins = |at: &usize| {
+        text.get(*at..)
+            .is_some_and(|from| from.starts_with('#') || from.starts_with("//"))
+    };
     let follows = |at: &usize| {
         let before = text.get(line..*at).map(str::trim_end);
         before.is_some_and(|before| before.is_empty() || before.ends_with([',', '}', ']', '[']))
@@ -128,7 +189,8 @@ fn line_comment(text: &str) -> Option<usize> {
 /// Returns true if the object at `at` is the value of a key, the first of a list, or a message.
 fn is_nested(text: &str, at: usize) -> bool {
     let (before, object) = text.split_at_checked(at).unwrap_or_default();
-    before.trim_end().ends_with(['[', ':']) || first_key(object).is_some_and(|key| matches!(&*key, "role" | "from"))
+    before.trim_end().ends_with(['[', ':'])
+        || first_key(object).is_some_and(|key| matches!(&*key, "role" | "from"))
 }
 
 /// Returns the first key of an object, up to the first byte that is no letter, digit, `_`, `-` or `.` if it has no end.
@@ -136,8 +198,14 @@ pub(super) fn first_key(text: &str) -> Option<String> {
     let inside = text.strip_prefix('{')?.trim_start();
     let quote = inside.chars().next().filter(|c| matches!(c, '"' | '\''));
     let inside = inside.get(quote.map_or(0, char::len_utf8)..)?;
-    let quoted = quote.and_then(|quote| inside.split_once(quote)).filter(|(_, after)| after.trim_start().starts_with(':'));
-    let bare = || inside.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.')).next();
+    let quoted = quote
+        .and_then(|quote| inside.split_once(quote))
+        .filter(|(_, after)| after.trim_start().starts_with(':'));
+    let bare = || {
+        inside
+            .split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.'))
+            .next()
+    };
     let key = quoted.map(|(key, _)| key).or_else(bare)?;
     (!key.is_empty() && key.len() <= KEY).then(|| key.to_owned())
 }

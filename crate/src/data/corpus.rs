@@ -44,7 +44,11 @@ pub struct Dataset {
 
 /// Returns the fault of a run with `document_mask` whose tokenizer has no end token.
 pub fn no_document_ends() -> Fault {
-    Fault::new("document_mask", "a tokenizer that names the token at the end of a document (eos)", "none")
+    Fault::new(
+        "document_mask",
+        "a tokenizer that names the token at the end of a document (eos)",
+        "none",
+    )
 }
 
 impl Dataset {
@@ -53,7 +57,11 @@ impl Dataset {
     /// # Errors
     /// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
     #[doc(hidden)]
-    pub async fn characters(files: &[&dyn DataSource], settings: &DataSettings, interrupt: &Interrupt) -> Result<String> {
+    pub async fn characters(
+        files: &[&dyn DataSource],
+        settings: &DataSettings,
+        interrupt: &Interrupt,
+    ) -> Result<String> {
         files::characters(files, settings, interrupt).await
     }
 
@@ -62,7 +70,11 @@ impl Dataset {
     /// # Errors
     /// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
     #[doc(hidden)]
-    pub async fn summaries(files: &[&dyn DataSource], settings: &DataSettings, interrupt: &Interrupt) -> Result<Vec<FileSummary>> {
+    pub async fn summaries(
+        files: &[&dyn DataSource],
+        settings: &DataSettings,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<FileSummary>> {
         files::summaries(files, settings, interrupt).await
     }
 
@@ -72,27 +84,62 @@ impl Dataset {
     /// `data.tokens` for an id of 2^31 or more, `data.too-short` for fewer than 2 ids.
     pub fn from_tokens(tokens: Vec<u32>, validation_fraction: f64) -> Result<Self> {
         check_ids(&tokens, 0)?;
-        let settings = DataSettings { validation_fraction, ..DataSettings::default() };
+        let settings = DataSettings {
+            validation_fraction,
+            ..DataSettings::default()
+        };
         let mut hash = DataHash::default();
         hash.ids(&tokens);
-        Self::new(Content::Text(TokenStore::of(tokens)), hash.finish(), &settings, 0, Account::default())
+        Self::new(
+            Content::Text(TokenStore::of(tokens)),
+            hash.finish(),
+            &settings,
+            0,
+            Account::default(),
+        )
     }
 
-    pub(super) fn new(mut content: Content, digest: String, settings: &DataSettings, pad: u32, account: Account) -> Result<Self> {
+    pub(super) fn new(
+        mut content: Content,
+        digest: String,
+        settings: &DataSettings,
+        pad: u32,
+        account: Account,
+    ) -> Result<Self> {
         let (train_items, tokens) = match &mut content {
             Content::Text(tokens) => (trained(tokens.len(), settings), tokens.len()),
-            Content::Examples(ExampleStore { entries, tokens }) => (split(entries, settings), tokens.len()),
+            Content::Examples(ExampleStore { entries, tokens }) => {
+                (split(entries, settings), tokens.len())
+            }
         };
         if tokens < 2 {
-            return Err(Error::DataTooShort { need: 2, have: tokens });
+            return Err(Error::DataTooShort {
+                need: 2,
+                have: tokens,
+            });
         }
         let (document_ends, document_mask, validation) = (Vec::new(), false, None);
-        Ok(Self { content, train_items, validation, pad, digest, account: Rc::new(account), document_ends, document_mask })
+        Ok(Self {
+            content,
+            train_items,
+            validation,
+            pad,
+            digest,
+            account: Rc::new(account),
+            document_ends,
+            document_mask,
+        })
     }
 
     /// Returns these data with others for evaluation; all of these are trained on.
     pub fn with_validation(self, validation: Dataset) -> Self {
-        Self { validation: Some(Box::new(Self { train_items: 0, ..validation })), ..self }
+        Self {
+            validation: Some(Box::new(Self {
+                train_items: 0,
+                ..validation
+            })),
+            ..self
+        }
     }
 
     /// Returns the separate data for evaluation, if there are any.
@@ -107,7 +154,10 @@ impl Dataset {
 
     /// Sets the ids that end a document in a stream, for [`Dataset::mask_documents`]; [`Dataset::from_bytes`] takes those of the tokenizer.
     pub fn with_document_ends(self, ids: &[u32]) -> Self {
-        Self { document_ends: ids.to_vec(), ..self }
+        Self {
+            document_ends: ids.to_vec(),
+            ..self
+        }
     }
 
     /// Sets whether a token of a stream sees only its own document. Examples are documents already, one per row.
@@ -120,12 +170,15 @@ impl Dataset {
             return Err(Error::InvalidConfig(vec![no_document_ends()]));
         }
         self.document_mask = mask;
-        self.validation.as_mut().map_or(Ok(()), |validation| validation.mask_documents(mask))
+        self.validation
+            .as_mut()
+            .map_or(Ok(()), |validation| validation.mask_documents(mask))
     }
 
     /// Returns the ids that end a document, if documents are masked from each other.
     pub(super) fn document_ends(&self) -> Option<&[u32]> {
-        (self.document_mask && matches!(self.content, Content::Text(_))).then_some(&self.document_ends)
+        (self.document_mask && matches!(self.content, Content::Text(_)))
+            .then_some(&self.document_ends)
     }
 
     pub(super) fn train(&self) -> Part<'_> {
@@ -148,9 +201,16 @@ impl Dataset {
         match &self.content {
             Content::Text(tokens) => {
                 let end = end.min(tokens.len());
-                Part::Text { tokens, start: start.min(end), end }
+                Part::Text {
+                    tokens,
+                    start: start.min(end),
+                    end,
+                }
             }
-            Content::Examples(ExampleStore { entries, tokens }) => Part::Examples { entries: entries.slice(start..end), tokens },
+            Content::Examples(ExampleStore { entries, tokens }) => Part::Examples {
+                entries: entries.slice(start..end),
+                tokens,
+            },
         }
     }
 
@@ -165,7 +225,13 @@ impl Dataset {
 
     /// Returns the names of the files of separate data for evaluation, if there are any.
     pub(crate) fn evaluated_apart(&self) -> Option<String> {
-        let names: Vec<&str> = self.validation.as_ref()?.files().iter().map(|file| file.name.as_str()).collect();
+        let names: Vec<&str> = self
+            .validation
+            .as_ref()?
+            .files()
+            .iter()
+            .map(|file| file.name.as_str())
+            .collect();
         Some(names.join(", "))
     }
 
@@ -207,9 +273,12 @@ impl Dataset {
     /// `model.token-range`, and those of the token storage.
     #[doc(hidden)]
     pub fn check_vocabulary(&self, size: usize) -> Result<()> {
-        let (Content::Text(tokens) | Content::Examples(ExampleStore { tokens, .. })) = &self.content;
+        let (Content::Text(tokens) | Content::Examples(ExampleStore { tokens, .. })) =
+            &self.content;
         tokens.check(size)?;
-        self.validation.as_ref().map_or(Ok(()), |validation| validation.check_vocabulary(size))
+        self.validation
+            .as_ref()
+            .map_or(Ok(()), |validation| validation.check_vocabulary(size))
     }
 
     /// Returns true for examples, false for a stream.
@@ -223,13 +292,19 @@ impl Dataset {
     /// `seq_len` tokens.
     #[doc(hidden)]
     pub fn validation_batches(&self, batch_size: usize, seq_len: usize) -> Batches<'_> {
-        self.evaluated().batches(self.validation(), [batch_size, seq_len, seq_len])
+        self.evaluated()
+            .batches(self.validation(), [batch_size, seq_len, seq_len])
     }
 
     /// Returns batches of all data for `tabtune evaluate`: disjoint windows of `window` tokens in which every token except the first is
     /// predicted (so T = `window` − 1), from the start of the file up to `max_tokens`.
     #[doc(hidden)]
-    pub fn evaluation_batches(&self, batch_size: usize, window: usize, max_tokens: Option<usize>) -> Batches<'_> {
+    pub fn evaluation_batches(
+        &self,
+        batch_size: usize,
+        window: usize,
+        max_tokens: Option<usize>,
+    ) -> Batches<'_> {
         let part = match (self.whole(), max_tokens) {
             (Part::Text { .. }, Some(most)) => self.part(0, most),
             (Part::Examples { entries, .. }, Some(most)) => {

@@ -63,11 +63,19 @@ impl Element {
                 None
             }
             Token::Line => {
-                self.token = if byte == b'\n' { Token::None } else { Token::Line };
+                self.token = if byte == b'\n' {
+                    Token::None
+                } else {
+                    Token::Line
+                };
                 None
             }
             Token::Block(star) => {
-                self.token = if star && byte == b'/' { Token::None } else { Token::Block(byte == b'*') };
+                self.token = if star && byte == b'/' {
+                    Token::None
+                } else {
+                    Token::Block(byte == b'*')
+                };
                 None
             }
             Token::Slash => {
@@ -89,7 +97,11 @@ impl Element {
         match (byte, self.expected) {
             _ if byte.is_ascii_whitespace() => {}
             (b'/' | b'#', _) => {
-                self.token = if byte == b'#' { Token::Line } else { Token::Slash };
+                self.token = if byte == b'#' {
+                    Token::Line
+                } else {
+                    Token::Slash
+                };
                 self.last_token = at;
             }
             (b'"' | b'\'', Expected::Value | Expected::Key) => {
@@ -98,7 +110,11 @@ impl Element {
             }
             (b'{' | b'[', Expected::Value) => {
                 self.brackets.push(byte);
-                self.expected = if byte == b'{' { Expected::Key } else { Expected::Value };
+                self.expected = if byte == b'{' {
+                    Expected::Key
+                } else {
+                    Expected::Value
+                };
             }
             (b'}' | b']', Expected::Value | Expected::Key | Expected::Comma) => {
                 let opening = if byte == b'}' { b'{' } else { b'[' };
@@ -109,10 +125,19 @@ impl Element {
                 return self.brackets.is_empty().then_some(End::Whole(at + 1));
             }
             (b',', Expected::Value | Expected::Key) if !self.brackets.is_empty() => {}
-            (b',', Expected::Comma) => self.expected = if self.brackets.last() == Some(&b'{') { Expected::Key } else { Expected::Value },
+            (b',', Expected::Comma) => {
+                self.expected = if self.brackets.last() == Some(&b'{') {
+                    Expected::Key
+                } else {
+                    Expected::Value
+                }
+            }
             (b':', Expected::Colon) => self.expected = Expected::Value,
-            (b'{', Expected::Key | Expected::Comma) if self.brackets == [b'{'] => return Some(End::Next(at)),
-            (b'"' | b'\'' | b'{' | b'[' | b'}' | b']' | b',' | b':', _) | (_, Expected::Colon | Expected::Comma) => return broken,
+            (b'{', Expected::Key | Expected::Comma) if self.brackets == [b'{'] => {
+                return Some(End::Next(at));
+            }
+            (b'"' | b'\'' | b'{' | b'[' | b'}' | b']' | b',' | b':', _)
+            | (_, Expected::Colon | Expected::Comma) => return broken,
             (_, Expected::Value | Expected::Key) => self.token = Token::Bare,
         }
         None
@@ -121,7 +146,11 @@ impl Element {
     /// Ends a string or a bare token.
     fn value_ends(&mut self, at: usize) -> Option<End> {
         self.token = Token::None;
-        self.expected = if self.expected == Expected::Key { Expected::Colon } else { Expected::Comma };
+        self.expected = if self.expected == Expected::Key {
+            Expected::Colon
+        } else {
+            Expected::Comma
+        };
         self.brackets.is_empty().then_some(End::Whole(at))
     }
 }

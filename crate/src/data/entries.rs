@@ -65,7 +65,11 @@ impl Entry {
     /// Returns the place in the store of `pairs` + 1 tokens from `start` on.
     pub fn range(&self, start: usize, pairs: usize) -> Range<usize> {
         let first = self.start as usize + start;
-        first..first + pairs.saturating_add(1).min(self.len().saturating_sub(start))
+        first
+            ..first
+                + pairs
+                    .saturating_add(1)
+                    .min(self.len().saturating_sub(start))
     }
 }
 
@@ -79,7 +83,11 @@ pub(super) struct Entries {
     rest: Vec<Entry>,
 }
 
-static NO_ENTRIES: Entries = Entries { lengths: Vec::new(), blocks: Vec::new(), rest: Vec::new() };
+static NO_ENTRIES: Entries = Entries {
+    lengths: Vec::new(),
+    blocks: Vec::new(),
+    rest: Vec::new(),
+};
 
 impl Entries {
     pub fn len(&self) -> usize {
@@ -91,11 +99,19 @@ impl Entries {
     }
 
     pub fn push(&mut self, entry: Entry) {
-        match self.lengths.last_mut().filter(|lengths| lengths.len() < LENGTHS) {
+        match self
+            .lengths
+            .last_mut()
+            .filter(|lengths| lengths.len() < LENGTHS)
+        {
             Some(lengths) => lengths.push(entry.length),
             None => {
                 // A small dataset gets a small list.
-                let mut lengths = if self.lengths.is_empty() { Vec::new() } else { Vec::with_capacity(LENGTHS) };
+                let mut lengths = if self.lengths.is_empty() {
+                    Vec::new()
+                } else {
+                    Vec::with_capacity(LENGTHS)
+                };
                 lengths.push(entry.length);
                 self.lengths.push(lengths);
             }
@@ -114,17 +130,27 @@ impl Entries {
     /// Returns the entries of a range, cut at the end.
     pub fn slice(&self, range: Range<usize>) -> EntrySlice<'_> {
         let end = range.end.min(self.len());
-        EntrySlice { entries: self, start: range.start.min(end), end }
+        EntrySlice {
+            entries: self,
+            start: range.start.min(end),
+            end,
+        }
     }
 
     /// Moves the entries that `goes_last` selects behind the others, keeping the order within each group. Returns the number of the others.
     pub fn partition(&mut self, goes_last: impl Fn(&Entry) -> bool) -> usize {
         let (mut first, mut last) = (Self::default(), Self::default());
         for entry in self.slice(0..self.len()).iter() {
-            if goes_last(&entry) { last.push(entry) } else { first.push(entry) }
+            if goes_last(&entry) {
+                last.push(entry)
+            } else {
+                first.push(entry)
+            }
         }
         let count = first.len();
-        last.slice(0..last.len()).iter().for_each(|entry| first.push(entry));
+        last.slice(0..last.len())
+            .iter()
+            .for_each(|entry| first.push(entry));
         *self = first;
         count
     }
@@ -132,17 +158,30 @@ impl Entries {
     /// Returns the lengths of a block's entries.
     fn lengths_of(&self, block: usize) -> &[u32] {
         let start = block * BLOCK;
-        let lengths = self.lengths.get(start / LENGTHS).map_or(&[][..], Vec::as_slice);
+        let lengths = self
+            .lengths
+            .get(start / LENGTHS)
+            .map_or(&[][..], Vec::as_slice);
         let within = start % LENGTHS;
-        lengths.get(within..(within + BLOCK).min(lengths.len())).unwrap_or_default()
+        lengths
+            .get(within..(within + BLOCK).min(lengths.len()))
+            .unwrap_or_default()
     }
 
     /// Returns the entries of a block.
     fn block(&self, block: usize) -> impl Iterator<Item = Entry> {
         let encoded = self.blocks.get(block);
-        let rest = if encoded.is_none() { &self.rest[..] } else { &[] };
+        let rest = if encoded.is_none() {
+            &self.rest[..]
+        } else {
+            &[]
+        };
         let bytes = encoded.map_or(&[][..], |bytes| bytes);
-        let lengths = if encoded.is_none() { &[] } else { self.lengths_of(block) };
+        let lengths = if encoded.is_none() {
+            &[]
+        } else {
+            self.lengths_of(block)
+        };
         decoded(bytes, lengths).chain(rest.iter().copied())
     }
 }
@@ -151,9 +190,19 @@ impl Entries {
 fn encoded(entries: &[Entry]) -> Box<[u8]> {
     let (mut bytes, mut before) = (Vec::with_capacity(entries.len() * 6), Entry::default());
     for entry in entries {
-        let start = entry.start.wrapping_sub(before.start.wrapping_add(before.length));
-        let unlearned = entry.length.wrapping_sub(entry.first).wrapping_sub(entry.learned);
-        for mut value in [start, entry.row.wrapping_sub(before.row), entry.first, unlearned] {
+        let start = entry
+            .start
+            .wrapping_sub(before.start.wrapping_add(before.length));
+        let unlearned = entry
+            .length
+            .wrapping_sub(entry.first)
+            .wrapping_sub(entry.learned);
+        for mut value in [
+            start,
+            entry.row.wrapping_sub(before.row),
+            entry.first,
+            unlearned,
+        ] {
             while value >= 0x80 {
                 bytes.push(value as u8 | 0x80);
                 value >>= 7;
@@ -183,7 +232,13 @@ fn decoded(bytes: &[u8], lengths: &[u32]) -> impl Iterator<Item = Entry> {
         let start = next().wrapping_add(before.start.wrapping_add(before.length));
         let (row, first) = (next().wrapping_add(before.row), next());
         let learned = length.wrapping_sub(first).wrapping_sub(next());
-        before = Entry { start, length, row, first, learned };
+        before = Entry {
+            start,
+            length,
+            row,
+            first,
+            learned,
+        };
         before
     })
 }
@@ -198,7 +253,11 @@ pub(super) struct EntrySlice<'a> {
 
 impl Default for EntrySlice<'_> {
     fn default() -> Self {
-        Self { entries: &NO_ENTRIES, start: 0, end: 0 }
+        Self {
+            entries: &NO_ENTRIES,
+            start: 0,
+            end: 0,
+        }
     }
 }
 
@@ -210,19 +269,31 @@ impl<'a> EntrySlice<'a> {
     /// Returns an entry, by decoding up to 256. To read many in order, [`EntrySlice::iter`] or a [`Cursor`] decodes each once.
     pub fn get(self, at: usize) -> Option<Entry> {
         let index = self.start + at;
-        if index < self.end { self.entries.block(index / BLOCK).nth(index % BLOCK) } else { None }
+        if index < self.end {
+            self.entries.block(index / BLOCK).nth(index % BLOCK)
+        } else {
+            None
+        }
     }
 
     /// Returns the number of tokens of an entry.
     pub fn length(self, at: usize) -> Option<usize> {
         let index = self.start + at;
-        let length = (index < self.end).then(|| self.entries.lengths.get(index / LENGTHS)?.get(index % LENGTHS))??;
+        let length = (index < self.end).then(|| {
+            self.entries
+                .lengths
+                .get(index / LENGTHS)?
+                .get(index % LENGTHS)
+        })??;
         Some(*length as usize)
     }
 
     pub fn iter(self) -> impl Iterator<Item = Entry> + 'a {
         let blocks = self.start / BLOCK..self.end.div_ceil(BLOCK);
-        blocks.flat_map(move |block| self.entries.block(block)).skip(self.start % BLOCK).take(self.len())
+        blocks
+            .flat_map(move |block| self.entries.block(block))
+            .skip(self.start % BLOCK)
+            .take(self.len())
     }
 
     /// Returns the numbers of tokens of all entries.
@@ -235,13 +306,17 @@ impl<'a> EntrySlice<'a> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.get(middle).is_some_and(|entry| is_before(&entry)) { low = middle + 1 } else { high = middle }
+            if self.get(middle).is_some_and(|entry| is_before(&entry)) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         low
     }
 }
 
-/// Reads entries in order, of which some are passed over or read again.
+/// Reads entries in order, of which some are skipped or read again.
 pub(super) struct Cursor<'a> {
     entries: EntrySlice<'a>,
     block: Vec<Entry>,
@@ -251,7 +326,11 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub fn new(entries: EntrySlice<'a>) -> Self {
-        Self { entries, block: Vec::new(), start: 0 }
+        Self {
+            entries,
+            block: Vec::new(),
+            start: 0,
+        }
     }
 
     pub fn get(&mut self, at: usize) -> Option<Entry> {

@@ -16,7 +16,11 @@ pub(super) struct Example {
 
 impl Example {
     pub(super) fn new(ids: Vec<u32>, counted: Vec<bool>) -> Self {
-        Self { ids, counted, document: false }
+        Self {
+            ids,
+            counted,
+            document: false,
+        }
     }
 
     /// Returns true if the token at a position ends a turn or a text, or is another special one that may end them.
@@ -30,13 +34,20 @@ impl Example {
         let last = self.counted.iter().rposition(|counted| *counted)?;
         let is_blank = |at: usize| {
             let text = self.ids.get(at).map(|id| tokenizer.token_text(*id));
-            self.counted.get(at) == Some(&true) && text.is_some_and(|text| text.is_ok_and(|text| text.trim().is_empty()))
+            self.counted.get(at) == Some(&true)
+                && text.is_some_and(|text| text.is_ok_and(|text| text.trim().is_empty()))
         };
         let mut at = last;
         while at > 0 && !self.is_end(at, tokenizer) && is_blank(at) {
             at -= 1;
         }
-        Some(if self.counted.get(at) == Some(&true) && self.is_end(at, tokenizer) { at } else { last })
+        Some(
+            if self.counted.get(at) == Some(&true) && self.is_end(at, tokenizer) {
+                at
+            } else {
+                last
+            },
+        )
     }
 }
 
@@ -54,14 +65,26 @@ pub(super) struct Encoded {
 }
 
 /// Encodes a prompt and its completion as one text: the completion counts as a target, including the token that ends it.
-pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Encoded> {
+pub(super) fn completion(
+    prompt: &str,
+    completion: &str,
+    loss_on: LossOn,
+    tokenizer: &Tokenizer,
+) -> Result<Encoded> {
     let text = [prompt, completion].concat();
     let (mut ids, starts) = tokenizer.encode_with_starts(&text)?;
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    let crosses = starts.iter().zip(ends).any(|(&start, end)| start < prompt.len() && end > prompt.len());
+    let crosses = starts
+        .iter()
+        .zip(ends)
+        .any(|(&start, end)| start < prompt.len() && end > prompt.len());
     let all = loss_on == LossOn::All;
-    let mut counted: Vec<bool> = starts.iter().map(|start| all || *start >= prompt.len()).collect();
-    let end_written = ids.last().is_some_and(|id| tokenizer.eos().contains(id)) && counted.last() == Some(&true);
+    let mut counted: Vec<bool> = starts
+        .iter()
+        .map(|start| all || *start >= prompt.len())
+        .collect();
+    let end_written =
+        ids.last().is_some_and(|id| tokenizer.eos().contains(id)) && counted.last() == Some(&true);
     let prefix = tokenizer.prompt_prefix();
     let begin_written = !prefix.is_empty() && ids.starts_with(prefix);
     // A beginning and an end that are written have codes of their own.
@@ -70,7 +93,9 @@ pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokeni
     if !end_written {
         let suffix = tokenizer.prompt_suffix();
         let ended = suffix.last().is_some_and(|id| tokenizer.eos().contains(id));
-        let more = suffix.iter().chain(tokenizer.eos().first().filter(|_| !ended));
+        let more = suffix
+            .iter()
+            .chain(tokenizer.eos().first().filter(|_| !ended));
         ids.extend(more);
         counted.resize(ids.len(), true);
     }
@@ -79,15 +104,27 @@ pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokeni
         counted.splice(0..0, prefix.iter().map(|_| all));
     }
     if !counted.contains(&true) {
-        return Err(Refusal::new(word!("data.row")).expected("a completion").found("an empty text").into());
+        return Err(Refusal::new(word!("data.row"))
+            .expected("a completion")
+            .found("an empty text")
+            .into());
     }
-    Ok(Encoded { example: Example::new(ids, counted), begin_written, end_written, crosses, findings })
+    Ok(Encoded {
+        example: Example::new(ids, counted),
+        begin_written,
+        end_written,
+        crosses,
+        findings,
+    })
 }
 
 /// Encodes a document, all of which is learned, and the token that ends it.
 pub(super) fn document(text: &str, tokenizer: &Tokenizer) -> Result<Encoded> {
     if text.is_empty() {
-        return Err(Refusal::new(word!("data.row")).expected("a text").found("an empty one").into());
+        return Err(Refusal::new(word!("data.row"))
+            .expected("a text")
+            .found("an empty one")
+            .into());
     }
     let mut encoded = completion("", text, LossOn::All, tokenizer)?;
     encoded.example.document = true;

@@ -31,13 +31,23 @@ pub(super) struct Opened<'a> {
 impl<'a> Opened<'a> {
     /// Opens a file of token ids, which only its name identifies.
     pub fn tokens(source: &'a dyn DataSource) -> Self {
-        Self { source, found: Found { form: Form::Tokens, hint: Some(Form::Tokens), delimiter: 0 } }
+        Self {
+            source,
+            found: Found {
+                form: Form::Tokens,
+                hint: Some(Form::Tokens),
+                delimiter: 0,
+            },
+        }
     }
 }
 
 /// Returns true if a file has token ids, which need no tokenizer.
 fn has_tokens(name: &str, settings: &DataSettings) -> bool {
-    settings.form.map_or_else(|| hint_of(name) == Some(Form::Tokens), |form| form == Form::Tokens)
+    settings.form.map_or_else(
+        || hint_of(name) == Some(Form::Tokens),
+        |form| form == Form::Tokens,
+    )
 }
 
 /// Returns true if all files have token ids.
@@ -46,25 +56,45 @@ pub(super) fn are_tokens(files: &[&dyn DataSource], settings: &DataSettings) -> 
 }
 
 /// Detects the forms of the files.
-pub(super) fn opened<'a>(files: &[&'a dyn DataSource], settings: &DataSettings) -> Result<Vec<Opened<'a>>> {
+pub(super) fn opened<'a>(
+    files: &[&'a dyn DataSource],
+    settings: &DataSettings,
+) -> Result<Vec<Opened<'a>>> {
     let open = |source: &&'a dyn DataSource| {
         if has_tokens(source.name(), settings) {
-            let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected("token ids in all files, or in none");
-            return Err(Error::from(refusal.found("token ids together with texts or rows")));
+            let refusal = Refusal::new(word!("data.form.contradicts"))
+                .of(source.name())
+                .expected("token ids in all files, or in none");
+            return Err(Error::from(
+                refusal.found("token ids together with texts or rows"),
+            ));
         }
-        Ok(Opened { source: *source, found: find(*source, settings)? })
+        Ok(Opened {
+            source: *source,
+            found: find(*source, settings)?,
+        })
     };
     files.iter().map(open).collect()
 }
 
 /// Reads the text of a file that is one document.
-pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<(String, Trailing, Newlines)> {
-    let (mut text, (mut reader, newlines)) = (String::new(), TextReader::open(source, partial)?.with_newlines());
+pub(super) fn whole_text(
+    source: &dyn DataSource,
+    partial: bool,
+) -> Result<(String, Trailing, Newlines)> {
+    let (mut text, (mut reader, newlines)) = (
+        String::new(),
+        TextReader::open(source, partial)?.with_newlines(),
+    );
     while pass_on(&mut reader, &mut |piece| text.push_str(piece))? {
         if text.len() > ROW_BYTES {
             let refusal = Refusal::new(word!("data.row")).of(source.name());
-            let refusal = refusal.expected("documents of at most 64 MiB in addition to rows").found("more");
-            return Err(refusal.hint("give texts without rows: they are one stream").into());
+            let refusal = refusal
+                .expected("documents of at most 64 MiB in addition to rows")
+                .found("more");
+            return Err(refusal
+                .hint("give texts without rows: they are one stream")
+                .into());
         }
     }
     Ok((text, reader.trailing(), newlines))
@@ -94,12 +124,19 @@ async fn each_piece(
 
 /// Returns each distinct character that the files teach, for a vocabulary: those of whole texts, and those of the learned or read texts of
 /// rows.
-pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSettings, interrupt: &Interrupt) -> Result<String> {
+pub(super) async fn characters(
+    files: &[&dyn DataSource],
+    settings: &DataSettings,
+    interrupt: &Interrupt,
+) -> Result<String> {
     let (mut characters, mut fault) = (BTreeSet::new(), None);
     for Opened { source, found } in opened(files, settings)? {
         if found.form == Form::Text {
             let (reader, _) = TextReader::open(source, settings.partial)?.with_newlines();
-            each_piece(reader, source, interrupt, &mut |piece| characters.extend(piece.chars())).await?;
+            each_piece(reader, source, interrupt, &mut |piece| {
+                characters.extend(piece.chars())
+            })
+            .await?;
             continue;
         }
         // Rows that cannot be read are reported when they are learned, unless there are no others.
@@ -110,14 +147,28 @@ pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSetting
             if number % ROWS_AT_ONCE == 0 {
                 pause(Some(source), interrupt).await?;
             }
-            let place = RowPlace { file: 0, line, row: number }.of_fault(found.form);
-            let row = row.map_err(|reason| Refusal::new(word!("data.row")).found_whole(reason).into());
-            match row.and_then(|row| read_row(&row, settings.columns.as_ref(), false)).map(|read| read.record) {
-                Ok(Record::Completion { prompt, completion }) => characters.extend(prompt.chars().chain(completion.chars())),
+            let place = RowPlace {
+                file: 0,
+                line,
+                row: number,
+            }
+            .of_fault(found.form);
+            let row =
+                row.map_err(|reason| Refusal::new(word!("data.row")).found_whole(reason).into());
+            match row
+                .and_then(|row| read_row(&row, settings.columns.as_ref(), false))
+                .map(|read| read.record)
+            {
+                Ok(Record::Completion { prompt, completion }) => {
+                    characters.extend(prompt.chars().chain(completion.chars()))
+                }
                 Ok(Record::Document(text)) => characters.extend(text.chars()),
                 Ok(Record::Chat(_) | Record::Tokens { .. }) => {
-                    let refusal = Refusal::new(word!("data.template")).expected("rows of text, or of prompt and completion");
-                    let refusal = refusal.found("a chat or token ids, which need a tokenizer").hint("open a model, or give a tokenizer");
+                    let refusal = Refusal::new(word!("data.template"))
+                        .expected("rows of text, or of prompt and completion");
+                    let refusal = refusal
+                        .found("a chat or token ids, which need a tokenizer")
+                        .hint("open a model, or give a tokenizer");
                     fault.get_or_insert((source.name(), place, refusal.into()));
                 }
                 Err(error) => drop(fault.get_or_insert((source.name(), place, error))),
@@ -125,7 +176,9 @@ pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSetting
         }
     }
     match fault {
-        Some((name, place, error)) if characters.is_empty() => Err(placed(error, name, &place).into()),
+        Some((name, place, error)) if characters.is_empty() => {
+            Err(placed(error, name, &place).into())
+        }
         _ => Ok(characters.into_iter().collect()),
     }
 }
@@ -134,16 +187,31 @@ pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSetting
 pub(super) fn placed(error: Error, file: &str, place: &str) -> Refusal {
     let refusal = match error {
         Error::Refused(mut list) if list.len() == 1 => list.remove(0),
-        Error::Template { reason } => Refusal::new(word!("data.template")).expected("a chat that the model's template takes").hint(reason),
-        other => Refusal::new(word!("data.row")).expected("a row that can be tokenized").because(other.to_string()),
+        Error::Template { reason } => Refusal::new(word!("data.template"))
+            .expected("a chat that the model's template takes")
+            .hint(reason),
+        other => Refusal::new(word!("data.row"))
+            .expected("a row that can be tokenized")
+            .because(other.to_string()),
     };
-    let subject = refusal.subject.as_ref().map_or_else(|| place.to_owned(), |subject| format!("{place}, {subject}"));
+    let subject = refusal
+        .subject
+        .as_ref()
+        .map_or_else(|| place.to_owned(), |subject| format!("{place}, {subject}"));
     // The name of the file has folders only if they tell it from another one.
-    Refusal { artifact: shown(file), ..refusal }.subject(&subject)
+    Refusal {
+        artifact: shown(file),
+        ..refusal
+    }
+    .subject(&subject)
 }
 
 /// Summarizes each file without a tokenizer.
-pub(super) async fn summaries(files: &[&dyn DataSource], settings: &DataSettings, interrupt: &Interrupt) -> Result<Vec<FileSummary>> {
+pub(super) async fn summaries(
+    files: &[&dyn DataSource],
+    settings: &DataSettings,
+    interrupt: &Interrupt,
+) -> Result<Vec<FileSummary>> {
     let mut summaries = Vec::with_capacity(files.len());
     for file in files {
         summaries.push(summary(*file, settings, interrupt).await?);
@@ -160,24 +228,49 @@ impl Faults {
         match self.0.iter_mut().find(|warning| warning.code == code) {
             Some(warning) => {
                 warning.count += 1;
-                warning.rows.extend((warning.rows.len() < NAMED_ROWS).then_some(place));
+                warning
+                    .rows
+                    .extend((warning.rows.len() < NAMED_ROWS).then_some(place));
             }
             None => {
-                self.0.push(DataWarning { code, count: 1, rows: vec![place], message });
+                self.0.push(DataWarning {
+                    code,
+                    count: 1,
+                    rows: vec![place],
+                    message,
+                });
             }
         }
     }
 }
 
-async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &Interrupt) -> Result<FileSummary> {
+async fn summary(
+    source: &dyn DataSource,
+    settings: &DataSettings,
+    interrupt: &Interrupt,
+) -> Result<FileSummary> {
     let (name, mut shapes, mut columns) = (shown(source.name()), BTreeMap::new(), Vec::new());
-    let warning = |word: Word, message: Option<String>| message.map(|message| DataWarning::once(word, message));
+    let warning = |word: Word, message: Option<String>| {
+        message.map(|message| DataWarning::once(word, message))
+    };
     if has_tokens(source.name(), settings) {
         let mut contents = Contents::open(source, settings.partial)?;
-        let bytes = std::io::copy(&mut contents, &mut std::io::sink()).map_err(|error| unreadable(error, source.name()))?;
+        let bytes = std::io::copy(&mut contents, &mut std::io::sink())
+            .map_err(|error| unreadable(error, source.name()))?;
         let characters = bytes as usize / size_of::<u32>();
-        let warnings = Vec::from_iter(warning(word!("data.gzip.trailing"), contents.trailing().warning(&name)));
-        return Ok(FileSummary { name, form: Form::Tokens, rows: None, shapes, columns, characters, warnings });
+        let warnings = Vec::from_iter(warning(
+            word!("data.gzip.trailing"),
+            contents.trailing().warning(&name),
+        ));
+        return Ok(FileSummary {
+            name,
+            form: Form::Tokens,
+            rows: None,
+            shapes,
+            columns,
+            characters,
+            warnings,
+        });
     }
     let found = find(source, settings)?;
     let mut characters = 0;
@@ -186,7 +279,10 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
     if found.form == Form::Text {
         (reader, newlines) = reader.with_newlines();
     }
-    let trailing = each_piece(reader, source, interrupt, &mut |piece| characters += piece.chars().count()).await?;
+    let trailing = each_piece(reader, source, interrupt, &mut |piece| {
+        characters += piece.chars().count()
+    })
+    .await?;
     let (mut count, mut rows) = (0, Rows::open(source, &found, settings.partial)?);
     let mut faults = Faults::default();
     loop {
@@ -201,14 +297,26 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
             pause(Some(source), interrupt).await?;
         }
         let keys = row.as_ref().ok().into_iter().flat_map(Map::keys);
-        let new: Vec<String> = keys.filter(|key| !columns.contains(*key)).cloned().collect();
+        let new: Vec<String> = keys
+            .filter(|key| !columns.contains(*key))
+            .cloned()
+            .collect();
         columns.extend(new.into_iter().take(COLUMNS - columns.len()));
-        let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected("a row").found_whole(fault).into());
+        let row = row.map_err(|fault| {
+            Refusal::new(word!("data.row"))
+                .expected("a row")
+                .found_whole(fault)
+                .into()
+        });
         let read = row.and_then(|row| read_row(&row, settings.columns.as_ref(), true));
         let shape = match read {
             Ok(read) => read.record.name(),
             Err(error) => {
-                let place = RowPlace { file: 0, line, row: count };
+                let place = RowPlace {
+                    file: 0,
+                    line,
+                    row: count,
+                };
                 let refusal = placed(error, source.name(), &place.of_fault(found.form));
                 faults.add(refusal.code, place, refusal.to_string());
                 "faulty"
@@ -223,5 +331,13 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
         warning(word!("data.newlines"), newlines.warning(&name)),
     ];
     let warnings = of_file.into_iter().flatten().chain(faults.0).collect();
-    Ok(FileSummary { name, form: found.form, rows: (found.form != Form::Text).then_some(count), shapes, columns, characters, warnings })
+    Ok(FileSummary {
+        name,
+        form: found.form,
+        rows: (found.form != Form::Text).then_some(count),
+        shapes,
+        columns,
+        characters,
+        warnings,
+    })
 }

@@ -23,7 +23,11 @@ const NAME: usize = 64;
 
 /// Returns the form that the extension of a name indicates, ignoring a query and the extension of a packed file.
 pub(super) fn hint_of(name: &str) -> Option<Form> {
-    let name = name.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    let name = name
+        .split(['?', '#'])
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     Some(match name.rsplit_once('.')?.1 {
         "jsonl" | "ndjson" => Form::Jsonl,
@@ -49,7 +53,9 @@ pub(super) struct Found {
 impl Found {
     /// Returns the message of the warning about a file whose name indicates another form, unless the form was given.
     pub fn other_name(&self, name: &str, settings: &DataSettings) -> Option<String> {
-        let hint = self.hint.filter(|hint| settings.form.is_none() && *hint != self.form)?;
+        let hint = self
+            .hint
+            .filter(|hint| settings.form.is_none() && *hint != self.form)?;
         Some(Refusal::told(word!("data.form"), [name, self.form.name(), hint.name()]).to_string())
     }
 }
@@ -68,17 +74,26 @@ struct Head {
 pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<Found> {
     let (head, hint) = (Head::of(source, settings.partial)?, hint_of(source.name()));
     if head.whole && head.text.trim().is_empty() {
-        return Err(Refusal::new(word!("data.empty")).of(source.name()).expected("text or rows").found("white space alone").into());
+        return Err(Refusal::new(word!("data.empty"))
+            .of(source.name())
+            .expected("text or rows")
+            .found("white space alone")
+            .into());
     }
     if settings.form.is_none() && hint.is_some_and(|hint| hint != Form::Text) && head.is_page() {
-        let refusal = Refusal::new(word!("data.kind")).of(source.name()).expected("rows, by its name").found("a page of HTML or XML");
+        let refusal = Refusal::new(word!("data.kind"))
+            .of(source.name())
+            .expected("rows, by its name")
+            .found("a page of HTML or XML");
         return Err(refusal.hint("if the file was downloaded, fetch it again; the form text learns the page as it is").into());
     }
     let found = form_of(source, &head, settings.form.or(hint), settings.partial)?;
     // Every file can be learned as a text.
     let form = settings.form.unwrap_or(found);
     if form != found && form != Form::Text {
-        let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected(described(form));
+        let refusal = Refusal::new(word!("data.form.contradicts"))
+            .of(source.name())
+            .expected(described(form));
         let hint = if settings.form_kept {
             "this is the form in the checkpoint; for data of another one give their form, and allow the change by the override form"
         } else {
@@ -88,10 +103,16 @@ pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<F
     }
     let delimiter = match form {
         Form::Tsv => b'\t',
-        Form::Csv => head.delimiter(settings.form.or(hint).or(Some(form))).unwrap_or(b','),
+        Form::Csv => head
+            .delimiter(settings.form.or(hint).or(Some(form)))
+            .unwrap_or(b','),
         _ => 0,
     };
-    Ok(Found { form, hint, delimiter })
+    Ok(Found {
+        form,
+        hint,
+        delimiter,
+    })
 }
 
 /// Describes the form for a message.
@@ -106,16 +127,25 @@ fn described(form: Form) -> &'static str {
 }
 
 /// Detects the form from the contents; a broken file has the form that its name indicates.
-fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bool) -> Result<Form> {
+fn form_of(
+    source: &dyn DataSource,
+    head: &Head,
+    hint: Option<Form>,
+    partial: bool,
+) -> Result<Form> {
     let start = head.text.trim_start();
     if start.starts_with('{') {
         let found = outline(&mut TextReader::open(source, partial)?)?;
         return Ok(match found {
             Some(Outline::Array { whole, .. }) if whole || partial => Form::Json,
-            Some(Outline::Row) if head.lines().count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
+            Some(Outline::Row) if head.lines().count() > 1 || hint != Some(Form::Jsonl) => {
+                Form::Json
+            }
             _ if head.of_objects(hint) => Form::Jsonl,
             // The first row is longer than the examined part.
-            _ if !head.whole && head.lines().count() == 1 && first_is_object(source, partial)? => Form::Jsonl,
+            _ if !head.whole && head.lines().count() == 1 && first_is_object(source, partial)? => {
+                Form::Jsonl
+            }
             Some(Outline::Array { .. }) => Form::Json,
             None if hint == Some(Form::Json) && head.has_lines_of_objects() => Form::Jsonl,
             _ if hint == Some(Form::Json) => Form::Json,
@@ -142,7 +172,9 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
 fn first_is_object(source: &dyn DataSource, partial: bool) -> Result<bool> {
     let mut reader = TextReader::open(source, partial)?;
     reader.skip_blank()?;
-    Ok(matches!(value(&mut reader)?, Text::Whole(text) if serde_json::from_str::<Map<String, Value>>(&text).is_ok()))
+    Ok(
+        matches!(value(&mut reader)?, Text::Whole(text) if serde_json::from_str::<Map<String, Value>>(&text).is_ok()),
+    )
 }
 
 impl Head {
@@ -152,7 +184,10 @@ impl Head {
         while text.len() < HEAD_BYTES {
             let more = reader.fill()?;
             if more.is_empty() {
-                return Ok(Self { text, whole: !partial });
+                return Ok(Self {
+                    text,
+                    whole: !partial,
+                });
             }
             text.push_str(more);
             let taken = more.len();
@@ -169,41 +204,63 @@ impl Head {
 
     /// Tells a page of HTML or XML, which servers send in place of a file that they do not have.
     fn is_page(&self) -> bool {
-        let start: String = self.text.trim_start().chars().take(MARKUP[0].len()).collect::<String>().to_ascii_lowercase();
+        let start: String = self
+            .text
+            .trim_start()
+            .chars()
+            .take(MARKUP[0].len())
+            .collect::<String>()
+            .to_ascii_lowercase();
         MARKUP.iter().any(|mark| start.starts_with(mark))
     }
 
     /// Detects JSON lines: most of the first lines are objects, so that a faulty one among them is reported as such. If the name indicates
     /// them, it suffices that one line begins like an object.
     fn of_objects(&self, hint: Option<Form>) -> bool {
-        let is_object = |line: &&str| matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(_)));
+        let is_object =
+            |line: &&str| matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(_)));
         if hint == Some(Form::Jsonl) {
-            return self.lines().take(LINES).any(|line| line.trim_start().starts_with('{'));
+            return self
+                .lines()
+                .take(LINES)
+                .any(|line| line.trim_start().starts_with('{'));
         }
-        let complete = self.lines().count().min(LINES) - usize::from(!self.whole && self.lines().count() <= LINES);
+        let complete = self.lines().count().min(LINES)
+            - usize::from(!self.whole && self.lines().count() <= LINES);
         2 * self.lines().take(complete).filter(is_object).count() > complete
     }
 
     /// Detects objects without the brackets of a list, in a file whose name indicates one: another one begins in a line after the first, or
     /// most of the first lines are, or would be, an object each.
     fn has_lines_of_objects(&self) -> bool {
-        let mut objects = serde_json::Deserializer::from_str(&self.text).into_iter::<Map<String, Value>>();
+        let mut objects =
+            serde_json::Deserializer::from_str(&self.text).into_iter::<Map<String, Value>>();
         if let Some(Ok(_)) = objects.next() {
             let after = self.text.get(objects.byte_offset()..).unwrap_or_default();
-            let before_next = |after: &str| after.split_once('{').map(|(between, _)| between.replace(',', ""));
-            return before_next(after).is_some_and(|between| between.contains('\n') && between.trim().is_empty());
+            let before_next = |after: &str| {
+                after
+                    .split_once('{')
+                    .map(|(between, _)| between.replace(',', ""))
+            };
+            return before_next(after)
+                .is_some_and(|between| between.contains('\n') && between.trim().is_empty());
         }
         let (mut lines, mut objects) = (0, 0);
         for line in self.lines().take(LINES).map(str::trim) {
             lines += 1;
-            objects += usize::from(line.starts_with('{') && line.trim_end_matches(',').ends_with('}'));
+            objects +=
+                usize::from(line.starts_with('{') && line.trim_end_matches(',').ends_with('}'));
         }
         objects > 1 && 2 * objects > lines
     }
 
     /// Detects an array of objects: most of the first elements are, so that a faulty one among them is reported as such.
     fn is_array_of_rows(&self) -> Result<bool> {
-        let (mut array, mut rows, mut all) = (Array::new(TextReader::of_text(self.text.clone()), false, true), 0, 0);
+        let (mut array, mut rows, mut all) = (
+            Array::new(TextReader::of_text(self.text.clone()), false, true),
+            0,
+            0,
+        );
         while all < LINES
             && let Some((_, row)) = array.next()?
         {
@@ -220,18 +277,31 @@ impl Head {
         let fields = |delimiter: u8| {
             let mut records = first_records(&self.text, delimiter, self.whole, RECORDS).into_iter();
             let first = records.next()?.ok()?;
-            let names = if is_separator(&first) { records.next()?.ok()? } else { first };
+            let names = if is_separator(&first) {
+                records.next()?.ok()?
+            } else {
+                first
+            };
             let is_name = |name: &str| {
                 let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
-                !name.is_empty() && name.len() <= NAME && name.trim() == name && name.chars().all(inside)
+                !name.is_empty()
+                    && name.len() <= NAME
+                    && name.trim() == name
+                    && name.chars().all(inside)
             };
-            let distinct = names.iter().enumerate().all(|(at, name)| names.iter().take(at).all(|other| other != name));
+            let distinct = names
+                .iter()
+                .enumerate()
+                .all(|(at, name)| names.iter().take(at).all(|other| other != name));
             let mut rows: Vec<_> = records.collect::<std::result::Result<_, _>>().ok()?;
             if !self.whole && rows.len() + 1 < RECORDS {
                 // The last record may be incomplete.
                 rows.pop();
             }
-            let fits = !rows.is_empty() && distinct && names.len() >= 2 && rows.iter().all(|row| row.len() == names.len());
+            let fits = !rows.is_empty()
+                && distinct
+                && names.len() >= 2
+                && rows.iter().all(|row| row.len() == names.len());
             let table = fits && (named || names.iter().all(|name| is_name(name)));
             (table || (named && names.len() >= 2)).then_some((table, names.len()))
         };
@@ -245,6 +315,9 @@ impl Head {
             let (fits, count) = fields(delimiter)?;
             Some((fits, !fits && own == Some(delimiter), count, delimiter))
         });
-        found.max_by_key(|(fits, own, count, _)| (*fits, *own, *count)).map(|(.., delimiter)| delimiter).or(own)
+        found
+            .max_by_key(|(fits, own, count, _)| (*fits, *own, *count))
+            .map(|(.., delimiter)| delimiter)
+            .or(own)
     }
 }

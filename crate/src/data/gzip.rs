@@ -41,7 +41,9 @@ pub(super) struct Trailing(Rc<Cell<bool>>);
 impl Trailing {
     /// Returns the warning's message if the file `name` has such bytes.
     pub fn warning(&self, name: &str) -> Option<String> {
-        self.0.get().then(|| Refusal::told(word!("data.gzip.trailing"), [name, "", ""]).to_string())
+        self.0
+            .get()
+            .then(|| Refusal::told(word!("data.gzip.trailing"), [name, "", ""]).to_string())
     }
 }
 
@@ -52,16 +54,33 @@ impl<'a> Contents<'a> {
     /// Errors of the file.
     pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
         let (name, mut inner, mut first) = (source.name(), source.open()?, Vec::new());
-        (&mut inner).take(MAGIC.len() as u64).read_to_end(&mut first).map_err(|error| unreadable(error, name))?;
+        (&mut inner)
+            .take(MAGIC.len() as u64)
+            .read_to_end(&mut first)
+            .map_err(|error| unreadable(error, name))?;
         let packed = first == MAGIC;
         let file = BufReader::with_capacity(BUFFER, Cursor::new(first).chain(inner));
-        let state = if packed { State::Member(Box::new(GzDecoder::new(file))) } else { State::Plain(file) };
-        Ok(Self { name, partial, state, trailing: Trailing::default() })
+        let state = if packed {
+            State::Member(Box::new(GzDecoder::new(file)))
+        } else {
+            State::Plain(file)
+        };
+        Ok(Self {
+            name,
+            partial,
+            state,
+            trailing: Trailing::default(),
+        })
     }
 
     /// Returns the contents of a file that is empty.
     pub fn empty() -> Self {
-        Self { name: "", partial: false, state: State::Ended, trailing: Trailing::default() }
+        Self {
+            name: "",
+            partial: false,
+            state: State::Ended,
+            trailing: Trailing::default(),
+        }
     }
 
     /// Returns what will be known of the file's end.
@@ -73,8 +92,13 @@ impl<'a> Contents<'a> {
     fn fault(&self, error: io::Error) -> io::Error {
         match error.kind() {
             ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-                let refusal = Refusal::new(word!("data.gzip")).of(self.name).expected("a whole gzip file").found(error);
-                io::Error::other(Error::from(refusal.hint("pack it again, or give it unpacked")))
+                let refusal = Refusal::new(word!("data.gzip"))
+                    .of(self.name)
+                    .expected("a whole gzip file")
+                    .found(error);
+                io::Error::other(Error::from(
+                    refusal.hint("pack it again, or give it unpacked"),
+                ))
             }
             _ => error,
         }
@@ -83,7 +107,9 @@ impl<'a> Contents<'a> {
     /// Begins the next member of a file, if there is one.
     fn next_member(&mut self, mut file: File<'a>) -> io::Result<()> {
         match after_padding(&mut file)? {
-            Some(first) if first == MAGIC[0] => self.state = State::Member(Box::new(GzDecoder::new(file))),
+            Some(first) if first == MAGIC[0] => {
+                self.state = State::Member(Box::new(GzDecoder::new(file)))
+            }
             Some(_) => self.trailing.0.set(true),
             None => {}
         }
@@ -95,7 +121,10 @@ impl<'a> Contents<'a> {
 fn after_padding(file: &mut impl BufRead) -> io::Result<Option<u8>> {
     loop {
         let bytes = file.fill_buf()?;
-        let (zeros, all) = (bytes.iter().take_while(|byte| **byte == 0).count(), bytes.len());
+        let (zeros, all) = (
+            bytes.iter().take_while(|byte| **byte == 0).count(),
+            bytes.len(),
+        );
         let next = bytes.get(zeros).copied();
         file.consume(zeros);
         if next.is_some() || all == 0 {
@@ -114,11 +143,14 @@ impl Read for Contents<'_> {
             };
             match member.read(buf) {
                 Ok(0) if !buf.is_empty() => {
-                    if let State::Member(member) = std::mem::replace(&mut self.state, State::Ended) {
+                    if let State::Member(member) = std::mem::replace(&mut self.state, State::Ended)
+                    {
                         self.next_member(member.into_inner())?;
                     }
                 }
-                Err(error) if self.partial && error.kind() == ErrorKind::UnexpectedEof => self.state = State::Ended,
+                Err(error) if self.partial && error.kind() == ErrorKind::UnexpectedEof => {
+                    self.state = State::Ended
+                }
                 Err(error) => return Err(self.fault(error)),
                 read => return read,
             }

@@ -23,10 +23,20 @@ impl DataHash {
     pub fn example(&mut self, example: &Example) {
         self.0.update((example.ids.len() as u64).to_le_bytes());
         self.ids(&example.ids);
-        self.0.update(example.counted.iter().map(|&learned| u8::from(learned)).collect::<Vec<u8>>());
+        self.0.update(
+            example
+                .counted
+                .iter()
+                .map(|&learned| u8::from(learned))
+                .collect::<Vec<u8>>(),
+        );
     }
 
     pub fn finish(self) -> String {
-        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        self.0
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }

@@ -23,16 +23,30 @@ impl Header<'_> {
     pub fn end(&self, tokenizer: &Tokenizer) -> Result<usize> {
         let agreed = common(self.text, self.opened);
         let tokens = Tokens::of(self.text, tokenizer)?;
-        let line = self.text.get(..agreed).and_then(|same| same.rfind('\n')).map_or(0, |at| at + 1);
+        let line = self
+            .text
+            .get(..agreed)
+            .and_then(|same| same.rfind('\n'))
+            .map_or(0, |at| at + 1);
         let special = tokens.special_before(agreed, tokenizer);
-        Ok(line.max(special).max(common(self.text, self.before)).min(agreed))
+        Ok(line
+            .max(special)
+            .max(common(self.text, self.before))
+            .min(agreed))
     }
 
     /// Returns the answer after the prompt as the model sees it, and the byte at which it begins, since a template may write the turn
     /// before the answer differently when it is the last one. The answer begins where the text before its content ends like the prompt, or
     /// like the prompt without what it opens at its end.
-    pub fn asked(&self, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Option<(String, usize)>> {
-        let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
+    pub fn asked(
+        &self,
+        conversation: &Conversation,
+        at: usize,
+        tokenizer: &Tokenizer,
+    ) -> Result<Option<(String, usize)>> {
+        let Some(other) = with_other_content(conversation, at) else {
+            return Ok(None);
+        };
         let content = common(self.text, &tokenizer.render_chat(&other, false)?.text);
         Ok(self.most_alike(0..content + 1).and_then(|(prompt, end)| {
             let (prompt, answer) = (self.opened.get(..prompt)?, self.text.get(end..)?);
@@ -42,18 +56,30 @@ impl Header<'_> {
 
     /// Returns the byte at which the answer begins if `start` is within an earlier message, which the text does not write as the prompt does:
     /// then it is where the text between this message and the content of the answer ends like the prompt.
-    pub fn after_previous(&self, start: usize, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<usize> {
+    pub fn after_previous(
+        &self,
+        start: usize,
+        conversation: &Conversation,
+        at: usize,
+        tokenizer: &Tokenizer,
+    ) -> Result<usize> {
         let other_text = |at: usize| match with_other_content(conversation, at) {
-            Some(other) => tokenizer.render_chat(&other, false).map(|rendered| Some(rendered.text)),
+            Some(other) => tokenizer
+                .render_chat(&other, false)
+                .map(|rendered| Some(rendered.text)),
             None => Ok(None),
         };
-        let Some(other) = at.checked_sub(1).map(other_text).transpose()?.flatten() else { return Ok(start) };
+        let Some(other) = at.checked_sub(1).map(other_text).transpose()?.flatten() else {
+            return Ok(start);
+        };
         let previous = self.text.len() - common_end(self.text, &other);
         if start >= previous || other == self.text {
             return Ok(start);
         }
         let content = other_text(at)?.map_or(self.text.len(), |other| common(self.text, &other));
-        Ok(self.most_alike(previous..content + 1).map_or(content.max(previous), |(_, end)| end))
+        Ok(self
+            .most_alike(previous..content + 1)
+            .map_or(content.max(previous), |(_, end)| end))
     }
 
     /// Returns the end of the prompt, or of the prompt without what it opens at its end, and the byte among `ends` of the text before which
@@ -61,38 +87,82 @@ impl Header<'_> {
     fn most_alike(&self, ends: Range<usize>) -> Option<(usize, usize)> {
         let (text, opened) = (self.text, self.opened);
         let same = |prompt: usize, end: usize| {
-            let [said, asked] = [text.get(..end), opened.get(..prompt)].map(Option::unwrap_or_default);
-            said.bytes().rev().zip(asked.bytes().rev()).take_while(|(a, b)| a == b).count()
+            let [said, asked] =
+                [text.get(..end), opened.get(..prompt)].map(Option::unwrap_or_default);
+            said.bytes()
+                .rev()
+                .zip(asked.bytes().rev())
+                .take_while(|(a, b)| a == b)
+                .count()
         };
-        let shortest = if opened.starts_with(self.before) { self.before.len() } else { opened.len() };
+        let shortest = if opened.starts_with(self.before) {
+            self.before.len()
+        } else {
+            opened.len()
+        };
         let prompts = (shortest..=opened.len()).filter(|end| opened.is_char_boundary(*end));
-        let pairs = prompts.flat_map(|prompt| ends.clone().filter(|end| text.is_char_boundary(*end)).map(move |end| (prompt, end)));
-        let best = pairs.map(|(prompt, end)| (same(prompt, end), prompt, end)).max();
-        best.filter(|(same, ..)| *same > 0).map(|(_, prompt, end)| (prompt, end))
+        let pairs = prompts.flat_map(|prompt| {
+            ends.clone()
+                .filter(|end| text.is_char_boundary(*end))
+                .map(move |end| (prompt, end))
+        });
+        let best = pairs
+            .map(|(prompt, end)| (same(prompt, end), prompt, end))
+            .max();
+        best.filter(|(same, ..)| *same > 0)
+            .map(|(_, prompt, end)| (prompt, end))
     }
 }
 
 /// Returns the conversation with another content in the message `at`, whose first character differs; `None` if the content is not a text.
 pub(super) fn with_other_content(conversation: &Conversation, at: usize) -> Option<Conversation> {
-    let begins = conversation.messages.get(at)?.get("content")?.as_str()?.trim_start().chars().next();
-    with_content(conversation, at, if begins == Some('x') { "y" } else { "x" })
+    let begins = conversation
+        .messages
+        .get(at)?
+        .get("content")?
+        .as_str()?
+        .trim_start()
+        .chars()
+        .next();
+    with_content(
+        conversation,
+        at,
+        if begins == Some('x') { "y" } else { "x" },
+    )
 }
 
 /// Returns the conversation with this content in the message `at`.
-pub(super) fn with_content(conversation: &Conversation, at: usize, content: &str) -> Option<Conversation> {
+pub(super) fn with_content(
+    conversation: &Conversation,
+    at: usize,
+    content: &str,
+) -> Option<Conversation> {
     let mut other = conversation.clone();
-    other.messages.get_mut(at)?.as_object_mut()?.insert("content".to_owned(), content.into());
+    other
+        .messages
+        .get_mut(at)?
+        .as_object_mut()?
+        .insert("content".to_owned(), content.into());
     Some(other)
 }
 
 /// Returns the length in bytes of the common beginning of two texts.
 pub(super) fn common(a: &str, b: &str) -> usize {
-    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
+    a.chars()
+        .zip(b.chars())
+        .take_while(|(a, b)| a == b)
+        .map(|(c, _)| c.len_utf8())
+        .sum()
 }
 
 /// Returns the length in bytes of the common end of two texts.
 pub(super) fn common_end(a: &str, b: &str) -> usize {
-    a.chars().rev().zip(b.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
+    a.chars()
+        .rev()
+        .zip(b.chars().rev())
+        .take_while(|(a, b)| a == b)
+        .map(|(c, _)| c.len_utf8())
+        .sum()
 }
 
 /// Returns true if the template writes the same text for other messages of the same roles.
@@ -101,20 +171,39 @@ pub(super) fn is_written_alike(conversation: &Conversation, tokenizer: &Tokenize
     let other = |message: &Value| {
         let content = &message["content"];
         let [first, second] = OTHERS;
-        let text = if content.to_string().contains(first) { second } else { first };
-        let content = if content.is_array() { json!([{"type": "text", "text": text}]) } else { json!(text) };
+        let text = if content.to_string().contains(first) {
+            second
+        } else {
+            first
+        };
+        let content = if content.is_array() {
+            json!([{"type": "text", "text": text}])
+        } else {
+            json!(text)
+        };
         json!({"role": message["role"], "content": content})
     };
-    let others = Conversation { messages: conversation.messages.iter().map(other).collect(), ..conversation.clone() };
-    let [own, others] = [conversation, &others].map(|conversation| tokenizer.render_chat(conversation, false).ok());
+    let others = Conversation {
+        messages: conversation.messages.iter().map(other).collect(),
+        ..conversation.clone()
+    };
+    let [own, others] =
+        [conversation, &others].map(|conversation| tokenizer.render_chat(conversation, false).ok());
     own.is_some() && own == others
 }
 
 /// Refuses the text of a template that writes nothing of a conversation.
 pub(super) fn written(rendered: Rendered) -> Result<Rendered> {
-    if rendered.text.trim().is_empty() { Err(writes_nothing()) } else { Ok(rendered) }
+    if rendered.text.trim().is_empty() {
+        Err(writes_nothing())
+    } else {
+        Ok(rendered)
+    }
 }
 
 pub(super) fn writes_nothing() -> Error {
-    Refusal::new(word!("data.template")).expected("a text").found("a chat template that writes nothing of this conversation").into()
+    Refusal::new(word!("data.template"))
+        .expected("a text")
+        .found("a chat template that writes nothing of this conversation")
+        .into()
 }

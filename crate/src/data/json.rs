@@ -10,7 +10,16 @@ use crate::error::Result;
 pub(super) const ROW_BYTES: usize = 64 << 20;
 
 /// Keys of rows: an object with one of them is a row, not a collection of rows.
-const ROW_KEYS: [&str; 8] = ["messages", "conversations", "prompt", "completion", "instruction", "text", "input_ids", "chosen"];
+const ROW_KEYS: [&str; 8] = [
+    "messages",
+    "conversations",
+    "prompt",
+    "completion",
+    "instruction",
+    "text",
+    "input_ids",
+    "chosen",
+];
 /// Further keys of rows, if their values are texts.
 const TEXT_KEYS: [&str; 5] = ["question", "query", "answer", "response", "output"];
 
@@ -28,7 +37,7 @@ pub(super) enum Value {
 /// State of a scan for the end of a value's brackets and quotes.
 #[derive(Default)]
 struct Nesting {
-    /// Brackets that are open. One that closes another kind is passed over, or closes what is inside of its own kind.
+    /// Brackets that are open. One that closes another kind is skipped, or closes what is inside of its own kind.
     open: Vec<u8>,
     in_string: bool,
     escaped: bool,
@@ -63,7 +72,9 @@ impl Nesting {
 /// Scans the value that begins here and passes its parts to `take`. Returns true if it ends before the text does.
 fn walk(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool> {
     let mut nesting = Nesting::default();
-    let Some(first) = reader.fill()?.bytes().next() else { return Ok(false) };
+    let Some(first) = reader.fill()?.bytes().next() else {
+        return Ok(false);
+    };
     let nested = matches!(first, b'{' | b'[' | b'"');
     loop {
         let text = reader.fill()?;
@@ -71,7 +82,9 @@ fn walk(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool>
             return Ok(!nested);
         }
         let end = if nested {
-            text.bytes().position(|byte| nesting.ends_with(byte)).map(|at| at + 1)
+            text.bytes()
+                .position(|byte| nesting.ends_with(byte))
+                .map(|at| at + 1)
         } else {
             // A number or a keyword.
             text.find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}'))
@@ -109,7 +122,11 @@ pub(super) enum Outline {
     Row,
     /// The rows are in one of its arrays, whose bracket is at the byte `at` of the text. The `other` keys of the object are no rows. The
     /// object is `whole` if its end was found.
-    Array { at: u64, other: Vec<String>, whole: bool },
+    Array {
+        at: u64,
+        other: Vec<String>,
+        whole: bool,
+    },
 }
 
 /// Locates the rows in a text that is one object; `None` if it is not an object. Its rows may be faulty, so that its end is not found.
@@ -121,13 +138,22 @@ pub(super) fn outline(reader: &mut TextReader<'_>) -> Result<Option<Outline>> {
     let (mut arrays, mut other, mut is_row) = (Vec::new(), Vec::new(), false);
     let whole = members(reader, &mut arrays, &mut other, &mut is_row)?;
     Ok(match arrays.as_slice() {
-        [at] if !is_row => Some(Outline::Array { at: *at, other, whole }),
+        [at] if !is_row => Some(Outline::Array {
+            at: *at,
+            other,
+            whole,
+        }),
         _ => whole.then_some(Outline::Row),
     })
 }
 
 /// Scans the members of an object. Returns true if it ends, and nothing follows.
-fn members(reader: &mut TextReader<'_>, arrays: &mut Vec<u64>, other: &mut Vec<String>, is_row: &mut bool) -> Result<bool> {
+fn members(
+    reader: &mut TextReader<'_>,
+    arrays: &mut Vec<u64>,
+    other: &mut Vec<String>,
+    is_row: &mut bool,
+) -> Result<bool> {
     if reader.skip_blank()? != Some(b'}') {
         loop {
             match member(reader, is_row)? {
@@ -153,9 +179,13 @@ fn members(reader: &mut TextReader<'_>, arrays: &mut Vec<u64>, other: &mut Vec<S
 
 /// Returns true if the first item is a message of a conversation, which is not a row.
 fn begins_with_message(items: &str) -> bool {
-    let first = serde_json::Deserializer::from_str(items).into_iter::<Map<String, serde_json::Value>>().next();
+    let first = serde_json::Deserializer::from_str(items)
+        .into_iter::<Map<String, serde_json::Value>>()
+        .next();
     let Some(Ok(first)) = first else { return false };
-    [["role", "content"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| first.contains_key(*key)))
+    [["role", "content"], ["from", "value"]]
+        .iter()
+        .any(|keys| keys.iter().all(|key| first.contains_key(*key)))
 }
 
 /// A key of an object and its value.
@@ -173,8 +203,12 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
     if reader.skip_blank()? != Some(b'"') {
         return Ok(None);
     }
-    let Value::Whole(key) = value(reader)? else { return Ok(None) };
-    let Ok(key) = serde_json::from_str::<String>(&key) else { return Ok(None) };
+    let Value::Whole(key) = value(reader)? else {
+        return Ok(None);
+    };
+    let Ok(key) = serde_json::from_str::<String>(&key) else {
+        return Ok(None);
+    };
     *is_row |= ROW_KEYS.contains(&key.as_str());
     if reader.skip_blank()? != Some(b':') {
         return Ok(None);
@@ -190,8 +224,13 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
                 beginning.extend(part.chars().take(room));
             })?;
             let inside = beginning.get(1..).unwrap_or_default();
-            let after_comma = |part: &str| part.trim_start().strip_prefix('{').is_some_and(|key| key.trim_start().starts_with(['"', '\'']));
-            let rows = inside.trim_start().starts_with('{') || inside.split(',').skip(1).any(after_comma);
+            let after_comma = |part: &str| {
+                part.trim_start()
+                    .strip_prefix('{')
+                    .is_some_and(|key| key.trim_start().starts_with(['"', '\'']))
+            };
+            let rows =
+                inside.trim_start().starts_with('{') || inside.split(',').skip(1).any(after_comma);
             *is_row |= begins_with_message(inside);
             match (rows, whole) {
                 (true, _) => Some(Member::Rows { at, whole }),
@@ -201,7 +240,9 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
         }
         Some(b'{') => walk(reader, &mut |_| {})?.then_some(Member::Other(key)),
         Some(_) => match value(reader)? {
-            Value::Whole(text) if serde_json::from_str::<IgnoredAny>(&text).is_ok() => Some(Member::Other(key)),
+            Value::Whole(text) if serde_json::from_str::<IgnoredAny>(&text).is_ok() => {
+                Some(Member::Other(key))
+            }
             _ => None,
         },
         None => None,

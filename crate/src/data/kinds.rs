@@ -12,9 +12,17 @@ const NO_TEXT: &str = "choose a file of text or rows";
 
 /// First bytes of a file, its kind, and what to do with it.
 const KINDS: [(&[u8], &str, &str); 18] = [
-    (b"version https://git-lfs.github.com/spec/", "a pointer of Git LFS", "fetch the real file: git lfs pull"),
+    (
+        b"version https://git-lfs.github.com/spec/",
+        "a pointer of Git LFS",
+        "fetch the real file: git lfs pull",
+    ),
     (b"%PDF-", "a PDF document", SAVE_TEXT),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a document of Office (.doc, .xls or .ppt)", "save its text as a .txt file, or its rows as CSV"),
+    (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "a document of Office (.doc, .xls or .ppt)",
+        "save its text as a .txt file, or its rows as CSV",
+    ),
     (b"\x89PNG\r\n", "a picture (PNG)", NO_TEXT),
     (b"\xff\xd8\xff", "a picture (JPEG)", NO_TEXT),
     (b"II*\0", "a picture (TIFF)", NO_TEXT),
@@ -24,9 +32,17 @@ const KINDS: [(&[u8], &str, &str); 18] = [
     (b"ID3\x03\0", "a recording (MP3)", NO_TEXT),
     (b"ID3\x04\0", "a recording (MP3)", NO_TEXT),
     (b"\x7fELF", "a program", NO_TEXT),
-    (b"\x28\xb5\x2f\xfd", "a file packed by zstd", "unpack it: unzstd"),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "a file packed by zstd",
+        "unpack it: unzstd",
+    ),
     (b"\xfd7zXZ\0", "a file packed by xz", "unpack it: unxz"),
-    (b"BZh91AY&SY", "a file packed by bzip2", "unpack it: bunzip2"),
+    (
+        b"BZh91AY&SY",
+        "a file packed by bzip2",
+        "unpack it: bunzip2",
+    ),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
     (b"SQLite format 3\0", "a SQLite database", SAVE_ROWS),
     (b"ARROW1\0\0", "an Arrow file", SAVE_ROWS),
@@ -37,7 +53,11 @@ const ZIPPED: [(&[u8], &str, &str); 5] = [
     (b"word/", "a Word document (.docx)", SAVE_TEXT),
     (b"xl/", "an Excel workbook (.xlsx)", "save its rows as CSV"),
     (b"ppt/", "a PowerPoint presentation (.pptx)", SAVE_TEXT),
-    (b"application/vnd.oasis.opendocument", "an OpenDocument file (.odt or .ods)", "save its text as a .txt file, or its rows as CSV"),
+    (
+        b"application/vnd.oasis.opendocument",
+        "an OpenDocument file (.odt or .ods)",
+        "save its text as a .txt file, or its rows as CSV",
+    ),
     (b"application/epub+zip", "a book (.epub)", SAVE_TEXT),
 ];
 
@@ -55,21 +75,40 @@ const TAR: (usize, &[u8]) = (257, b"ustar");
 pub(super) fn other_kind(bytes: &[u8], name: &str) -> Option<Refusal> {
     let (at, mark) = TAR;
     let is_tar = bytes.get(at..).is_some_and(|bytes| bytes.starts_with(mark));
-    let known = KINDS.iter().find(|(mark, ..)| bytes.starts_with(mark)).map(|(_, kind, hint)| (*kind, *hint));
-    let holds =
-        |first: &[u8], at: usize, mark: &[u8]| bytes.starts_with(first) && bytes.get(at..).is_some_and(|rest| rest.starts_with(mark));
-    let inner = INNER.iter().find(|(first, at, mark, _)| holds(first, *at, mark));
-    let known =
-        known.or_else(|| inner.map(|(_, _, _, kind)| (*kind, NO_TEXT))).or_else(|| bytes.starts_with(b"PK\x03\x04").then(|| zipped(bytes)));
+    let known = KINDS
+        .iter()
+        .find(|(mark, ..)| bytes.starts_with(mark))
+        .map(|(_, kind, hint)| (*kind, *hint));
+    let holds = |first: &[u8], at: usize, mark: &[u8]| {
+        bytes.starts_with(first) && bytes.get(at..).is_some_and(|rest| rest.starts_with(mark))
+    };
+    let inner = INNER
+        .iter()
+        .find(|(first, at, mark, _)| holds(first, *at, mark));
+    let known = known
+        .or_else(|| inner.map(|(_, _, _, kind)| (*kind, NO_TEXT)))
+        .or_else(|| bytes.starts_with(b"PK\x03\x04").then(|| zipped(bytes)));
     let (kind, hint) = known.or(is_tar.then_some(("a tar archive", "unpack it")))?;
-    Some(Refusal::new(word!("data.kind")).of(name).expected("text, JSON, CSV or token ids").found(kind).hint(hint))
+    Some(
+        Refusal::new(word!("data.kind"))
+            .of(name)
+            .expected("text, JSON, CSV or token ids")
+            .found(kind)
+            .hint(hint),
+    )
 }
 
 /// Returns the kind of a zip archive, as documents of many programs are, and what to do with it.
 fn zipped(bytes: &[u8]) -> (&'static str, &'static str) {
     let has = |name: &[u8]| bytes.windows(name.len()).any(|part| part == name);
-    let known = ZIPPED.iter().find(|(name, ..)| has(name)).map(|(_, kind, hint)| (*kind, *hint));
-    known.unwrap_or(("a zip archive", "unpack it, or save its rows as JSON lines or CSV"))
+    let known = ZIPPED
+        .iter()
+        .find(|(name, ..)| has(name))
+        .map(|(_, kind, hint)| (*kind, *hint));
+    known.unwrap_or((
+        "a zip archive",
+        "unpack it, or save its rows as JSON lines or CSV",
+    ))
 }
 
 /// Returns the encoding that a text in none of those that are read seems to have: Cyrillic texts have long runs of bytes from 0xc0 on, texts of
@@ -80,8 +119,15 @@ pub(super) fn other_encoding(bytes: &[u8]) -> Option<&'static str> {
     if seen.iter().any(|byte| *byte < b'\t') {
         return None;
     }
-    let count = |low: u8, high: u8| seen.iter().filter(|byte| (low..=high).contains(*byte)).count();
-    let runs = seen.split(|byte| *byte < 0x80).filter(|run| !run.is_empty()).count();
+    let count = |low: u8, high: u8| {
+        seen.iter()
+            .filter(|byte| (low..=high).contains(*byte))
+            .count()
+    };
+    let runs = seen
+        .split(|byte| *byte < 0x80)
+        .filter(|run| !run.is_empty())
+        .count();
     let (all, letters, small) = (count(0x80, 0xff), count(0xc0, 0xff), count(0xe0, 0xff));
     if all == 0 || letters * 20 < all * 17 {
         return None;

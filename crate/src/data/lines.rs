@@ -46,7 +46,9 @@ impl Lines<'_> {
                 return Ok((line.long || !line.text.is_empty()).then_some(line));
             }
             let end = piece.bytes().position(|byte| matches!(byte, b'\n' | b'\r'));
-            let part = piece.get(..end.map_or(piece.len(), |at| at + 1)).unwrap_or_default();
+            let part = piece
+                .get(..end.map_or(piece.len(), |at| at + 1))
+                .unwrap_or_default();
             let (taken, returns) = (part.len(), part.ends_with('\r'));
             line.push(part);
             self.0.take(taken);

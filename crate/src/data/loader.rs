@@ -71,7 +71,16 @@ impl Loader {
     /// # Errors
     /// As for [`Loader::for_run`].
     pub fn new(dataset: &Dataset, batch_size: usize, seq_len: usize, seed: u64) -> Result<Self> {
-        Self::for_run(dataset, &TrainConfig { batch_size, seq_len, seed, packing: false, ..TrainConfig::default() })
+        Self::for_run(
+            dataset,
+            &TrainConfig {
+                batch_size,
+                seq_len,
+                seed,
+                packing: false,
+                ..TrainConfig::default()
+            },
+        )
     }
 
     /// Creates the loader of a run, at the beginning of epoch 0.
@@ -80,7 +89,15 @@ impl Loader {
     /// `config.invalid` for sizes and weights; `data.too-short` or `data.no-targets` for data without a sequence; `data.tokens` for 2^32
     /// ids or more.
     pub fn for_run(dataset: &Dataset, config: &TrainConfig) -> Result<Self> {
-        let TrainConfig { batch_size, seq_len, seed, data_order, packing, on_long, .. } = *config;
+        let TrainConfig {
+            batch_size,
+            seq_len,
+            seed,
+            data_order,
+            packing,
+            on_long,
+            ..
+        } = *config;
         let mut faults = Vec::new();
         for (key, value) in [("batch_size", batch_size), ("seq_len", seq_len)] {
             if value == 0 {
@@ -88,41 +105,105 @@ impl Loader {
             }
         }
         if batch_size.saturating_mul(seq_len) > MAX_TOKENS {
-            faults.push(Fault::new("batch_size·seq_len", format!("at most {MAX_TOKENS}"), batch_size.saturating_mul(seq_len)));
+            faults.push(Fault::new(
+                "batch_size·seq_len",
+                format!("at most {MAX_TOKENS}"),
+                batch_size.saturating_mul(seq_len),
+            ));
         }
         if !faults.is_empty() {
             return Err(Error::InvalidConfig(faults));
         }
-        let mixture = Mixture::of(&config.data_weights, dataset.account().file_ends(), dataset.has_examples())?;
+        let mixture = Mixture::of(
+            &config.data_weights,
+            dataset.account().file_ends(),
+            dataset.has_examples(),
+        )?;
         let source = Source::of(dataset.train(), seq_len, on_long, mixture)?;
-        let state = LoaderState { seed, seq_len, epoch: 0, cursor: 0, digest: dataset.digest() };
-        let order = source.order(dataset.train(), Packing { seq_len, packing, order: data_order, seed, epoch: 0 });
+        let state = LoaderState {
+            seed,
+            seq_len,
+            epoch: 0,
+            cursor: 0,
+            digest: dataset.digest(),
+        };
+        let order = source.order(
+            dataset.train(),
+            Packing {
+                seq_len,
+                packing,
+                order: data_order,
+                seed,
+                epoch: 0,
+            },
+        );
         // Weights may leave the first epochs empty, if the number of epochs says that rows come in later ones.
         let later = match (&source, config.epochs) {
             (Source::Examples(pieces, mixture), Some(epochs)) if order.len() == 0 => {
                 let epoch = mixture.first_epoch(pieces, dataset.train().entries(), epochs);
-                epoch.map(|epoch| source.order(dataset.train(), Packing { seq_len, packing, order: data_order, seed, epoch }))
+                epoch.map(|epoch| {
+                    source.order(
+                        dataset.train(),
+                        Packing {
+                            seq_len,
+                            packing,
+                            order: data_order,
+                            seed,
+                            epoch,
+                        },
+                    )
+                })
             }
             _ => None,
         };
         let filled = later.as_ref().unwrap_or(&order);
         if filled.len() == 0 {
-            let within = if config.epochs.is_some() { "the epochs of the run" } else { "an epoch" };
+            let within = if config.epochs.is_some() {
+                "the epochs of the run"
+            } else {
+                "an epoch"
+            };
             let rule = format!("weights by which at least one row comes in {within}");
-            return Err(Error::InvalidConfig(vec![Fault::new("data_weights", rule, format!("{:?}", config.data_weights))]));
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "data_weights",
+                rule,
+                format!("{:?}", config.data_weights),
+            )]));
         }
         let first = match filled {
             Order::Windows(windows) => [windows.len(), windows.items()],
             Order::Starts(starts) => [starts.len(); 2],
         };
-        let sequences = config.steps as f64 * (batch_size * config.gradient_accumulation_steps) as f64;
-        Ok(Self { batch_size, data_order, packing, on_long, sequences, first, state, source, order })
+        let sequences =
+            config.steps as f64 * (batch_size * config.gradient_accumulation_steps) as f64;
+        Ok(Self {
+            batch_size,
+            data_order,
+            packing,
+            on_long,
+            sequences,
+            first,
+            state,
+            source,
+            order,
+        })
     }
 
     /// Returns how the pieces of the epoch of `state` fill its sequences.
     fn how(&self, state: &LoaderState) -> Packing {
-        let LoaderState { seed, seq_len, epoch, .. } = *state;
-        Packing { seq_len, packing: self.packing, order: self.data_order, seed, epoch }
+        let LoaderState {
+            seed,
+            seq_len,
+            epoch,
+            ..
+        } = *state;
+        Packing {
+            seq_len,
+            packing: self.packing,
+            order: self.data_order,
+            seed,
+            epoch,
+        }
     }
 
     /// Returns the next batch `[B, T]`, which may continue into the next epoch.
@@ -146,10 +227,16 @@ impl Loader {
             match (&self.order, dataset.train()) {
                 (Order::Starts(starts), Part::Text { tokens, end, .. }) => {
                     let start = starts.get(at).map_or(0, |start| *start as usize);
-                    batch.push(&tokens.read(start..end.min(start.saturating_add(seq_len + 1)))?, false, dataset.pad());
+                    batch.push(
+                        &tokens.read(start..end.min(start.saturating_add(seq_len + 1)))?,
+                        false,
+                        dataset.pad(),
+                    );
                 }
                 (Order::Windows(windows), part) => {
-                    let pieces = self.source.pieces(windows.get(at).unwrap_or_default(), part, seq_len)?;
+                    let pieces =
+                        self.source
+                            .pieces(windows.get(at).unwrap_or_default(), part, seq_len)?;
                     match (self.packing, pieces.first()) {
                         (false, Some(ids)) => batch.push(ids, true, dataset.pad()),
                         _ => batch.push_packed(&pieces, dataset.pad()),
@@ -178,7 +265,9 @@ impl Loader {
     /// Returns the number of sequences in `epochs`, of which each is as long as the first, but for shares that come in some of them alone.
     pub(super) fn sequences_in(&self, dataset: &Dataset, epochs: f64) -> f64 {
         let (windows, part) = (self.items_per_epoch() as f64, dataset.train());
-        let Source::Examples(pieces, mixture) = &self.source else { return windows * epochs };
+        let Source::Examples(pieces, mixture) = &self.source else {
+            return windows * epochs;
+        };
         let total = mixture.total(pieces, part.entries(), epochs);
         let [first, pieces] = self.first.map(|count| count as f64);
         total.map_or(windows * epochs, |total| total * first / pieces)
@@ -186,7 +275,9 @@ impl Loader {
 
     /// Returns the files of which the run reads nothing by their weights: index, number of pieces, and weight.
     pub(super) fn absent(&self, dataset: &Dataset) -> Vec<(usize, usize, f64)> {
-        let Source::Examples(pieces, mixture) = &self.source else { return Vec::new() };
+        let Source::Examples(pieces, mixture) = &self.source else {
+            return Vec::new();
+        };
         // Rounding must not make 50 epochs 51.
         let epochs = self.sequences / (self.sequences_in(dataset, LONG) / LONG) - 1e-9;
         mixture.absent(pieces, dataset.train().entries(), epochs.ceil().max(1.0))
@@ -197,10 +288,30 @@ impl Loader {
         let windows = self.order.len();
         let positions = (windows * self.state.seq_len).max(1) as f64;
         match &self.source {
-            Source::Text { .. } => Fit { cut: 0, skipped: 0, untaught: 0, windows, packed_fraction: 1.0 },
-            Source::Examples(Pieces { cut, skipped, untaught, .. }, _) => {
+            Source::Text { .. } => Fit {
+                cut: 0,
+                skipped: 0,
+                untaught: 0,
+                windows,
+                packed_fraction: 1.0,
+            },
+            Source::Examples(
+                Pieces {
+                    cut,
+                    skipped,
+                    untaught,
+                    ..
+                },
+                _,
+            ) => {
                 let packed_fraction = self.order.held() as f64 / positions;
-                Fit { cut: *cut, skipped: *skipped, untaught: *untaught, windows, packed_fraction }
+                Fit {
+                    cut: *cut,
+                    skipped: *skipped,
+                    untaught: *untaught,
+                    windows,
+                    packed_fraction,
+                }
             }
         }
     }
@@ -242,8 +353,16 @@ impl Loader {
                 faults.push(Fault::new(key, theirs, ours));
             }
         };
-        same("data.digest", self.state.digest.clone(), state.digest.clone());
-        same("seq_len", self.state.seq_len.to_string(), state.seq_len.to_string());
+        same(
+            "data.digest",
+            self.state.digest.clone(),
+            state.digest.clone(),
+        );
+        same(
+            "seq_len",
+            self.state.seq_len.to_string(),
+            state.seq_len.to_string(),
+        );
         same("seed", self.state.seed.to_string(), state.seed.to_string());
         if !faults.is_empty() {
             return Err(Error::ResumeMismatch(faults));
@@ -251,7 +370,10 @@ impl Loader {
         let order = self.source.order(dataset.train(), self.how(&state));
         if state.cursor > order.len() as u64 {
             let reason = format!("expected at most {}, found {}", order.len(), state.cursor);
-            return Err(Error::CheckpointCorrupt { what: "loader.cursor".to_owned(), reason });
+            return Err(Error::CheckpointCorrupt {
+                what: "loader.cursor".to_owned(),
+                reason,
+            });
         }
         self.order = order;
         self.state = state;

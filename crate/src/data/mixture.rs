@@ -23,15 +23,32 @@ impl Mixture {
     /// `config.invalid` for weights of a stream, or another number of them than of files.
     pub fn of(weights: &[f64], file_ends: &[u32], rows: bool) -> Result<Self> {
         if !weights.is_empty() && (!rows || weights.len() != file_ends.len()) {
-            let rule =
-                if rows { format!("one for each of {} files", file_ends.len()) } else { "none where the data are one stream".into() };
-            return Err(Error::InvalidConfig(vec![Fault::new("data_weights", rule, format!("{weights:?}"))]));
+            let rule = if rows {
+                format!("one for each of {} files", file_ends.len())
+            } else {
+                "none where the data are one stream".into()
+            };
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "data_weights",
+                rule,
+                format!("{weights:?}"),
+            )]));
         }
-        Ok(Self { files: file_ends.iter().copied().zip(weights.iter().copied()).collect() })
+        Ok(Self {
+            files: file_ends
+                .iter()
+                .copied()
+                .zip(weights.iter().copied())
+                .collect(),
+        })
     }
 
     /// Returns the number of each file's pieces, and its weight.
-    fn counts(&self, pieces: &Pieces, entries: EntrySlice<'_>) -> impl Iterator<Item = (usize, f64)> {
+    fn counts(
+        &self,
+        pieces: &Pieces,
+        entries: EntrySlice<'_>,
+    ) -> impl Iterator<Item = (usize, f64)> {
         let mut first = 0;
         self.files.iter().map(move |(end, weight)| {
             let before = std::mem::replace(&mut first, pieces.before_row(*end, entries));
@@ -45,30 +62,59 @@ impl Mixture {
         for (count, weight) in self.counts(pieces, entries) {
             let fraction = weight.fract();
             varies |= (count as f64 * fraction).fract() != 0.0;
-            let [whole, next] = [epochs.floor(), epochs.floor() + 1.0].map(|epochs| drawn(count, fraction, epochs));
-            total += epochs * count as f64 * weight.floor() + whole + (next - whole) * epochs.fract();
+            let [whole, next] =
+                [epochs.floor(), epochs.floor() + 1.0].map(|epochs| drawn(count, fraction, epochs));
+            total +=
+                epochs * count as f64 * weight.floor() + whole + (next - whole) * epochs.fract();
         }
         varies.then_some(total)
     }
 
     /// Returns the first epoch in which a piece comes, if one comes in `epochs`.
-    pub fn first_epoch(&self, pieces: &Pieces, entries: EntrySlice<'_>, epochs: f64) -> Option<u64> {
-        let counts: Vec<(usize, f64)> = self.counts(pieces, entries).filter(|(count, _)| *count > 0).collect();
-        let comes = |by: f64| counts.iter().any(|(count, weight)| weight.floor() >= 1.0 || drawn(*count, weight.fract(), by) >= 1.0);
+    pub fn first_epoch(
+        &self,
+        pieces: &Pieces,
+        entries: EntrySlice<'_>,
+        epochs: f64,
+    ) -> Option<u64> {
+        let counts: Vec<(usize, f64)> = self
+            .counts(pieces, entries)
+            .filter(|(count, _)| *count > 0)
+            .collect();
+        let comes = |by: f64| {
+            counts.iter().any(|(count, weight)| {
+                weight.floor() >= 1.0 || drawn(*count, weight.fract(), by) >= 1.0
+            })
+        };
         (0..epochs.ceil() as u64).find(|epoch| comes(*epoch as f64 + 1.0))
     }
 
     /// Returns the files of which nothing comes in `epochs`, with the number of their pieces and their weight.
-    pub fn absent(&self, pieces: &Pieces, entries: EntrySlice<'_>, epochs: f64) -> Vec<(usize, usize, f64)> {
+    pub fn absent(
+        &self,
+        pieces: &Pieces,
+        entries: EntrySlice<'_>,
+        epochs: f64,
+    ) -> Vec<(usize, usize, f64)> {
         let counts = self.counts(pieces, entries).enumerate();
-        let absent = counts.filter(|(_, (count, weight))| *count as f64 * weight.floor() + drawn(*count, weight.fract(), epochs) == 0.0);
-        absent.map(|(file, (count, weight))| (file, count, weight)).collect()
+        let absent = counts.filter(|(_, (count, weight))| {
+            *count as f64 * weight.floor() + drawn(*count, weight.fract(), epochs) == 0.0
+        });
+        absent
+            .map(|(file, (count, weight))| (file, count, weight))
+            .collect()
     }
 
     /// Returns the indices of an epoch's pieces, in the order of the data: those of a file as many whole times as its weight states, and
     /// for the fraction that remains a share of them, drawn by seed and epoch, so that after e epochs n pieces have come round(e·n·weight)
     /// times.
-    pub fn items(&self, pieces: &Pieces, entries: EntrySlice<'_>, seed: u64, epoch: u64) -> Vec<u32> {
+    pub fn items(
+        &self,
+        pieces: &Pieces,
+        entries: EntrySlice<'_>,
+        seed: u64,
+        epoch: u64,
+    ) -> Vec<u32> {
         if self.files.is_empty() {
             return (0..pieces.len() as u32).collect();
         }
@@ -81,7 +127,8 @@ impl Mixture {
                 items.extend(&own);
             }
             shuffle(&mut own, seed, epoch, &format!("mixture:{file}"));
-            let [before, after] = [0.0, 1.0].map(|more| drawn(own.len(), weight.fract(), epoch as f64 + more));
+            let [before, after] =
+                [0.0, 1.0].map(|more| drawn(own.len(), weight.fract(), epoch as f64 + more));
             items.extend(own.iter().take((after - before) as usize));
         }
         items.sort_unstable();

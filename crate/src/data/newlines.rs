@@ -16,7 +16,9 @@ pub(super) struct Newlines {
 impl Newlines {
     /// Returns the warning's message if the file `name` has such line ends.
     pub fn warning(&self, name: &str) -> Option<String> {
-        self.found.get().then(|| Refusal::told(word!("data.newlines"), [name, "", ""]).to_string())
+        self.found
+            .get()
+            .then(|| Refusal::told(word!("data.newlines"), [name, "", ""]).to_string())
     }
 
     /// Replaces them in the next part of a text.

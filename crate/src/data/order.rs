@@ -26,17 +26,25 @@ pub(super) enum Order {
 impl Source {
     pub fn of(part: Part<'_>, seq_len: usize, on_long: OnLong, mixture: Mixture) -> Result<Self> {
         match part {
-            Part::Text { start, end, .. } if end - start <= seq_len => {
-                Err(Error::DataTooShort { need: seq_len.saturating_add(1), have: end - start })
-            }
+            Part::Text { start, end, .. } if end - start <= seq_len => Err(Error::DataTooShort {
+                need: seq_len.saturating_add(1),
+                have: end - start,
+            }),
             Part::Text { start, end, .. } if end - start > u32::MAX as usize => {
-                Err(Error::DataTokens { reason: format!("expected fewer than 2^32 ids, found {}", end - start) })
+                Err(Error::DataTokens {
+                    reason: format!("expected fewer than 2^32 ids, found {}", end - start),
+                })
             }
-            Part::Text { start, end, .. } => Ok(Self::Text { tokens: end - start }),
+            Part::Text { start, end, .. } => Ok(Self::Text {
+                tokens: end - start,
+            }),
             Part::Examples { entries, .. } => {
                 let pieces = Pieces::of(entries, seq_len, on_long);
                 if pieces.len() == 0 {
-                    return Err(Error::DataNoTargets { examples: entries.len(), seq_len });
+                    return Err(Error::DataNoTargets {
+                        examples: entries.len(),
+                        seq_len,
+                    });
                 }
                 Ok(Self::Examples(pieces, mixture))
             }
@@ -45,10 +53,20 @@ impl Source {
 
     /// Returns the sequences of an epoch, in order.
     pub fn order(&self, part: Part<'_>, how: Packing) -> Order {
-        let Packing { seed, seq_len, epoch, .. } = how;
+        let Packing {
+            seed,
+            seq_len,
+            epoch,
+            ..
+        } = how;
         let tokens = match self {
             Self::Examples(pieces, mixture) => {
-                return Order::Windows(windows(mixture.items(pieces, part.entries(), seed, epoch), pieces, part.entries(), how));
+                return Order::Windows(windows(
+                    mixture.items(pieces, part.entries(), seed, epoch),
+                    pieces,
+                    part.entries(),
+                    how,
+                ));
             }
             Self::Text { tokens } => tokens,
         };
@@ -56,8 +74,15 @@ impl Source {
         // epoch to epoch. In the data's own order nothing is left out: the last window is as long as the rest.
         let shuffled = how.order == DataOrder::Shuffled;
         let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
-        let (offset, end) = if shuffled { (offset_below(room as u64 + 1, seed, epoch) as usize, seq_len) } else { (0, 1) };
-        let mut starts: Vec<u32> = (offset..tokens.saturating_sub(end)).step_by(seq_len).map(|start| start as u32).collect();
+        let (offset, end) = if shuffled {
+            (offset_below(room as u64 + 1, seed, epoch) as usize, seq_len)
+        } else {
+            (0, 1)
+        };
+        let mut starts: Vec<u32> = (offset..tokens.saturating_sub(end))
+            .step_by(seq_len)
+            .map(|start| start as u32)
+            .collect();
         if shuffled {
             shuffle(&mut starts, seed, epoch, "order");
         }
@@ -65,9 +90,20 @@ impl Source {
     }
 
     /// Returns the marked ids of each piece of a sequence.
-    pub fn pieces<'a>(&self, window: &[u32], part: Part<'a>, seq_len: usize) -> Result<Vec<Cow<'a, [u32]>>> {
-        let Self::Examples(all, _) = self else { return Ok(Vec::new()) };
-        window.iter().filter_map(|piece| all.get(*piece as usize)).map(|piece| part.ids_of(piece, seq_len)).collect()
+    pub fn pieces<'a>(
+        &self,
+        window: &[u32],
+        part: Part<'a>,
+        seq_len: usize,
+    ) -> Result<Vec<Cow<'a, [u32]>>> {
+        let Self::Examples(all, _) = self else {
+            return Ok(Vec::new());
+        };
+        window
+            .iter()
+            .filter_map(|piece| all.get(*piece as usize))
+            .map(|piece| part.ids_of(piece, seq_len))
+            .collect()
     }
 }
 

@@ -29,14 +29,28 @@ impl Dataset {
 
     /// Returns the T of a run on rows that does not set it: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024
     /// and the model's context. For packed examples it is at least 256, but no more than all of them fill. `None` for a stream.
-    pub fn proposed_seq_len(&self, batch_size: usize, packing: bool, context: usize) -> Option<usize> {
-        let mut pairs: Vec<u32> = self.train().entries().lengths().map(|length| length.saturating_sub(1)).collect();
+    pub fn proposed_seq_len(
+        &self,
+        batch_size: usize,
+        packing: bool,
+        context: usize,
+    ) -> Option<usize> {
+        let mut pairs: Vec<u32> = self
+            .train()
+            .entries()
+            .lengths()
+            .map(|length| length.saturating_sub(1))
+            .collect();
         pairs.sort_unstable();
         let whole = percentile(&pairs, 95)?;
         let up = |tokens: usize| tokens.next_multiple_of(SEQ_LEN_STEP);
         let all: usize = pairs.iter().map(|pairs| *pairs as usize).sum();
         let filled = up(all.div_ceil(batch_size.max(1)));
-        let least = if packing { PACKED_SEQ_LEN.min(filled) } else { SEQ_LEN_STEP };
+        let least = if packing {
+            PACKED_SEQ_LEN.min(filled)
+        } else {
+            SEQ_LEN_STEP
+        };
         Some(up(whole).max(least).min(MAX_SEQ_LEN).min(context).max(1))
     }
 
@@ -45,10 +59,15 @@ impl Dataset {
     fn counted(&self, pieces: &Pieces, seq_len: usize) -> TokenCounts {
         let part = self.train();
         let mut entries = Cursor::new(part.entries());
-        let mut counts = TokenCounts { total: 0, learned: 0 };
+        let mut counts = TokenCounts {
+            total: 0,
+            learned: 0,
+        };
         let (mut read, mut first): (Cow<'_, [u32]>, usize) = (Cow::Borrowed(&[]), 0);
         for piece in (0..pieces.len()).filter_map(|at| pieces.get(at)) {
-            let Some(entry) = entries.get(piece.example as usize) else { continue };
+            let Some(entry) = entries.get(piece.example as usize) else {
+                continue;
+            };
             if entry.pairs() <= seq_len {
                 counts.total += entry.len();
                 counts.learned += entry.learned();
@@ -62,9 +81,13 @@ impl Dataset {
             }
             if range.start < first || range.end > first + read.len() {
                 first = range.start;
-                read = part.tokens_from(first, range.len().max(READ_AT_ONCE)).unwrap_or_default();
+                read = part
+                    .tokens_from(first, range.len().max(READ_AT_ONCE))
+                    .unwrap_or_default();
             }
-            let ids = read.get(range.start - first..range.end - first).unwrap_or_default();
+            let ids = read
+                .get(range.start - first..range.end - first)
+                .unwrap_or_default();
             counts.learned += ids.iter().skip(1).filter(|id| **id & LEARNED != 0).count();
         }
         counts
@@ -72,10 +95,19 @@ impl Dataset {
 
     /// Reports on these data in a run with these settings, whose order `loader` knows.
     pub fn report(&self, config: &TrainConfig, loader: &Loader) -> DataReport {
-        let Fit { cut, skipped, untaught, windows, packed_fraction } = loader.fit();
+        let Fit {
+            cut,
+            skipped,
+            untaught,
+            windows,
+            packed_fraction,
+        } = loader.fit();
         let entries = self.train().entries();
         let tokens = match loader.pieces() {
-            None => TokenCounts { total: self.train_tokens(), learned: self.train_tokens().saturating_sub(1) },
+            None => TokenCounts {
+                total: self.train_tokens(),
+                learned: self.train_tokens().saturating_sub(1),
+            },
             Some(pieces) => self.counted(pieces, config.seq_len),
         };
         let validation = match self.validation() {

@@ -24,13 +24,19 @@ pub(super) struct Piece {
 impl Piece {
     /// Returns the piece with which an example begins.
     fn first(example: usize) -> Self {
-        Self { example: example as u32, start: 0 }
+        Self {
+            example: example as u32,
+            start: 0,
+        }
     }
 
     /// Returns the number of positions that it takes in a sequence.
     pub fn pairs(self, entries: EntrySlice<'_>, seq_len: usize) -> usize {
         let length = entries.length(self.example as usize).unwrap_or_default();
-        length.saturating_sub(1).saturating_sub(self.start as usize).min(seq_len)
+        length
+            .saturating_sub(1)
+            .saturating_sub(self.start as usize)
+            .min(seq_len)
     }
 }
 
@@ -61,7 +67,10 @@ fn name_row(rows: &mut Vec<u32>, example: &Entry) {
 impl Pieces {
     /// Divides examples into pieces of at most `seq_len` pairs.
     pub fn of(examples: EntrySlice<'_>, seq_len: usize, on_long: OnLong) -> Self {
-        let mut all = Self { examples: examples.len(), ..Self::default() };
+        let mut all = Self {
+            examples: examples.len(),
+            ..Self::default()
+        };
         for (index, example) in examples.iter().enumerate() {
             let long = example.pairs() > seq_len;
             let skipped = long && on_long == OnLong::Skip;
@@ -75,11 +84,22 @@ impl Pieces {
             if taught && !split && all.list.is_none() {
                 continue;
             }
-            let list = all.list.get_or_insert_with(|| (0..index).map(Piece::first).collect());
+            let list = all
+                .list
+                .get_or_insert_with(|| (0..index).map(Piece::first).collect());
             let before = list.len();
-            let ends = if split { example.pairs() } else { usize::from(!skipped) };
-            let starts = (0..ends).step_by(seq_len.max(1)).filter(|start| example.teaches(*start, seq_len));
-            list.extend(starts.map(|start| Piece { example: index as u32, start: start as u32 }));
+            let ends = if split {
+                example.pairs()
+            } else {
+                usize::from(!skipped)
+            };
+            let starts = (0..ends)
+                .step_by(seq_len.max(1))
+                .filter(|start| example.teaches(*start, seq_len));
+            list.extend(starts.map(|start| Piece {
+                example: index as u32,
+                start: start as u32,
+            }));
             if !skipped && list.len() == before {
                 all.untaught += 1;
                 name_row(&mut all.untaught_rows, &example);
@@ -103,7 +123,12 @@ impl Pieces {
     pub fn before_row(&self, row: u32, entries: EntrySlice<'_>) -> usize {
         let is_before = |entry: &Entry| entry.row() < row;
         match &self.list {
-            Some(list) => list.partition_point(|piece| entries.get(piece.example as usize).as_ref().is_some_and(is_before)),
+            Some(list) => list.partition_point(|piece| {
+                entries
+                    .get(piece.example as usize)
+                    .as_ref()
+                    .is_some_and(is_before)
+            }),
             None => entries.partition_point(is_before),
         }
     }
@@ -133,10 +158,17 @@ impl Windows {
 
     /// Returns the indices of the pieces of a sequence.
     pub fn get(&self, at: usize) -> Option<&[u32]> {
-        let window = self.order.as_ref().map_or(Some(at), |order| order.get(at).map(|window| *window as usize))?;
-        let Some(ends) = &self.ends else { return self.pieces.get(window..=window) };
+        let window = self.order.as_ref().map_or(Some(at), |order| {
+            order.get(at).map(|window| *window as usize)
+        })?;
+        let Some(ends) = &self.ends else {
+            return self.pieces.get(window..=window);
+        };
         let end = *ends.get(window)? as usize;
-        let start = window.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
+        let start = window
+            .checked_sub(1)
+            .and_then(|before| ends.get(before))
+            .map_or(0, |end| *end as usize);
         self.pieces.get(start..end)
     }
 }
@@ -145,7 +177,10 @@ impl Windows {
 pub(super) fn shuffle<T>(items: &mut [T], seed: u64, epoch: u64, name: &str) {
     let key = random::key(PURPOSE, seed, name);
     for index in (1..items.len()).rev() {
-        items.swap(index, random::below(key, index as u64, epoch, index as u64 + 1) as usize);
+        items.swap(
+            index,
+            random::below(key, index as u64, epoch, index as u64 + 1) as usize,
+        );
     }
 }
 
@@ -167,15 +202,34 @@ pub(super) struct Packing {
 /// Puts the pieces with these indices into the sequences of an epoch, one piece each, or several that fit into `seq_len` positions. In the data's own order a sequence
 /// takes pieces until the next one does not fit. Otherwise the shuffled pieces are packed in pools, the longest first, each where it leaves
 /// the least room ("best fit, decreasing"), and the sequences are shuffled.
-pub(super) fn windows(mut items: Vec<u32>, pieces: &Pieces, entries: EntrySlice<'_>, how: Packing) -> Windows {
-    let Packing { seq_len, packing, order, seed, epoch } = how;
-    let pairs = |item: u32| pieces.get(item as usize).map_or(0, |piece| piece.pairs(entries, seq_len));
+pub(super) fn windows(
+    mut items: Vec<u32>,
+    pieces: &Pieces,
+    entries: EntrySlice<'_>,
+    how: Packing,
+) -> Windows {
+    let Packing {
+        seq_len,
+        packing,
+        order,
+        seed,
+        epoch,
+    } = how;
+    let pairs = |item: u32| {
+        pieces
+            .get(item as usize)
+            .map_or(0, |piece| piece.pairs(entries, seq_len))
+    };
     let held = items.iter().map(|item| pairs(*item) as u64).sum();
     if order == DataOrder::Shuffled {
         shuffle(&mut items, seed, epoch, "order");
     }
     if !packing {
-        return Windows { pieces: items, held, ..Windows::default() };
+        return Windows {
+            pieces: items,
+            held,
+            ..Windows::default()
+        };
     }
     let mut ends = Vec::new();
     if order == DataOrder::Sequential {
@@ -188,7 +242,12 @@ pub(super) fn windows(mut items: Vec<u32>, pieces: &Pieces, entries: EntrySlice<
             room -= pairs(*item).min(room);
         }
         ends.extend((!items.is_empty()).then_some(items.len() as u32));
-        return Windows { pieces: items, ends: Some(ends), held, order: None };
+        return Windows {
+            pieces: items,
+            ends: Some(ends),
+            held,
+            order: None,
+        };
     }
     // `ends` stays empty while each piece is a sequence.
     let mut end = 0;
@@ -206,15 +265,26 @@ pub(super) fn windows(mut items: Vec<u32>, pieces: &Pieces, entries: EntrySlice<
             }));
         }
         end += pool.len() as u32;
-        pool.iter_mut().zip(windows.concat()).for_each(|(slot, item)| *slot = item);
+        pool.iter_mut()
+            .zip(windows.concat())
+            .for_each(|(slot, item)| *slot = item);
     }
     if ends.is_empty() {
         shuffle(&mut items, seed, epoch, "windows");
-        return Windows { pieces: items, held, ..Windows::default() };
+        return Windows {
+            pieces: items,
+            held,
+            ..Windows::default()
+        };
     }
     let mut order: Vec<u32> = (0..ends.len() as u32).collect();
     shuffle(&mut order, seed, epoch, "windows");
-    Windows { pieces: items, ends: Some(ends), order: Some(order), held }
+    Windows {
+        pieces: items,
+        ends: Some(ends),
+        order: Some(order),
+        held,
+    }
 }
 
 /// Puts each item where it leaves the least room, or into a sequence of its own.
@@ -224,7 +294,10 @@ fn best_fit(items: &[u32], pairs: impl Fn(u32) -> usize, seq_len: usize) -> Vec<
     let mut by_room: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for &item in items {
         let need = pairs(item);
-        let fitting = by_room.range_mut(need..).next().and_then(|(room, windows)| Some((*room, windows.pop()?, windows.is_empty())));
+        let fitting = by_room
+            .range_mut(need..)
+            .next()
+            .and_then(|(room, windows)| Some((*room, windows.pop()?, windows.is_empty())));
         let (room, at) = match fitting {
             Some((room, at, last)) => {
                 if last {
@@ -238,7 +311,10 @@ fn best_fit(items: &[u32], pairs: impl Fn(u32) -> usize, seq_len: usize) -> Vec<
             }
         };
         windows[at].push(item);
-        by_room.entry(room.saturating_sub(need)).or_default().push(at);
+        by_room
+            .entry(room.saturating_sub(need))
+            .or_default()
+            .push(at);
     }
     windows
 }

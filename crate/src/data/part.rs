@@ -10,8 +10,15 @@ use crate::error::Result;
 /// One side of the split.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part<'a> {
-    Text { tokens: &'a TokenStore, start: usize, end: usize },
-    Examples { entries: EntrySlice<'a>, tokens: &'a TokenStore },
+    Text {
+        tokens: &'a TokenStore,
+        start: usize,
+        end: usize,
+    },
+    Examples {
+        entries: EntrySlice<'a>,
+        tokens: &'a TokenStore,
+    },
 }
 
 impl<'a> Part<'a> {

@@ -22,12 +22,20 @@ pub struct RowPlace {
 impl RowPlace {
     /// Returns the word and the number by which people find the row in a file of this form: JSON may have many rows on a line.
     pub fn told(self, form: Form) -> (&'static str, usize) {
-        if form == Form::Json { ("row", self.row) } else { ("line", self.line) }
+        if form == Form::Json {
+            ("row", self.row)
+        } else {
+            ("line", self.line)
+        }
     }
 
     /// Describes the place of a fault, always with the line, which an editor shows.
     pub(super) fn of_fault(self, form: Form) -> String {
         let line = format!("line {}", self.line);
-        if form == Form::Json { format!("row {} ({line})", self.row) } else { line }
+        if form == Form::Json {
+            format!("row {} ({line})", self.row)
+        } else {
+            line
+        }
     }
 }

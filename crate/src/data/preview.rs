@@ -50,19 +50,40 @@ impl Dataset {
     ///
     /// # Errors
     /// Errors of the tokenizer and of the token storage.
-    pub fn preview(&self, config: &TrainConfig, tokenizer: &Tokenizer, show: usize) -> Result<Vec<Preview>> {
+    pub fn preview(
+        &self,
+        config: &TrainConfig,
+        tokenizer: &Tokenizer,
+        show: usize,
+    ) -> Result<Vec<Preview>> {
         let part = self.train();
         if let Part::Text { tokens, end, .. } = part {
             let ids = tokens.read(0..end.min(config.seq_len.saturating_add(1)))?;
             let all: Vec<u32> = ids.iter().map(|id| id | LEARNED).collect();
-            return (0..show.min(1)).map(|_| Ok(Preview { row: None, segments: segments(&all, tokenizer)? })).collect();
+            return (0..show.min(1))
+                .map(|_| {
+                    Ok(Preview {
+                        row: None,
+                        segments: segments(&all, tokenizer)?,
+                    })
+                })
+                .collect();
         }
         let pieces = Pieces::of(part.entries(), config.seq_len, config.on_long);
         let of_piece = |piece: Piece| {
-            let row = part.entries().get(piece.example as usize).and_then(|entry| self.account().place(entry.row()));
-            Ok(Preview { row, segments: segments(&part.ids_of(piece, config.seq_len)?, tokenizer)? })
+            let row = part
+                .entries()
+                .get(piece.example as usize)
+                .and_then(|entry| self.account().place(entry.row()));
+            Ok(Preview {
+                row,
+                segments: segments(&part.ids_of(piece, config.seq_len)?, tokenizer)?,
+            })
         };
-        (0..show).map_while(|at| pieces.get(at)).map(of_piece).collect()
+        (0..show)
+            .map_while(|at| pieces.get(at))
+            .map(of_piece)
+            .collect()
     }
 }
 
@@ -71,14 +92,25 @@ fn segments(marked: &[u32], tokenizer: &Tokenizer) -> Result<Vec<Segment>> {
     let mut segments: Vec<Segment> = Vec::new();
     for (at, marked) in marked.iter().enumerate() {
         let (id, learned) = (marked & !LEARNED, marked & LEARNED != 0 && at > 0);
-        let token = PreviewToken { id, text: tokenizer.token_text(id)? };
+        let token = PreviewToken {
+            id,
+            text: tokenizer.token_text(id)?,
+        };
         match segments.last_mut().filter(|last| last.learned == learned) {
             Some(last) => last.tokens.push(token),
-            None => segments.push(Segment { text: String::new(), tokens: vec![token], learned }),
+            None => segments.push(Segment {
+                text: String::new(),
+                tokens: vec![token],
+                learned,
+            }),
         }
     }
     for segment in &mut segments {
-        segment.text = segment.tokens.iter().map(|token| token.text.as_str()).collect();
+        segment.text = segment
+            .tokens
+            .iter()
+            .map(|token| token.text.as_str())
+            .collect();
         if segment.text.contains('\u{fffd}') {
             let ids: Vec<u32> = segment.tokens.iter().map(|token| token.id).collect();
             segment.text = tokenizer.decode(&ids)?;

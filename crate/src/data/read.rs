@@ -45,9 +45,25 @@ impl Dataset {
     ///
     /// # Errors
     /// As for [`Dataset::read`].
-    pub fn from_bytes(bytes: &[u8], form: Form, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
-        let settings = DataSettings { form: Some(form), validation_fraction, ..DataSettings::default() };
-        Self::read(&[&DataFile { name: form.name(), bytes }], Ok::<_, Error>(tokenizer), &settings)
+    pub fn from_bytes(
+        bytes: &[u8],
+        form: Form,
+        tokenizer: &Tokenizer,
+        validation_fraction: f64,
+    ) -> Result<Self> {
+        let settings = DataSettings {
+            form: Some(form),
+            validation_fraction,
+            ..DataSettings::default()
+        };
+        Self::read(
+            &[&DataFile {
+                name: form.name(),
+                bytes,
+            }],
+            Ok::<_, Error>(tokenizer),
+            &settings,
+        )
     }
 }
 
@@ -64,21 +80,49 @@ impl<'a> DataReader<'a> {
         storage: Option<Rc<dyn TokenStorage>>,
     ) -> std::result::Result<Self, E> {
         let ids_alone = are_tokens(files, settings);
-        let tokenizer = if ids_alone { tokenizer.ok() } else { Some(tokenizer?) };
+        let tokenizer = if ids_alone {
+            tokenizer.ok()
+        } else {
+            Some(tokenizer?)
+        };
         // An invalid date is refused even if no template asks for it.
         Account::default().date(settings)?;
-        let mut opened = if ids_alone { files.iter().map(|file| Opened::tokens(*file)).collect() } else { opened(files, settings)? };
-        let stream = opened.iter().all(|file| matches!(file.found.form, Form::Text | Form::Tokens));
+        let mut opened = if ids_alone {
+            files.iter().map(|file| Opened::tokens(*file)).collect()
+        } else {
+            opened(files, settings)?
+        };
+        let stream = opened
+            .iter()
+            .all(|file| matches!(file.found.form, Form::Text | Form::Tokens));
         if let (true, Some(_), Some(file)) = (stream, &settings.columns, files.first()) {
             let found = if ids_alone { "token ids" } else { "a text" };
-            let refusal = Refusal::new(word!("data.columns")).of(file.name()).expected("rows, whose columns are named").found(found);
-            return Err(Error::from(refusal.hint("leave the columns out, or say which form the rows have")).into());
+            let refusal = Refusal::new(word!("data.columns"))
+                .of(file.name())
+                .expected("rows, whose columns are named")
+                .found(found);
+            return Err(Error::from(
+                refusal.hint("leave the columns out, or say which form the rows have"),
+            )
+            .into());
         }
         opened.reverse();
-        let (ids, examples) =
-            (TokenStore::new(storage.clone()), ExampleStore { tokens: TokenStore::new(storage), ..ExampleStore::default() });
+        let (ids, examples) = (
+            TokenStore::new(storage.clone()),
+            ExampleStore {
+                tokens: TokenStore::new(storage),
+                ..ExampleStore::default()
+            },
+        );
         let records = Records::new(settings, tokenizer, examples);
-        Ok(Self { records, files: opened, several: files.len() > 1, current: None, ids, stream })
+        Ok(Self {
+            records,
+            files: opened,
+            several: files.len() > 1,
+            current: None,
+            ids,
+            stream,
+        })
     }
 
     /// Reads a piece. Returns false if nothing is left.
@@ -87,18 +131,34 @@ impl<'a> DataReader<'a> {
     /// Errors of the file and of the tokenizer. Faults of rows are kept for [`DataReader::finish`].
     pub fn advance(&mut self) -> Result<bool> {
         let Some(mut current) = self.current.take() else {
-            let Some(file) = self.files.pop() else { return Ok(false) };
+            let Some(file) = self.files.pop() else {
+                return Ok(false);
+            };
             self.current = Some(self.begin(file)?);
             return Ok(true);
         };
         if self.read_on(&mut current)? {
             self.current = Some(current);
         } else {
-            let Current { file, rows, trailing, newlines, .. } = current;
+            let Current {
+                file,
+                rows,
+                trailing,
+                newlines,
+                ..
+            } = current;
             let (name, rows) = (shown(file.source.name()), (!self.stream).then_some(rows));
-            self.records.account.warn_once(word!("data.gzip.trailing"), trailing.warning(&name));
-            self.records.account.warn_once(word!("data.newlines"), newlines.warning(&name));
-            self.records.account.file(FileReport { name, form: file.found.form, rows });
+            self.records
+                .account
+                .warn_once(word!("data.gzip.trailing"), trailing.warning(&name));
+            self.records
+                .account
+                .warn_once(word!("data.newlines"), newlines.warning(&name));
+            self.records.account.file(FileReport {
+                name,
+                form: file.found.form,
+                rows,
+            });
         }
         Ok(true)
     }
@@ -109,7 +169,11 @@ impl<'a> DataReader<'a> {
     /// [`Error::Aborted`] if the work was asked to end.
     #[doc(hidden)]
     pub async fn pause(&self, interrupt: &Interrupt) -> Result<()> {
-        pause(self.current.as_ref().map(|current| current.file.source), interrupt).await
+        pause(
+            self.current.as_ref().map(|current| current.file.source),
+            interrupt,
+        )
+        .await
     }
 
     /// Returns the data, after reading all that is left.
@@ -119,34 +183,60 @@ impl<'a> DataReader<'a> {
     pub fn finish(mut self) -> Result<Dataset> {
         while self.advance()? {}
         self.records.check()?;
-        if self.ids.len() == 0 && self.records.examples.entries.is_empty() && !self.records.settings.partial {
+        if self.ids.len() == 0
+            && self.records.examples.entries.is_empty()
+            && !self.records.settings.partial
+        {
             let files = self.records.account.file_reports();
-            let first = files.first().map_or_else(String::new, |file| file.name.clone());
+            let first = files
+                .first()
+                .map_or_else(String::new, |file| file.name.clone());
             let found = if self.stream { "no text" } else { "no rows" };
-            return Err(Refusal::new(word!("data.empty")).of(&first).expected("text or rows").found(found).into());
+            return Err(Refusal::new(word!("data.empty"))
+                .of(&first)
+                .expected("text or rows")
+                .found(found)
+                .into());
         }
-        let Records { settings, tokenizer, mut account, hash, mut examples, .. } = self.records;
+        let Records {
+            settings,
+            tokenizer,
+            mut account,
+            hash,
+            mut examples,
+            ..
+        } = self.records;
         let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
-        let pad = tokenizer.and_then(|tokenizer| tokenizer.pad().or(ends.first().copied())).unwrap_or(0);
+        let pad = tokenizer
+            .and_then(|tokenizer| tokenizer.pad().or(ends.first().copied()))
+            .unwrap_or(0);
         if self.several && self.stream && ends.is_empty() && tokenizer.is_some() {
             account.end_unknown(NO_END);
         }
         if let Some(tokenizer) = tokenizer {
             account.ends(tokenizer);
         }
-        if let Some(warning) = DataWarning::unused_settings(&settings.about_rows()).filter(|_| self.stream) {
+        if let Some(warning) =
+            DataWarning::unused_settings(&settings.about_rows()).filter(|_| self.stream)
+        {
             account.warn(word!("data.settings.unused"), None, warning.message);
         }
         self.ids.finish()?;
         examples.tokens.finish()?;
-        let content = if self.stream { Content::Text(self.ids) } else { Content::Examples(examples) };
+        let content = if self.stream {
+            Content::Text(self.ids)
+        } else {
+            Content::Examples(examples)
+        };
         Ok(Dataset::new(content, hash.finish(), settings, pad, account)?.with_document_ends(ends))
     }
 
     /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(&mut self, names: &[String]) {
         if let Some(warning) = DataWarning::passed_over(names) {
-            self.records.account.warn(word!("data.folder"), None, warning.message);
+            self.records
+                .account
+                .warn(word!("data.folder"), None, warning.message);
         }
     }
 }

@@ -89,7 +89,14 @@ impl Strict {
 impl<'a> Records<'a> {
     pub fn new(reader: TextReader<'a>, delimiter: u8, partial: bool) -> Self {
         let (lines, delimiter) = (Lines(reader), char::from(delimiter));
-        Self { lines, delimiter, partial, ahead: VecDeque::new(), line: 1, doubtful: (0, false) }
+        Self {
+            lines,
+            delimiter,
+            partial,
+            ahead: VecDeque::new(),
+            line: 1,
+            doubtful: (0, false),
+        }
     }
 
     /// Returns the line of this index among those read ahead, after reading it if necessary.
@@ -111,30 +118,49 @@ impl<'a> Records<'a> {
     /// without regard to quotes, the lines are records as they are written. Otherwise the first of these lines is faulty, and reading goes
     /// on with the next one.
     pub fn next(&mut self, width: Option<usize>) -> Result<Option<Record>> {
-        while self.ahead(0)?.is_some_and(|line| !line.long && line.body().is_empty()) {
+        while self
+            .ahead(0)?
+            .is_some_and(|line| !line.long && line.body().is_empty())
+        {
             self.drop_lines(1);
         }
         let (line, delimiter) = (self.line, self.delimiter);
-        let Some(first) = self.ahead(0)? else { return Ok(None) };
+        let Some(first) = self.ahead(0)? else {
+            return Ok(None);
+        };
         if first.long {
             return Ok(Some(self.record(1, Err(too_long()), None)));
         }
-        let (expected, quoted) = (width.unwrap_or_else(|| first.count(delimiter)), first.text.contains('"'));
+        let (expected, quoted) = (
+            width.unwrap_or_else(|| first.count(delimiter)),
+            first.text.contains('"'),
+        );
         let (count, fault, fields) = self.strict(width)?;
-        let is_row = |line: &Line| !line.long && (line.body().is_empty() || line.count(delimiter) == expected);
+        let is_row = |line: &Line| {
+            !line.long && (line.body().is_empty() || line.count(delimiter) == expected)
+        };
         let alike = self.ahead.iter().take(count).all(is_row);
         let wrong = width.is_some_and(|width| fields.len() != width);
         let doubtful = line <= self.doubtful.0;
         if fault.is_none() && !(count > 1 && alike && wrong) {
-            let note = if count > 1 && alike { Some(Note::Joined) } else { None };
+            let note = if count > 1 && alike {
+                Some(Note::Joined)
+            } else {
+                None
+            };
             let note = note.or((doubtful && (quoted || self.doubtful.1)).then_some(Note::Quotes));
             return Ok(Some(self.record(count, Ok(fields), note)));
         }
         if self.partial && !alike && count == self.ahead.len() && self.ahead(count)?.is_none() {
             return Ok(Some(self.record(count, Err(UNCLOSED.to_owned()), None)));
         }
-        self.doubtful = (self.doubtful.0.max(line + count - 1), !alike || doubtful && self.doubtful.1);
-        let plain = self.ahead.front().map_or_else(Vec::new, |line| line.body().split(delimiter).map(str::to_owned).collect());
+        self.doubtful = (
+            self.doubtful.0.max(line + count - 1),
+            !alike || doubtful && self.doubtful.1,
+        );
+        let plain = self.ahead.front().map_or_else(Vec::new, |line| {
+            line.body().split(delimiter).map(str::to_owned).collect()
+        });
         Ok(Some(match fault {
             Some(fault) if !alike => self.record(1, Err(fault.to_owned()), None),
             _ => self.record(1, Ok(plain), Some(Note::Quotes)),
@@ -142,11 +168,24 @@ impl<'a> Records<'a> {
     }
 
     /// Reads a record strictly. Returns the number of its lines, its fault, and its fields.
-    fn strict(&mut self, width: Option<usize>) -> Result<(usize, Option<&'static str>, Vec<String>)> {
-        let (mut strict, mut count, mut bytes) = (Strict { fields: Vec::new(), field: String::new(), state: State::Start }, 0, 0);
+    fn strict(
+        &mut self,
+        width: Option<usize>,
+    ) -> Result<(usize, Option<&'static str>, Vec<String>)> {
+        let (mut strict, mut count, mut bytes) = (
+            Strict {
+                fields: Vec::new(),
+                field: String::new(),
+                state: State::Start,
+            },
+            0,
+            0,
+        );
         let delimiter = self.delimiter;
         let fault = loop {
-            let Some(line) = self.ahead(count)? else { break Some(UNCLOSED) };
+            let Some(line) = self.ahead(count)? else {
+                break Some(UNCLOSED);
+            };
             count += 1;
             bytes += line.text.len();
             if line.long || bytes > ROW_BYTES {
@@ -154,7 +193,11 @@ impl<'a> Records<'a> {
             }
             match strict.take(&line.text, delimiter) {
                 Some(true) => break None,
-                Some(false) if count > LINES && width.is_some_and(|width| strict.fields.len() > width) => break Some(UNCLOSED),
+                Some(false)
+                    if count > LINES && width.is_some_and(|width| strict.fields.len() > width) =>
+                {
+                    break Some(UNCLOSED);
+                }
                 Some(false) => {}
                 None => break Some(AFTER_QUOTE),
             }
@@ -163,21 +206,41 @@ impl<'a> Records<'a> {
     }
 
     /// Makes a record of the first `count` lines.
-    fn record(&mut self, count: usize, fields: std::result::Result<Vec<String>, String>, note: Option<Note>) -> Record {
+    fn record(
+        &mut self,
+        count: usize,
+        fields: std::result::Result<Vec<String>, String>,
+        note: Option<Note>,
+    ) -> Record {
         let line = self.line;
         self.drop_lines(count);
-        Record { line, end: self.line, fields, note }
+        Record {
+            line,
+            end: self.line,
+            fields,
+            note,
+        }
     }
 }
 
 /// Returns the first records of a text, or their faults; the first of them names the columns.
-pub(super) fn first_records(text: &str, delimiter: u8, whole: bool, most: usize) -> Vec<std::result::Result<Vec<String>, String>> {
+pub(super) fn first_records(
+    text: &str,
+    delimiter: u8,
+    whole: bool,
+    most: usize,
+) -> Vec<std::result::Result<Vec<String>, String>> {
     let mut records = Records::new(TextReader::of_text(text.to_owned()), delimiter, !whole);
     let (mut found, mut width) = (Vec::new(), None);
     while found.len() < most
         && let Ok(Some(record)) = records.next(width)
     {
-        width = width.or(record.fields.as_ref().ok().filter(|fields| !is_separator(fields)).map(Vec::len));
+        width = width.or(record
+            .fields
+            .as_ref()
+            .ok()
+            .filter(|fields| !is_separator(fields))
+            .map(Vec::len));
         found.push(record.fields);
     }
     found

@@ -49,38 +49,83 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub fn new(settings: &'a DataSettings, tokenizer: Option<&'a Tokenizer>, examples: ExampleStore) -> Self {
+    pub fn new(
+        settings: &'a DataSettings,
+        tokenizer: Option<&'a Tokenizer>,
+        examples: ExampleStore,
+    ) -> Self {
         let (account, hash) = (Account::default(), DataHash::default());
         let (faults, unread) = (Vec::new(), UnreadParts::default());
-        Self { settings, tokenizer, account, hash, examples, faults, faulty: 0, unread, has_template: false }
+        Self {
+            settings,
+            tokenizer,
+            account,
+            hash,
+            examples,
+            faults,
+            faulty: 0,
+            unread,
+            has_template: false,
+        }
     }
 
     /// Refuses rows that cannot be used; the first of them are listed. Warns if none of the others is kept for evaluation.
     pub fn check(&mut self) -> Result<()> {
-        if let Some(reason) = none_kept(&self.examples.entries, self.settings).filter(|_| !self.settings.partial) {
-            let message = Refusal::told(word!("data.validation.none"), ["", "", &reason]).to_string();
-            self.account.warn(word!("data.validation.none"), None, message);
+        if let Some(reason) =
+            none_kept(&self.examples.entries, self.settings).filter(|_| !self.settings.partial)
+        {
+            let message =
+                Refusal::told(word!("data.validation.none"), ["", "", &reason]).to_string();
+            self.account
+                .warn(word!("data.validation.none"), None, message);
         }
         let beyond = self.faulty.saturating_sub(FAULTS);
         if let Some(last) = self.faults.last_mut().filter(|_| beyond > 0) {
-            last.hint = Some(format!("{beyond} more row{} cannot be used", if beyond == 1 { "" } else { "s" }));
+            last.hint = Some(format!(
+                "{beyond} more row{} cannot be used",
+                if beyond == 1 { "" } else { "s" }
+            ));
         }
         // If nothing is left, the faults explain why.
-        let goes_on = self.settings.on_bad_row == OnBadRow::Skip && !self.examples.entries.is_empty();
-        if self.faults.is_empty() || goes_on { Ok(()) } else { Err(Error::Refused(std::mem::take(&mut self.faults))) }
+        let goes_on =
+            self.settings.on_bad_row == OnBadRow::Skip && !self.examples.entries.is_empty();
+        if self.faults.is_empty() || goes_on {
+            Ok(())
+        } else {
+            Err(Error::Refused(std::mem::take(&mut self.faults)))
+        }
     }
 
     /// Reads a row of a file with this name and form, or records its fault.
-    pub fn row(&mut self, place: RowPlace, file: (&str, Form), row: Result<Map<String, Value>>, columns: Option<&Columns>) -> Result<()> {
-        let Some(tokenizer) = self.tokenizer else { return Ok(()) };
-        let read = row.and_then(|row| Ok((read_row(&row, columns, tokenizer.has_chat_template())?, row)));
-        if let Ok((Read { record: Record::Chat(_), .. }, _)) = &read {
+    pub fn row(
+        &mut self,
+        place: RowPlace,
+        file: (&str, Form),
+        row: Result<Map<String, Value>>,
+        columns: Option<&Columns>,
+    ) -> Result<()> {
+        let Some(tokenizer) = self.tokenizer else {
+            return Ok(());
+        };
+        let read =
+            row.and_then(|row| Ok((read_row(&row, columns, tokenizer.has_chat_template())?, row)));
+        if let Ok((
+            Read {
+                record: Record::Chat(_),
+                ..
+            },
+            _,
+        )) = &read
+        {
             self.check_template(tokenizer, file.0)?;
         }
-        let read = read.and_then(|(read, row)| Ok((self.examples_of(&read, place, tokenizer)?, read, row)));
+        let read = read
+            .and_then(|(read, row)| Ok((self.examples_of(&read, place, tokenizer)?, read, row)));
         match read {
             Ok((examples, read, row)) => {
-                let unread = row.iter().filter(|(key, value)| !value.is_null() && !read.used.contains(key));
+                let unread = row
+                    .iter()
+                    .filter(|(key, value)| !value.is_null() && !read.used.contains(key));
                 let mut unread: Vec<String> = unread.map(|(key, _)| key.clone()).collect();
                 if let Record::Chat(chat) = &read.record {
                     unread.extend(self.unread.of(chat, tokenizer));
@@ -96,7 +141,9 @@ impl<'a> Records<'a> {
                 }
             }
             // A file that ends in the middle is not the fault of a row.
-            Err(error @ (Error::SourceRead { .. } | Error::DataEncoding { .. })) => return Err(error),
+            Err(error @ (Error::SourceRead { .. } | Error::DataEncoding { .. })) => {
+                return Err(error);
+            }
             Err(error) => self.fault(place, file, error),
         }
         Ok(())
@@ -106,7 +153,9 @@ impl<'a> Records<'a> {
     pub fn note(&mut self, place: RowPlace, file: (&str, Form), note: &Note) {
         match note {
             Note::Between(found) if self.settings.on_bad_row == OnBadRow::Stop => {
-                let refusal = Refusal::new(word!("data.row")).expected("rows with a comma between two of them").found(found);
+                let refusal = Refusal::new(word!("data.row"))
+                    .expected("rows with a comma between two of them")
+                    .found(found);
                 self.fault(place, file, refusal.into());
             }
             _ => {
@@ -137,16 +186,27 @@ impl<'a> Records<'a> {
         let mut refusal = placed(error, file, &place.of_fault(form));
         // A text may look like a table.
         let found = self.settings.form.is_none();
-        if found && hint_of(file) == Some(Form::Text) && refusal.code == word!("data.shape").text() {
-            let hint = refusal.hint.take().map_or_else(String::new, |hint| format!("{hint}; "));
-            refusal.hint = Some(format!("{hint}to learn the file as a text, give the form text"));
+        if found && hint_of(file) == Some(Form::Text) && refusal.code == word!("data.shape").text()
+        {
+            let hint = refusal
+                .hint
+                .take()
+                .map_or_else(String::new, |hint| format!("{hint}; "));
+            refusal.hint = Some(format!(
+                "{hint}to learn the file as a text, give the form text"
+            ));
         }
         if refusal.hint.is_none() {
-            refusal.hint = refusal.found.as_deref().and_then(|found| advice(form, found)).map(str::to_owned);
+            refusal.hint = refusal
+                .found
+                .as_deref()
+                .and_then(|found| advice(form, found))
+                .map(str::to_owned);
         }
         if self.settings.on_bad_row == OnBadRow::Skip {
             let message = Refusal::told(word!("data.row.skipped"), ["", "", &refusal.to_string()]);
-            self.account.warn(word!("data.row.skipped"), Some(place), message.to_string());
+            self.account
+                .warn(word!("data.row.skipped"), Some(place), message.to_string());
         }
         if self.faults.len() < FAULTS {
             self.faults.push(refusal);
@@ -154,13 +214,23 @@ impl<'a> Records<'a> {
     }
 
     /// Makes the examples of a record, and counts them in the account.
-    fn examples_of(&mut self, read: &Read, place: RowPlace, tokenizer: &Tokenizer) -> Result<Vec<Example>> {
+    fn examples_of(
+        &mut self,
+        read: &Read,
+        place: RowPlace,
+        tokenizer: &Tokenizer,
+    ) -> Result<Vec<Example>> {
         let loss_on = self.settings.loss_on;
         let examples = match &read.record {
             Record::Chat(chat) => {
                 let mut chat = chat.clone();
                 chat.conversation.date = self.account.date(self.settings)?;
-                let Taught { examples, rule, crosses, findings } = conversation(&chat, loss_on, tokenizer)?;
+                let Taught {
+                    examples,
+                    rule,
+                    crosses,
+                    findings,
+                } = conversation(&chat, loss_on, tokenizer)?;
                 self.account.texts.add(&findings, Some(place));
                 if crosses {
                     self.account.say(BOUNDARY, place);
@@ -175,22 +245,40 @@ impl<'a> Records<'a> {
                 }
                 examples
             }
-            Record::Completion { prompt, completion: said } => {
+            Record::Completion {
+                prompt,
+                completion: said,
+            } => {
                 if said.trim().is_empty() {
                     self.account.say(EMPTY_ANSWER, place);
                 }
-                vec![self.encoded(completion(prompt, said, loss_on, tokenizer)?, place, tokenizer)]
+                vec![self.encoded(
+                    completion(prompt, said, loss_on, tokenizer)?,
+                    place,
+                    tokenizer,
+                )]
             }
-            Record::Document(text) => vec![self.encoded(document(text, tokenizer)?, place, tokenizer)],
+            Record::Document(text) => {
+                vec![self.encoded(document(text, tokenizer)?, place, tokenizer)]
+            }
             Record::Tokens { ids, counted } => {
-                if let Some(id) = ids.iter().find(|id| **id as usize >= tokenizer.vocab_size()) {
-                    let refusal = Refusal::new(word!("data.row")).expected(format!("ids below {}", tokenizer.vocab_size())).found(id);
+                if let Some(id) = ids
+                    .iter()
+                    .find(|id| **id as usize >= tokenizer.vocab_size())
+                {
+                    let refusal = Refusal::new(word!("data.row"))
+                        .expected(format!("ids below {}", tokenizer.vocab_size()))
+                        .found(id);
                     return Err(refusal.into());
                 }
                 vec![Example::new(ids.clone(), counted.clone())]
             }
         };
-        if !matches!(read.record, Record::Tokens { .. }) && examples.iter().any(|example| ends_twice(example, tokenizer)) {
+        if !matches!(read.record, Record::Tokens { .. })
+            && examples
+                .iter()
+                .any(|example| ends_twice(example, tokenizer))
+        {
             self.account.say(ENDS_TWICE, place);
         }
         self.account.shape(&read.record);
@@ -218,12 +306,16 @@ impl<'a> Records<'a> {
 fn advice(form: Form, fault: &str) -> Option<&'static str> {
     let has = |words: &str| fault.contains(words);
     match form {
-        Form::Jsonl if has("EOF while parsing") => {
-            Some("each line of such a file is a whole row; for objects over several lines, make a list: [{…}, {…}]")
+        Form::Jsonl if has("EOF while parsing") => Some(
+            "each line of such a file is a whole row; for objects over several lines, make a list: [{…}, {…}]",
+        ),
+        Form::Jsonl if has(SEVERAL) || has("trailing characters") => {
+            Some("each line must hold one object, and nothing after it")
         }
-        Form::Jsonl if has(SEVERAL) || has("trailing characters") => Some("each line must hold one object, and nothing after it"),
         Form::Json if has(SEVERAL) => Some("make a list of them: [{…}, {…}]"),
-        Form::Csv if has(FEWER_NAMES) => Some("put quotes around a field that has a separator in it, as in \"hello, world\""),
+        Form::Csv if has(FEWER_NAMES) => {
+            Some("put quotes around a field that has a separator in it, as in \"hello, world\"")
+        }
         Form::Tsv if has(FEWER_NAMES) => Some("put quotes around a field that has a tab in it"),
         _ => None,
     }
@@ -231,12 +323,22 @@ fn advice(form: Form, fault: &str) -> Option<&'static str> {
 
 /// Returns true if the last learned token ends a turn or a text, and one of the two right before it, learned too, is the same.
 fn ends_twice(example: &Example, tokenizer: &Tokenizer) -> bool {
-    let Some(last) = example.last_learned(tokenizer) else { return false };
-    let learned = (0..last).rev().take(2).take_while(|at| example.counted.get(*at) == Some(&true));
-    ends(example, tokenizer) && learned.into_iter().any(|at| example.ids.get(at) == example.ids.get(last))
+    let Some(last) = example.last_learned(tokenizer) else {
+        return false;
+    };
+    let learned = (0..last)
+        .rev()
+        .take(2)
+        .take_while(|at| example.counted.get(*at) == Some(&true));
+    ends(example, tokenizer)
+        && learned
+            .into_iter()
+            .any(|at| example.ids.get(at) == example.ids.get(last))
 }
 
 /// Returns true if the last learned token of an example ends a turn or a text.
 fn ends(example: &Example, tokenizer: &Tokenizer) -> bool {
-    example.last_learned(tokenizer).is_some_and(|at| example.is_end(at, tokenizer))
+    example
+        .last_learned(tokenizer)
+        .is_some_and(|at| example.is_end(at, tokenizer))
 }

@@ -204,9 +204,15 @@ impl Account {
         for example in examples {
             let (Example { ids, counted, .. }, last) = (example, example.last_learned(tokenizer));
             let each = matches!(rule, Rule::Prefix | Rule::PerAnswer);
-            let ends = |at: &usize| counted.get(*at) == Some(&true) && (Some(*at) == last || each && counted.get(at + 1) != Some(&true));
+            let ends = |at: &usize| {
+                counted.get(*at) == Some(&true)
+                    && (Some(*at) == last || each && counted.get(at + 1) != Some(&true))
+            };
             for id in (0..ids.len()).filter(ends).filter_map(|at| ids.get(at)) {
-                if tokenizer.is_mark(*id) && !tokenizer.eos().contains(id) && !self.turn_ends.contains(id) {
+                if tokenizer.is_mark(*id)
+                    && !tokenizer.eos().contains(id)
+                    && !self.turn_ends.contains(id)
+                {
                     self.turn_ends.push(*id);
                 }
             }
@@ -236,12 +242,22 @@ impl Account {
     /// Counts a warning under its code, which keeps its first message, except that quotes are reported by what is wrong with them.
     pub fn warn(&mut self, word: Word, place: Option<RowPlace>, message: String) {
         let one = place.is_some() && word != word!("data.quotes");
-        let found = self.warnings.iter().position(|warning| warning.code == word.text() && (one || warning.message == message));
+        let found = self
+            .warnings
+            .iter()
+            .position(|warning| warning.code == word.text() && (one || warning.message == message));
         let at = found.unwrap_or_else(|| {
-            self.warnings.push(DataWarning { code: word.text(), count: 0, rows: Vec::new(), message });
+            self.warnings.push(DataWarning {
+                code: word.text(),
+                count: 0,
+                rows: Vec::new(),
+                message,
+            });
             self.warnings.len() - 1
         });
-        let Some(warning) = self.warnings.get_mut(at) else { return };
+        let Some(warning) = self.warnings.get_mut(at) else {
+            return;
+        };
         warning.count += 1;
         if warning.rows.len() < NAMED_ROWS {
             warning.rows.extend(place);
@@ -255,7 +271,9 @@ impl Account {
 
     /// Adds a warning that concerns no row, if there is a message.
     pub fn warn_once(&mut self, word: Word, message: Option<String>) {
-        message.into_iter().for_each(|message| self.warn(word, None, message));
+        message
+            .into_iter()
+            .for_each(|message| self.warn(word, None, message));
     }
 
     /// Returns the date that chat templates see.
@@ -266,7 +284,9 @@ impl Account {
     /// Stores the texts of the tokens that end a text or a turn.
     pub fn ends(&mut self, tokenizer: &Tokenizer) {
         let ids = tokenizer.eos().iter().chain(&self.turn_ends);
-        self.end_texts = ids.filter_map(|id| tokenizer.token_text(*id).ok()).collect();
+        self.end_texts = ids
+            .filter_map(|id| tokenizer.token_text(*id).ok())
+            .collect();
     }
 
     pub fn end_texts(&self) -> &[String] {
@@ -277,23 +297,66 @@ impl Account {
     pub fn warnings(&self) -> Vec<DataWarning> {
         const KEYS: usize = 12;
         let mut warnings = self.warnings.clone();
-        let mut add = |word: Word, count, rows, message| warnings.push(DataWarning { code: word.text(), count, rows, message });
-        self.texts.told().for_each(|(word, count, rows, message)| add(word, count, rows, message));
+        let mut add = |word: Word, count, rows, message| {
+            warnings.push(DataWarning {
+                code: word.text(),
+                count,
+                rows,
+                message,
+            })
+        };
+        self.texts
+            .told()
+            .for_each(|(word, count, rows, message)| add(word, count, rows, message));
         let told = |word: Word, found: &str| Refusal::told(word, ["", "", found]).to_string();
         if !self.unread.is_empty() {
-            let mut keys: Vec<String> = self.unread.iter().take(KEYS).map(|(key, (rows, _))| format!("{} ({rows})", named(key))).collect();
-            keys.extend((self.unread.len() > KEYS).then(|| format!("{} more", self.unread.len() - KEYS)));
+            let mut keys: Vec<String> = self
+                .unread
+                .iter()
+                .take(KEYS)
+                .map(|(key, (rows, _))| format!("{} ({rows})", named(key)))
+                .collect();
+            keys.extend(
+                (self.unread.len() > KEYS).then(|| format!("{} more", self.unread.len() - KEYS)),
+            );
             let rows = BTreeSet::from_iter(self.unread.values().map(|(_, first)| *first));
-            let most = self.unread.values().map(|(rows, _)| *rows).max().unwrap_or(0);
+            let most = self
+                .unread
+                .values()
+                .map(|(rows, _)| *rows)
+                .max()
+                .unwrap_or(0);
             let rows = rows.into_iter().take(NAMED_ROWS).collect();
-            add(word!("data.columns.unused"), most, rows, told(word!("data.columns.unused"), &keys.join(", ")));
+            add(
+                word!("data.columns.unused"),
+                most,
+                rows,
+                told(word!("data.columns.unused"), &keys.join(", ")),
+            );
         }
         if !self.turn_ends.is_empty() {
-            let names: Vec<String> = self.end_texts.iter().rev().take(self.turn_ends.len()).rev().map(|text| shown(text)).collect();
-            add(word!("data.end.turn"), self.turn_ends.len(), Vec::new(), told(word!("data.end.turn"), &names.join(", ")));
+            let names: Vec<String> = self
+                .end_texts
+                .iter()
+                .rev()
+                .take(self.turn_ends.len())
+                .rev()
+                .map(|text| shown(text))
+                .collect();
+            add(
+                word!("data.end.turn"),
+                self.turn_ends.len(),
+                Vec::new(),
+                told(word!("data.end.turn"), &names.join(", ")),
+            );
         }
         if let Some(reason) = self.end_unknown {
-            add(word!("data.end.unknown"), 1, Vec::new(), told(word!("data.end.unknown"), reason));
+            add(
+                word!("data.end.unknown"),
+                1,
+                Vec::new(),
+                told(word!("data.end.unknown"), reason),
+            );
         }
         warnings
     }

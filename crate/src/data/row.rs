@@ -26,13 +26,17 @@ pub(super) fn too_long() -> String {
 /// # Errors
 /// The reason why it is not an object.
 pub(super) fn parsed(text: &str, line: usize) -> Row {
-    value(text, line).and_then(object).map_err(|fault| several(text).unwrap_or(fault))
+    value(text, line)
+        .and_then(object)
+        .map_err(|fault| several(text).unwrap_or(fault))
 }
 
 /// Returns the fault of a text that has several objects, one after another.
 fn several(text: &str) -> Option<String> {
     let objects = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
-    let count = objects.map(|object| object.ok().map(|_| 1usize)).sum::<Option<usize>>()?;
+    let count = objects
+        .map(|object| object.ok().map(|_| 1usize))
+        .sum::<Option<usize>>()?;
     (count > 1).then(|| format!("{count} {SEVERAL}"))
 }
 
@@ -44,9 +48,15 @@ pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, Strin
     let large = Cell::new(false);
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let values = Values { large: &large };
-    match values.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value)) {
+    match values
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+    {
         Ok(value) => match large.get().then(|| long_integer(text)).flatten() {
-            Some(number) => Err(format!("the integer {}, which needs more than 64 bits: write it as a text", shown(number))),
+            Some(number) => Err(format!(
+                "the integer {}, which needs more than 64 bits: write it as a text",
+                shown(number)
+            )),
             None => Ok(value),
         },
         Err(error) => {
@@ -62,14 +72,22 @@ pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, Strin
                 }
                 _ => "not JSON: ",
             };
-            Err(format!("{kind}{} at line {} column {}", shown(words), line + error.line().saturating_sub(1), error.column()))
+            Err(format!(
+                "{kind}{} at line {} column {}",
+                shown(words),
+                line + error.line().saturating_sub(1),
+                error.column()
+            ))
         }
     }
 }
 
 /// Returns true for a dictionary, or a list of such, as Python's `str` writes it.
 pub(super) fn is_python(text: &str) -> bool {
-    text.trim_start().trim_start_matches('[').trim_start().starts_with("{'")
+    text.trim_start()
+        .trim_start_matches('[')
+        .trim_start()
+        .starts_with("{'")
 }
 
 /// Finds an integer in a JSON text that needs more than 64 bits, as it is written.
@@ -102,14 +120,25 @@ fn long_integer(text: &str) -> Option<&str> {
 pub(super) fn object(value: Value) -> Row {
     match value {
         Value::Object(fields) => Ok(fields),
-        Value::Array(items) if items.iter().any(is_message) => Err("a list of messages, which {\"messages\": […]} makes a row".to_owned()),
-        other => Err(format!("{}, which is not an object", shown(&other.to_string()))),
+        Value::Array(items) if items.iter().any(is_message) => {
+            Err("a list of messages, which {\"messages\": […]} makes a row".to_owned())
+        }
+        other => Err(format!(
+            "{}, which is not an object",
+            shown(&other.to_string())
+        )),
     }
 }
 
 /// Returns true for a message of a conversation.
 pub(super) fn is_message(item: &Value) -> bool {
-    [["role", "content"], ["role", "tool_calls"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| item.get(key).is_some()))
+    [
+        ["role", "content"],
+        ["role", "tool_calls"],
+        ["from", "value"],
+    ]
+    .iter()
+    .any(|keys| keys.iter().all(|key| item.get(key).is_some()))
 }
 
 /// Reads JSON whose objects have each key once: of a key that is there twice, serde_json drops the first value.
@@ -122,7 +151,10 @@ struct Values<'a> {
 impl<'de> DeserializeSeed<'de> for Values<'_> {
     type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> std::result::Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
@@ -151,7 +183,8 @@ impl<'de> Visitor<'de> for Values<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> std::result::Result<Value, E> {
-        self.large.set(self.large.get() || value.abs() >= i64::MAX as f64);
+        self.large
+            .set(self.large.get() || value.abs() >= i64::MAX as f64);
         Ok(value.into())
     }
 
@@ -177,7 +210,12 @@ impl<'de> Visitor<'de> for Values<'_> {
             let value = object.next_value_seed(self)?;
             match fields.entry(key) {
                 Entry::Vacant(place) => drop(place.insert(value)),
-                Entry::Occupied(place) => return Err(A::Error::custom(format!("the key {} twice", shown(place.key())))),
+                Entry::Occupied(place) => {
+                    return Err(A::Error::custom(format!(
+                        "the key {} twice",
+                        shown(place.key())
+                    )));
+                }
             }
         }
         Ok(fields.into())

@@ -48,7 +48,9 @@ impl<'a> Rows<'a> {
         let (trailing, mut unread) = (reader.trailing(), Vec::new());
         let kind = match found.form {
             Form::Jsonl => Kind::Lines(reader),
-            Form::Json if reader.skip_blank()? == Some(b'[') => Kind::Array(Box::new(Array::new(reader, false, partial))),
+            Form::Json if reader.skip_blank()? == Some(b'[') => {
+                Kind::Array(Box::new(Array::new(reader, false, partial)))
+            }
             Form::Json => match outline(&mut TextReader::open(source, partial)?)? {
                 Some(Outline::Array { at, other, .. }) => {
                     unread = other;
@@ -58,10 +60,20 @@ impl<'a> Rows<'a> {
                 // Includes a text that is not an object: its fault is that of the row.
                 Some(Outline::Row) | None => Kind::One(reader),
             },
-            Form::Csv | Form::Tsv => Kind::Table(Box::new(Table::new(reader, found.delimiter, partial))),
+            Form::Csv | Form::Tsv => {
+                Kind::Table(Box::new(Table::new(reader, found.delimiter, partial)))
+            }
             Form::Text | Form::Tokens => Kind::Done,
         };
-        Ok(Self { name: source.name(), kind, before: partial.then_some(None), trailing, unread, count: 0, notes: Vec::new() })
+        Ok(Self {
+            name: source.name(),
+            kind,
+            before: partial.then_some(None),
+            trailing,
+            unread,
+            count: 0,
+            notes: Vec::new(),
+        })
     }
 
     /// Returns what will be known of the file's end.
@@ -71,10 +83,22 @@ impl<'a> Rows<'a> {
 
     /// Returns the message of the warning about keys next to the rows, if there are any.
     pub fn unread(&self) -> Option<String> {
-        let keys: Vec<String> = self.unread.iter().take(UNREAD_KEYS).map(|key| named(key)).collect();
+        let keys: Vec<String> = self
+            .unread
+            .iter()
+            .take(UNREAD_KEYS)
+            .map(|key| named(key))
+            .collect();
         let more = self.unread.len() - keys.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let told = Refusal::told(word!("data.columns.unused"), [&shown(self.name), &format!("{}{more}", keys.join(", ")), ""]);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let told = Refusal::told(
+            word!("data.columns.unused"),
+            [&shown(self.name), &format!("{}{more}", keys.join(", ")), ""],
+        );
         (!keys.is_empty()).then(|| told.to_string())
     }
 
@@ -87,7 +111,9 @@ impl<'a> Rows<'a> {
             return self.read();
         }
         loop {
-            let Some(row) = self.read()? else { return Ok(None) };
+            let Some(row) = self.read()? else {
+                return Ok(None);
+            };
             if let Some(before) = self.before.as_mut().and_then(|before| before.replace(row)) {
                 return Ok(Some(before));
             }
@@ -103,7 +129,11 @@ impl<'a> Rows<'a> {
         let mut notes = Vec::new();
         let row = self.read_with(&mut notes)?;
         self.count += 1;
-        self.notes.extend(notes.into_iter().map(|(line, note)| (line, self.count, note)));
+        self.notes.extend(
+            notes
+                .into_iter()
+                .map(|(line, note)| (line, self.count, note)),
+        );
         Ok(row)
     }
 
@@ -136,7 +166,9 @@ fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
     loop {
         let number = reader.line();
         line.clear();
-        let Some(length) = reader.read_line(&mut line, ROW_BYTES)? else { return Ok(None) };
+        let Some(length) = reader.read_line(&mut line, ROW_BYTES)? else {
+            return Ok(None);
+        };
         if length > ROW_BYTES {
             return Ok(Some((number, Err(too_long()))));
         }

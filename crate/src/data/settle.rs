@@ -14,14 +14,22 @@ impl TrainConfig {
     ///
     /// # Errors
     /// `model.context` if the given `seq_len` is beyond the context; otherwise as for [`Loader::for_run`].
-    pub fn settled_for(self, dataset: &Dataset, given: &Map<String, Value>, context: usize) -> Result<Self> {
+    pub fn settled_for(
+        self,
+        dataset: &Dataset,
+        given: &Map<String, Value>,
+        context: usize,
+    ) -> Result<Self> {
         let mut config = self;
         if !given.contains_key("seq_len") {
             let proposed = dataset.proposed_seq_len(config.batch_size, config.packing, context);
             config.seq_len = proposed.unwrap_or_else(|| config.seq_len.min(context));
         }
         if config.seq_len > context {
-            return Err(Error::ContextExceeded { found: config.seq_len, max: context });
+            return Err(Error::ContextExceeded {
+                found: config.seq_len,
+                max: context,
+            });
         }
         config.with_steps_of(dataset)
     }
@@ -31,10 +39,15 @@ impl TrainConfig {
     /// # Errors
     /// As for [`Loader::for_run`].
     pub fn with_steps_of(self, dataset: &Dataset) -> Result<Self> {
-        let Some(epochs) = self.epochs else { return Ok(self) };
+        let Some(epochs) = self.epochs else {
+            return Ok(self);
+        };
         let sequences = Loader::for_run(dataset, &self)?.sequences_in(dataset, epochs);
         let a_step = (self.batch_size * self.gradient_accumulation_steps).max(1) as f64;
         let steps = (sequences / a_step).ceil().max(1.0) as u64;
-        Ok(Self { epochs: Some(epochs), ..self.overlaid(json!({ "steps": steps }))? })
+        Ok(Self {
+            epochs: Some(epochs),
+            ..self.overlaid(json!({ "steps": steps }))?
+        })
     }
 }

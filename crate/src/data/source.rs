@@ -54,8 +54,16 @@ impl DataSource for DataFile<'_> {
 /// Converts the error of reading the file `name`.
 pub(super) fn unreadable(error: io::Error, name: &str) -> Error {
     let reason = error.to_string();
-    let inside = error.into_inner().and_then(|inside| inside.downcast::<Error>().ok());
-    inside.map_or_else(|| Error::SourceRead { name: name.to_owned(), reason }, |inside| *inside)
+    let inside = error
+        .into_inner()
+        .and_then(|inside| inside.downcast::<Error>().ok());
+    inside.map_or_else(
+        || Error::SourceRead {
+            name: name.to_owned(),
+            reason,
+        },
+        |inside| *inside,
+    )
 }
 
 /// Storage for tokens that do not fit into memory: bytes are appended, then read by range.

@@ -7,7 +7,9 @@ use crate::config::{DataSettings, ValidationRows};
 /// Returns how many of `count` rows or tokens are trained on, where the others are the share that is kept for evaluation, rounded to whole
 /// ones.
 pub(super) fn trained(count: usize, settings: &DataSettings) -> usize {
-    count - ((count as f64 * settings.validation_fraction.clamp(0.0, 1.0)).round() as usize).min(count)
+    count
+        - ((count as f64 * settings.validation_fraction.clamp(0.0, 1.0)).round() as usize)
+            .min(count)
 }
 
 /// Returns why no row is kept for evaluation, if a share of them is to be kept.
@@ -17,7 +19,11 @@ pub(super) fn none_kept(entries: &Entries, settings: &DataSettings) -> Option<St
     if share <= 0.0 || rows == 0 || rows > 1 && trained(rows, settings) < rows {
         return None;
     }
-    Some(if rows == 1 { "a single row cannot be divided".to_owned() } else { format!("{share} of {rows} rows is less than half a row") })
+    Some(if rows == 1 {
+        "a single row cannot be divided".to_owned()
+    } else {
+        format!("{share} of {rows} rows is less than half a row")
+    })
 }
 
 /// Moves the examples of the training part before those kept for evaluation, and returns their number. Examples of one row stay together.

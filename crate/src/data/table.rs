@@ -24,12 +24,21 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     /// Reads the rows of a table; if it is `partial`, it is the beginning of a longer one.
     pub fn new(reader: TextReader<'a>, delimiter: u8, partial: bool) -> Self {
-        Self { records: Records::new(reader, delimiter, partial), names: None, ended: false, notes: Vec::new() }
+        Self {
+            records: Records::new(reader, delimiter, partial),
+            names: None,
+            ended: false,
+            notes: Vec::new(),
+        }
     }
 
     fn record(&mut self) -> Result<Option<Record>> {
         let record = self.records.next(self.names.as_ref().map(Vec::len))?;
-        self.notes.extend(record.as_ref().and_then(|record| Some((record.line, record.note.clone()?))));
+        self.notes.extend(
+            record
+                .as_ref()
+                .and_then(|record| Some((record.line, record.note.clone()?))),
+        );
         Ok(record)
     }
 
@@ -39,13 +48,28 @@ impl<'a> Table<'a> {
     /// Errors of the file; within, the fault of the names.
     fn header(&mut self) -> Result<std::result::Result<Vec<String>, String>> {
         let first = self.record()?;
-        let is_mark = first.as_ref().is_some_and(|first| first.fields.as_ref().is_ok_and(|fields| is_separator(fields)));
+        let is_mark = first.as_ref().is_some_and(|first| {
+            first
+                .fields
+                .as_ref()
+                .is_ok_and(|fields| is_separator(fields))
+        });
         let first = if is_mark { self.record()? } else { first };
-        let fields = first.map_or_else(|| Err("no first line of names".to_owned()), |first| first.fields);
+        let fields = first.map_or_else(
+            || Err("no first line of names".to_owned()),
+            |first| first.fields,
+        );
         Ok(fields.and_then(|names| {
             let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
-            let twice = names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name));
-            twice.map_or(Ok(()), |(_, name)| Err(format!("two columns with the name {}", named(name)))).map(|()| names)
+            let twice = names
+                .iter()
+                .enumerate()
+                .find(|(at, name)| names.iter().take(*at).any(|other| other == *name));
+            twice
+                .map_or(Ok(()), |(_, name)| {
+                    Err(format!("two columns with the name {}", named(name)))
+                })
+                .map(|()| names)
         }))
     }
 
@@ -62,16 +86,36 @@ impl<'a> Table<'a> {
                 }
             }
         }
-        let Some(Record { line, end, fields, .. }) = self.record()? else { return Ok(None) };
+        let Some(Record {
+            line, end, fields, ..
+        }) = self.record()?
+        else {
+            return Ok(None);
+        };
         let names = self.names.as_deref().unwrap_or_default();
         let row = fields.and_then(|fields| {
             if fields.len() == names.len() {
-                return Ok(names.iter().zip(&fields).map(|(name, field)| (name.clone(), cell(name, field))).collect());
+                return Ok(names
+                    .iter()
+                    .zip(&fields)
+                    .map(|(name, field)| (name.clone(), cell(name, field)))
+                    .collect());
             }
             let (count, s) = (fields.len(), if fields.len() == 1 { "" } else { "s" });
-            let until = if end > line + 1 { format!(" up to line {}", end - 1) } else { String::new() };
-            let where_first_has = if count > names.len() { FEWER_NAMES } else { "where the first line has" };
-            Err(format!("{count} field{s}{until}, {where_first_has} {}", names.len()))
+            let until = if end > line + 1 {
+                format!(" up to line {}", end - 1)
+            } else {
+                String::new()
+            };
+            let where_first_has = if count > names.len() {
+                FEWER_NAMES
+            } else {
+                "where the first line has"
+            };
+            Err(format!(
+                "{count} field{s}{until}, {where_first_has} {}",
+                names.len()
+            ))
         });
         Ok(Some((line, row)))
     }
@@ -95,10 +139,17 @@ const STRUCTURED: [&str; 12] = [
 
 /// Returns the value of a field: a text, except for structured columns, and for lists of messages in any column.
 fn cell(name: &str, field: &str) -> Value {
-    let read = if field.starts_with(['[', '{']) { serde_json::from_str(field).ok() } else { None };
+    let read = if field.starts_with(['[', '{']) {
+        serde_json::from_str(field).ok()
+    } else {
+        None
+    };
     let structured = |value: &Value| {
-        let messages = value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is_message));
+        let messages = value
+            .as_array()
+            .is_some_and(|items| !items.is_empty() && items.iter().all(is_message));
         messages || STRUCTURED.contains(&name)
     };
-    read.filter(structured).unwrap_or_else(|| Value::from(field))
+    read.filter(structured)
+        .unwrap_or_else(|| Value::from(field))
 }

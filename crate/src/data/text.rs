@@ -47,8 +47,20 @@ impl<'a> TextReader<'a> {
     pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
         let (name, text, raw) = (source.name(), String::new(), Vec::new());
         let (encoding, inner) = (Encoding::Utf8, Contents::open(source, partial)?);
-        let mut reader =
-            Self { inner, name, partial, encoding, raw, offset: 0, ended: false, text, taken: 0, position: 0, line: 1, newlines: None };
+        let mut reader = Self {
+            inner,
+            name,
+            partial,
+            encoding,
+            raw,
+            offset: 0,
+            ended: false,
+            text,
+            taken: 0,
+            position: 0,
+            line: 1,
+            newlines: None,
+        };
         reader.read_more()?;
         reader.begin()?;
         Ok(reader)
@@ -58,7 +70,20 @@ impl<'a> TextReader<'a> {
     pub fn of_text(text: String) -> Self {
         let (encoding, inner, raw) = (Encoding::Utf8, Contents::empty(), Vec::new());
         let (name, ended) = ("", true);
-        Self { inner, name, partial: false, encoding, raw, offset: 0, ended, text, taken: 0, position: 0, line: 1, newlines: None }
+        Self {
+            inner,
+            name,
+            partial: false,
+            encoding,
+            raw,
+            offset: 0,
+            ended,
+            text,
+            taken: 0,
+            position: 0,
+            line: 1,
+            newlines: None,
+        }
     }
 
     /// Reads line ends as Python does in text mode: CR LF and CR are LF. Returns what will be known of them.
@@ -75,7 +100,10 @@ impl<'a> TextReader<'a> {
         let refuse = |word| Refusal::new(word).of(self.name);
         let mark = match self.raw.as_slice() {
             [0x1f, 0x8b, ..] => {
-                return Err(refuse(word!("data.gzip")).found("a gzip file in a gzip file").hint("unpack it: gunzip").into());
+                return Err(refuse(word!("data.gzip"))
+                    .found("a gzip file in a gzip file")
+                    .hint("unpack it: gunzip")
+                    .into());
             }
             [b'P', b'A', b'R', b'1', ..] => {
                 let hint = "convert it: python -c \"import pandas; pandas.read_parquet('a.parquet').to_json('a.jsonl', orient='records', lines=True)\"";
@@ -85,7 +113,12 @@ impl<'a> TextReader<'a> {
                     .hint(hint)
                     .into());
             }
-            [] => return Err(refuse(word!("data.empty")).expected("text or rows").found("an empty file").into()),
+            [] => {
+                return Err(refuse(word!("data.empty"))
+                    .expected("text or rows")
+                    .found("an empty file")
+                    .into());
+            }
             [0xef, 0xbb, 0xbf, ..] => 3,
             [0xff, 0xfe, 0, 0, ..] => return Err(self.bad_byte(2, 2)),
             [0xff, 0xfe, ..] => {
@@ -111,12 +144,19 @@ impl<'a> TextReader<'a> {
     fn bad_byte(&self, byte_offset: usize, at: usize) -> Error {
         let byte = self.raw.get(at).copied().unwrap_or_default();
         let looks_like = self.raw.get(at..).and_then(other_encoding);
-        Error::DataEncoding { file: self.name.to_owned(), byte_offset, byte, looks_like }
+        Error::DataEncoding {
+            file: self.name.to_owned(),
+            byte_offset,
+            byte,
+            looks_like,
+        }
     }
 
     /// Reads more bytes, and detects the end of the file.
     fn read_more(&mut self) -> Result<()> {
-        let more = (&mut self.inner).take(READ_BYTES as u64).read_to_end(&mut self.raw);
+        let more = (&mut self.inner)
+            .take(READ_BYTES as u64)
+            .read_to_end(&mut self.raw);
         self.ended = more.map_err(|error| unreadable(error, self.name))? == 0;
         Ok(())
     }
@@ -165,7 +205,11 @@ impl<'a> TextReader<'a> {
 
     /// Marks `count` bytes of the text from [`Self::fill`] as taken.
     pub fn take(&mut self, count: usize) {
-        let taken = self.text.as_bytes().get(self.taken..self.taken + count).unwrap_or_default();
+        let taken = self
+            .text
+            .as_bytes()
+            .get(self.taken..self.taken + count)
+            .unwrap_or_default();
         self.line += taken.iter().filter(|byte| **byte == b'\n').count();
         self.position += count as u64;
         self.taken += count;
@@ -176,7 +220,11 @@ impl<'a> TextReader<'a> {
         loop {
             let text = self.fill()?;
             let rest = text.trim_start();
-            let (blank, next, ended) = (text.len() - rest.len(), rest.bytes().next(), text.is_empty());
+            let (blank, next, ended) = (
+                text.len() - rest.len(),
+                rest.bytes().next(),
+                text.is_empty(),
+            );
             self.take(blank);
             if next.is_some() || ended {
                 return Ok(next);
@@ -207,7 +255,9 @@ impl<'a> TextReader<'a> {
                 break;
             }
             any = true;
-            let (part, taken) = text.split_once('\n').map_or((text, text.len()), |(part, _)| (part, part.len() + 1));
+            let (part, taken) = text
+                .split_once('\n')
+                .map_or((text, text.len()), |(part, _)| (part, part.len() + 1));
             if length <= most {
                 line.push_str(part);
             }
@@ -259,7 +309,11 @@ fn utf8(bytes: &[u8], text: &mut String) -> Decoded {
     };
     let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
     text.push_str(std::str::from_utf8(valid).unwrap_or_default());
-    if error.error_len().is_none() { Decoded::Cut(valid.len()) } else { Decoded::Bad(valid.len()) }
+    if error.error_len().is_none() {
+        Decoded::Cut(valid.len())
+    } else {
+        Decoded::Bad(valid.len())
+    }
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> Decoded {
@@ -267,10 +321,18 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> Decoded {
     let mut at = 0;
     for decoded in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
         let Ok(c) = decoded else {
-            return if at + 2 >= 2 * pairs.len() { Decoded::Cut(at) } else { Decoded::Bad(at) };
+            return if at + 2 >= 2 * pairs.len() {
+                Decoded::Cut(at)
+            } else {
+                Decoded::Bad(at)
+            };
         };
         at += 2 * c.len_utf16();
         text.push(c);
     }
-    if rest.is_empty() { Decoded::All } else { Decoded::Cut(at) }
+    if rest.is_empty() {
+        Decoded::All
+    } else {
+        Decoded::Cut(at)
+    }
 }

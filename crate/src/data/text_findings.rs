@@ -28,6 +28,9 @@ impl TextFindings {
     /// Returns code, number of occurrences, first rows and sentence of each kind that occurred.
     pub fn told(&self) -> impl Iterator<Item = (Word, usize, Vec<RowPlace>, String)> {
         let rows = |word: Word| self.rows.get(word.text()).cloned().unwrap_or_default();
-        self.findings.told().into_iter().map(move |(word, count, message)| (word, count, rows(word), message))
+        self.findings
+            .told()
+            .into_iter()
+            .map(move |(word, count, message)| (word, count, rows(word), message))
     }
 }

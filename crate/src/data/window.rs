@@ -18,7 +18,12 @@ pub(super) struct Window<'a> {
 impl<'a> Window<'a> {
     pub fn new(reader: TextReader<'a>) -> Self {
         let line = reader.line();
-        Self { reader, text: String::new(), taken: 0, line }
+        Self {
+            reader,
+            text: String::new(),
+            taken: 0,
+            line,
+        }
     }
 
     /// Returns the text that was not taken.
@@ -30,7 +35,10 @@ impl<'a> Window<'a> {
     pub fn indentation(&self, at: usize) -> Option<usize> {
         let before = self.text.get(..self.taken + at)?;
         let blank = before.len() - before.trim_end_matches([' ', '\t']).len();
-        before.get(..before.len() - blank)?.ends_with('\n').then_some(blank)
+        before
+            .get(..before.len() - blank)?
+            .ends_with('\n')
+            .then_some(blank)
     }
 
     /// Reads more text. Returns false at its end.
@@ -48,7 +56,13 @@ impl<'a> Window<'a> {
 
     /// Takes `count` bytes.
     pub fn take(&mut self, count: usize) {
-        self.line += self.rest().get(..count).unwrap_or_default().bytes().filter(|byte| *byte == b'\n').count();
+        self.line += self
+            .rest()
+            .get(..count)
+            .unwrap_or_default()
+            .bytes()
+            .filter(|byte| *byte == b'\n')
+            .count();
         self.taken += count;
     }
 }

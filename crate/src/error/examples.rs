@@ -10,7 +10,14 @@ static EXAMPLES: Mutex<BTreeMap<&'static str, Refusal>> = Mutex::new(BTreeMap::n
 /// Keeps the values as the example of their code, unless it has one with as many values.
 pub(super) fn keep(values: &Refusal) {
     let count = |values: &Refusal| {
-        let filled = [&values.subject, &values.expected, &values.found, &values.hint].into_iter().flatten();
+        let filled = [
+            &values.subject,
+            &values.expected,
+            &values.found,
+            &values.hint,
+        ]
+        .into_iter()
+        .flatten();
         filled.count() + usize::from(!values.artifact.is_empty())
     };
     let mut examples = EXAMPLES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -22,5 +29,10 @@ pub(super) fn keep(values: &Refusal) {
 
 /// Returns the examples in the order of their codes.
 pub fn examples() -> Vec<Refusal> {
-    EXAMPLES.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    EXAMPLES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .values()
+        .cloned()
+        .collect()
 }

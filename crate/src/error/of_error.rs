@@ -20,8 +20,14 @@ impl Error {
     #[doc(hidden)]
     pub fn device_lost(reason: impl Display) -> Self {
         let text = reason.to_string();
-        let lines = text.lines().map(str::trim).take_while(|line| *line != "Backtrace:");
-        let reason = lines.filter(|line| !line.is_empty() && *line != "Caused by:").collect::<Vec<_>>().join(": ");
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .take_while(|line| *line != "Backtrace:");
+        let reason = lines
+            .filter(|line| !line.is_empty() && *line != "Caused by:")
+            .collect::<Vec<_>>()
+            .join(": ");
         Error::DeviceLost { reason }
     }
 
@@ -36,14 +42,20 @@ impl Error {
     fn own_code(&self) -> &'static str {
         let word = match self {
             Error::InvalidConfig(_) => word!("config.invalid"),
-            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => {
+            Error::UnsupportedModel { what, .. }
+                if matches!(what.as_str(), "model_type" | "general.architecture") =>
+            {
                 word!("model.arch.unsupported")
             }
             Error::UnsupportedModel { .. } => word!("model.config.unsupported"),
             Error::NoAdapter { .. } => word!("device.no-adapter"),
             Error::LimitExceeded { .. } => word!("device.limit"),
             Error::DeviceLost { .. } => word!("device.lost"),
-            Error::Refused(list) => return list.first().map_or("format.unsupported", |refusal| refusal.code),
+            Error::Refused(list) => {
+                return list
+                    .first()
+                    .map_or("format.unsupported", |refusal| refusal.code);
+            }
             Error::SourceRead { .. } => word!("source.read"),
             Error::SinkWrite { .. } => word!("sink.write"),
             Error::MissingTensors(_) => word!("model.tensor.missing"),
@@ -78,7 +90,9 @@ impl Error {
     /// Returns the upper-case name of the class that TypeScript shows.
     pub fn kind(&self) -> &'static str {
         if let Error::Refused(list) = self
-            && list.first().is_some_and(|first| first.code == word!("adapter.target.unmatched").text() && first.artifact.is_empty())
+            && list.first().is_some_and(|first| {
+                first.code == word!("adapter.target.unmatched").text() && first.artifact.is_empty()
+            })
         {
             // The target comes from a setting, not from a file.
             return Class::BadOption.text();
@@ -95,55 +109,150 @@ impl Error {
         if let Error::Refused(list) = self {
             return Cow::Borrowed(list);
         }
-        let each = |names: &[String]| names.iter().map(|name| self.values([&shown(name), "", ""])).collect();
-        let faults = |list: &[Fault]| list.iter().map(|fault| self.values([&fault.key, &fault.rule, &fault.value])).collect();
+        let each = |names: &[String]| {
+            names
+                .iter()
+                .map(|name| self.values([&shown(name), "", ""]))
+                .collect()
+        };
+        let faults = |list: &[Fault]| {
+            list.iter()
+                .map(|fault| self.values([&fault.key, &fault.rule, &fault.value]))
+                .collect()
+        };
         Cow::Owned(match self {
-            Error::InvalidConfig(list) | Error::StateMismatch(list) | Error::ResumeMismatch(list) | Error::Groups(list) => faults(list),
+            Error::InvalidConfig(list)
+            | Error::StateMismatch(list)
+            | Error::ResumeMismatch(list)
+            | Error::Groups(list) => faults(list),
             Error::MissingTensors(names) | Error::UnexpectedTensors(names) => each(names),
-            Error::UnsupportedModel { what, found, supported } => vec![self.values([what, supported, found])],
-            Error::LimitExceeded { limit, need, have } => vec![self.values([limit, &need.to_string(), &have.to_string()])],
-            Error::SourceRead { name, reason } | Error::SinkWrite { name, reason } => vec![self.values([name, "", reason])],
-            Error::Tokenizer { what, reason } | Error::CheckpointCorrupt { what, reason } => vec![self.values([what, "", reason])],
+            Error::UnsupportedModel {
+                what,
+                found,
+                supported,
+            } => vec![self.values([what, supported, found])],
+            Error::LimitExceeded { limit, need, have } => {
+                vec![self.values([limit, &need.to_string(), &have.to_string()])]
+            }
+            Error::SourceRead { name, reason } | Error::SinkWrite { name, reason } => {
+                vec![self.values([name, "", reason])]
+            }
+            Error::Tokenizer { what, reason } | Error::CheckpointCorrupt { what, reason } => {
+                vec![self.values([what, "", reason])]
+            }
             Error::NoAdapter { reason }
             | Error::DeviceLost { reason }
             | Error::TextNotEncodable { reason }
             | Error::Template { reason }
             | Error::DataTokens { reason }
             | Error::CheckpointContainer { reason, .. } => vec![self.values(["", "", reason])],
-            Error::TensorShape { name, expected, found } => {
-                vec![self.values([&shown(name), &format!("{expected:?}"), &format!("{found:?}")])]
+            Error::TensorShape {
+                name,
+                expected,
+                found,
+            } => {
+                vec![self.values([
+                    &shown(name),
+                    &format!("{expected:?}"),
+                    &format!("{found:?}"),
+                ])]
             }
-            Error::TokenRange { id, position, vocab_size } => {
-                vec![self.values([&position.to_string(), &vocab_size.to_string(), &id.to_string()])]
+            Error::TokenRange {
+                id,
+                position,
+                vocab_size,
+            } => {
+                vec![self.values([
+                    &position.to_string(),
+                    &vocab_size.to_string(),
+                    &id.to_string(),
+                ])]
             }
-            Error::ContextExceeded { found, max } => vec![self.values(["", &max.to_string(), &found.to_string()])],
-            Error::DataTooShort { need, have } => vec![self.values(["", &need.to_string(), &have.to_string()])],
-            Error::DataNoTargets { examples, seq_len } => vec![self.values(["", &seq_len.to_string(), &examples.to_string()])],
-            Error::DataEncoding { file, byte_offset, byte, looks_like } => {
-                let values = self.values([&byte_offset.to_string(), looks_like.unwrap_or_default(), &format!("{byte:#04x}")]);
-                vec![Refusal { artifact: escaped(file), ..values }]
+            Error::ContextExceeded { found, max } => {
+                vec![self.values(["", &max.to_string(), &found.to_string()])]
             }
-            Error::NonFinite { step, tensor, value } if tensor == "logits" => {
-                let hint =
-                    "the weights may be damaged: inspect --read, in a browser inspectFiles with read, finds values that are not finite";
-                vec![self.values([&format!("logit of token {step}"), "a finite number", &value.to_string()]).hint(hint)]
+            Error::DataTooShort { need, have } => {
+                vec![self.values(["", &need.to_string(), &have.to_string()])]
             }
-            Error::NonFinite { step, tensor, value } => {
-                vec![self.values([&format!("{tensor} of step {step}"), "a finite number", &value.to_string()])]
+            Error::DataNoTargets { examples, seq_len } => {
+                vec![self.values(["", &seq_len.to_string(), &examples.to_string()])]
+            }
+            Error::DataEncoding {
+                file,
+                byte_offset,
+                byte,
+                looks_like,
+            } => {
+                let values = self.values([
+                    &byte_offset.to_string(),
+                    looks_like.unwrap_or_default(),
+                    &format!("{byte:#04x}"),
+                ]);
+                vec![Refusal {
+                    artifact: escaped(file),
+                    ..values
+                }]
+            }
+            Error::NonFinite {
+                step,
+                tensor,
+                value,
+            } if tensor == "logits" => {
+                let hint = "the weights may be damaged: inspect --read, in a browser inspectFiles with read, finds values that are not finite";
+                vec![
+                    self.values([
+                        &format!("logit of token {step}"),
+                        "a finite number",
+                        &value.to_string(),
+                    ])
+                    .hint(hint),
+                ]
+            }
+            Error::NonFinite {
+                step,
+                tensor,
+                value,
+            } => {
+                vec![self.values([
+                    &format!("{tensor} of step {step}"),
+                    "a finite number",
+                    &value.to_string(),
+                ])]
             }
             Error::NonFiniteReleased { step, value } => {
-                let hint = "parameters were changed before this was known: go on from the last checkpoint";
-                vec![self.values([&format!("grad_norm of step {step}"), "a finite number", &value.to_string()]).hint(hint)]
+                let hint =
+                    "parameters were changed before this was known: go on from the last checkpoint";
+                vec![
+                    self.values([
+                        &format!("grad_norm of step {step}"),
+                        "a finite number",
+                        &value.to_string(),
+                    ])
+                    .hint(hint),
+                ]
             }
-            Error::CheckpointVersion { found, supported } => vec![self.values(["", &supported.to_string(), &found.to_string()])],
-            Error::CheckpointLength { file, expected, found } => {
+            Error::CheckpointVersion { found, supported } => {
+                vec![self.values(["", &supported.to_string(), &found.to_string()])]
+            }
+            Error::CheckpointLength {
+                file,
+                expected,
+                found,
+            } => {
                 vec![self.values([file, &format!("{expected} bytes"), &found.to_string()])]
             }
-            Error::CheckpointHash { file, piece, expected, found } => {
+            Error::CheckpointHash {
+                file,
+                piece,
+                expected,
+                found,
+            } => {
                 vec![self.values([&format!("piece {piece} of {file}"), &shown(expected), found])]
             }
             Error::ForeignBackend { found } => vec![self.values(["", "", &shown(found)])],
-            Error::MixedDevices { kernel, found } => vec![self.values([kernel, "", &found.join(", ")])],
+            Error::MixedDevices { kernel, found } => {
+                vec![self.values([kernel, "", &found.join(", ")])]
+            }
             Error::Busy { doing } => vec![self.values(["", "", doing])],
             Error::Refused(_) | Error::Aborted => vec![self.values(["", "", ""])],
         })
@@ -157,7 +266,10 @@ impl Error {
     /// Returns the values of this error: subject, expected and found; an empty one is absent.
     fn values(&self, values: [&str; 3]) -> Refusal {
         let [subject, expected, found] = values.map(escaped);
-        Refusal { code: self.own_code(), ..Refusal::told(word!("format.unsupported"), [&subject, &expected, &found]) }
+        Refusal {
+            code: self.own_code(),
+            ..Refusal::told(word!("format.unsupported"), [&subject, &expected, &found])
+        }
     }
 }
 
@@ -170,7 +282,13 @@ impl From<Refusal> for Error {
 impl Error {
     /// Names the file in refusals that do not name one yet.
     pub(crate) fn in_file(self, name: &str) -> Self {
-        self.map_refusals(|refusal| if refusal.artifact.is_empty() { refusal.of(name) } else { refusal })
+        self.map_refusals(|refusal| {
+            if refusal.artifact.is_empty() {
+                refusal.of(name)
+            } else {
+                refusal
+            }
+        })
     }
 
     pub(crate) fn map_refusals(self, change: impl Fn(Refusal) -> Refusal) -> Self {

@@ -19,13 +19,23 @@ pub struct Fault {
 impl Fault {
     /// Creates a fault of `key`: it must satisfy `rule`, but `value` was given.
     pub fn new(key: impl Into<String>, rule: impl Into<String>, value: impl fmt::Display) -> Self {
-        Self { key: key.into(), rule: rule.into(), value: value.to_string() }
+        Self {
+            key: key.into(),
+            rule: rule.into(),
+            value: value.to_string(),
+        }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: expected {}, found {}", escaped(&self.key), escaped(&self.rule), escaped(&self.value))
+        write!(
+            f,
+            "{}: expected {}, found {}",
+            escaped(&self.key),
+            escaped(&self.rule),
+            escaped(&self.value)
+        )
     }
 }
 
@@ -76,7 +86,12 @@ impl Refusal {
     /// Creates the values of a message whose texts are shown as they are: subject, expected and found; an empty one is absent.
     pub fn told(code: Word, [subject, expected, found]: [&str; 3]) -> Self {
         let value = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        Self { subject: value(subject), expected: value(expected), found: value(found), ..Self::new(code) }
+        Self {
+            subject: value(subject),
+            expected: value(expected),
+            found: value(found),
+            ..Self::new(code)
+        }
     }
 
     /// Names the file.

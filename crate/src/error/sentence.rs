@@ -36,12 +36,28 @@ impl Refusal {
 
     /// Returns code and values without a sentence, for documents that are compared byte by byte.
     fn plain(&self) -> String {
-        let mut out = if self.artifact.is_empty() { String::new() } else { format!("{}: ", self.artifact) };
+        let mut out = if self.artifact.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", self.artifact)
+        };
         out += self.code;
-        out += &self.subject.as_ref().map_or_else(String::new, |subject| format!(" \"{subject}\""));
-        out += &self.expected.as_ref().map_or_else(String::new, |expected| format!(", expected {expected}"));
-        out += &self.found.as_ref().map_or_else(String::new, |found| format!(", found {found}"));
-        out + &self.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"))
+        out += &self
+            .subject
+            .as_ref()
+            .map_or_else(String::new, |subject| format!(" \"{subject}\""));
+        out += &self
+            .expected
+            .as_ref()
+            .map_or_else(String::new, |expected| format!(", expected {expected}"));
+        out += &self
+            .found
+            .as_ref()
+            .map_or_else(String::new, |found| format!(", found {found}"));
+        out + &self
+            .hint
+            .as_ref()
+            .map_or_else(String::new, |hint| format!(" ({hint})"))
     }
 
     /// Returns code and values in the form in which they leave a browser's core.
@@ -64,7 +80,11 @@ impl Refusal {
 
 /// Joins codes and values of a list without sentences.
 pub(super) fn plain(refusals: &[Refusal]) -> String {
-    refusals.iter().map(Refusal::plain).collect::<Vec<_>>().join("; ")
+    refusals
+        .iter()
+        .map(Refusal::plain)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Joins the sentences of a list, which may have one for each row of a file: what they have in common is said once.
@@ -72,16 +92,32 @@ pub(super) fn joined(refusals: &[Refusal]) -> String {
     let shown = refusals.get(..SENTENCES).unwrap_or(refusals);
     let sentence = |(at, refusal): (usize, &Refusal)| {
         let mut refusal = refusal.clone();
-        if at > 0 && shown.get(at - 1).is_some_and(|last| last.artifact == refusal.artifact) {
+        if at > 0
+            && shown
+                .get(at - 1)
+                .is_some_and(|last| last.artifact == refusal.artifact)
+        {
             refusal.artifact.clear();
         }
-        if shown.get(at + 1).is_some_and(|next| next.code == refusal.code && next.hint == refusal.hint) {
+        if shown
+            .get(at + 1)
+            .is_some_and(|next| next.code == refusal.code && next.hint == refusal.hint)
+        {
             refusal.hint = Some(String::new());
         }
         refusal.to_string()
     };
-    let first = shown.iter().enumerate().map(sentence).collect::<Vec<_>>().join(" ");
-    if refusals.len() > SENTENCES { format!("{first} (and {} more)", refusals.len() - SENTENCES) } else { first }
+    let first = shown
+        .iter()
+        .enumerate()
+        .map(sentence)
+        .collect::<Vec<_>>()
+        .join(" ");
+    if refusals.len() > SENTENCES {
+        format!("{first} (and {} more)", refusals.len() - SENTENCES)
+    } else {
+        first
+    }
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -89,13 +125,17 @@ mod native {
     use super::super::{Refusal, words::sentence};
 
     /// Sentence of a code that the table lacks, which another crate may give.
-    const OTHER: (&str, &str) = ("[{subject}: ]the file was refused[: expected {expected}, found {found}|: {found}].", "");
+    const OTHER: (&str, &str) = (
+        "[{subject}: ]the file was refused[: expected {expected}, found {found}|: {found}].",
+        "",
+    );
 
     /// Returns file, sentence and what to do.
     pub(super) fn rendered(refusal: &Refusal) -> String {
         let (text, of_row) = sentence(refusal.code).unwrap_or(OTHER);
         let mut out = String::new();
-        let named = text.contains("artifact}") || refusal.subject.as_ref() == Some(&refusal.artifact);
+        let named =
+            text.contains("artifact}") || refusal.subject.as_ref() == Some(&refusal.artifact);
         if !named && !refusal.artifact.is_empty() {
             out = format!("{}: ", refusal.artifact);
         }
@@ -127,12 +167,21 @@ mod native {
         let mut rest = text;
         while let Some(at) = rest.find(['[', '{']) {
             append(&rest[..at], out);
-            let close = if rest[at..].starts_with('[') { ']' } else { '}' };
-            let end = rest[at..].find(close).map_or(rest.len() - 1, |end| at + end);
+            let close = if rest[at..].starts_with('[') {
+                ']'
+            } else {
+                '}'
+            };
+            let end = rest[at..]
+                .find(close)
+                .map_or(rest.len() - 1, |end| at + end);
             let inner = &rest[at + 1..end];
             if close == ']' {
                 let has_values = |part: &&str| {
-                    part.split('{').skip(1).filter_map(|place| place.split('}').next()).all(|place| value(refusal, place).is_some())
+                    part.split('{')
+                        .skip(1)
+                        .filter_map(|place| place.split('}').next())
+                        .all(|place| value(refusal, place).is_some())
                 };
                 if let Some(part) = inner.split('|').find(has_values) {
                     fill(part, refusal, out);
@@ -147,7 +196,11 @@ mod native {
 
     /// Appends text of a sentence, which ends with one full stop even if its last value has one.
     fn append(text: &str, out: &mut String) {
-        out.push_str(if out.ends_with('.') { text.strip_prefix('.').unwrap_or(text) } else { text });
+        out.push_str(if out.ends_with('.') {
+            text.strip_prefix('.').unwrap_or(text)
+        } else {
+            text
+        });
     }
 
     /// Appends what to do, as a sentence.
@@ -159,7 +212,11 @@ mod native {
         let word = hint.split([' ', ',', ':']).next().unwrap_or_default();
         let plain = word.chars().all(|c| c.is_ascii_lowercase());
         out.push(' ');
-        out.push_str(&if plain { hint[..1].to_uppercase() + &hint[1..] } else { hint.to_owned() });
+        out.push_str(&if plain {
+            hint[..1].to_uppercase() + &hint[1..]
+        } else {
+            hint.to_owned()
+        });
         if !hint.ends_with(['.', '!', '?', '…']) {
             out.push('.');
         }

@@ -8,7 +8,8 @@ pub(super) const MARKS: [char; 3] = ['\u{fdd0}', '\u{fdd1}', '\u{fdd2}'];
 
 /// Returns whether a terminal or a page would act on a character instead of showing it.
 pub(crate) fn unusual(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Escapes the characters of a text that a terminal or page would act on, without shortening it: for our own messages, which may contain

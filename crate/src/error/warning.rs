@@ -26,21 +26,40 @@ impl Warning {
     /// Creates a warning about `subject`, text of a file.
     #[doc(hidden)]
     pub fn new(code: Word, subject: &str) -> Self {
-        let warning = Self { code: code.text(), subject: shown(subject), refused: None, consequence: "".into(), found: None };
+        let warning = Self {
+            code: code.text(),
+            subject: shown(subject),
+            refused: None,
+            consequence: "".into(),
+            found: None,
+        };
         warning.told().keep();
         warning
     }
 
     /// Creates a warning from the refusal of `part`, without which the model opened; `consequence` is a sentence.
     pub(crate) fn of_error(error: &Error, part: &str, consequence: &'static str) -> Self {
-        let subject = if let Error::Refused(list) = error { list.first().and_then(|first| first.subject.clone()) } else { None };
+        let subject = if let Error::Refused(list) = error {
+            list.first().and_then(|first| first.subject.clone())
+        } else {
+            None
+        };
         let subject = subject.unwrap_or_else(|| part.to_string());
-        Self { code: error.code(), subject, refused: Some(error.to_string().into()), consequence: consequence.into(), found: None }
+        Self {
+            code: error.code(),
+            subject,
+            refused: Some(error.to_string().into()),
+            consequence: consequence.into(),
+            found: None,
+        }
     }
 
     /// Creates a warning about `subject`, in whose place `found` was found, with what to do about it.
     pub(crate) fn of_found(code: Word, subject: &str, found: &str, hint: &'static str) -> Self {
-        let warning = Self { found: Some(Box::new((found.to_string(), hint))), ..Self::new(code, subject) };
+        let warning = Self {
+            found: Some(Box::new((found.to_string(), hint))),
+            ..Self::new(code, subject)
+        };
         warning.told().keep();
         warning
     }
@@ -54,13 +73,21 @@ impl Warning {
 
     /// Returns the warning as a sentence.
     pub fn message(&self) -> String {
-        self.refused.as_ref().map_or_else(|| self.told().to_string(), |refused| format!("{refused} {}", self.consequence))
+        self.refused.as_ref().map_or_else(
+            || self.told().to_string(),
+            |refused| format!("{refused} {}", self.consequence),
+        )
     }
 
     /// Returns the values of its sentence.
     fn told(&self) -> Refusal {
-        let told = |found| Refusal { code: self.code, ..Refusal::told(word!("bundle.unused"), [&self.subject, "", found]) };
-        self.found.as_ref().map_or_else(|| told(""), |found| told(&found.0).hint(found.1))
+        let told = |found| Refusal {
+            code: self.code,
+            ..Refusal::told(word!("bundle.unused"), [&self.subject, "", found])
+        };
+        self.found
+            .as_ref()
+            .map_or_else(|| told(""), |found| told(&found.0).hint(found.1))
     }
 }
 
@@ -70,7 +97,14 @@ pub(crate) const MAX_LISTED: usize = 10_000;
 /// Adds a warning of a file; the warnings beyond the 10,000th are replaced by one whose subject is `…`.
 pub(crate) fn add_warning(warnings: &mut Vec<Warning>, code: Word, subject: &str) {
     if warnings.len() <= MAX_LISTED {
-        warnings.push(Warning::new(code, if warnings.len() < MAX_LISTED { subject } else { "…" }));
+        warnings.push(Warning::new(
+            code,
+            if warnings.len() < MAX_LISTED {
+                subject
+            } else {
+                "…"
+            },
+        ));
     }
 }
 

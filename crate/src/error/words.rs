@@ -25,8 +25,14 @@ impl Word {
     /// Panics if the table lacks it, or says that only TypeScript raises it.
     pub const fn listed(text: &'static str) -> Self {
         let index = index_of(text);
-        assert!(index < CODES.len(), "not a word of crate/src/error/codes.rs");
-        assert!(!matches!(CODES[index].raiser, Raiser::Page), "crate/src/error/codes.rs says that only the page raises this word");
+        assert!(
+            index < CODES.len(),
+            "not a word of crate/src/error/codes.rs"
+        );
+        assert!(
+            !matches!(CODES[index].raiser, Raiser::Page),
+            "crate/src/error/codes.rs says that only the page raises this word"
+        );
         Self(text)
     }
 

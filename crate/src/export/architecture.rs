@@ -17,65 +17,133 @@ pub(super) type Metadata = Vec<(String, GgufValue)>;
 
 /// Returns GGUF's word for the architecture of a model; `export.gguf.arch` for a model that no architecture describes.
 pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
-    let refuse = |subject: &str| Refusal::new(word!("export.gguf.arch")).of("gguf").subject(subject);
+    let refuse = |subject: &str| {
+        Refusal::new(word!("export.gguf.arch"))
+            .of("gguf")
+            .subject(subject)
+    };
     let family = gguf_word(config).ok_or_else(|| {
-        refuse("model_type").expected(format!("{}, each as published", model_types().join(", "))).found(&config.model_type)
+        refuse("model_type")
+            .expected(format!("{}, each as published", model_types().join(", ")))
+            .found(&config.model_type)
     })?;
     if family != "llama" && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
-        return Err(refuse("rope_scaling").expected("llama3 with the architecture llama alone").found(family).into());
+        return Err(refuse("rope_scaling")
+            .expected("llama3 with the architecture llama alone")
+            .found(family)
+            .into());
     }
     if !divisors_tell(config) {
         let expected = "llama3 with the published bounds: low_freq_factor 1, high_freq_factor 4";
-        return Err(refuse("rope_scaling").expected(expected).found("divisors that name no rule").into());
+        return Err(refuse("rope_scaling")
+            .expected(expected)
+            .found("divisors that name no rule")
+            .into());
     }
     Ok(family)
 }
 
 /// Returns the keys of a model: general ones, then those of its architecture.
-pub(super) fn keys(config: &ModelConfig, family: &str, name: &str, file_type: Option<u32>) -> Metadata {
+pub(super) fn keys(
+    config: &ModelConfig,
+    family: &str,
+    name: &str,
+    file_type: Option<u32>,
+) -> Metadata {
     let mut metadata = Metadata::new();
-    let mut general = |key: &str, value: GgufValue| metadata.push((format!("general.{key}"), value));
+    let mut general =
+        |key: &str, value: GgufValue| metadata.push((format!("general.{key}"), value));
     general("architecture", GgufValue::of_text(family));
     general("name", GgufValue::of_text(name));
     if let Some(file_type) = file_type {
         general("file_type", GgufValue::of_u32(file_type));
     }
-    general("quantization_version", GgufValue::of_u32(QUANTIZATION_VERSION));
+    general(
+        "quantization_version",
+        GgufValue::of_u32(QUANTIZATION_VERSION),
+    );
     general("alignment", GgufValue::of_u32(ALIGNMENT));
     let mut own = |key: &str, value: GgufValue| metadata.push((format!("{family}.{key}"), value));
     own("vocab_size", GgufValue::of_count(config.vocab_size));
-    own("context_length", GgufValue::of_count(config.max_position_embeddings));
+    own(
+        "context_length",
+        GgufValue::of_count(config.max_position_embeddings),
+    );
     own("embedding_length", GgufValue::of_count(config.hidden_size));
     own("block_count", GgufValue::of_count(config.num_hidden_layers));
-    own("feed_forward_length", GgufValue::of_count(config.intermediate_size));
-    own("attention.head_count", GgufValue::of_count(config.num_attention_heads));
-    own("attention.head_count_kv", GgufValue::of_count(config.num_key_value_heads));
-    metadata.extend(gguf_keys(config).into_iter().map(|(key, value)| (format!("{family}.{key}"), value)));
+    own(
+        "feed_forward_length",
+        GgufValue::of_count(config.intermediate_size),
+    );
+    own(
+        "attention.head_count",
+        GgufValue::of_count(config.num_attention_heads),
+    );
+    own(
+        "attention.head_count_kv",
+        GgufValue::of_count(config.num_key_value_heads),
+    );
+    metadata.extend(
+        gguf_keys(config)
+            .into_iter()
+            .map(|(key, value)| (format!("{family}.{key}"), value)),
+    );
     metadata
 }
 
 /// Returns Llama 3.1's rule as the tensor in which GGUF stores it: one divisor for each rotary frequency.
 pub(super) fn divisors(config: &ModelConfig) -> Option<(FileTensor, Segment)> {
-    let RopeScaling::Llama3 { .. } = config.rope_scaling else { return None };
-    let bytes: Vec<u8> = divisor_values(config).into_iter().flat_map(f32::to_le_bytes).collect();
-    Some((FileTensor::new(ROPE_FREQS, "F32", &[(bytes.len() / 4) as u64]), Segment::Bytes(bytes)))
+    let RopeScaling::Llama3 { .. } = config.rope_scaling else {
+        return None;
+    };
+    let bytes: Vec<u8> = divisor_values(config)
+        .into_iter()
+        .flat_map(f32::to_le_bytes)
+        .collect();
+    Some((
+        FileTensor::new(ROPE_FREQS, "F32", &[(bytes.len() / 4) as u64]),
+        Segment::Bytes(bytes),
+    ))
 }
 
 fn divisor_values(config: &ModelConfig) -> Vec<f32> {
-    let scaled = Rope { head_dim: config.head_dim, base: config.rope_theta, scaling: config.rope_scaling };
-    let plain = frequencies(&Rope { scaling: RopeScaling::Default, ..scaled });
-    plain.into_iter().zip(frequencies(&scaled)).map(|(plain, scaled)| (plain / scaled) as f32).collect()
+    let scaled = Rope {
+        head_dim: config.head_dim,
+        base: config.rope_theta,
+        scaling: config.rope_scaling,
+    };
+    let plain = frequencies(&Rope {
+        scaling: RopeScaling::Default,
+        ..scaled
+    });
+    plain
+        .into_iter()
+        .zip(frequencies(&scaled))
+        .map(|(plain, scaled)| (plain / scaled) as f32)
+        .collect()
 }
 
 /// Returns whether a reader can recover llama3's rule from the divisors, which are all that GGUF stores of it. True for every other rule.
 fn divisors_tell(config: &ModelConfig) -> bool {
     let rule = |scaling: &RopeScaling| match *scaling {
         // A divisor holds the factor as f32.
-        RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
-            Some((factor as f32, low_freq_factor, high_freq_factor, original_max_position_embeddings))
-        }
+        RopeScaling::Llama3 {
+            factor,
+            low_freq_factor,
+            high_freq_factor,
+            original_max_position_embeddings,
+        } => Some((
+            factor as f32,
+            low_freq_factor,
+            high_freq_factor,
+            original_max_position_embeddings,
+        )),
         _ => None,
     };
-    let Some(wanted) = rule(&config.rope_scaling) else { return true };
-    llama3_of(&divisor_values(config), config.head_dim, config.rope_theta).and_then(|found| rule(&found)) == Some(wanted)
+    let Some(wanted) = rule(&config.rope_scaling) else {
+        return true;
+    };
+    llama3_of(&divisor_values(config), config.head_dim, config.rope_theta)
+        .and_then(|found| rule(&found))
+        == Some(wanted)
 }

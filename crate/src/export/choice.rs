@@ -37,15 +37,39 @@ impl ExportChoice {
     /// Creates the choice for a planned export.
     pub fn planned(format: ExportFormat, types: Option<&str>, plan: Result<FileStream>) -> Self {
         let (bytes, refused) = match plan {
-            Ok(stream) => (Some(stream.files().iter().map(|file| file.bytes).sum()), None),
+            Ok(stream) => (
+                Some(stream.files().iter().map(|file| file.bytes).sum()),
+                None,
+            ),
             Err(error) => (None, Some(error)),
         };
-        Self { bytes, needs: None, ..Self::merged(format, types, refused.as_ref()) }
+        Self {
+            bytes,
+            needs: None,
+            ..Self::merged(format, types, refused.as_ref())
+        }
     }
 
     /// The choice of a trained adapter that is merged with the files of its base, which have to be given.
-    pub(super) fn merged(format: ExportFormat, types: Option<&str>, refused: Option<&Error>) -> Self {
-        let (types, reason, plain) = (types.map(String::from), refused.map(ToString::to_string), refused.map(Error::plain));
-        Self { format, types, ok: reason.is_none(), bytes: None, lossy: None, needs: Some("base"), reason, plain }
+    pub(super) fn merged(
+        format: ExportFormat,
+        types: Option<&str>,
+        refused: Option<&Error>,
+    ) -> Self {
+        let (types, reason, plain) = (
+            types.map(String::from),
+            refused.map(ToString::to_string),
+            refused.map(Error::plain),
+        );
+        Self {
+            format,
+            types,
+            ok: reason.is_none(),
+            bytes: None,
+            lossy: None,
+            needs: Some("base"),
+            reason,
+            plain,
+        }
     }
 }

@@ -15,7 +15,8 @@ use crate::bundle::{FileStream, StreamTensor, refuse_blocks};
 use crate::error::{Refusal, Result, word};
 use crate::formats::TensorType;
 use crate::state::{
-    ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, TensorRecord, byte_len, canonical,
+    ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest,
+    TensorRecord, byte_len, canonical,
 };
 
 /// Default maximum number of bytes of tensors in one file of weights, which every browser and file system accepts.
@@ -44,13 +45,24 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
         stream.push_optimizer(OPTIMIZER, source.state.clone(), &format_pt())?;
     }
     let dtype = dtype_word(&source.weights.tensors, to);
-    let documents = source.assets.folder_documents(&source.weights.config, dtype)?;
+    let documents = source
+        .assets
+        .folder_documents(&source.weights.config, dtype)?;
     for (name, bytes) in &documents {
         stream.push_bytes(name, bytes.clone());
     }
-    let manifest = options.manifest.then(|| ArtifactDigests::of_manifest(&source.identity, &source.groups)).transpose()?;
-    stream.know(ArtifactDigests::of_folder(&documents.into_iter().collect(), manifest));
-    stream.push_bytes("README.md", card(source, options, stream.changes())?.into_bytes());
+    let manifest = options
+        .manifest
+        .then(|| ArtifactDigests::of_manifest(&source.identity, &source.groups))
+        .transpose()?;
+    stream.know(ArtifactDigests::of_folder(
+        &documents.into_iter().collect(),
+        manifest,
+    ));
+    stream.push_bytes(
+        "README.md",
+        card(source, options, stream.changes())?.into_bytes(),
+    );
     stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, source.draft())?;
     Ok(stream)
@@ -72,7 +84,12 @@ impl Format for Folder {
         &["base", "dtype", "manifest", "optimizer", "shard_bytes"]
     }
 
-    fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
+    fn export<'a>(
+        &self,
+        source: &'a ExportSource,
+        base_files: BaseFiles,
+        options: &'a ExportOptions,
+    ) -> Exporting<'a> {
         Box::pin(async move {
             let merged = merged(source, base_files, options).await?;
             export_folder(&merged.source, &merged.options)
@@ -93,8 +110,15 @@ impl Format for Folder {
         let refused = folder.is_err();
         let mut choices = vec![ExportChoice::planned(format, None, folder)];
         if refused {
-            let dtype = ExportOptions { dtype: ExportDtype::F32, ..usual };
-            choices.push(ExportChoice::planned(format, Some("f32"), export_folder(source, &dtype)));
+            let dtype = ExportOptions {
+                dtype: ExportDtype::F32,
+                ..usual
+            };
+            choices.push(ExportChoice::planned(
+                format,
+                Some("f32"),
+                export_folder(source, &dtype),
+            ));
         }
         choices
     }
@@ -109,13 +133,21 @@ fn format_pt() -> BTreeMap<String, String> {
 fn bytes_of(tensor: &StreamTensor, to: Option<TensorType>) -> Result<u64> {
     let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
     let dtype = tensor.dtype_as(to);
-    let too_large =
-        || Refusal::new(word!("export.tensor.size")).of("safetensors").subject(&tensor.name).found(format!("{dtype} {shape:?}"));
+    let too_large = || {
+        Refusal::new(word!("export.tensor.size"))
+            .of("safetensors")
+            .subject(&tensor.name)
+            .found(format!("{dtype} {shape:?}"))
+    };
     byte_len(&dtype, &shape).ok_or_else(|| too_large().into())
 }
 
 /// Distributes the tensors to shards of at most `limit` bytes, in the order of their names.
-fn shards_of(tensors: &[StreamTensor], to: Option<TensorType>, limit: u64) -> Result<(Vec<Vec<StreamTensor>>, u64)> {
+fn shards_of(
+    tensors: &[StreamTensor],
+    to: Option<TensorType>,
+    limit: u64,
+) -> Result<(Vec<Vec<StreamTensor>>, u64)> {
     let mut tensors = tensors.to_vec();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     let mut shards: Vec<Vec<StreamTensor>> = vec![Vec::new()];
@@ -135,12 +167,33 @@ fn shards_of(tensors: &[StreamTensor], to: Option<TensorType>, limit: u64) -> Re
     Ok((shards, total))
 }
 
-fn push_weights(stream: &mut FileStream, source: &ExportSource, to: Option<TensorType>, options: &ExportOptions) -> Result<()> {
-    let (shards, total) = shards_of(&source.weights.tensors, to, options.shard_bytes.unwrap_or(SHARD_BYTES))?;
+fn push_weights(
+    stream: &mut FileStream,
+    source: &ExportSource,
+    to: Option<TensorType>,
+    options: &ExportOptions,
+) -> Result<()> {
+    let (shards, total) = shards_of(
+        &source.weights.tensors,
+        to,
+        options.shard_bytes.unwrap_or(SHARD_BYTES),
+    )?;
     let count = shards.len();
-    let name = |number: usize| if count == 1 { WEIGHTS.to_string() } else { format!("model-{number:05}-of-{count:05}.safetensors") };
-    let files: BTreeMap<&str, String> =
-        (1..).zip(&shards).flat_map(|(number, shard)| shard.iter().map(move |tensor| (tensor.name.as_str(), name(number)))).collect();
+    let name = |number: usize| {
+        if count == 1 {
+            WEIGHTS.to_string()
+        } else {
+            format!("model-{number:05}-of-{count:05}.safetensors")
+        }
+    };
+    let files: BTreeMap<&str, String> = (1..)
+        .zip(&shards)
+        .flat_map(|(number, shard)| {
+            shard
+                .iter()
+                .map(move |tensor| (tensor.name.as_str(), name(number)))
+        })
+        .collect();
     let manifest = options.manifest.then(|| manifest_of(source, to, &files));
     let index = json!({ "metadata": { "total_size": total }, "weight_map": files });
     let mut metadata = format_pt();
@@ -154,32 +207,72 @@ fn push_weights(stream: &mut FileStream, source: &ExportSource, to: Option<Tenso
     if count > 1 {
         let text = serde_json::to_string_pretty(&index).unwrap_or_default() + "\n";
         stream.push_bytes(INDEX, text.into_bytes());
-        manifest.map_or(Ok(()), |manifest| stream.push_manifest(MANIFEST_FILE, manifest))?;
+        manifest.map_or(Ok(()), |manifest| {
+            stream.push_manifest(MANIFEST_FILE, manifest)
+        })?;
     }
     Ok(())
 }
 
 /// Creates the manifest of the weights: every tensor with its role, including the optimizer's, and the groups that train them.
-fn manifest_of(source: &ExportSource, to: Option<TensorType>, files: &BTreeMap<&str, String>) -> StateManifest {
+fn manifest_of(
+    source: &ExportSource,
+    to: Option<TensorType>,
+    files: &BTreeMap<&str, String>,
+) -> StateManifest {
     let record = |tensor: &StreamTensor, to, file: &str| {
         let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
         let found = ModelStateTensorManifest::of_name(&tensor.name, &tensor.dtype_as(to), &shape);
-        let record = TensorRecord { path: found.model_tree_path, role: found.role, dtype: found.dtype, shape, file: file.to_string() };
+        let record = TensorRecord {
+            path: found.model_tree_path,
+            role: found.role,
+            dtype: found.dtype,
+            shape,
+            file: file.to_string(),
+        };
         (tensor.name.clone(), record)
     };
-    let weights =
-        source.weights.tensors.iter().map(|tensor| record(tensor, to, files.get(tensor.name.as_str()).map_or(WEIGHTS, |file| file)));
-    let state = source.state.iter().map(|tensor| record(tensor, None, OPTIMIZER));
-    let manifest = StateManifest::new(source.identity.clone(), weights.chain(state).collect(), source.groups.clone());
-    StateManifest { base: source.base.clone(), ..manifest }
+    let weights = source.weights.tensors.iter().map(|tensor| {
+        record(
+            tensor,
+            to,
+            files.get(tensor.name.as_str()).map_or(WEIGHTS, |file| file),
+        )
+    });
+    let state = source
+        .state
+        .iter()
+        .map(|tensor| record(tensor, None, OPTIMIZER));
+    let manifest = StateManifest::new(
+        source.identity.clone(),
+        weights.chain(state).collect(),
+        source.groups.clone(),
+    );
+    StateManifest {
+        base: source.base.clone(),
+        ..manifest
+    }
 }
 
 /// Returns PyTorch's word for the dtype that most of the values have in their files.
 fn dtype_word(tensors: &[StreamTensor], to: Option<TensorType>) -> &'static str {
-    let words = [("F32", "float32"), ("BF16", "bfloat16"), ("F16", "float16"), ("F64", "float64")];
+    let words = [
+        ("F32", "float32"),
+        ("BF16", "bfloat16"),
+        ("F16", "float16"),
+        ("F64", "float64"),
+    ];
     let values = |dtype: &str| -> u128 {
         let of_dtype = tensors.iter().filter(|tensor| tensor.dtype_as(to) == dtype);
-        of_dtype.map(|tensor| tensor.shape.iter().map(|&dim| dim as u128).product::<u128>()).sum()
+        of_dtype
+            .map(|tensor| {
+                tensor
+                    .shape
+                    .iter()
+                    .map(|&dim| dim as u128)
+                    .product::<u128>()
+            })
+            .sum()
     };
     let mut most = (0, "float32");
     for (dtype, word) in words {

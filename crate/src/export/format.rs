@@ -38,7 +38,12 @@ pub(super) trait Format {
     fn own_options(&self) -> &'static [&'static str];
 
     /// Prepares the files, the receipt last.
-    fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a>;
+    fn export<'a>(
+        &self,
+        source: &'a ExportSource,
+        base_files: BaseFiles,
+        options: &'a ExportOptions,
+    ) -> Exporting<'a>;
 
     /// Plans every export of `source` in this format. Nothing is read.
     fn choices(&self, source: &ExportSource) -> Vec<ExportChoice>;

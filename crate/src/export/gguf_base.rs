@@ -14,13 +14,20 @@ use crate::state::{Base, BaseFile, SourceFormat};
 /// Begins the refusal of a file that is not the base.
 fn other(bundle: &Bundle, subject: &str) -> Refusal {
     let hint = "give the GGUF file that training started from";
-    Refusal::new(word!("export.gguf.base")).of(bundle.sources().next().map_or("", |(name, _)| name)).subject(subject).hint(hint)
+    Refusal::new(word!("export.gguf.base"))
+        .of(bundle.sources().next().map_or("", |(name, _)| name))
+        .subject(subject)
+        .hint(hint)
 }
 
 /// Describes the files of a base for a message.
 fn told(base: &Base) -> String {
     let one = |file: &BaseFile| match file.header_sha256 {
-        Some(sum) => format!("{} bytes, header {}", file.bytes, sum.to_string().get(..8).unwrap_or_default()),
+        Some(sum) => format!(
+            "{} bytes, header {}",
+            file.bytes,
+            sum.to_string().get(..8).unwrap_or_default()
+        ),
         None => format!("{} bytes", file.bytes),
     };
     base.files.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -33,49 +40,89 @@ pub(super) fn is_new(name: &str, config: &ModelConfig, bundle: &Bundle) -> bool 
 
 /// Refuses a vocabulary that an adapter enlarged: the base's tokenizer, which is copied, has no tokens for its rows.
 pub(super) fn check_vocabulary(source: &ExportSource, bundle: &Bundle) -> Result<()> {
-    let grown = source.warnings.iter().any(|warning| warning.code == word!("adapter.vocabulary").text());
+    let grown = source
+        .warnings
+        .iter()
+        .any(|warning| warning.code == word!("adapter.vocabulary").text());
     let (rows, of_base) = (source.weights.config.vocab_size, bundle.config.vocab_size);
     if !grown || rows == of_base {
         return Ok(());
     }
     let hint = "make a folder of the base first: tabtune convert --model BASE --to FOLDER (with --dtype f32 if the base has blocks), then \
                 tabtune adapter merge --model FOLDER with the same adapter and options writes a file with a tokenizer of its own";
-    let refusal = Refusal::new(word!("export.gguf.base")).of(bundle.sources().next().map_or("", |(name, _)| name));
-    let expected = format!("{of_base} rows, as the tokenizer of the base's file has, which is copied");
+    let refusal = Refusal::new(word!("export.gguf.base"))
+        .of(bundle.sources().next().map_or("", |(name, _)| name));
+    let expected =
+        format!("{of_base} rows, as the tokenizer of the base's file has, which is copied");
     let refusal = refusal.subject("vocabulary").expected(expected);
-    Err(refusal.found(format!("{rows} rows, after the adapter enlarged it")).hint(hint).into())
+    Err(refusal
+        .found(format!("{rows} rows, after the adapter enlarged it"))
+        .hint(hint)
+        .into())
 }
 
 /// Refuses a base with other tensors or settings than the model's. A head that an adapter untied is a new tensor.
 pub(super) fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
     if bundle.source_format != SourceFormat::Gguf {
-        return Err(other(bundle, "format").expected("gguf").found(bundle.source_format).into());
+        return Err(other(bundle, "format")
+            .expected("gguf")
+            .found(bundle.source_format)
+            .into());
     }
     let config = &weights.config;
     let mut refusals = Vec::new();
-    for tensor in weights.tensors.iter().filter(|tensor| !is_new(&tensor.name, config, bundle)) {
+    for tensor in weights
+        .tensors
+        .iter()
+        .filter(|tensor| !is_new(&tensor.name, config, bundle))
+    {
         let found = bundle.shape(&tensor.name);
         if found.as_ref() != Some(&tensor.shape) {
             let found = found.map_or_else(|| "none".to_string(), |shape| format!("{shape:?}"));
-            refusals.push(other(bundle, &tensor.name).expected(format!("{:?}", tensor.shape)).found(found));
+            refusals.push(
+                other(bundle, &tensor.name)
+                    .expected(format!("{:?}", tensor.shape))
+                    .found(found),
+            );
         }
     }
     if !refusals.is_empty() {
         return Err(Error::Refused(refusals));
     }
     // A folder has another word for the family and another spread of new weights, neither of which a step depends on.
-    let (model_type, initializer_range) = (bundle.config.model_type.clone(), bundle.config.initializer_range);
-    let untied = bundle.config.tie_word_embeddings && weights.tensors.iter().any(|tensor| tensor.name == HEAD);
+    let (model_type, initializer_range) = (
+        bundle.config.model_type.clone(),
+        bundle.config.initializer_range,
+    );
+    let untied = bundle.config.tie_word_embeddings
+        && weights.tensors.iter().any(|tensor| tensor.name == HEAD);
     let tie_word_embeddings = config.tie_word_embeddings || untied;
-    let same = ModelConfig { model_type, initializer_range, tie_word_embeddings, ..config.clone() };
-    if same == bundle.config { Ok(()) } else { Err(other(bundle, "metadata").expected("the configuration of the model").into()) }
+    let same = ModelConfig {
+        model_type,
+        initializer_range,
+        tie_word_embeddings,
+        ..config.clone()
+    };
+    if same == bundle.config {
+        Ok(())
+    } else {
+        Err(other(bundle, "metadata")
+            .expected("the configuration of the model")
+            .into())
+    }
 }
 
 /// Refuses other files than those that the model records as its base, if they have the format of the base.
 pub(super) fn check_files(source: &ExportSource, bundle: &Bundle) -> Result<()> {
-    let recorded = source.base.as_ref().filter(|base| base.format == bundle.base.format);
+    let recorded = source
+        .base
+        .as_ref()
+        .filter(|base| base.format == bundle.base.format);
     match recorded.filter(|recorded| !recorded.matches(&bundle.base)) {
-        Some(recorded) => Err(other(bundle, "files").expected(told(recorded)).found(told(&bundle.base)).into()),
+        Some(recorded) => Err(other(bundle, "files")
+            .expected(told(recorded))
+            .found(told(&bundle.base))
+            .into()),
         None => Ok(()),
     }
 }
@@ -85,7 +132,9 @@ pub(super) async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Resu
     let mut pieces = bundle.pieces(&tensor.name, RUN_BYTES / 4)?;
     match &tensor.values {
         StreamValues::Device(handle) => same_on_device(&mut pieces, handle).await,
-        StreamValues::Stored(stored) => same_in_files(&mut pieces, &mut stored.pieces(RUN_BYTES / 4)?),
+        StreamValues::Stored(stored) => {
+            same_in_files(&mut pieces, &mut stored.pieces(RUN_BYTES / 4)?)
+        }
         StreamValues::U64(_) | StreamValues::Copied(..) => Ok(false),
     }
 }
@@ -95,11 +144,17 @@ async fn same_on_device(pieces: &mut Pieces<'_>, handle: &Tensor<1>) -> Result<b
     while let Some((at, values)) = pieces.next_piece()? {
         // These are the values as they are uploaded to the device.
         let expected: Vec<u8> = match dtype {
-            DType::BF16 => values.iter().flat_map(|value| bf16::from_f32(*value).to_le_bytes()).collect(),
+            DType::BF16 => values
+                .iter()
+                .flat_map(|value| bf16::from_f32(*value).to_le_bytes())
+                .collect(),
             _ => bytemuck::cast_slice(values).to_vec(),
         };
         let begin = at * size;
-        let part = Part { tensor: handle.clone(), bytes: begin..begin + expected.len() as u64 };
+        let part = Part {
+            tensor: handle.clone(),
+            bytes: begin..begin + expected.len() as u64,
+        };
         if read_parts(&[part]).await? != expected {
             return Ok(false);
         }
@@ -112,16 +167,26 @@ fn same_in_files(pieces: &mut Pieces<'_>, others: &mut Pieces<'_>) -> Result<boo
     let (mut left, mut right) = (Vec::new(), Vec::new());
     loop {
         if left.is_empty() {
-            left = pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
+            left = pieces
+                .next_piece()?
+                .map(|(_, values)| values.to_vec())
+                .unwrap_or_default();
         }
         if right.is_empty() {
-            right = others.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
+            right = others
+                .next_piece()?
+                .map(|(_, values)| values.to_vec())
+                .unwrap_or_default();
         }
         let count = left.len().min(right.len());
         if count == 0 {
             return Ok(left.len() == right.len());
         }
-        if left.iter().zip(&right).any(|(a, b)| a.to_bits() != b.to_bits()) {
+        if left
+            .iter()
+            .zip(&right)
+            .any(|(a, b)| a.to_bits() != b.to_bits())
+        {
             return Ok(false);
         }
         left.drain(..count);

@@ -35,9 +35,15 @@ impl GgufTypes {
             AS_BASE => Ok(Self::AsBase),
             Q4_K_M => Ok(Self::Q4KM),
             _ => {
-                let refusal =
-                    || Refusal::new(word!("export.gguf.type")).of("gguf").expected(words().collect::<Vec<_>>().join(", ")).found(word);
-                TensorType::of_word(word).map(Self::One).ok_or_else(|| refusal().into())
+                let refusal = || {
+                    Refusal::new(word!("export.gguf.type"))
+                        .of("gguf")
+                        .expected(words().collect::<Vec<_>>().join(", "))
+                        .found(word)
+                };
+                TensorType::of_word(word)
+                    .map(Self::One)
+                    .ok_or_else(|| refusal().into())
             }
         }
     }
@@ -47,7 +53,11 @@ impl GgufTypes {
         match self {
             Self::AsBase => None,
             Self::One(one) => Some(one),
-            Self::Q4KM => Some(q4_k_m(name, config.num_hidden_layers, config.tie_word_embeddings)),
+            Self::Q4KM => Some(q4_k_m(
+                name,
+                config.num_hidden_layers,
+                config.tie_word_embeddings,
+            )),
         }
     }
 
@@ -63,7 +73,9 @@ impl GgufTypes {
 
 /// Lists every word of [`GgufTypes::from_word`].
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
-    [AS_BASE, Q4_K_M].into_iter().chain(TensorType::ALL.map(TensorType::word))
+    [AS_BASE, Q4_K_M]
+        .into_iter()
+        .chain(TensorType::ALL.map(TensorType::word))
 }
 
 /// Returns whether a tensor of the file keeps its type whatever the type of the matrices: norms, biases, and GPT-2's table of positions, which
@@ -74,7 +86,10 @@ pub(super) fn is_plain(name: &str, shape: &[u64]) -> bool {
 
 /// Returns the type in which the tensor `found` of the base is replaced.
 pub(super) fn replaced(found: &FileTensor) -> TensorType {
-    found.ggml_type().and_then(TensorType::of_ggml).unwrap_or(TensorType::Q8_0)
+    found
+        .ggml_type()
+        .and_then(TensorType::of_ggml)
+        .unwrap_or(TensorType::Q8_0)
 }
 
 /// Requested type of a tensor.
@@ -116,7 +131,13 @@ pub(super) fn encoded(
     let to = match wanted {
         Wanted::One(one) => one.for_width(width),
         // Types without an encoder become the type that is nearest to lossless.
-        Wanted::AsStored => own.unwrap_or(if found.is_some_and(is_blocks) { TensorType::Q8_0 } else { TensorType::F32 }).for_width(width),
+        Wanted::AsStored => own
+            .unwrap_or(if found.is_some_and(is_blocks) {
+                TensorType::Q8_0
+            } else {
+                TensorType::F32
+            })
+            .for_width(width),
     };
     let kept = match wanted {
         Wanted::AsStored => found.filter(|found| is_blocks(*found) || own.is_some()),
@@ -126,12 +147,22 @@ pub(super) fn encoded(
         && stored.lies_as(order)
         && let Some(span) = stored.span()
     {
-        return Ok((FileTensor::new(&name, &ggml_type.dtype(), &shape), Segment::Copied(span)));
+        return Ok((
+            FileTensor::new(&name, &ggml_type.dtype(), &shape),
+            Segment::Copied(span),
+        ));
     }
     if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
-        let refusal = Refusal::new(word!("export.gguf.quantised-source")).of("gguf").subject(&tensor.name);
+        let refusal = Refusal::new(word!("export.gguf.quantised-source"))
+            .of("gguf")
+            .subject(&tensor.name);
         let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (--requantise, in a browser requantise)";
-        return Err(Box::new(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint)));
+        return Err(Box::new(
+            refusal
+                .expected(tensor.dtype())
+                .found(to.ggml().dtype())
+                .hint(hint),
+        ));
     }
     let contents = Segment::Encoded(EncodedTensor::new(&name, values, &tensor.shape, order, to));
     Ok((FileTensor::new(&name, &to.ggml().dtype(), &shape), contents))
@@ -143,8 +174,14 @@ pub(super) fn values_of(tensor: &StreamTensor) -> std::result::Result<Values, Bo
         StreamValues::Device(values) => Ok(Values::Device(values.clone())),
         StreamValues::Stored(stored) => Ok(Values::Stored(stored.clone())),
         StreamValues::Copied(..) | StreamValues::U64(_) => {
-            let refusal = Refusal::new(word!("export.gguf.type")).of("gguf").subject(&tensor.name);
-            Err(Box::new(refusal.expected("a tensor of the model").found(tensor.dtype())))
+            let refusal = Refusal::new(word!("export.gguf.type"))
+                .of("gguf")
+                .subject(&tensor.name);
+            Err(Box::new(
+                refusal
+                    .expected("a tensor of the model")
+                    .found(tensor.dtype()),
+            ))
         }
     }
 }
@@ -157,7 +194,9 @@ fn is_blocks(ggml_type: GgmlType) -> bool {
 pub(super) fn type_of_most(outputs: &[(FileTensor, Segment)]) -> Option<TensorType> {
     let mut of_type = BTreeMap::<u32, u128>::new();
     for (record, _) in outputs {
-        let Some(ggml_type) = record.ggml_type() else { continue };
+        let Some(ggml_type) = record.ggml_type() else {
+            continue;
+        };
         *of_type.entry(ggml_type.id).or_default() += elements(&record.shape);
     }
     let (id, _) = of_type.into_iter().max_by_key(|(_, values)| *values)?;
@@ -166,7 +205,11 @@ pub(super) fn type_of_most(outputs: &[(FileTensor, Segment)]) -> Option<TensorTy
 
 /// Returns the weight that a tensor of a GGUF file represents, and its order there; none for the head of a tied model, because it is the
 /// embedding.
-pub(super) fn weight_of(own: &str, family: &str, config: &ModelConfig) -> Option<(String, Reordering)> {
+pub(super) fn weight_of(
+    own: &str,
+    family: &str,
+    config: &ModelConfig,
+) -> Option<(String, Reordering)> {
     if own == ROPE_FREQS {
         return None;
     }

@@ -7,10 +7,15 @@ use super::format::{BaseFiles, Exporting, Format};
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
-use crate::bundle::{FileStream, MAX_JSON_BYTES, PIECE_ELEMENTS, StoredTensor, StreamTensor, StreamValues};
+use crate::bundle::{
+    FileStream, MAX_JSON_BYTES, PIECE_ELEMENTS, StoredTensor, StreamTensor, StreamValues,
+};
 use crate::error::{Refusal, Result, word};
 use crate::formats::SourceSpan;
-use crate::state::{ModelStateTensorManifest, Payload, PortableModelStateDict, RECEIPT, SourceWord, StateTensorEntry};
+use crate::state::{
+    ModelStateTensorManifest, Payload, PortableModelStateDict, RECEIPT, SourceWord,
+    StateTensorEntry,
+};
 
 /// Name of the document without its ending, unless another one is asked for.
 const NAME: &str = "model";
@@ -37,7 +42,12 @@ impl Format for Json {
         &["encoding", "manifest", "optimizer"]
     }
 
-    fn export<'a>(&self, source: &'a ExportSource, _: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
+    fn export<'a>(
+        &self,
+        source: &'a ExportSource,
+        _: BaseFiles,
+        options: &'a ExportOptions,
+    ) -> Exporting<'a> {
         Box::pin(export_json(source, options))
     }
 
@@ -47,16 +57,25 @@ impl Format for Json {
             return Vec::new();
         }
         let tensors = || source.weights.tensors.iter().map(manifest);
-        let least = |tensor: ModelStateTensorManifest| tensor.numel().map_or(u64::MAX, |count| count.saturating_mul(2));
+        let least = |tensor: ModelStateTensorManifest| {
+            tensor
+                .numel()
+                .map_or(u64::MAX, |count| count.saturating_mul(2))
+        };
         let bytes = tensors().fold(0u64, |sum, tensor| sum.saturating_add(least(tensor)));
         let reason = match tensors().find(|tensor| !tensor.is_dense()) {
-            _ if bytes > MAX_JSON_BYTES => Some(format!("at least {bytes} bytes, of at most {MAX_JSON_BYTES}")),
-            Some(tensor) => {
-                Some(format!("{} is {}, which numbers cannot hold: ask for the encoding base64", tensor.state_key, tensor.dtype))
-            }
+            _ if bytes > MAX_JSON_BYTES => Some(format!(
+                "at least {bytes} bytes, of at most {MAX_JSON_BYTES}"
+            )),
+            Some(tensor) => Some(format!(
+                "{} is {}, which numbers cannot hold: ask for the encoding base64",
+                tensor.state_key, tensor.dtype
+            )),
             None => None,
         };
-        let lossy = reason.is_none().then(|| "configuration and tokenizer".to_string());
+        let lossy = reason
+            .is_none()
+            .then(|| "configuration and tokenizer".to_string());
         vec![ExportChoice {
             format: ExportFormat::Json,
             types: None,
@@ -77,7 +96,14 @@ async fn export_json(source: &ExportSource, options: &ExportOptions) -> Result<F
     let usual = || format!("{}{ENDING}", options.name.as_deref().unwrap_or(NAME));
     let name = options.file_name.clone().unwrap_or_else(usual);
     let manifest = options.manifest.then(|| state.manifest());
-    let mut stream = state.export_json(&name, manifest.as_ref(), options.encoding, options.allow_non_finite).await?;
+    let mut stream = state
+        .export_json(
+            &name,
+            manifest.as_ref(),
+            options.encoding,
+            options.allow_non_finite,
+        )
+        .await?;
     stream.push_receipt(RECEIPT, source.draft())?;
     Ok(stream)
 }
@@ -98,22 +124,45 @@ fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelState
         let manifest = ModelStateTensorManifest::of_name(&tensor.name, &dtype, &shape);
         tensors.insert(tensor.name.clone(), StateTensorEntry { manifest, payload });
     }
-    let groups = if optimizer { source.groups.clone() } else { Vec::new() };
-    PortableModelStateDict::new(source.identity.clone(), SourceWord::Tabtune, tensors, groups)
+    let groups = if optimizer {
+        source.groups.clone()
+    } else {
+        Vec::new()
+    };
+    PortableModelStateDict::new(
+        source.identity.clone(),
+        SourceWord::Tabtune,
+        tensors,
+        groups,
+    )
 }
 
 /// Returns the bytes of a tensor in Hugging Face's order, and their dtype.
 fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
     let dtype = tensor.dtype().to_string();
-    let of_span = |SourceSpan { source, begin, bytes }| Payload::of_source(source, begin, bytes);
+    let of_span = |SourceSpan {
+                       source,
+                       begin,
+                       bytes,
+                   }| Payload::of_source(source, begin, bytes);
     Ok(match &tensor.values {
         StreamValues::Device(values) => (dtype, Payload::device(values.clone())),
         StreamValues::U64(value) => (dtype, Payload::owned(value.to_le_bytes().to_vec())),
         StreamValues::Copied(_, span) => (dtype, of_span(span.clone())),
         StreamValues::Stored(stored) => match stored.row_order().zip(stored.span()) {
-            Some((order, SourceSpan { source, begin, bytes })) => {
+            Some((
+                order,
+                SourceSpan {
+                    source,
+                    begin,
+                    bytes,
+                },
+            )) => {
                 let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-                (dtype, Payload::reordered(source, begin, bytes, &shape, order))
+                (
+                    dtype,
+                    Payload::reordered(source, begin, bytes, &shape, order),
+                )
             }
             None => ("F32".to_string(), widened(stored, &tensor.name)?),
         },
@@ -124,8 +173,13 @@ fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
 fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
     let mut pieces = stored.pieces(PIECE_ELEMENTS)?;
     if pieces.elements() > MAX_JSON_BYTES / 4 {
-        let refusal = Refusal::new(word!("export.json.too-large")).of("json").subject(name);
-        return Err(refusal.expected(format!("at most {MAX_JSON_BYTES} bytes")).found(format!("{} values", pieces.elements())).into());
+        let refusal = Refusal::new(word!("export.json.too-large"))
+            .of("json")
+            .subject(name);
+        return Err(refusal
+            .expected(format!("at most {MAX_JSON_BYTES} bytes"))
+            .found(format!("{} values", pieces.elements()))
+            .into());
     }
     let mut bytes = Vec::new();
     while let Some((_, values)) = pieces.next_piece()? {

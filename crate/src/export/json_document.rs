@@ -10,8 +10,8 @@ use super::options::JsonEncoding;
 use crate::bundle::{FileStream, JSON_FORMAT, MAX_JSON_BYTES};
 use crate::error::{Error, Refusal, Result, word};
 use crate::state::{
-    ArtifactDigests, JSON_FILE, Payload, PortableModelStateDict, StateDigests, StateManifest, StateTensorEntry, StatedDigests, TensorRole,
-    canonical, survey,
+    ArtifactDigests, JSON_FILE, Payload, PortableModelStateDict, StateDigests, StateManifest,
+    StateTensorEntry, StatedDigests, TensorRole, canonical, survey,
 };
 
 /// Largest integer that every JSON reader reads exactly.
@@ -36,27 +36,49 @@ impl PortableModelStateDict {
         allow_non_finite: bool,
     ) -> Result<FileStream> {
         let tensors = self.tensors().values();
-        let least: u64 = tensors.map(|entry| least_bytes(entry, encoding)).fold(0, u64::saturating_add);
+        let least: u64 = tensors
+            .map(|entry| least_bytes(entry, encoding))
+            .fold(0, u64::saturating_add);
         if least > MAX_JSON_BYTES {
             return Err(too_large(name, least));
         }
         self.check_values(name, encoding, allow_non_finite).await?;
-        let plain = self.groups().is_empty() && self.traversal_records().all(|tensor| tensor.role == TensorRole::Parameter);
-        let manifest = manifest.cloned().or_else(|| (!plain).then(|| self.manifest()));
+        let plain = self.groups().is_empty()
+            && self
+                .traversal_records()
+                .all(|tensor| tensor.role == TensorRole::Parameter);
+        let manifest = manifest
+            .cloned()
+            .or_else(|| (!plain).then(|| self.manifest()));
         let known = match &manifest {
             Some(manifest) => ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)?,
             None => ArtifactDigests::default(),
         };
         let digests = self.digests().await?;
         let has_state = self.tensors().values().any(StateTensorEntry::is_state);
-        let known = ArtifactDigests { weights: Some(digests.weights), optimizer: has_state.then_some(digests.optimizer), ..known };
+        let known = ArtifactDigests {
+            weights: Some(digests.weights),
+            optimizer: has_state.then_some(digests.optimizer),
+            ..known
+        };
         let start = start(manifest, encoding, &digests)?;
-        let mut counted = Document { name, len: 0, out: None };
+        let mut counted = Document {
+            name,
+            len: 0,
+            out: None,
+        };
         self.write_json(&mut counted, &start, encoding).await?;
         let mut out = Vec::new();
         let len = counted.len;
-        usize::try_from(len).ok().and_then(|len| out.try_reserve_exact(len).ok()).ok_or_else(|| too_large(name, len))?;
-        let mut document = Document { name, len: 0, out: Some(out) };
+        usize::try_from(len)
+            .ok()
+            .and_then(|len| out.try_reserve_exact(len).ok())
+            .ok_or_else(|| too_large(name, len))?;
+        let mut document = Document {
+            name,
+            len: 0,
+            out: Some(out),
+        };
         self.write_json(&mut document, &start, encoding).await?;
         let mut stream = FileStream::summed();
         stream.push_bytes(name, document.out.unwrap_or_default());
@@ -64,34 +86,60 @@ impl PortableModelStateDict {
         Ok(stream)
     }
 
-    async fn check_values(&self, name: &str, encoding: JsonEncoding, allow_non_finite: bool) -> Result<()> {
+    async fn check_values(
+        &self,
+        name: &str,
+        encoding: JsonEncoding,
+        allow_non_finite: bool,
+    ) -> Result<()> {
         let mut refusals = Vec::new();
         for (key, StateTensorEntry { manifest, payload }) in self.tensors() {
             let refuse = |code| Refusal::new(code).stage("read").of(name).subject(key);
-            if encoding == JsonEncoding::Numbers && !PLAIN_DTYPES.contains(&manifest.dtype.as_str()) {
-                let refusal = refuse(word!("json.dtype")).found(&manifest.dtype).expected("a dtype that numbers can hold");
+            if encoding == JsonEncoding::Numbers && !PLAIN_DTYPES.contains(&manifest.dtype.as_str())
+            {
+                let refusal = refuse(word!("json.dtype"))
+                    .found(&manifest.dtype)
+                    .expected("a dtype that numbers can hold");
                 refusals.push(refusal.hint("choose the encoding base64"));
                 continue;
             }
             let found = survey(manifest, payload).await?;
             let allowed = allow_non_finite && encoding == JsonEncoding::Base64;
             if let Some(first) = found.first.filter(|_| !allowed) {
-                let refusal = refuse(word!("export.json.non-finite")).expected("finite values").found(format!("index {first}"));
+                let refusal = refuse(word!("export.json.non-finite"))
+                    .expected("finite values")
+                    .found(format!("index {first}"));
                 refusals.push(refusal.hint("base64 keeps them, where they are allowed"));
             }
             if found.bad_bool && encoding == JsonEncoding::Numbers {
                 refusals.push(refuse(word!("safetensors.payload.bool")).expected("0 or 1"));
             }
         }
-        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+        if refusals.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Refused(refusals))
+        }
     }
 
-    async fn write_json(&self, out: &mut Document<'_>, start: &str, encoding: JsonEncoding) -> Result<()> {
+    async fn write_json(
+        &self,
+        out: &mut Document<'_>,
+        start: &str,
+        encoding: JsonEncoding,
+    ) -> Result<()> {
         out.put(start)?;
-        for (at, (key, StateTensorEntry { manifest, payload })) in self.tensors().iter().enumerate() {
+        for (at, (key, StateTensorEntry { manifest, payload })) in self.tensors().iter().enumerate()
+        {
             let shape = serde_json::Value::from(manifest.shape.clone());
-            let (key_text, dtype) = (serde_json::Value::from(key.as_str()), serde_json::Value::from(manifest.dtype.as_str()));
-            out.put(&format!("{}{key_text}:{{\"dtype\":{dtype},\"shape\":{shape},", if at == 0 { "" } else { "," }))?;
+            let (key_text, dtype) = (
+                serde_json::Value::from(key.as_str()),
+                serde_json::Value::from(manifest.dtype.as_str()),
+            );
+            out.put(&format!(
+                "{}{key_text}:{{\"dtype\":{dtype},\"shape\":{shape},",
+                if at == 0 { "" } else { "," }
+            ))?;
             match encoding {
                 JsonEncoding::Numbers => {
                     out.put("\"values\":[")?;
@@ -103,7 +151,9 @@ impl PortableModelStateDict {
                     if out.out.is_none() {
                         out.count(base64_bytes(payload.len()))?;
                     } else {
-                        payload.for_each_whole(3, |piece| out.put(&BASE64.encode(piece))).await?;
+                        payload
+                            .for_each_whole(3, |piece| out.put(&BASE64.encode(piece)))
+                            .await?;
                     }
                     out.put("\"}")?;
                 }
@@ -114,22 +164,45 @@ impl PortableModelStateDict {
 }
 
 /// Returns the text before the tensors.
-fn start(manifest: Option<StateManifest>, encoding: JsonEncoding, digests: &StateDigests) -> Result<String> {
+fn start(
+    manifest: Option<StateManifest>,
+    encoding: JsonEncoding,
+    digests: &StateDigests,
+) -> Result<String> {
     let word = match encoding {
         JsonEncoding::Numbers => "numbers",
         JsonEncoding::Base64 => "base64",
     };
     let mut text = format!("{{\"format\":\"{JSON_FORMAT}\",\"version\":1,\"encoding\":\"{word}\"");
-    let mut stated = StatedDigests { weights: Some(digests.weights), ..StatedDigests::default() };
+    let mut stated = StatedDigests {
+        weights: Some(digests.weights),
+        ..StatedDigests::default()
+    };
     if let Some(mut manifest) = manifest {
         let others = manifest.digests.take().unwrap_or_default();
-        let (optimizer, assignment, state) = (Some(digests.optimizer), Some(digests.assignment), Some(digests.state));
-        stated = StatedDigests { weights: stated.weights, optimizer, assignment, state, ..others };
+        let (optimizer, assignment, state) = (
+            Some(digests.optimizer),
+            Some(digests.assignment),
+            Some(digests.state),
+        );
+        stated = StatedDigests {
+            weights: stated.weights,
+            optimizer,
+            assignment,
+            state,
+            ..others
+        };
         manifest.files = None;
-        manifest.tensors.values_mut().for_each(|record| record.file = JSON_FILE.to_string());
+        manifest
+            .tensors
+            .values_mut()
+            .for_each(|record| record.file = JSON_FILE.to_string());
         text.push_str(&format!(",\"manifest\":{}", canonical(&manifest)?));
     }
-    text.push_str(&format!(",\"digests\":{},\"state_dict\":{{", canonical(&stated)?));
+    text.push_str(&format!(
+        ",\"digests\":{},\"state_dict\":{{",
+        canonical(&stated)?
+    ));
     Ok(text)
 }
 
@@ -143,7 +216,11 @@ struct Document<'a> {
 impl Document<'_> {
     fn count(&mut self, bytes: u64) -> Result<()> {
         self.len = self.len.saturating_add(bytes);
-        if self.len > MAX_JSON_BYTES { Err(too_large(self.name, self.len)) } else { Ok(()) }
+        if self.len > MAX_JSON_BYTES {
+            Err(too_large(self.name, self.len))
+        } else {
+            Ok(())
+        }
     }
 
     fn put(&mut self, text: &str) -> Result<()> {
@@ -156,14 +233,22 @@ impl Document<'_> {
 }
 
 fn too_large(name: &str, found: u64) -> Error {
-    let refusal = Refusal::new(word!("export.json.too-large")).of(name).expected(format!("at most {MAX_JSON_BYTES} bytes"));
-    refusal.found(format!("at least {found}")).hint("export it as safetensors").into()
+    let refusal = Refusal::new(word!("export.json.too-large"))
+        .of(name)
+        .expected(format!("at most {MAX_JSON_BYTES} bytes"));
+    refusal
+        .found(format!("at least {found}"))
+        .hint("export it as safetensors")
+        .into()
 }
 
 /// Returns a lower bound of the bytes that the values take: a digit and a comma each, or their base64.
 fn least_bytes(entry: &StateTensorEntry, encoding: JsonEncoding) -> u64 {
     match encoding {
-        JsonEncoding::Numbers => entry.manifest.numel().map_or(u64::MAX, |count| count.saturating_mul(2).saturating_sub(1)),
+        JsonEncoding::Numbers => entry
+            .manifest
+            .numel()
+            .map_or(u64::MAX, |count| count.saturating_mul(2).saturating_sub(1)),
         JsonEncoding::Base64 => base64_bytes(entry.payload.len()),
     }
 }
@@ -172,12 +257,22 @@ fn base64_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(3).saturating_mul(4)
 }
 
-const PLAIN_DTYPES: [&str; 12] = ["F32", "F16", "BF16", "BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"];
+const PLAIN_DTYPES: [&str; 12] = [
+    "F32", "F16", "BF16", "BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64",
+];
 
-async fn write_numbers(out: &mut Document<'_>, key: &str, dtype: &str, payload: &Payload) -> Result<()> {
+async fn write_numbers(
+    out: &mut Document<'_>,
+    key: &str,
+    dtype: &str,
+    payload: &Payload,
+) -> Result<()> {
     let (mut text, mut first) = (String::new(), true);
     let out_of_range = |value: &dyn std::fmt::Display| {
-        let refusal = Refusal::new(word!("json.value.range")).stage("read").subject(key).expected(format!("at most {MAX_INTEGER}"));
+        let refusal = Refusal::new(word!("json.value.range"))
+            .stage("read")
+            .subject(key)
+            .expected(format!("at most {MAX_INTEGER}"));
         Error::from(refusal.found(value).hint("choose the encoding base64"))
     };
     payload
@@ -189,23 +284,65 @@ async fn write_numbers(out: &mut Document<'_>, key: &str, dtype: &str, payload: 
                 }
                 match value {
                     Number::Float(value) => shortest(value, &mut text),
-                    Number::Integer(value) if value.unsigned_abs() > u128::from(MAX_INTEGER) => return Err(out_of_range(&value)),
+                    Number::Integer(value) if value.unsigned_abs() > u128::from(MAX_INTEGER) => {
+                        return Err(out_of_range(&value));
+                    }
                     Number::Integer(value) => text.push_str(&value.to_string()),
                 }
                 out.put(&text)
             };
             let float = Number::Float;
             match dtype {
-                "F32" => piece.as_chunks().0.iter().try_for_each(|b| put(float(f32::from_le_bytes(*b)))),
-                "F16" => piece.as_chunks().0.iter().try_for_each(|b| put(float(f16::from_le_bytes(*b).to_f32()))),
-                "BF16" => piece.as_chunks().0.iter().try_for_each(|b| put(float(bf16::from_le_bytes(*b).to_f32()))),
-                "I8" => piece.as_chunks().0.iter().try_for_each(|b| put(Number::of(i8::from_le_bytes(*b)))),
-                "U16" => piece.as_chunks().0.iter().try_for_each(|b| put(Number::of(u16::from_le_bytes(*b)))),
-                "I16" => piece.as_chunks().0.iter().try_for_each(|b| put(Number::of(i16::from_le_bytes(*b)))),
-                "U32" => piece.as_chunks().0.iter().try_for_each(|b| put(Number::of(u32::from_le_bytes(*b)))),
-                "I32" => piece.as_chunks().0.iter().try_for_each(|b| put(Number::of(i32::from_le_bytes(*b)))),
-                "U64" => piece.as_chunks().0.iter().try_for_each(|b| put(Number::of(u64::from_le_bytes(*b)))),
-                "I64" => piece.as_chunks().0.iter().try_for_each(|b| put(Number::of(i64::from_le_bytes(*b)))),
+                "F32" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(float(f32::from_le_bytes(*b)))),
+                "F16" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(float(f16::from_le_bytes(*b).to_f32()))),
+                "BF16" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(float(bf16::from_le_bytes(*b).to_f32()))),
+                "I8" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(Number::of(i8::from_le_bytes(*b)))),
+                "U16" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(Number::of(u16::from_le_bytes(*b)))),
+                "I16" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(Number::of(i16::from_le_bytes(*b)))),
+                "U32" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(Number::of(u32::from_le_bytes(*b)))),
+                "I32" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(Number::of(i32::from_le_bytes(*b)))),
+                "U64" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(Number::of(u64::from_le_bytes(*b)))),
+                "I64" => piece
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .try_for_each(|b| put(Number::of(i64::from_le_bytes(*b)))),
                 _ => piece.iter().try_for_each(|&byte| put(Number::of(byte))),
             }
         })

@@ -89,16 +89,29 @@ pub struct ExportOptions {
 impl ExportOptions {
     /// Refuses names that are no file names, and a file name without `ending`, by which readers recognise its format.
     pub(crate) fn check_names(&self, ending: &str) -> Result<()> {
-        let path = |name: &str| name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'));
+        let path = |name: &str| {
+            name.is_empty()
+                || name
+                    .chars()
+                    .any(|c| c.is_control() || matches!(c, '/' | '\\'))
+        };
         let mut faults = Vec::new();
         if let Some(name) = self.name.as_deref().filter(|name| path(name)) {
             faults.push(Fault::new("name", "a file name without a path", name));
         }
         let wrong = |name: &&str| path(name) || !name.to_ascii_lowercase().ends_with(ending);
         if let Some(name) = self.file_name.as_deref().filter(wrong) {
-            faults.push(Fault::new("file_name", format!("a file name without a path that ends in {ending}"), name));
+            faults.push(Fault::new(
+                "file_name",
+                format!("a file name without a path that ends in {ending}"),
+                name,
+            ));
         }
-        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::InvalidConfig(faults))
+        }
     }
 }
 

@@ -4,13 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::gguf_base::{check_base, check_files, check_vocabulary, is_new, is_untouched};
-use super::gguf_types::{GgufTypes, Place, Wanted, elements, encoded, file_type, is_plain, replaced, type_of_most, weight_of};
+use super::gguf_types::{
+    GgufTypes, Place, Wanted, elements, encoded, file_type, is_plain, replaced, type_of_most,
+    weight_of,
+};
 use super::source::ExportSource;
-use crate::bundle::{FileStream, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
+use crate::bundle::{
+    FileStream, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf,
+};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, embedding, from_gguf, to_gguf};
-use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType, Warning};
+use crate::formats::{
+    ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType, Warning,
+};
 use crate::state::{Base, Reordering};
 
 const FILE_TYPE: &str = "general.file_type";
@@ -31,13 +38,25 @@ pub(super) async fn patch(
 ) -> Result<(FileStream, Base, Option<Warning>)> {
     let (weights, config) = (&source.weights, &source.weights.config);
     let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
-    let bundle = Rc::new(open_bundle(files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect())?);
+    let bundle = Rc::new(open_bundle(
+        files
+            .iter()
+            .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
+            .collect(),
+    )?);
     check_vocabulary(source, &bundle)?;
     check_base(weights, &bundle)?;
     let (file, homes, _) = summed_gguf(&files, &gguf_files(&files))?;
-    let tensors: BTreeMap<&str, &StreamTensor> = weights.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
+    let tensors: BTreeMap<&str, &StreamTensor> = weights
+        .tensors
+        .iter()
+        .map(|tensor| (tensor.name.as_str(), tensor))
+        .collect();
     let mut untouched = BTreeSet::new();
-    for tensor in tensors.values().filter(|tensor| !is_new(&tensor.name, config, &bundle)) {
+    for tensor in tensors
+        .values()
+        .filter(|tensor| !is_new(&tensor.name, config, &bundle))
+    {
         if is_untouched(&bundle, tensor).await? {
             untouched.insert(tensor.name.as_str());
         }
@@ -45,26 +64,48 @@ pub(super) async fn patch(
     if !untouched.is_empty() {
         check_files(source, &bundle)?;
     }
-    let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
+    let family = file
+        .get("general.architecture")
+        .and_then(GgufValue::text)
+        .unwrap_or_default();
     let (mut outputs, mut refusals, mut other_types) = (Vec::new(), Vec::new(), Vec::new());
     for (stored, &home) in file.tensors.iter().zip(&homes) {
-        let tensor_of = |(name, order): (String, Reordering)| Some((*tensors.get(tied(&name, config))?, order));
-        let changed = |(tensor, _): &(&StreamTensor, Reordering)| !untouched.contains(tensor.name.as_str());
-        let Some((tensor, order)) = from_gguf(&stored.name, family, config).and_then(tensor_of).filter(changed) else {
-            let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
-            let wanted = matrix.map(|matrix| matrix.for_width(stored.shape.last().copied().unwrap_or(1)).ggml());
+        let tensor_of =
+            |(name, order): (String, Reordering)| Some((*tensors.get(tied(&name, config))?, order));
+        let changed =
+            |(tensor, _): &(&StreamTensor, Reordering)| !untouched.contains(tensor.name.as_str());
+        let Some((tensor, order)) = from_gguf(&stored.name, family, config)
+            .and_then(tensor_of)
+            .filter(changed)
+        else {
+            let matrix = types
+                .of_matrix(&stored.name, config)
+                .filter(|_| !is_plain(&stored.name, &stored.shape));
+            let wanted = matrix.map(|matrix| {
+                matrix
+                    .for_width(stored.shape.last().copied().unwrap_or(1))
+                    .ggml()
+            });
             if wanted.is_some_and(|wanted| wanted.dtype() != stored.dtype) {
                 other_types.push(stored);
             }
             outputs.push(copy(stored, &files[home])?);
             continue;
         };
-        match replacement(stored, tensor, order, types.of_matrix(&stored.name, config), requantise) {
+        match replacement(
+            stored,
+            tensor,
+            order,
+            types.of_matrix(&stored.name, config),
+            requantise,
+        ) {
             Ok(output) => outputs.push(output),
             Err(refusal) => refusals.push(*refusal),
         }
     }
-    let absent = !file.tensors.iter().any(|stored| from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == HEAD));
+    let absent = !file.tensors.iter().any(|stored| {
+        from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == HEAD)
+    });
     if let Some(head) = tensors.get(HEAD).filter(|_| absent) {
         match new_head(head, family, config, &file, types, requantise) {
             Ok(output) => outputs.push(output),
@@ -75,7 +116,12 @@ pub(super) async fn patch(
         return Err(Error::Refused(refusals));
     }
     let mut stream = FileStream::summed();
-    stream.push_gguf(&format!("{name}.gguf"), &metadata(&file, &outputs, types), outputs, |name| weight_of(name, family, config))?;
+    stream.push_gguf(
+        &format!("{name}.gguf"),
+        &metadata(&file, &outputs, types),
+        outputs,
+        |name| weight_of(name, family, config),
+    )?;
     let base = bundle.base.clone().hashed(&bundle)?;
     Ok((stream, base, kept_types(&other_types)))
 }
@@ -83,13 +129,24 @@ pub(super) async fn patch(
 /// Returns the warning about matrices that keep the base's types although another one was requested.
 fn kept_types(tensors: &[&FileTensor]) -> Option<Warning> {
     let (first, more) = tensors.split_first()?;
-    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    Some(Warning::new(word!("export.gguf.type-kept"), &format!("{} ({}){more}", first.name, first.dtype)))
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!(" and {} more", more.len())
+    };
+    Some(Warning::new(
+        word!("export.gguf.type-kept"),
+        &format!("{} ({}){more}", first.name, first.dtype),
+    ))
 }
 
 /// Returns the model's name of a tensor of the base, which may store a tied head as a second tensor.
 fn tied<'a>(name: &'a str, config: &ModelConfig) -> &'a str {
-    if config.tie_word_embeddings && name == HEAD { embedding(config.architecture) } else { name }
+    if config.tie_word_embeddings && name == HEAD {
+        embedding(config.architecture)
+    } else {
+        name
+    }
 }
 
 /// Returns the head that the base's file does not have, in the type of the table that it was tied to unless another one was requested.
@@ -101,26 +158,55 @@ fn new_head(
     types: GgufTypes,
     requantise: bool,
 ) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
-    let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(HEAD).expected(format!("a tensor of {family}"));
+    let unnamed = || {
+        Refusal::new(word!("export.gguf.arch"))
+            .of("gguf")
+            .subject(HEAD)
+            .expected(format!("a tensor of {family}"))
+    };
     let (name, order) = to_gguf(HEAD, family, config).ok_or_else(|| Box::new(unnamed()))?;
-    let is_table =
-        |stored: &&FileTensor| from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == embedding(config.architecture));
-    let table = file.tensors.iter().find(is_table).map_or("F32", |stored| stored.dtype.as_str());
+    let is_table = |stored: &&FileTensor| {
+        from_gguf(&stored.name, family, config)
+            .is_some_and(|(name, _)| name == embedding(config.architecture))
+    };
+    let table = file
+        .tensors
+        .iter()
+        .find(is_table)
+        .map_or("F32", |stored| stored.dtype.as_str());
     let shape: Vec<u64> = head.shape.iter().map(|&dim| dim as u64).collect();
     let stored = FileTensor::new(&name, table, &shape);
     let as_table = matches!(&head.values, StreamValues::Stored(values) if values.dtype() == table);
     match types.of_matrix(&stored.name, config) {
         // The bytes of the table, even in a type that cannot be written.
-        None if as_table => encoded(head, Place { name: stored.name, shape: stored.shape, order }, Wanted::AsStored, requantise),
+        None if as_table => encoded(
+            head,
+            Place {
+                name: stored.name,
+                shape: stored.shape,
+                order,
+            },
+            Wanted::AsStored,
+            requantise,
+        ),
         matrix => replacement(&stored, head, order, matrix, requantise),
     }
 }
 
 /// Copies a tensor of the base.
 fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<(FileTensor, Segment)> {
-    let unknown = || Refusal::new(word!("export.gguf.type")).of(source.name()).subject(&stored.name).found(&stored.dtype);
+    let unknown = || {
+        Refusal::new(word!("export.gguf.type"))
+            .of(source.name())
+            .subject(&stored.name)
+            .found(&stored.dtype)
+    };
     let bytes = stored.bytes.ok_or_else(unknown)?;
-    let contents = Segment::Copied(SourceSpan { source: Rc::clone(source), begin: stored.begin, bytes });
+    let contents = Segment::Copied(SourceSpan {
+        source: Rc::clone(source),
+        begin: stored.begin,
+        bytes,
+    });
     Ok((stored.clone(), contents))
 }
 
@@ -139,8 +225,17 @@ fn replacement(
 }
 
 /// Returns the metadata of the base for a single whole file.
-fn metadata(file: &GgufFile, outputs: &[(FileTensor, Segment)], types: GgufTypes) -> Vec<(String, GgufValue)> {
-    let mut metadata: Vec<_> = file.metadata.iter().filter(|(key, _)| !key.starts_with(SPLIT)).cloned().collect();
+fn metadata(
+    file: &GgufFile,
+    outputs: &[(FileTensor, Segment)],
+    types: GgufTypes,
+) -> Vec<(String, GgufValue)> {
+    let mut metadata: Vec<_> = file
+        .metadata
+        .iter()
+        .filter(|(key, _)| !key.starts_with(SPLIT))
+        .cloned()
+        .collect();
     let changed = most_changed(file, outputs);
     if let Some(changed) = changed.map(|most| types.file_type().unwrap_or_else(|| file_type(most)))
         && let Some((_, value)) = metadata.iter_mut().find(|(key, _)| key == FILE_TYPE)
@@ -156,9 +251,15 @@ fn most_changed(file: &GgufFile, outputs: &[(FileTensor, Segment)]) -> Option<Te
     for (stored, (record, _)) in file.tensors.iter().zip(outputs) {
         let elements = elements(&stored.shape);
         all += elements;
-        changed += if record.dtype == stored.dtype { 0 } else { elements };
+        changed += if record.dtype == stored.dtype {
+            0
+        } else {
+            elements
+        };
     }
     // A head that was added comes after the tensors of the file.
-    let replaced = outputs.get(..file.tensors.len()).filter(|_| 2 * changed > all)?;
+    let replaced = outputs
+        .get(..file.tensors.len())
+        .filter(|_| 2 * changed > all)?;
     type_of_most(replaced)
 }

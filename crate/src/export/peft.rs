@@ -22,15 +22,34 @@ use crate::state::{RECEIPT, ReceiptWarning};
 /// `export.overflow` for finite values beyond their dtype.
 pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
     check_kind(source, ExportFormat::Peft)?;
-    let base = options.card.as_ref().and_then(|card| card.base_model.as_deref());
+    let base = options
+        .card
+        .as_ref()
+        .and_then(|card| card.base_model.as_deref());
     let mut stream = FileStream::summed();
     // A digest that the last resume did not compare may be that of another base.
-    let beside = source.base.as_ref().filter(|base| base.verified.is_none()).and_then(|base| base.weights_digest);
-    push_adapter(&mut stream, source, options.dtype.tensor_type(), base, beside)?;
-    stream.push_bytes("README.md", card(source, options, stream.changes())?.into_bytes());
+    let beside = source
+        .base
+        .as_ref()
+        .filter(|base| base.verified.is_none())
+        .and_then(|base| base.weights_digest);
+    push_adapter(
+        &mut stream,
+        source,
+        options.dtype.tensor_type(),
+        base,
+        beside,
+    )?;
+    stream.push_bytes(
+        "README.md",
+        card(source, options, stream.changes())?.into_bytes(),
+    );
     let mut receipt = source.draft();
     if base.is_none() && !source.assets.kept.contains_key("base_model_name_or_path") {
-        receipt.warnings.push(ReceiptWarning::from(&Warning::new(word!("adapter.base.unnamed"), ADAPTER_CONFIG)));
+        receipt.warnings.push(ReceiptWarning::from(&Warning::new(
+            word!("adapter.base.unnamed"),
+            ADAPTER_CONFIG,
+        )));
     }
     stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, receipt)?;
@@ -49,8 +68,18 @@ pub(super) fn push_adapter(
     let settings = source.adapter_settings.clone().unwrap_or_default();
     let mut metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     metadata.extend(beside.map(|digest| (BASE_DIGEST.to_string(), digest.to_string())));
-    stream.push_safetensors_as(ADAPTER_WEIGHTS, adapter_tensors(source.weights.tensors.clone()), to, &metadata)?;
-    let document = adapter_document(&settings, &source.weights.config, base_name, &source.assets.kept)?;
+    stream.push_safetensors_as(
+        ADAPTER_WEIGHTS,
+        adapter_tensors(source.weights.tensors.clone()),
+        to,
+        &metadata,
+    )?;
+    let document = adapter_document(
+        &settings,
+        &source.weights.config,
+        base_name,
+        &source.assets.kept,
+    )?;
     stream.push_bytes(ADAPTER_CONFIG, document.into_bytes());
     Ok(())
 }
@@ -75,12 +104,23 @@ impl Format for Peft {
         &["base", "dtype"]
     }
 
-    fn export<'a>(&self, source: &'a ExportSource, _: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
+    fn export<'a>(
+        &self,
+        source: &'a ExportSource,
+        _: BaseFiles,
+        options: &'a ExportOptions,
+    ) -> Exporting<'a> {
         Box::pin(async move { export_adapter(source, options) })
     }
 
     fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
-        let plan = |_| ExportChoice::planned(ExportFormat::Peft, None, export_adapter(source, &ExportOptions::default()));
+        let plan = |_| {
+            ExportChoice::planned(
+                ExportFormat::Peft,
+                None,
+                export_adapter(source, &ExportOptions::default()),
+            )
+        };
         source.adapter_settings.iter().map(plan).collect()
     }
 }

@@ -1,7 +1,9 @@
 //! Writes a model as a new GGUF file, whatever it came from.
 
 use super::architecture::{architecture, divisors, keys};
-use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, type_of_most, weight_of};
+use super::gguf_types::{
+    GgufTypes, Place, Wanted, encoded, file_type, is_plain, type_of_most, weight_of,
+};
 use super::source::{ExportSource, Weights};
 use crate::bundle::{FileStream, Segment, StreamTensor, tokenizer_keys};
 use crate::error::{Error, Refusal, Result, word};
@@ -27,17 +29,31 @@ impl Start {
     pub(super) fn of(source: &ExportSource) -> Result<Self> {
         let config = &source.weights.config;
         let family = architecture(config)?;
-        Ok(Self { family, tokenizer: tokenizer_keys(source.assets.tokenizer_or_none()?, config.vocab_size)? })
+        Ok(Self {
+            family,
+            tokenizer: tokenizer_keys(source.assets.tokenizer_or_none()?, config.vocab_size)?,
+        })
     }
 
     /// Returns the token at which llama.cpp ends a text because no document names one; `None` if one is named, or the vocabulary is one of
     /// characters, which llama.cpp never ends.
     pub(super) fn end_by_default(&self) -> Option<String> {
-        let value = |key: &str| self.tokenizer.iter().find(|(name, _)| name == key).map(|(_, value)| value);
+        let value = |key: &str| {
+            self.tokenizer
+                .iter()
+                .find(|(name, _)| name == key)
+                .map(|(_, value)| value)
+        };
         let model = value("tokenizer.ggml.model").and_then(GgufValue::text)?;
-        let end = DEFAULT_ENDS.iter().find(|(name, _)| *name == model).filter(|_| value("tokenizer.ggml.eos_token_id").is_none())?.1;
+        let end = DEFAULT_ENDS
+            .iter()
+            .find(|(name, _)| *name == model)
+            .filter(|_| value("tokenizer.ggml.eos_token_id").is_none())?
+            .1;
         let tokens = value("tokenizer.ggml.tokens").and_then(GgufValue::texts)?;
-        let named = tokens.get(end).map(|token| format!("{} (id {end})", String::from_utf8_lossy(token)));
+        let named = tokens
+            .get(end)
+            .map(|token| format!("{} (id {end})", String::from_utf8_lossy(token)));
         Some(named.unwrap_or_else(|| "none of the tokens".to_string()))
     }
 
@@ -50,16 +66,26 @@ impl Start {
 /// Writes `<name>.gguf`: the model in the form of llama.cpp's architectures `llama`, `qwen2`, `qwen3` and `gpt2`, named `name`. Vectors and
 /// GPT-2's table of positions are F32, matrices are of `types`; q and k of `llama` have the rows of each half of a head alternating, matrices
 /// of `gpt2` are transposed, and a tied head is left out. Without a tokenizer the file has none either; one that was refused refuses the file.
-pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: GgufTypes, requantise: bool) -> Result<FileStream> {
+pub(super) fn recipe(
+    source: &ExportSource,
+    start: &Start,
+    name: &str,
+    types: GgufTypes,
+    requantise: bool,
+) -> Result<FileStream> {
     let config = &source.weights.config;
     let mut outputs = outputs(&source.weights, start.family, types, requantise)?;
-    let file_type = types.file_type().or_else(|| type_of_most(&outputs).map(file_type));
+    let file_type = types
+        .file_type()
+        .or_else(|| type_of_most(&outputs).map(file_type));
     outputs.extend(divisors(config));
     let mut metadata = keys(config, start.family, name, file_type);
     metadata.extend(origin(source));
     metadata.extend(start.tokenizer.iter().cloned());
     let mut stream = FileStream::summed();
-    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs, |name| weight_of(name, start.family, config))?;
+    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs, |name| {
+        weight_of(name, start.family, config)
+    })?;
     Ok(stream)
 }
 
@@ -68,7 +94,13 @@ pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: Gg
 pub(super) fn origin(source: &ExportSource) -> Vec<(String, GgufValue)> {
     let all = source.adapter.is_empty();
     let stays = |key: &str| source.training.is_none() && (all || key.starts_with(LICENSE));
-    source.assets.origin.iter().filter(|(key, _)| stays(key)).cloned().collect()
+    source
+        .assets
+        .origin
+        .iter()
+        .filter(|(key, _)| stays(key))
+        .cloned()
+        .collect()
 }
 
 /// Returns true if blocks of a type were asked for and no matrix of the model can have them, because their rows are no whole number of blocks.
@@ -79,24 +111,48 @@ pub(super) fn has_none_of(weights: &Weights, family: &str, types: GgufTypes) -> 
         GgufTypes::Q4KM => TensorType::Q4K,
     };
     let can_have = |tensor: &StreamTensor| {
-        let Some((name, order)) = to_gguf(&tensor.name, family, &weights.config) else { return false };
+        let Some((name, order)) = to_gguf(&tensor.name, family, &weights.config) else {
+            return false;
+        };
         let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-        let width = if order == Reordering::Transposed { shape.first() } else { shape.last() };
+        let width = if order == Reordering::Transposed {
+            shape.first()
+        } else {
+            shape.last()
+        };
         !is_plain(&name, &shape) && width.is_some_and(|width| one.for_width(*width) == one)
     };
     !weights.tensors.iter().any(can_have)
 }
 
 /// Encodes every tensor for its place in the file; those that are refused are listed.
-fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) -> Result<Vec<(FileTensor, Segment)>> {
+fn outputs(
+    weights: &Weights,
+    family: &str,
+    types: GgufTypes,
+    requantise: bool,
+) -> Result<Vec<(FileTensor, Segment)>> {
     let config = &weights.config;
     let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
     // The tensors are in the order of the model, wherever they come from.
-    let planned: Vec<String> = planned_parameters(config)?.into_iter().map(|(name, _)| name).collect();
+    let planned: Vec<String> = planned_parameters(config)?
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     let mut tensors: Vec<&StreamTensor> = weights.tensors.iter().collect();
-    tensors.sort_by_cached_key(|tensor| planned.iter().position(|name| *name == tensor.name).unwrap_or(planned.len()));
+    tensors.sort_by_cached_key(|tensor| {
+        planned
+            .iter()
+            .position(|name| *name == tensor.name)
+            .unwrap_or(planned.len())
+    });
     for tensor in tensors {
-        let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(&tensor.name).expected(format!("a tensor of {family}"));
+        let unnamed = || {
+            Refusal::new(word!("export.gguf.arch"))
+                .of("gguf")
+                .subject(&tensor.name)
+                .expected(format!("a tensor of {family}"))
+        };
         let (name, order) = to_gguf(&tensor.name, family, config).ok_or_else(unnamed)?;
         let mut shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
         if order == Reordering::Transposed {
@@ -112,5 +168,9 @@ fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) 
             Err(refusal) => refusals.push(*refusal),
         }
     }
-    if refusals.is_empty() { Ok(outputs) } else { Err(Error::Refused(refusals)) }
+    if refusals.is_empty() {
+        Ok(outputs)
+    } else {
+        Err(Error::Refused(refusals))
+    }
 }

@@ -8,8 +8,9 @@ use crate::error::{Error, Fault, Result};
 use crate::formats::{Digest, Warning};
 use crate::model::Model;
 use crate::state::{
-    Base, CheckResult, DataRecord, Evaluation, EvaluationRecord, Identity, LossRecord, ModelIoArtifactReceipt, ModelStateGroupAssignment,
-    Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, SelectionReport, TrainingRecord,
+    Base, CheckResult, DataRecord, Evaluation, EvaluationRecord, Identity, LossRecord,
+    ModelIoArtifactReceipt, ModelStateGroupAssignment, Operation, ReceiptCheck, ReceiptFile,
+    ReceiptGroups, ReceiptTensors, ReceiptWarning, SelectionReport, TrainingRecord,
 };
 use crate::train::{Progress, Trainer};
 
@@ -30,7 +31,11 @@ pub struct Weights {
 impl Weights {
     /// Returns the weights of a model on the device, in their present state.
     pub fn of_model(model: &Model) -> Self {
-        Self { config: model.config().clone(), precision: Some(model.precision()), tensors: model.stream_tensors() }
+        Self {
+            config: model.config().clone(),
+            precision: Some(model.precision()),
+            tensors: model.stream_tensors(),
+        }
     }
 
     /// Returns the weights of an opened model, in its files.
@@ -45,10 +50,18 @@ impl Weights {
     pub(crate) fn of_names(bundle: &Rc<Bundle>, names: Vec<String>) -> Result<Self> {
         let one = |name: String| {
             let stored = StoredTensor::new(bundle, &name)?;
-            Ok(StreamTensor { shape: stored.shape().to_vec(), values: StreamValues::Stored(stored), name })
+            Ok(StreamTensor {
+                shape: stored.shape().to_vec(),
+                values: StreamValues::Stored(stored),
+                name,
+            })
         };
         let tensors = names.into_iter().map(one).collect::<Result<_>>()?;
-        Ok(Self { config: bundle.config.clone(), precision: None, tensors })
+        Ok(Self {
+            config: bundle.config.clone(),
+            precision: None,
+            tensors,
+        })
     }
 }
 
@@ -121,8 +134,11 @@ impl ExportSource {
     /// # Errors
     /// `model.tensor.missing` for an absent tensor.
     pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
-        let identity =
-            Identity { model_family: bundle.config.model_type.clone(), checkpoint_family: "tabtune.export".into(), ..Identity::default() };
+        let identity = Identity {
+            model_family: bundle.config.model_type.clone(),
+            checkpoint_family: "tabtune.export".into(),
+            ..Identity::default()
+        };
         Ok(Self {
             base: Some(bundle.base.clone()),
             adapter: bundle.adapter_files(false)?,
@@ -151,9 +167,20 @@ impl ExportSource {
         let mut planned = self.clone();
         if planned.training.is_none() {
             let some = |sum: &mut Option<Digest>| *sum = sum.or_else(|| Some(Digest::of(&[])));
-            planned.base.iter_mut().flat_map(|base| &mut base.files).for_each(|file| some(&mut file.sha256));
-            planned.base.iter_mut().filter(|_| self.whole).for_each(|base| some(&mut base.weights_digest));
-            planned.adapter.iter_mut().for_each(|file| some(&mut file.sha256));
+            planned
+                .base
+                .iter_mut()
+                .flat_map(|base| &mut base.files)
+                .for_each(|file| some(&mut file.sha256));
+            planned
+                .base
+                .iter_mut()
+                .filter(|_| self.whole)
+                .for_each(|base| some(&mut base.weights_digest));
+            planned
+                .adapter
+                .iter_mut()
+                .for_each(|file| some(&mut file.sha256));
         }
         planned
     }
@@ -162,10 +189,21 @@ impl ExportSource {
     ///
     /// # Errors
     /// `config.invalid` for settings that are no JSON.
-    pub fn of_trainer(trainer: &Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str) -> Result<Self> {
+    pub fn of_trainer(
+        trainer: &Trainer,
+        assets: ModelAssets,
+        base: Option<Base>,
+        data_name: &str,
+    ) -> Result<Self> {
         let (model, progress) = (trainer.model(), trainer.progress());
         let tokens = Some(trainer.dataset().train_tokens() as u64);
-        let training = training_record(trainer.config(), progress, &trainer.dataset().digest(), data_name, tokens)?;
+        let training = training_record(
+            trainer.config(),
+            progress,
+            &trainer.dataset().digest(),
+            data_name,
+            tokens,
+        )?;
         let identity = Identity {
             model_family: model.config().model_type.clone(),
             revision: String::new(),
@@ -192,30 +230,56 @@ impl ExportSource {
             None if self.adapter.is_empty() => Operation::Convert,
             None => Operation::Merge,
         };
-        let operation = self.made_by.as_ref().map_or(usual, |(operation, _)| *operation);
-        let mut admitted: Vec<String> = self.weights.tensors.iter().map(|tensor| tensor.name.clone()).collect();
+        let operation = self
+            .made_by
+            .as_ref()
+            .map_or(usual, |(operation, _)| *operation);
+        let mut admitted: Vec<String> = self
+            .weights
+            .tensors
+            .iter()
+            .map(|tensor| tensor.name.clone())
+            .collect();
         admitted.sort_unstable();
         let files = self.base.iter().flat_map(|base| &base.files);
-        let of_base = files.clone().map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256));
+        let of_base = files
+            .clone()
+            .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256));
         let own = of_base.chain(self.adapter.iter().cloned());
         let skipped = |name: &str, unread: bool| {
-            (unread && self.made_by.is_none()).then(|| ReceiptCheck { name: name.into(), result: CheckResult::Skipped })
+            (unread && self.made_by.is_none()).then(|| ReceiptCheck {
+                name: name.into(),
+                result: CheckResult::Skipped,
+            })
         };
         let unread = [
             skipped("base", files.clone().any(|file| file.sha256.is_none())),
-            skipped("adapter", self.adapter.iter().any(|file| file.sha256.is_none())),
+            skipped(
+                "adapter",
+                self.adapter.iter().any(|file| file.sha256.is_none()),
+            ),
         ];
         ModelIoArtifactReceipt {
             base: self.base.clone(),
             training: self.training.clone(),
-            inputs: self.made_by.as_ref().map_or_else(|| own.collect(), |(_, inputs)| inputs.clone()),
+            inputs: self
+                .made_by
+                .as_ref()
+                .map_or_else(|| own.collect(), |(_, inputs)| inputs.clone()),
             tensors: ReceiptTensors {
                 admitted,
                 dropped: self.selection.dropped.clone(),
                 renamed: self.selection.renamed.clone(),
                 ..ReceiptTensors::default()
             },
-            groups: ReceiptGroups { admitted: self.groups.iter().map(|group| group.group_id.clone()).collect(), dropped: Vec::new() },
+            groups: ReceiptGroups {
+                admitted: self
+                    .groups
+                    .iter()
+                    .map(|group| group.group_id.clone())
+                    .collect(),
+                dropped: Vec::new(),
+            },
             checks: unread.into_iter().flatten().collect(),
             warnings: self.warnings.iter().map(ReceiptWarning::from).collect(),
             ..ModelIoArtifactReceipt::new(operation)
@@ -234,17 +298,30 @@ pub(crate) fn training_record(
     data_name: &str,
     data_tokens: Option<u64>,
 ) -> Result<TrainingRecord> {
-    let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
+    let wrong = |error: serde_json::Error| {
+        Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)])
+    };
     let mut settings = serde_json::to_value(config).map_err(wrong)?;
     if let Some(seed) = settings.get_mut("seed") {
         *seed = format!("0x{:016x}", config.seed).into();
     }
     // If none of the data is kept back, other data were evaluated.
-    let of_data = |found: &Evaluation| config.validation_fraction == 0.0 || found.data_digest.to_string() == data_digest;
+    let of_data = |found: &Evaluation| {
+        config.validation_fraction == 0.0 || found.data_digest.to_string() == data_digest
+    };
     let of_these = |found: &Evaluation| found.step == progress.completed_steps && of_data(found);
     // An evaluation of other weights or other data is left out.
-    let evaluation = progress.evaluation.filter(of_these).map(EvaluationRecord::Of);
-    let no_digest = || Error::InvalidConfig(vec![Fault::new("data_digest", "a SHA-256 in lower-case hex", data_digest)]);
+    let evaluation = progress
+        .evaluation
+        .filter(of_these)
+        .map(EvaluationRecord::Of);
+    let no_digest = || {
+        Error::InvalidConfig(vec![Fault::new(
+            "data_digest",
+            "a SHA-256 in lower-case hex",
+            data_digest,
+        )])
+    };
     Ok(TrainingRecord {
         settings,
         data: DataRecord {
@@ -256,6 +333,10 @@ pub(crate) fn training_record(
         steps_before: progress.steps_on_other_settings,
         completed_steps: progress.completed_steps,
         tokens: progress.tokens,
-        losses: LossRecord { last: progress.last_loss, evaluation, evaluation_before: None },
+        losses: LossRecord {
+            last: progress.last_loss,
+            evaluation,
+            evaluation_before: None,
+        },
     })
 }

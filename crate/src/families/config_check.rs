@@ -12,25 +12,59 @@ const MAX_CONTEXT: usize = 1 << 24;
 pub(crate) fn check(config: &ModelConfig) -> Result<()> {
     let mut refusals = Vec::new();
     let mut refuse = |code: Word, key: &str, expected: String, found: usize| {
-        refusals.push(Refusal::new(code).of("configuration").subject(key).expected(expected).found(found));
+        refusals.push(
+            Refusal::new(code)
+                .of("configuration")
+                .subject(key)
+                .expected(expected)
+                .found(found),
+        );
     };
     let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
     if heads == 0 || config.head_dim == 0 {
-        refuse(word!("model.config.heads"), "num_attention_heads", "at least one head of at least one value".into(), heads);
+        refuse(
+            word!("model.config.heads"),
+            "num_attention_heads",
+            "at least one head of at least one value".into(),
+            heads,
+        );
     }
     if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
-        refuse(word!("model.config.kv-heads"), "num_key_value_heads", format!("a divisor of {heads}"), kv_heads);
+        refuse(
+            word!("model.config.kv-heads"),
+            "num_key_value_heads",
+            format!("a divisor of {heads}"),
+            kv_heads,
+        );
     }
     if !(1..=MAX_LAYERS).contains(&config.num_hidden_layers) {
-        refuse(word!("model.config.layers"), "num_hidden_layers", format!("1 to {MAX_LAYERS}"), config.num_hidden_layers);
+        refuse(
+            word!("model.config.layers"),
+            "num_hidden_layers",
+            format!("1 to {MAX_LAYERS}"),
+            config.num_hidden_layers,
+        );
     }
     if !(1..=MAX_CONTEXT).contains(&config.max_position_embeddings) {
-        refuse(word!("model.config.context"), "max_position_embeddings", format!("1 to {MAX_CONTEXT}"), config.max_position_embeddings);
+        refuse(
+            word!("model.config.context"),
+            "max_position_embeddings",
+            format!("1 to {MAX_CONTEXT}"),
+            config.max_position_embeddings,
+        );
     }
     // Some layers, if their number is one that is refused.
-    let bounded = ModelConfig { num_hidden_layers: config.num_hidden_layers.clamp(1, MAX_LAYERS), ..config.clone() };
+    let bounded = ModelConfig {
+        num_hidden_layers: config.num_hidden_layers.clamp(1, MAX_LAYERS),
+        ..config.clone()
+    };
     if odd_rotation(&described(&bounded)).is_some() {
-        refuse(word!("model.config.rope"), "head_dim", "an even number".into(), config.head_dim);
+        refuse(
+            word!("model.config.rope"),
+            "head_dim",
+            "an even number".into(),
+            config.head_dim,
+        );
     }
     if !refusals.is_empty() {
         return Err(Error::Refused(refusals));
@@ -45,14 +79,29 @@ pub(crate) fn check(config: &ModelConfig) -> Result<()> {
 /// `model.config.unsupported` for the first of them.
 pub fn check_stack(stack: &Stack) -> Result<()> {
     let refuse = |what: &str, found: f64, supported: &str| Err(unsupported(what, found, supported));
-    let mut norms = stack.layers.iter().map(|layer| layer.norm).chain([stack.last_norm]);
+    let mut norms = stack
+        .layers
+        .iter()
+        .map(|layer| layer.norm)
+        .chain([stack.last_norm]);
     if let Some(norm) = norms.find(|norm| norm.offset != 0.0) {
         return refuse("offset of the weights of norms", norm.offset, "0");
     }
-    for Layer { attention_norms, mlp_norms, attention, residual_scale, .. } in &stack.layers {
+    for Layer {
+        attention_norms,
+        mlp_norms,
+        attention,
+        residual_scale,
+        ..
+    } in &stack.layers
+    {
         for places in [attention_norms, mlp_norms] {
             if places.before == places.after {
-                return Err(unsupported("norms", "before and after, or neither", "before or after attention and MLP"));
+                return Err(unsupported(
+                    "norms",
+                    "before and after, or neither",
+                    "before or after attention and MLP",
+                ));
             }
         }
         if let Some(window) = attention.window {
@@ -64,24 +113,40 @@ pub fn check_stack(stack: &Stack) -> Result<()> {
         if let Some(cap) = attention.score_cap {
             return refuse("cap of the attention's scores", cap, "none");
         }
-        if let Some(rope) = attention.rope.filter(|rope| rope.head_dim != attention.head_dim) {
+        if let Some(rope) = attention
+            .rope
+            .filter(|rope| rope.head_dim != attention.head_dim)
+        {
             return refuse("rotated dimensions of a head", rope.head_dim as f64, "all");
         }
         if *residual_scale != 1.0 {
-            return refuse("scale of the residual stream's additions", *residual_scale, "1");
+            return refuse(
+                "scale of the residual stream's additions",
+                *residual_scale,
+                "1",
+            );
         }
     }
-    for (what, found) in [("scale of embeddings", stack.embedding_scale), ("divisor of the logits", stack.logit_divisor)] {
+    for (what, found) in [
+        ("scale of embeddings", stack.embedding_scale),
+        ("divisor of the logits", stack.logit_divisor),
+    ] {
         if found != 1.0 {
             return refuse(what, found, "1");
         }
     }
-    stack.logit_cap.map_or(Ok(()), |cap| refuse("cap of the logits", cap, "none"))
+    stack
+        .logit_cap
+        .map_or(Ok(()), |cap| refuse("cap of the logits", cap, "none"))
 }
 
 /// Returns the number of rotated dimensions of a layer whose pairs are not complete.
 fn odd_rotation(stack: &Stack) -> Option<usize> {
-    stack.ropes().into_iter().map(|rope| rope.head_dim).find(|dim| !dim.is_multiple_of(2))
+    stack
+        .ropes()
+        .into_iter()
+        .map(|rope| rope.head_dim)
+        .find(|dim| !dim.is_multiple_of(2))
 }
 
 fn described(config: &ModelConfig) -> Stack {
@@ -96,7 +161,11 @@ pub fn stack(config: &ModelConfig) -> Result<Stack> {
     config.validate()?;
     let stack = described(config);
     if let Some(odd) = odd_rotation(&stack) {
-        return Err(Error::InvalidConfig(vec![Fault::new("head_dim", "an even number", odd)]));
+        return Err(Error::InvalidConfig(vec![Fault::new(
+            "head_dim",
+            "an even number",
+            odd,
+        )]));
     }
     check_stack(&stack)?;
     Ok(stack)

@@ -147,14 +147,23 @@ pub const KEYS: &[(&str, Effect)] = &[
 
 /// Returns the effect of a key in the family of this architecture.
 pub fn effect(architecture: &str, key: &str) -> Option<Effect> {
-    let of = |keys: &[(&str, Effect)]| keys.iter().find(|(known, _)| *known == key).map(|(_, effect)| *effect);
-    let own = FAMILIES.into_iter().filter(|family| family.gguf.contains(&architecture)).find_map(|family| of(family.gguf_effects));
+    let of = |keys: &[(&str, Effect)]| {
+        keys.iter()
+            .find(|(known, _)| *known == key)
+            .map(|(_, effect)| *effect)
+    };
+    let own = FAMILIES
+        .into_iter()
+        .filter(|family| family.gguf.contains(&architecture))
+        .find_map(|family| of(family.gguf_effects));
     own.or_else(|| of(KEYS))
 }
 
 /// Refuses keys that change what the model computes, and warns about unknown ones of its architecture.
 pub(crate) fn check_keys(file: &GgufFile, family: &str, warnings: &mut Vec<Warning>) -> Result<()> {
-    let own = file.metadata.iter().filter_map(|(name, value)| Some((name, name.strip_prefix(family)?.strip_prefix('.')?, value)));
+    let own = file.metadata.iter().filter_map(|(name, value)| {
+        Some((name, name.strip_prefix(family)?.strip_prefix('.')?, value))
+    });
     for (name, key, value) in own {
         let (neutral, expected) = match effect(family, key) {
             None => {
@@ -163,7 +172,10 @@ pub(crate) fn check_keys(file: &GgufFile, family: &str, warnings: &mut Vec<Warni
             }
             Some(Read | Nothing) => continue,
             Some(UnlessZero) => (value.is_zero(), "0, or absent"),
-            Some(UnlessOne) => (value.is_zero() || value.number() == Some(1.0), "1, or absent"),
+            Some(UnlessOne) => (
+                value.is_zero() || value.number() == Some(1.0),
+                "1, or absent",
+            ),
         };
         if !neutral {
             return Err(unsupported(name, shown(value), expected));
@@ -174,6 +186,11 @@ pub(crate) fn check_keys(file: &GgufFile, family: &str, warnings: &mut Vec<Warni
 
 /// Formats a value for a refusal.
 fn shown(value: &GgufValue) -> String {
-    let plain = value.number().map(|number| number.to_string()).or_else(|| value.bool().map(|flag| flag.to_string()));
-    plain.or_else(|| value.text().map(str::to_string)).unwrap_or_else(|| "a list".to_string())
+    let plain = value
+        .number()
+        .map(|number| number.to_string())
+        .or_else(|| value.bool().map(|flag| flag.to_string()));
+    plain
+        .or_else(|| value.text().map(str::to_string))
+        .unwrap_or_else(|| "a list".to_string())
 }

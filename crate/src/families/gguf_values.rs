@@ -9,7 +9,10 @@ use crate::formats::{GgufFile, GgufValue};
 pub(crate) const ROPE_FREQS: &str = "rope_freqs.weight";
 
 pub(super) fn missing(name: &str, key: &str) -> crate::error::Error {
-    Refusal::new(word!("bundle.config.key-missing")).of(name).subject(key).into()
+    Refusal::new(word!("bundle.config.key-missing"))
+        .of(name)
+        .subject(key)
+        .into()
 }
 
 pub(super) struct Keys<'a> {
@@ -22,38 +25,62 @@ pub(super) struct Keys<'a> {
 impl<'a> Keys<'a> {
     pub(super) fn get(&self, key: &str) -> Option<&'a GgufValue> {
         let family = self.family;
-        self.file.metadata.iter().find(|(name, _)| name.strip_prefix(family).and_then(|n| n.strip_prefix('.')) == Some(key)).map(|(_, v)| v)
+        self.file
+            .metadata
+            .iter()
+            .find(|(name, _)| {
+                name.strip_prefix(family).and_then(|n| n.strip_prefix('.')) == Some(key)
+            })
+            .map(|(_, v)| v)
     }
 
     pub(super) fn wrong(&self, key: &str, expected: &str) -> crate::error::Error {
-        Refusal::new(word!("model.config.type")).of(self.name).subject(&format!("{}.{key}", self.family)).expected(expected).into()
+        Refusal::new(word!("model.config.type"))
+            .of(self.name)
+            .subject(&format!("{}.{key}", self.family))
+            .expected(expected)
+            .into()
     }
 
     pub(super) fn count(&self, key: &str) -> Result<Option<usize>> {
-        let read = |value: &GgufValue| value.count().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| self.wrong(key, "a count"));
+        let read = |value: &GgufValue| {
+            value
+                .count()
+                .and_then(|n| usize::try_from(n).ok())
+                .ok_or_else(|| self.wrong(key, "a count"))
+        };
         self.get(key).map(read).transpose()
     }
 
     pub(super) fn need(&self, key: &str) -> Result<usize> {
-        self.count(key)?.ok_or_else(|| missing(self.name, &format!("{}.{key}", self.family)))
+        self.count(key)?
+            .ok_or_else(|| missing(self.name, &format!("{}.{key}", self.family)))
     }
 
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
-        self.get(key).map(|value| value.number().ok_or_else(|| self.wrong(key, "a number"))).transpose()
+        self.get(key)
+            .map(|value| value.number().ok_or_else(|| self.wrong(key, "a number")))
+            .transpose()
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>> {
-        self.get(key).map(|value| value.text().ok_or_else(|| self.wrong(key, "text"))).transpose()
+        self.get(key)
+            .map(|value| value.text().ok_or_else(|| self.wrong(key, "text")))
+            .transpose()
     }
 
     /// Returns a count, given as one number or as a list with the same count for every layer.
     pub(super) fn uniform(&self, key: &str) -> Result<Option<usize>> {
         match self.get(key).and_then(GgufValue::counts) {
             Some(list) => match list.split_first() {
-                Some((first, rest)) if rest.iter().all(|n| n == first) => {
-                    usize::try_from(*first).map(Some).map_err(|_| self.wrong(key, "a count"))
-                }
-                _ => Err(unsupported(&format!("{}.{key}", self.family), "different per layer", "one number")),
+                Some((first, rest)) if rest.iter().all(|n| n == first) => usize::try_from(*first)
+                    .map(Some)
+                    .map_err(|_| self.wrong(key, "a count")),
+                _ => Err(unsupported(
+                    &format!("{}.{key}", self.family),
+                    "different per layer",
+                    "one number",
+                )),
             },
             None => self.count(key),
         }
@@ -61,7 +88,8 @@ impl<'a> Keys<'a> {
 
     /// Returns a count like [`Self::uniform`], which must be there.
     pub(super) fn need_uniform(&self, key: &str) -> Result<usize> {
-        self.uniform(key)?.ok_or_else(|| missing(self.name, &self.full(key)))
+        self.uniform(key)?
+            .ok_or_else(|| missing(self.name, &self.full(key)))
     }
 
     /// Refuses widths of keys and values, and a scale of their products, that differ from those of these heads.
@@ -72,8 +100,16 @@ impl<'a> Keys<'a> {
             }
         }
         let own = 1.0 / (head_dim as f64).sqrt();
-        let other = self.number("attention.scale")?.filter(|scale| *scale != 0.0 && (scale / own - 1.0).abs() > 1e-6);
-        other.map_or(Ok(()), |scale| Err(unsupported(&self.full("attention.scale"), scale, &format!("{own}, or absent"))))
+        let other = self
+            .number("attention.scale")?
+            .filter(|scale| *scale != 0.0 && (scale / own - 1.0).abs() > 1e-6);
+        other.map_or(Ok(()), |scale| {
+            Err(unsupported(
+                &self.full("attention.scale"),
+                scale,
+                &format!("{own}, or absent"),
+            ))
+        })
     }
 
     pub(super) fn full(&self, key: &str) -> String {
@@ -83,13 +119,25 @@ impl<'a> Keys<'a> {
     /// Returns the number of rows of the embedding.
     pub(super) fn vocab_size(&self) -> Result<usize> {
         let tensor = self.file.tensor("token_embd.weight");
-        let rows = tensor.filter(|t| t.shape.len() == 2).and_then(|t| t.shape.first()).copied();
-        let absent = || Refusal::new(word!("model.tensor.missing")).of(self.name).subject("token_embd.weight");
+        let rows = tensor
+            .filter(|t| t.shape.len() == 2)
+            .and_then(|t| t.shape.first())
+            .copied();
+        let absent = || {
+            Refusal::new(word!("model.tensor.missing"))
+                .of(self.name)
+                .subject("token_embd.weight")
+        };
         let rows = rows.ok_or_else(absent)?;
         match self.count("vocab_size")? {
             Some(stated) if stated as u64 > rows => {
-                let refusal = Refusal::new(word!("model.vocab.rows")).of(self.name).subject("token_embd.weight");
-                Err(refusal.expected(format!("at least {stated} rows")).found(rows).into())
+                let refusal = Refusal::new(word!("model.vocab.rows"))
+                    .of(self.name)
+                    .subject("token_embd.weight");
+                Err(refusal
+                    .expected(format!("at least {stated} rows"))
+                    .found(rows)
+                    .into())
             }
             _ => usize::try_from(rows).map_err(|_| self.wrong("vocab_size", "a count")),
         }
@@ -102,23 +150,51 @@ impl<'a> Keys<'a> {
         };
         // As in llama.cpp, a factor without a type scales linearly, and 0 means none.
         let factor = own.filter(|factor| *factor != 0.0);
-        let word = self.text("rope.scaling.type")?.unwrap_or(if factor.is_some_and(|factor| factor != 1.0) { "linear" } else { "none" });
-        if let Some(attention) = self.number("rope.scaling.attn_factor")?.filter(|factor| *factor != 1.0) {
-            return Err(unsupported(&self.full("rope.scaling.attn_factor"), attention, "1, or absent"));
+        let word = self.text("rope.scaling.type")?.unwrap_or(
+            if factor.is_some_and(|factor| factor != 1.0) {
+                "linear"
+            } else {
+                "none"
+            },
+        );
+        if let Some(attention) = self
+            .number("rope.scaling.attn_factor")?
+            .filter(|factor| *factor != 1.0)
+        {
+            return Err(unsupported(
+                &self.full("rope.scaling.attn_factor"),
+                attention,
+                "1, or absent",
+            ));
         }
         // Divisors of 1 change nothing.
-        if let Some(factors) = self.divisors.filter(|factors| factors.iter().any(|factor| *factor != 1.0)) {
+        if let Some(factors) = self
+            .divisors
+            .filter(|factors| factors.iter().any(|factor| *factor != 1.0))
+        {
             let found = llama3_of(factors, head_dim, theta).filter(|_| word == "none");
-            return found.ok_or_else(|| unsupported(ROPE_FREQS, "of an unknown rule", "the factors of Llama 3.1"));
+            return found.ok_or_else(|| {
+                unsupported(ROPE_FREQS, "of an unknown rule", "the factors of Llama 3.1")
+            });
         }
         match word {
             "none" => Ok(RopeScaling::Default),
             "linear" => match own {
-                Some(factor) if factor.is_finite() && factor > 0.0 => Ok(RopeScaling::Linear { factor }),
-                Some(factor) => Err(unsupported(&self.full("rope.scaling.factor"), factor, "a number above 0")),
+                Some(factor) if factor.is_finite() && factor > 0.0 => {
+                    Ok(RopeScaling::Linear { factor })
+                }
+                Some(factor) => Err(unsupported(
+                    &self.full("rope.scaling.factor"),
+                    factor,
+                    "a number above 0",
+                )),
                 None => Err(missing(self.name, &self.full("rope.scaling.factor"))),
             },
-            _ => Err(unsupported(&self.full("rope.scaling.type"), word, "none, linear")),
+            _ => Err(unsupported(
+                &self.full("rope.scaling.type"),
+                word,
+                "none, linear",
+            )),
         }
     }
 }
@@ -134,10 +210,14 @@ pub(crate) fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<
         1.0 / ((1.0 - smooth) / stretch + smooth)
     };
     let fits = |original: f64| {
-        let close = |(j, &factor): (usize, &f32)| (divisor(j, original) - f64::from(factor)).abs() <= 1e-4 * f64::from(factor);
+        let close = |(j, &factor): (usize, &f32)| {
+            (divisor(j, original) - f64::from(factor)).abs() <= 1e-4 * f64::from(factor)
+        };
         factors.len() == head_dim / 2 && stretch > 1.0 && factors.iter().enumerate().all(close)
     };
-    let original = [2048usize, 4096, 8192, 16384, 32768].into_iter().find(|&original| fits(original as f64))?;
+    let original = [2048usize, 4096, 8192, 16384, 32768]
+        .into_iter()
+        .find(|&original| fits(original as f64))?;
     Some(RopeScaling::Llama3 {
         // An F32 tensor holds the factor that config.json states.
         factor: stretch,

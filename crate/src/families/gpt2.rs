@@ -9,7 +9,8 @@ use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::refusal::unsupported;
 use crate::config::{
-    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, RopeScaling, Slot, Stack, TensorNames,
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames,
+    RopeScaling, Slot, Stack, TensorNames,
 };
 use crate::error::{Refusal, Result, word};
 use crate::formats::GgufValue;
@@ -28,7 +29,12 @@ pub(super) const GPT2: Family = Family {
     peft: &PeftNames {
         targets: &["c_attn"],
         outside: "transformer.drop",
-        inside: &["attn.attn_dropout", "attn.resid_dropout", "mlp.act", "mlp.dropout"],
+        inside: &[
+            "attn.attn_dropout",
+            "attn.resid_dropout",
+            "mlp.act",
+            "mlp.dropout",
+        ],
     },
     tied: true,
     last_norm: norm,
@@ -37,7 +43,12 @@ pub(super) const GPT2: Family = Family {
     write_hf,
     read_gguf,
     gguf_word: |_| Some("gpt2"),
-    gguf_keys: |config| vec![("attention.layer_norm_epsilon", GgufValue::of_f32(config.norm_eps as f32))],
+    gguf_keys: |config| {
+        vec![(
+            "attention.layer_norm_epsilon",
+            GgufValue::of_f32(config.norm_eps as f32),
+        )]
+    },
     // Another norm, and no rotary positions.
     gguf_effects: &[
         ("attention.layer_norm_epsilon", Effect::Read),
@@ -83,14 +94,31 @@ fn norm(config: &ModelConfig) -> Norm {
 
 /// Describes layers of LayerNorm and GELU with biases everywhere; positions are learned.
 fn stack(config: &ModelConfig) -> Stack {
-    let heads = Attention::new(config.num_attention_heads, config.num_key_value_heads, config.head_dim);
-    let attention = Attention { bias: true, output_bias: true, fused: true, ..heads };
-    let mlp = Mlp { activation: Activation::Gelu, width: config.intermediate_size, bias: true };
+    let heads = Attention::new(
+        config.num_attention_heads,
+        config.num_key_value_heads,
+        config.head_dim,
+    );
+    let attention = Attention {
+        bias: true,
+        output_bias: true,
+        fused: true,
+        ..heads
+    };
+    let mlp = Mlp {
+        activation: Activation::Gelu,
+        width: config.intermediate_size,
+        bias: true,
+    };
     Stack {
         positions: Some(config.max_position_embeddings),
         tied: config.tie_word_embeddings,
         conv1d: true,
-        ..Stack::new(vec![Layer::new(norm(config), attention, mlp); config.num_hidden_layers], norm(config), &NAMES)
+        ..Stack::new(
+            vec![Layer::new(norm(config), attention, mlp); config.num_hidden_layers],
+            norm(config),
+            &NAMES,
+        )
     }
 }
 
@@ -103,7 +131,11 @@ fn read_hf(keys: &Keys<'_>, _model_type: &str, taken: &mut Taken) -> Result<Mode
         return Err(unsupported("scale_attn_weights", false, "true"));
     }
     if keys.bool("scale_attn_by_inverse_layer_idx", false)? {
-        return Err(unsupported("scale_attn_by_inverse_layer_idx", true, "false"));
+        return Err(unsupported(
+            "scale_attn_by_inverse_layer_idx",
+            true,
+            "false",
+        ));
     }
     let (hidden_size, heads) = (keys.need("n_embd")?, keys.need("n_head")?);
     Ok(ModelConfig {
@@ -111,7 +143,9 @@ fn read_hf(keys: &Keys<'_>, _model_type: &str, taken: &mut Taken) -> Result<Mode
         model_type: "gpt2".into(),
         vocab_size: keys.need("vocab_size")?,
         hidden_size,
-        intermediate_size: keys.count("n_inner")?.unwrap_or(hidden_size.saturating_mul(4)),
+        intermediate_size: keys
+            .count("n_inner")?
+            .unwrap_or(hidden_size.saturating_mul(4)),
         num_hidden_layers: keys.need("n_layer")?,
         num_attention_heads: heads,
         num_key_value_heads: heads,
@@ -139,14 +173,28 @@ fn write_hf(config: &ModelConfig) -> Value {
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     let hidden_size = keys.need("embedding_length")?;
-    let heads = keys.uniform("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    let heads = keys
+        .uniform("attention.head_count")?
+        .ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
     if heads == 0 || !hidden_size.is_multiple_of(heads) {
-        let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
-        return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
+        let refusal = Refusal::new(word!("model.config.heads"))
+            .of(keys.name)
+            .subject(&keys.full("attention.head_count"));
+        return Err(refusal
+            .expected(format!("a divisor of {hidden_size}"))
+            .found(heads)
+            .into());
     }
     keys.check_heads(hidden_size / heads)?;
-    if let Some(other) = keys.uniform("attention.head_count_kv")?.filter(|n| *n != heads) {
-        return Err(unsupported(&keys.full("attention.head_count_kv"), other, &heads.to_string()));
+    if let Some(other) = keys
+        .uniform("attention.head_count_kv")?
+        .filter(|n| *n != heads)
+    {
+        return Err(unsupported(
+            &keys.full("attention.head_count_kv"),
+            other,
+            &heads.to_string(),
+        ));
     }
     Ok(ModelConfig {
         architecture: Architecture::Gpt2,
@@ -171,16 +219,27 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
 
 fn order(part: &str, end: &str, _gguf_architecture: &str, _config: &ModelConfig) -> Reordering {
     match part {
-        "attn_qkv" | "attn_output" | "ffn_up" | "ffn_down" if end == "weight" => Reordering::Transposed,
+        "attn_qkv" | "attn_output" | "ffn_up" | "ffn_down" if end == "weight" => {
+            Reordering::Transposed
+        }
         _ => Reordering::Same,
     }
 }
 
 /// Files of the inner model have names without its own.
 fn full_name(name: &str) -> Option<Cow<'_, str>> {
-    if [".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq"].iter().any(|end| name.ends_with(end)) {
+    if [".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq"]
+        .iter()
+        .any(|end| name.ends_with(end))
+    {
         return None;
     }
-    let bare = ["wte.", "wpe.", "h.", "ln_f."].iter().any(|start| name.starts_with(start));
-    Some(if bare { Cow::Owned(format!("transformer.{name}")) } else { Cow::Borrowed(name) })
+    let bare = ["wte.", "wpe.", "h.", "ln_f."]
+        .iter()
+        .any(|start| name.starts_with(start));
+    Some(if bare {
+        Cow::Owned(format!("transformer.{name}"))
+    } else {
+        Cow::Borrowed(name)
+    })
 }

@@ -15,7 +15,10 @@ use crate::error::Result;
 /// `bundle.config.key-missing`, `model.config.*`, `model.arch.unsupported` and `model.config.unsupported`, the first one that applies.
 pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
     let (config, taken) = config_of_weights(json)?;
-    match taken.iter().find(|(_, published)| matches!(published, PublishedValue::Length(_))) {
+    match taken
+        .iter()
+        .find(|(_, published)| matches!(published, PublishedValue::Length(_)))
+    {
         Some((key, _)) => Err(missing(key)),
         None => Ok(config),
     }
@@ -24,12 +27,20 @@ pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
 /// Returns the model that a `config.json` next to weights describes, and the absent keys that have a default in the family's publication, with
 /// that default: early files have no context.
 pub(crate) fn config_of_weights(json: &Value) -> Result<(ModelConfig, Taken)> {
-    let keys = Keys(json.as_object().ok_or_else(|| wrong("config.json", "an object", json))?);
+    let keys = Keys(
+        json.as_object()
+            .ok_or_else(|| wrong("config.json", "an object", json))?,
+    );
     let mut taken = Vec::new();
-    let model_type = keys.text("model_type")?.ok_or_else(|| missing("model_type"))?;
+    let model_type = keys
+        .text("model_type")?
+        .ok_or_else(|| missing("model_type"))?;
     keys.refuse_features()?;
-    let family = FAMILIES.into_iter().find(|family| family.model_types.contains(&model_type));
-    let family = family.ok_or_else(|| unsupported("model_type", model_type, &model_types().join(", ")))?;
+    let family = FAMILIES
+        .into_iter()
+        .find(|family| family.model_types.contains(&model_type));
+    let family =
+        family.ok_or_else(|| unsupported("model_type", model_type, &model_types().join(", ")))?;
     let config = (family.read_hf)(&keys, model_type, &mut taken)?;
     check(&config)?;
     Ok((config, taken))

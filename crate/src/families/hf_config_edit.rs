@@ -16,7 +16,12 @@ const PLACE: &str = "_name_or_path";
 ///
 /// # Errors
 /// `bundle.config.json` if the document is no JSON object.
-pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize, tied: bool) -> Result<Vec<u8>> {
+pub fn edited_config(
+    document: &[u8],
+    dtype: &str,
+    vocab_size: usize,
+    tied: bool,
+) -> Result<Vec<u8>> {
     let word = format!("\"{dtype}\"");
     let (mut has_dtype, mut has_tied, mut ties_unsaid) = (false, false, false);
     let given = object(document, CONFIG)?;
@@ -28,8 +33,10 @@ pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize, tied: bool
     for (key, value) in &given {
         has_dtype |= DTYPES.contains(&key.as_str());
         has_tied |= key == "tie_word_embeddings";
-        ties_unsaid |=
-            key == "model_type" && FAMILIES.iter().any(|family| family.tied && family.model_types.iter().any(|word| value == word));
+        ties_unsaid |= key == "model_type"
+            && FAMILIES
+                .iter()
+                .any(|family| family.tied && family.model_types.iter().any(|word| value == word));
     }
     let mut added = Vec::new();
     if !has_dtype {
@@ -42,12 +49,18 @@ pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize, tied: bool
 }
 
 /// Returns the fields of a document that is a JSON object.
-pub(crate) fn object(document: &[u8], name: &str) -> Result<serde_json::Map<String, serde_json::Value>> {
+pub(crate) fn object(
+    document: &[u8],
+    name: &str,
+) -> Result<serde_json::Map<String, serde_json::Value>> {
     serde_json::from_slice(document).map_err(|_| broken(name))
 }
 
 fn broken(name: &str) -> Error {
-    Refusal::new(word!("bundle.config.json")).of(name).expected("a JSON object").into()
+    Refusal::new(word!("bundle.config.json"))
+        .of(name)
+        .expected("a JSON object")
+        .into()
 }
 
 /// Returns the document with the values that `edits` gives for its keys, with `added` in front, and without the keys in `dropped`. Every other
@@ -69,10 +82,17 @@ pub(crate) fn edited(
         let open = text.find('{').ok_or_else(|| broken(name))? + 1;
         let rest = &text[open..];
         let space = &rest[..rest.len() - rest.trim_start().len()];
-        let pairs: Vec<String> = added.iter().map(|(key, value)| format!("{space}\"{key}\": {value}")).collect();
+        let pairs: Vec<String> = added
+            .iter()
+            .map(|(key, value)| format!("{space}\"{key}\": {value}"))
+            .collect();
         changes.push((open..open, pairs.join(",") + if empty { "" } else { "," }));
     }
-    changes.extend(cuts(&fields, &is_dropped).into_iter().map(|cut| (cut, String::new())));
+    changes.extend(
+        cuts(&fields, &is_dropped)
+            .into_iter()
+            .map(|cut| (cut, String::new())),
+    );
     let kept = fields.iter().filter(|field| !is_dropped(field));
     changes.extend(kept.filter_map(|field| Some((field.value.clone(), edits(&field.key)?))));
     changes.sort_by_key(|(range, _)| range.start);
@@ -92,8 +112,11 @@ fn cuts(fields: &[Field], is_dropped: &dyn Fn(&Field) -> bool) -> Vec<Range<usiz
     let last = fields.iter().rposition(|field| !is_dropped(field));
     let (inner, after) = fields.split_at(last.map_or(0, |last| last + 1));
     // Before another field that stays, the comma follows; behind the last one that stays, it precedes.
-    let mut cuts: Vec<Range<usize>> =
-        inner.windows(2).filter(|pair| is_dropped(&pair[0])).map(|pair| pair[0].begin..pair[1].begin).collect();
+    let mut cuts: Vec<Range<usize>> = inner
+        .windows(2)
+        .filter(|pair| is_dropped(&pair[0]))
+        .map(|pair| pair[0].begin..pair[1].begin)
+        .collect();
     if let (Some(first), Some(end)) = (after.first(), after.last()) {
         cuts.push(inner.last().map_or(first.begin, |kept| kept.value.end)..end.value.end);
     }
@@ -128,7 +151,11 @@ fn fields(text: &str) -> Option<Vec<Field>> {
         let key = at..text_end(bytes, at)?;
         let value = space(space(key.end) + 1);
         let end = value_end(bytes, value)?;
-        out.push(Field { begin: key.start, key: serde_json::from_str(text.get(key)?).ok()?, value: value..end });
+        out.push(Field {
+            begin: key.start,
+            key: serde_json::from_str(text.get(key)?).ok()?,
+            value: value..end,
+        });
         at = space(end);
         at += usize::from(bytes.get(at)? == &b',');
     }
@@ -156,7 +183,8 @@ fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
             b'}' | b']' if depth > 0 => (depth, at) = (depth - 1, at + 1),
             byte if depth > 0 || !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}')) => {
                 at += 1;
-                let plain = |byte: &u8| !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']'));
+                let plain =
+                    |byte: &u8| !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']'));
                 while depth == 0 && bytes.get(at).is_some_and(plain) {
                     at += 1;
                 }

@@ -35,11 +35,19 @@ const ROPE_THETA: f64 = 10_000.0;
 pub(super) struct Keys<'a>(pub(super) &'a Map<String, Value>);
 
 pub(super) fn missing(key: &str) -> crate::error::Error {
-    Refusal::new(word!("bundle.config.key-missing")).of("config.json").subject(key).into()
+    Refusal::new(word!("bundle.config.key-missing"))
+        .of("config.json")
+        .subject(key)
+        .into()
 }
 
 pub(super) fn wrong(key: &str, expected: &str, found: &Value) -> crate::error::Error {
-    Refusal::new(word!("model.config.type")).of("config.json").subject(key).expected(expected).found(found).into()
+    Refusal::new(word!("model.config.type"))
+        .of("config.json")
+        .subject(key)
+        .expected(expected)
+        .found(found)
+        .into()
 }
 
 impl<'a> Keys<'a> {
@@ -49,19 +57,32 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>> {
-        self.get(key).map(|value| value.as_str().ok_or_else(|| wrong(key, "text", value))).transpose()
+        self.get(key)
+            .map(|value| value.as_str().ok_or_else(|| wrong(key, "text", value)))
+            .transpose()
     }
 
     pub(super) fn bool(&self, key: &str, default: bool) -> Result<bool> {
-        self.get(key).map_or(Ok(default), |value| value.as_bool().ok_or_else(|| wrong(key, "true or false", value)))
+        self.get(key).map_or(Ok(default), |value| {
+            value
+                .as_bool()
+                .ok_or_else(|| wrong(key, "true or false", value))
+        })
     }
 
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
-        self.get(key).map(|value| value.as_f64().ok_or_else(|| wrong(key, "a number", value))).transpose()
+        self.get(key)
+            .map(|value| value.as_f64().ok_or_else(|| wrong(key, "a number", value)))
+            .transpose()
     }
 
     pub(super) fn count(&self, key: &str) -> Result<Option<usize>> {
-        let read = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| wrong(key, "a count", value));
+        let read = |value: &Value| {
+            value
+                .as_u64()
+                .and_then(|n| usize::try_from(n).ok())
+                .ok_or_else(|| wrong(key, "a count", value))
+        };
         self.get(key).map(read).transpose()
     }
 
@@ -70,7 +91,12 @@ impl<'a> Keys<'a> {
     }
 
     /// Returns the context, or that of the family's publication (transformers, `configuration_<family>.py`).
-    pub(super) fn context(&self, key: &'static str, published: usize, taken: &mut Taken) -> Result<usize> {
+    pub(super) fn context(
+        &self,
+        key: &'static str,
+        published: usize,
+        taken: &mut Taken,
+    ) -> Result<usize> {
         Ok(self.count(key)?.unwrap_or_else(|| {
             taken.push((key, PublishedValue::Length(published)));
             published
@@ -78,7 +104,12 @@ impl<'a> Keys<'a> {
     }
 
     /// Returns a constant of the arithmetic, or that of the family's publication.
-    pub(super) fn constant(&self, key: &'static str, published: f64, taken: &mut Taken) -> Result<f64> {
+    pub(super) fn constant(
+        &self,
+        key: &'static str,
+        published: f64,
+        taken: &mut Taken,
+    ) -> Result<f64> {
         Ok(self.number(key)?.unwrap_or_else(|| {
             taken.push((key, PublishedValue::Constant(published)));
             published
@@ -87,23 +118,66 @@ impl<'a> Keys<'a> {
 
     /// Refuses features that change the arithmetic and are not supported in any family.
     pub(super) fn refuse_features(&self) -> Result<()> {
-        let experts = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size"];
-        let softcaps = ["attn_logit_softcapping", "final_logit_softcapping", "clip_qkv"];
+        let experts = [
+            "num_experts",
+            "num_local_experts",
+            "n_routed_experts",
+            "moe_intermediate_size",
+        ];
+        let softcaps = [
+            "attn_logit_softcapping",
+            "final_logit_softcapping",
+            "clip_qkv",
+        ];
         // Factors of Granite, Cohere and MiniCPM, and Gemma's width of a head, which has no neutral value.
-        let factors = ["embedding_multiplier", "logits_scaling", "residual_multiplier", "logit_scale", "scale_emb", "scale_depth"];
-        let others = ["attention_multiplier", "query_pre_attn_scalar", "dim_model_base"];
-        let zero = experts.into_iter().chain(softcaps).map(|key| (key, Some(0.0)));
+        let factors = [
+            "embedding_multiplier",
+            "logits_scaling",
+            "residual_multiplier",
+            "logit_scale",
+            "scale_emb",
+            "scale_depth",
+        ];
+        let others = [
+            "attention_multiplier",
+            "query_pre_attn_scalar",
+            "dim_model_base",
+        ];
+        let zero = experts
+            .into_iter()
+            .chain(softcaps)
+            .map(|key| (key, Some(0.0)));
         let one = factors.into_iter().map(|key| (key, Some(1.0)));
-        for (key, neutral) in zero.chain(one).chain(others.into_iter().map(|key| (key, None))) {
-            if let Some(value) = self.get(key).filter(|value| neutral.is_none() || value.as_f64() != neutral) {
+        for (key, neutral) in zero
+            .chain(one)
+            .chain(others.into_iter().map(|key| (key, None)))
+        {
+            if let Some(value) = self
+                .get(key)
+                .filter(|value| neutral.is_none() || value.as_f64() != neutral)
+            {
                 return Err(unsupported(
                     key,
                     value,
-                    neutral.map_or("absent", |neutral| if neutral == 0.0 { "0, or absent" } else { "1, or absent" }),
+                    neutral.map_or("absent", |neutral| {
+                        if neutral == 0.0 {
+                            "0, or absent"
+                        } else {
+                            "1, or absent"
+                        }
+                    }),
                 ));
             }
         }
-        for key in ["mlp_bias", "rope_interleaved", "is_encoder_decoder", "add_cross_attention", "use_qk_norm", "parallel_attn", "alibi"] {
+        for key in [
+            "mlp_bias",
+            "rope_interleaved",
+            "is_encoder_decoder",
+            "add_cross_attention",
+            "use_qk_norm",
+            "parallel_attn",
+            "alibi",
+        ] {
             if self.bool(key, false)? {
                 return Err(unsupported(key, true, "false"));
             }
@@ -112,19 +186,36 @@ impl<'a> Keys<'a> {
             return Err(unsupported("is_causal", false, "true, or absent"));
         }
         // Embedding models write a word here.
-        if let Some(value) = self.get("use_bidirectional_attention").filter(|value| value.as_bool() != Some(false)) {
-            return Err(unsupported("use_bidirectional_attention", value, "false, or absent"));
+        if let Some(value) = self
+            .get("use_bidirectional_attention")
+            .filter(|value| value.as_bool() != Some(false))
+        {
+            return Err(unsupported(
+                "use_bidirectional_attention",
+                value,
+                "false, or absent",
+            ));
         }
         for key in ["quantization_config", "no_rope_layers", "vision_config"] {
             if self.get(key).is_some() {
                 return Err(unsupported(key, "given", "absent"));
             }
         }
-        if let Some(factor) = self.number("partial_rotary_factor")?.filter(|factor| *factor != 1.0) {
+        if let Some(factor) = self
+            .number("partial_rotary_factor")?
+            .filter(|factor| *factor != 1.0)
+        {
             return Err(unsupported("partial_rotary_factor", factor, "1"));
         }
-        let types = self.get("layer_types").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        match types.iter().find(|kind| kind.as_str() != Some("full_attention")) {
+        let types = self
+            .get("layer_types")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        match types
+            .iter()
+            .find(|kind| kind.as_str() != Some("full_attention"))
+        {
             Some(kind) => Err(unsupported("layer_types", kind, "full_attention")),
             None => Ok(()),
         }
@@ -134,57 +225,112 @@ impl<'a> Keys<'a> {
     pub(super) fn refuse_sliding_window(&self, model_type: &str, context: usize) -> Result<()> {
         let given = self.0.get("sliding_window");
         // transformers fills a Mistral config without the key with 4096.
-        let window = if model_type == "mistral" && given.is_none() { Some(4096) } else { self.count("sliding_window")? };
-        let used = if model_type.starts_with("qwen") { self.bool("use_sliding_window", false)? } else { true };
+        let window = if model_type == "mistral" && given.is_none() {
+            Some(4096)
+        } else {
+            self.count("sliding_window")?
+        };
+        let used = if model_type.starts_with("qwen") {
+            self.bool("use_sliding_window", false)?
+        } else {
+            true
+        };
         match window {
-            Some(window) if used && window < context => Err(unsupported("sliding_window", window, "null, or not less than the context")),
+            Some(window) if used && window < context => Err(unsupported(
+                "sliding_window",
+                window,
+                "null, or not less than the context",
+            )),
             _ => Ok(()),
         }
     }
 
     /// Returns base and scaling of the rotary positions, which may be stated twice, under keys of older and newer files, if both are equal.
     pub(super) fn rope(&self, taken: &mut Taken) -> Result<(f64, RopeScaling)> {
-        let (newer, older) = (self.rope_at("rope_parameters")?, self.rope_at("rope_scaling")?);
+        let (newer, older) = (
+            self.rope_at("rope_parameters")?,
+            self.rope_at("rope_scaling")?,
+        );
         if let (Some((_, of_newer)), Some((_, of_older))) = (newer, older)
             && of_newer != of_older
         {
-            return Err(unsupported("rope_scaling", json!(of_older), &format!("absent, or {} as in rope_parameters", json!(of_newer))));
+            return Err(unsupported(
+                "rope_scaling",
+                json!(of_older),
+                &format!("absent, or {} as in rope_parameters", json!(of_newer)),
+            ));
         }
         // transformers 5 takes the value inside, too.
-        let inside = [newer, older].into_iter().flatten().find_map(|(theta, _)| theta);
+        let inside = [newer, older]
+            .into_iter()
+            .flatten()
+            .find_map(|(theta, _)| theta);
         let theta = match inside.or(self.number("rope_theta")?) {
             Some(theta) => theta,
             None => self.constant("rope_theta", ROPE_THETA, taken)?,
         };
-        Ok((theta, newer.or(older).map_or(RopeScaling::Default, |(_, scaling)| scaling)))
+        Ok((
+            theta,
+            newer
+                .or(older)
+                .map_or(RopeScaling::Default, |(_, scaling)| scaling),
+        ))
     }
 
     /// Returns base and scaling of the rotary positions as the object at a key states them.
     fn rope_at(&self, key: &str) -> Result<Option<(Option<f64>, RopeScaling)>> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let inner = Keys(of_all_layers(key, value.as_object().ok_or_else(|| wrong(key, "an object", value))?)?);
-        if let Some(factor) = inner.number("partial_rotary_factor")?.filter(|factor| *factor != 1.0) {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let inner = Keys(of_all_layers(
+            key,
+            value
+                .as_object()
+                .ok_or_else(|| wrong(key, "an object", value))?,
+        )?);
+        if let Some(factor) = inner
+            .number("partial_rotary_factor")?
+            .filter(|factor| *factor != 1.0)
+        {
             return Err(unsupported("partial_rotary_factor", factor, "1"));
         }
         let word = match (inner.text("rope_type")?, inner.text("type")?) {
             (Some(word), Some(other)) if word != other => {
-                return Err(unsupported(&format!("{key}.type"), other, &format!("absent, or {word} as in rope_type")));
+                return Err(unsupported(
+                    &format!("{key}.type"),
+                    other,
+                    &format!("absent, or {word} as in rope_type"),
+                ));
             }
             (Some(word), _) | (None, Some(word)) => word,
-            (None, None) if inner.get("factor").is_some() => return Err(missing(&format!("{key}.rope_type"))),
+            (None, None) if inner.get("factor").is_some() => {
+                return Err(missing(&format!("{key}.rope_type")));
+            }
             (None, None) => "default",
         };
-        let need = |name: &str| inner.number(name)?.ok_or_else(|| missing(&format!("{key}.{name}")));
+        let need = |name: &str| {
+            inner
+                .number(name)?
+                .ok_or_else(|| missing(&format!("{key}.{name}")))
+        };
         let scaling = match word {
             "default" => RopeScaling::Default,
-            "linear" => RopeScaling::Linear { factor: need("factor")? },
+            "linear" => RopeScaling::Linear {
+                factor: need("factor")?,
+            },
             "llama3" => RopeScaling::Llama3 {
                 factor: need("factor")?,
                 low_freq_factor: need("low_freq_factor")?,
                 high_freq_factor: need("high_freq_factor")?,
                 original_max_position_embeddings: inner.need("original_max_position_embeddings")?,
             },
-            _ => return Err(unsupported(&format!("{key}.rope_type"), word, "default, linear, llama3")),
+            _ => {
+                return Err(unsupported(
+                    &format!("{key}.rope_type"),
+                    word,
+                    "default, linear, llama3",
+                ));
+            }
         };
         Ok(Some((inner.number("rope_theta")?, scaling)))
     }
@@ -193,14 +339,22 @@ impl<'a> Keys<'a> {
 /// Returns the values of the rotary positions, which may be nested by the type of the layers. All layers have full attention here, so that
 /// types with other values are refused.
 fn of_all_layers<'a>(key: &str, fields: &'a Map<String, Value>) -> Result<&'a Map<String, Value>> {
-    let mut nested = fields.iter().filter_map(|(kind, value)| Some((kind, value.as_object()?)));
-    let Some((kind, first)) = nested.next() else { return Ok(fields) };
+    let mut nested = fields
+        .iter()
+        .filter_map(|(kind, value)| Some((kind, value.as_object()?)));
+    let Some((kind, first)) = nested.next() else {
+        return Ok(fields);
+    };
     // A value outside the types would hold for none of them.
-    let other = fields.iter().find(|(_, value)| value.as_object() != Some(first));
+    let other = fields
+        .iter()
+        .find(|(_, value)| value.as_object() != Some(first));
     match other {
-        Some((other, value)) => {
-            Err(unsupported(&format!("{key}.{other}"), value, &format!("the values of {key}.{kind}: one set for all layers")))
-        }
+        Some((other, value)) => Err(unsupported(
+            &format!("{key}.{other}"),
+            value,
+            &format!("the values of {key}.{kind}: one set for all layers"),
+        )),
         None => Ok(first),
     }
 }
@@ -211,8 +365,13 @@ pub(super) fn head_dim(stated: Option<usize>, hidden_size: usize, heads: usize) 
         Some(dim) => Ok(dim),
         None if heads > 0 && hidden_size.is_multiple_of(heads) => Ok(hidden_size / heads),
         None => {
-            let refusal = Refusal::new(word!("model.config.heads")).of("config.json").subject("num_attention_heads");
-            Err(refusal.expected(format!("a divisor of hidden_size {hidden_size}")).found(heads).into())
+            let refusal = Refusal::new(word!("model.config.heads"))
+                .of("config.json")
+                .subject("num_attention_heads");
+            Err(refusal
+                .expected(format!("a divisor of hidden_size {hidden_size}"))
+                .found(heads)
+                .into())
         }
     }
 }

@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::family::{Family, HEAD};
 use super::gguf_values::Keys as GgufKeys;
 use super::rotary::{self, Published};
-use crate::config::{Architecture, Attention, Layer, ModelConfig, QkNorm, Slot, Stack, TensorNames};
+use crate::config::{
+    Architecture, Attention, Layer, ModelConfig, QkNorm, Slot, Stack, TensorNames,
+};
 use crate::error::Result;
 use crate::state::Reordering;
 
@@ -23,7 +25,9 @@ pub(super) const LLAMA: Family = Family {
     tied: false,
     last_norm: rotary::norm,
     stack,
-    read_hf: |keys, model_type, taken| rotary::read_hf(keys, model_type, &published(model_type), taken),
+    read_hf: |keys, model_type, taken| {
+        rotary::read_hf(keys, model_type, &published(model_type), taken)
+    },
     write_hf,
     read_gguf,
     gguf_word,
@@ -48,13 +52,24 @@ const NAMES: TensorNames = TensorNames {
         (Slot::AttentionNorm, "input_layernorm"),
         (Slot::MlpNorm, "post_attention_layernorm"),
     ],
-    outer: &[(Slot::Tokens, "model.embed_tokens.weight"), (Slot::LastNorm, "model.norm.weight"), (Slot::Head, HEAD)],
+    outer: &[
+        (Slot::Tokens, "model.embed_tokens.weight"),
+        (Slot::LastNorm, "model.norm.weight"),
+        (Slot::Head, HEAD),
+    ],
 };
 
 /// Describes the layers; Qwen2 has biases on queries, keys and values, Qwen3 norms of their heads.
 fn stack(config: &ModelConfig) -> Stack {
-    let qk_norm = if config.qk_norm { QkNorm::Head } else { QkNorm::None };
-    let attention = Attention { qk_norm, ..rotary::attention(config) };
+    let qk_norm = if config.qk_norm {
+        QkNorm::Head
+    } else {
+        QkNorm::None
+    };
+    let attention = Attention {
+        qk_norm,
+        ..rotary::attention(config)
+    };
     let layer = Layer::new(rotary::norm(config), attention, rotary::mlp(config));
     rotary::stack(config, layer, &NAMES)
 }
@@ -78,7 +93,11 @@ fn published(model_type: &str) -> Published {
 
 fn write_hf(config: &ModelConfig) -> Value {
     // The family decides what Hugging Face's code builds, so it is derived from the parts that the model has.
-    let (model_type, class) = match (config.attention_bias, config.qk_norm, config.model_type.as_str()) {
+    let (model_type, class) = match (
+        config.attention_bias,
+        config.qk_norm,
+        config.model_type.as_str(),
+    ) {
         (true, _, _) => ("qwen2", "Qwen2ForCausalLM"),
         (false, true, _) => ("qwen3", "Qwen3ForCausalLM"),
         (false, false, "mistral") => ("mistral", "MistralForCausalLM"),
@@ -96,8 +115,16 @@ fn write_hf(config: &ModelConfig) -> Value {
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     // A llama with biases is called Qwen2 by Hugging Face. A Qwen3 has norms instead: biases in addition to them are unexpected tensors.
-    let attention_bias = keys.family == "qwen2" || keys.family == "llama" && keys.file.tensor("blk.0.attn_q.bias").is_some();
-    rotary::read_gguf(keys, &Published { attention_bias, ..published(keys.family) }, tied)
+    let attention_bias = keys.family == "qwen2"
+        || keys.family == "llama" && keys.file.tensor("blk.0.attn_q.bias").is_some();
+    rotary::read_gguf(
+        keys,
+        &Published {
+            attention_bias,
+            ..published(keys.family)
+        },
+        tied,
+    )
 }
 
 fn gguf_word(config: &ModelConfig) -> Option<&'static str> {
@@ -112,8 +139,12 @@ fn gguf_word(config: &ModelConfig) -> Option<&'static str> {
 /// Only GGUF's architecture `llama` has rows in pairs; Qwen's files have them as in Hugging Face.
 fn order(part: &str, _end: &str, gguf_architecture: &str, config: &ModelConfig) -> Reordering {
     match part {
-        "attn_q" if gguf_architecture == "llama" => Reordering::PairedRows(config.num_attention_heads),
-        "attn_k" if gguf_architecture == "llama" => Reordering::PairedRows(config.num_key_value_heads),
+        "attn_q" if gguf_architecture == "llama" => {
+            Reordering::PairedRows(config.num_attention_heads)
+        }
+        "attn_k" if gguf_architecture == "llama" => {
+            Reordering::PairedRows(config.num_key_value_heads)
+        }
         _ => Reordering::Same,
     }
 }

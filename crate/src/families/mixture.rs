@@ -15,7 +15,11 @@ pub fn q4_k_m(name: &str, layers: usize, tied: bool) -> TensorType {
             _ => false,
         }),
     };
-    if precise { TensorType::Q6K } else { TensorType::Q4K }
+    if precise {
+        TensorType::Q6K
+    } else {
+        TensorType::Q4K
+    }
 }
 
 // i < n/8, i ≥ 7n/8, or (i − n/8) mod 3 = 2: the first and last eighth, and every third layer between

@@ -33,6 +33,9 @@ pub use hf_config_edit::edited_config;
 pub(crate) use hf_config_edit::{edited, object};
 pub use mixture::q4_k_m;
 pub use names::peft_names;
-pub(crate) use names::{HEAD, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word, to_gguf};
+pub(crate) use names::{
+    HEAD, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word,
+    to_gguf,
+};
 pub use table::{gguf_architectures, model_types};
 pub use targets::Targets;

@@ -53,23 +53,41 @@ const PARTS: [(Slot, &str); 14] = [
 ];
 
 /// Returns what the second list calls the thing that the first list calls `name`.
-fn translated(name: &str, from: &[(Slot, &'static str)], to: &[(Slot, &'static str)]) -> Option<&'static str> {
+fn translated(
+    name: &str,
+    from: &[(Slot, &'static str)],
+    to: &[(Slot, &'static str)],
+) -> Option<&'static str> {
     let (slot, _) = from.iter().find(|(_, own)| *own == name)?;
-    to.iter().find(|(other, _)| other == slot).map(|(_, found)| *found)
+    to.iter()
+        .find(|(other, _)| other == slot)
+        .map(|(_, found)| *found)
 }
 
 /// Translates the name of a tensor outside the blocks. A LayerNorm has a bias there, no other module.
-fn translated_outer(name: &str, config: &ModelConfig, from: &[(Slot, &'static str)], to: &[(Slot, &'static str)]) -> Option<String> {
+fn translated_outer(
+    name: &str,
+    config: &ModelConfig,
+    from: &[(Slot, &'static str)],
+    to: &[(Slot, &'static str)],
+) -> Option<String> {
     if let Some(found) = translated(name, from, to) {
         return Some(found.to_string());
     }
     let weight = format!("{}.weight", name.strip_suffix(".bias")?);
-    let biased = (family(config.architecture).last_norm)(config).kind == NormKind::Layer && from.contains(&(Slot::LastNorm, &weight));
-    translated(&weight, from, to).filter(|_| biased).map(|found| found.replace(".weight", ".bias"))
+    let biased = (family(config.architecture).last_norm)(config).kind == NormKind::Layer
+        && from.contains(&(Slot::LastNorm, &weight));
+    translated(&weight, from, to)
+        .filter(|_| biased)
+        .map(|found| found.replace(".weight", ".bias"))
 }
 
 /// Returns Hugging Face's name of a tensor of a GGUF file, and the order of its elements; `None` for tensors that Hugging Face files do not have.
-pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Reordering)> {
+pub(crate) fn from_gguf(
+    name: &str,
+    gguf_architecture: &str,
+    config: &ModelConfig,
+) -> Option<(String, Reordering)> {
     let family = family(config.architecture);
     if let Some(outer) = translated_outer(name, config, &OUTER, family.names.outer) {
         return Some((outer, Reordering::Same));
@@ -78,11 +96,18 @@ pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfi
     let number: usize = number.parse().ok()?;
     let (part, end) = rest.rsplit_once('.')?;
     let inner = translated(part, &PARTS, family.names.parts)?;
-    Some((format!("{}{number}.{inner}.{end}", family.names.blocks), (family.order)(part, end, gguf_architecture, config)))
+    Some((
+        format!("{}{number}.{inner}.{end}", family.names.blocks),
+        (family.order)(part, end, gguf_architecture, config),
+    ))
 }
 
 /// Returns the name of a parameter in a GGUF file, and the order of its elements there: the reverse of [`from_gguf`].
-pub(crate) fn to_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Reordering)> {
+pub(crate) fn to_gguf(
+    name: &str,
+    gguf_architecture: &str,
+    config: &ModelConfig,
+) -> Option<(String, Reordering)> {
     let family = family(config.architecture);
     if let Some(outer) = translated_outer(name, config, family.names.outer, &OUTER) {
         return Some((outer, Reordering::Same));
@@ -90,7 +115,10 @@ pub(crate) fn to_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig)
     let (number, rest) = name.strip_prefix(family.names.blocks)?.split_once('.')?;
     let (inner, end) = rest.rsplit_once('.')?;
     let part = translated(inner, family.names.parts, &PARTS)?;
-    Some((format!("blk.{number}.{part}.{end}"), (family.order)(part, end, gguf_architecture, config)))
+    Some((
+        format!("blk.{number}.{part}.{end}"),
+        (family.order)(part, end, gguf_architecture, config),
+    ))
 }
 
 /// Returns Hugging Face's full name of a tensor of a folder; `None` for buffers that hold nothing trained.
@@ -100,13 +128,19 @@ pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
 
 /// Returns the block that a tensor belongs to by its name, in any family and format.
 pub(crate) fn block_of(name: &str) -> Option<usize> {
-    let rest = FAMILIES.iter().map(|family| family.names.blocks).chain(["blk."]).find_map(|start| name.strip_prefix(start))?;
+    let rest = FAMILIES
+        .iter()
+        .map(|family| family.names.blocks)
+        .chain(["blk."])
+        .find_map(|start| name.strip_prefix(start))?;
     rest.split_once('.')?.0.parse().ok()
 }
 
 /// Returns whether a tensor outside the blocks takes part in what llama.cpp computes, if the family has no place for it.
 pub(crate) fn is_computed_with(stored_name: &str) -> bool {
-    COMPUTED_WITH.iter().any(|start| stored_name.starts_with(start))
+    COMPUTED_WITH
+        .iter()
+        .any(|start| stored_name.starts_with(start))
 }
 
 /// Returns the name of the input embedding.
@@ -116,7 +150,9 @@ pub(crate) fn embedding(architecture: Architecture) -> &'static str {
 
 /// Returns whether a GGUF file of this architecture is written without a base.
 pub(crate) fn is_gguf_word(architecture: &str) -> bool {
-    FAMILIES.iter().any(|family| family.gguf.contains(&architecture))
+    FAMILIES
+        .iter()
+        .any(|family| family.gguf.contains(&architecture))
 }
 
 /// Returns the names by which PEFT knows the modules of an architecture.

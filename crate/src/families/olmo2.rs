@@ -2,7 +2,9 @@
 
 use super::family::{Family, HEAD};
 use super::rotary::{self, Published};
-use crate::config::{Architecture, Attention, Layer, ModelConfig, NormPlaces, QkNorm, Slot, Stack, TensorNames};
+use crate::config::{
+    Architecture, Attention, Layer, ModelConfig, NormPlaces, QkNorm, Slot, Stack, TensorNames,
+};
 use crate::state::Reordering;
 
 /// Word of Hugging Face and of GGUF.
@@ -28,7 +30,14 @@ pub(super) const OLMO2: Family = Family {
     last_norm: rotary::norm,
     stack,
     read_hf: |keys, model_type, taken| rotary::read_hf(keys, model_type, &PUBLISHED, taken),
-    write_hf: |config| rotary::write_hf(config, WORD, "Olmo2ForCausalLM", &[("attention_bias", false.into())]),
+    write_hf: |config| {
+        rotary::write_hf(
+            config,
+            WORD,
+            "Olmo2ForCausalLM",
+            &[("attention_bias", false.into())],
+        )
+    },
     read_gguf: |keys, tied| rotary::read_gguf(keys, &PUBLISHED, tied),
     gguf_word: |_| Some(WORD),
     gguf_keys: rotary::gguf_keys,
@@ -52,14 +61,25 @@ const NAMES: TensorNames = TensorNames {
         (Slot::AttentionPostNorm, "post_attention_layernorm"),
         (Slot::MlpPostNorm, "post_feedforward_layernorm"),
     ],
-    outer: &[(Slot::Tokens, "model.embed_tokens.weight"), (Slot::LastNorm, "model.norm.weight"), (Slot::Head, HEAD)],
+    outer: &[
+        (Slot::Tokens, "model.embed_tokens.weight"),
+        (Slot::LastNorm, "model.norm.weight"),
+        (Slot::Head, HEAD),
+    ],
 };
 
 /// Describes layers of the same parts as Llama's, with the norms elsewhere.
 fn stack(config: &ModelConfig) -> Stack {
-    let attention = Attention { qk_norm: QkNorm::All, ..rotary::attention(config) };
+    let attention = Attention {
+        qk_norm: QkNorm::All,
+        ..rotary::attention(config)
+    };
     let places = NormPlaces::AFTER;
     let layer = Layer::new(rotary::norm(config), attention, rotary::mlp(config));
-    let layer = Layer { attention_norms: places, mlp_norms: places, ..layer };
+    let layer = Layer {
+        attention_norms: places,
+        mlp_norms: places,
+        ..layer
+    };
     rotary::stack(config, layer, &NAMES)
 }

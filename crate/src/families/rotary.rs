@@ -8,13 +8,18 @@ use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::refusal::unsupported;
 use crate::config::{
-    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Rope, RopeScaling, Stack, TensorNames,
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Rope,
+    RopeScaling, Stack, TensorNames,
 };
 use crate::error::{Refusal, Result, word};
 use crate::formats::GgufValue;
 
 /// Names by which PEFT knows the modules of these families.
-pub(super) const PEFT: PeftNames = PeftNames { targets: &["q_proj", "v_proj"], outside: "model.rotary_emb", inside: &["mlp.act_fn"] };
+pub(super) const PEFT: PeftNames = PeftNames {
+    targets: &["q_proj", "v_proj"],
+    outside: "model.rotary_emb",
+    inside: &["mlp.act_fn"],
+};
 
 /// Facts of a family that its configurations do not state: its parts, and the values of its publication for absent keys.
 pub(super) struct Published {
@@ -35,31 +40,55 @@ pub(super) fn norm(config: &ModelConfig) -> Norm {
 /// Describes attention with rotary positions, without norms of queries and keys.
 pub(super) fn attention(config: &ModelConfig) -> Attention {
     Attention {
-        rope: Some(Rope { head_dim: config.head_dim, base: config.rope_theta, scaling: config.rope_scaling }),
+        rope: Some(Rope {
+            head_dim: config.head_dim,
+            base: config.rope_theta,
+            scaling: config.rope_scaling,
+        }),
         bias: config.attention_bias,
-        ..Attention::new(config.num_attention_heads, config.num_key_value_heads, config.head_dim)
+        ..Attention::new(
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.head_dim,
+        )
     }
 }
 
 /// Describes the MLP.
 pub(super) fn mlp(config: &ModelConfig) -> Mlp {
-    Mlp { activation: Activation::SwiGlu, width: config.intermediate_size, bias: false }
+    Mlp {
+        activation: Activation::SwiGlu,
+        width: config.intermediate_size,
+        bias: false,
+    }
 }
 
 /// Describes a model whose layers are all equal.
 pub(super) fn stack(config: &ModelConfig, layer: Layer, names: &'static TensorNames) -> Stack {
-    Stack { tied: config.tie_word_embeddings, ..Stack::new(vec![layer; config.num_hidden_layers], norm(config), names) }
+    Stack {
+        tied: config.tie_word_embeddings,
+        ..Stack::new(vec![layer; config.num_hidden_layers], norm(config), names)
+    }
 }
 
 /// Reads the keys of a `config.json`.
-pub(super) fn read_hf(keys: &Keys<'_>, model_type: &str, published: &Published, taken: &mut Taken) -> Result<ModelConfig> {
+pub(super) fn read_hf(
+    keys: &Keys<'_>,
+    model_type: &str,
+    published: &Published,
+    taken: &mut Taken,
+) -> Result<ModelConfig> {
     let activation = keys.text("hidden_act")?.unwrap_or("silu");
     if !matches!(activation, "silu" | "swish") {
         return Err(unsupported("hidden_act", activation, "silu"));
     }
     // Outside Qwen2 the switch also puts a bias on o_proj.
     if !published.attention_bias && keys.bool("attention_bias", false)? {
-        return Err(unsupported("attention_bias", true, "false (biases on q, k and v: model_type qwen2)"));
+        return Err(unsupported(
+            "attention_bias",
+            true,
+            "false (biases on q, k and v: model_type qwen2)",
+        ));
     }
     let (hidden_size, heads) = (keys.need("hidden_size")?, keys.need("num_attention_heads")?);
     let context = keys.context("max_position_embeddings", published.context, taken)?;
@@ -74,7 +103,11 @@ pub(super) fn read_hf(keys: &Keys<'_>, model_type: &str, published: &Published, 
         num_hidden_layers: keys.need("num_hidden_layers")?,
         num_attention_heads: heads,
         num_key_value_heads: keys.count("num_key_value_heads")?.unwrap_or(heads),
-        head_dim: head_dim(keys.count("head_dim")?.or(published.head_dim), hidden_size, heads)?,
+        head_dim: head_dim(
+            keys.count("head_dim")?.or(published.head_dim),
+            hidden_size,
+            heads,
+        )?,
         max_position_embeddings: context,
         norm_eps: keys.constant("rms_norm_eps", published.norm_eps, taken)?,
         rope_theta,
@@ -87,7 +120,12 @@ pub(super) fn read_hf(keys: &Keys<'_>, model_type: &str, published: &Published, 
 }
 
 /// Writes a `config.json` with these `switches` of the family.
-pub(super) fn write_hf(config: &ModelConfig, model_type: &str, class: &str, switches: &[(&str, Value)]) -> Value {
+pub(super) fn write_hf(
+    config: &ModelConfig,
+    model_type: &str,
+    class: &str,
+    switches: &[(&str, Value)],
+) -> Value {
     let mut value = json!({
         "architectures": [class], "model_type": model_type, "hidden_act": "silu",
         "vocab_size": config.vocab_size, "hidden_size": config.hidden_size, "intermediate_size": config.intermediate_size,
@@ -108,24 +146,49 @@ pub(super) fn write_hf(config: &ModelConfig, model_type: &str, class: &str, swit
 }
 
 /// Reads the metadata of a GGUF file.
-pub(super) fn read_gguf(keys: &GgufKeys<'_>, published: &Published, tied: bool) -> Result<ModelConfig> {
+pub(super) fn read_gguf(
+    keys: &GgufKeys<'_>,
+    published: &Published,
+    tied: bool,
+) -> Result<ModelConfig> {
     let context = keys.need("context_length")?;
-    if let Some(window) = keys.count("attention.sliding_window")?.filter(|n| (1..context).contains(n)) {
-        return Err(unsupported(&keys.full("attention.sliding_window"), window, "absent"));
+    if let Some(window) = keys
+        .count("attention.sliding_window")?
+        .filter(|n| (1..context).contains(n))
+    {
+        return Err(unsupported(
+            &keys.full("attention.sliding_window"),
+            window,
+            "absent",
+        ));
     }
     let hidden_size = keys.need("embedding_length")?;
-    let heads = keys.uniform("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    let heads = keys
+        .uniform("attention.head_count")?
+        .ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
     let head_dim = match keys.count("attention.key_length")? {
         Some(dim) => dim,
         None if heads > 0 && hidden_size.is_multiple_of(heads) => hidden_size / heads,
         None => {
-            let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
-            return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
+            let refusal = Refusal::new(word!("model.config.heads"))
+                .of(keys.name)
+                .subject(&keys.full("attention.head_count"));
+            return Err(refusal
+                .expected(format!("a divisor of {hidden_size}"))
+                .found(heads)
+                .into());
         }
     };
     keys.check_heads(head_dim)?;
-    if let Some(other) = keys.count("rope.dimension_count")?.filter(|n| *n != head_dim) {
-        return Err(unsupported(&keys.full("rope.dimension_count"), other, &head_dim.to_string()));
+    if let Some(other) = keys
+        .count("rope.dimension_count")?
+        .filter(|n| *n != head_dim)
+    {
+        return Err(unsupported(
+            &keys.full("rope.dimension_count"),
+            other,
+            &head_dim.to_string(),
+        ));
     }
     let rope_theta = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
     Ok(ModelConfig {
@@ -154,13 +217,28 @@ pub(super) fn read_gguf(keys: &GgufKeys<'_>, published: &Published, tied: bool) 
 /// Returns the keys below the architecture that these families have, in the order of a file.
 pub(super) fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
     let count = GgufValue::of_count;
-    let mut keys = vec![("attention.layer_norm_rms_epsilon", GgufValue::of_f32(config.norm_eps as f32))];
+    let mut keys = vec![(
+        "attention.layer_norm_rms_epsilon",
+        GgufValue::of_f32(config.norm_eps as f32),
+    )];
     if config.head_dim * config.num_attention_heads != config.hidden_size {
-        keys.extend([("attention.key_length", count(config.head_dim)), ("attention.value_length", count(config.head_dim))]);
+        keys.extend([
+            ("attention.key_length", count(config.head_dim)),
+            ("attention.value_length", count(config.head_dim)),
+        ]);
     }
-    keys.extend([("rope.dimension_count", count(config.head_dim)), ("rope.freq_base", GgufValue::of_f32(config.rope_theta as f32))]);
+    keys.extend([
+        ("rope.dimension_count", count(config.head_dim)),
+        (
+            "rope.freq_base",
+            GgufValue::of_f32(config.rope_theta as f32),
+        ),
+    ]);
     if let RopeScaling::Linear { factor } = config.rope_scaling {
-        keys.extend([("rope.scaling.type", GgufValue::of_text("linear")), ("rope.scaling.factor", GgufValue::of_f32(factor as f32))]);
+        keys.extend([
+            ("rope.scaling.type", GgufValue::of_text("linear")),
+            ("rope.scaling.factor", GgufValue::of_f32(factor as f32)),
+        ]);
     }
     keys
 }

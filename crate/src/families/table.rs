@@ -20,10 +20,18 @@ pub(super) fn family(architecture: Architecture) -> &'static Family {
 
 /// Lists the words of `model_type` in all families.
 pub fn model_types() -> Vec<&'static str> {
-    FAMILIES.into_iter().flat_map(|family| family.model_types).copied().collect()
+    FAMILIES
+        .into_iter()
+        .flat_map(|family| family.model_types)
+        .copied()
+        .collect()
 }
 
 /// Lists the words of `general.architecture` in all families.
 pub fn gguf_architectures() -> Vec<&'static str> {
-    FAMILIES.into_iter().flat_map(|family| family.gguf).copied().collect()
+    FAMILIES
+        .into_iter()
+        .flat_map(|family| family.gguf)
+        .copied()
+        .collect()
 }

@@ -19,7 +19,13 @@ pub enum Targets {
 impl Targets {
     /// Returns the `modules`, named without `.weight`, that are no targets.
     pub(crate) fn others<'a>(&self, modules: &[&'a str]) -> Result<Vec<&'a str>> {
-        let without = |matches: &dyn Fn(&str) -> bool| modules.iter().copied().filter(|module| !matches(module)).collect();
+        let without = |matches: &dyn Fn(&str) -> bool| {
+            modules
+                .iter()
+                .copied()
+                .filter(|module| !matches(module))
+                .collect()
+        };
         Ok(match self {
             Self::AllLinear => without(&|module| ends(module).all(|end| end != "lm_head")),
             Self::Pattern(pattern) => without(&pattern.prepared()?),
@@ -34,11 +40,19 @@ impl Targets {
             Self::AllLinear => Vec::new(),
             Self::Pattern(pattern) => {
                 let matches = pattern.prepared()?;
-                if modules.iter().any(|module| matches(module)) { Vec::new() } else { vec![pattern.text()] }
+                if modules.iter().any(|module| matches(module)) {
+                    Vec::new()
+                } else {
+                    vec![pattern.text()]
+                }
             }
             Self::Names(names) => {
                 let found: BTreeSet<&str> = modules.iter().copied().flat_map(ends).collect();
-                names.iter().map(String::as_str).filter(|name| !found.contains(name)).collect()
+                names
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|name| !found.contains(name))
+                    .collect()
             }
         })
     }

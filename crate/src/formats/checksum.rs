@@ -20,7 +20,11 @@ impl Digest {
 
     /// Parses a digest; returns `None` for anything but 64 characters of lower-case hex.
     pub fn from_hex(text: &str) -> Option<Self> {
-        if text.len() != 64 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        if text.len() != 64
+            || !text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        {
             return None;
         }
         let mut bytes = [0; 32];

@@ -16,13 +16,23 @@ pub fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>> {
 /// Reads a whole document of at most `limit` bytes.
 pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u8>> {
     if source.len() > limit {
-        let refusal =
-            Refusal::new(word!("source.too-large")).of(source.name()).expected(format!("at most {limit} bytes")).found(source.len());
+        let refusal = Refusal::new(word!("source.too-large"))
+            .of(source.name())
+            .expected(format!("at most {limit} bytes"))
+            .found(source.len());
         return Err(refusal.into());
     }
-    let too_large = || Refusal::new(word!("source.too-large")).of(source.name()).expected("what memory can hold").found(source.len());
+    let too_large = || {
+        Refusal::new(word!("source.too-large"))
+            .of(source.name())
+            .expected("what memory can hold")
+            .found(source.len())
+    };
     let mut bytes = Vec::new();
-    usize::try_from(source.len()).ok().and_then(|len| bytes.try_reserve_exact(len).ok()).ok_or_else(too_large)?;
+    usize::try_from(source.len())
+        .ok()
+        .and_then(|len| bytes.try_reserve_exact(len).ok())
+        .ok_or_else(too_large)?;
     for_each_chunk(source, 0, source.len(), 1, |piece| {
         bytes.extend_from_slice(piece);
         Ok(())
@@ -35,9 +45,13 @@ pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u
 
 /// Refuses a file with the name of a JSON document that is something else because a download went wrong.
 fn refuse_other_document(source: &dyn ByteSource, bytes: &[u8]) -> Result<()> {
-    let refusal = Refusal::new(word!("format.mismatch")).of(source.name()).expected("JSON");
+    let refusal = Refusal::new(word!("format.mismatch"))
+        .of(source.name())
+        .expected("JSON");
     let refusal = match mark_of(bytes) {
-        _ if bytes.trim_ascii().is_empty() => refusal.found("an empty file").hint("the download went wrong: fetch the file again"),
+        _ if bytes.trim_ascii().is_empty() => refusal
+            .found("an empty file")
+            .hint("the download went wrong: fetch the file again"),
         Some(mark) if [HTML, GIT_LFS_POINTER].contains(&mark) => mark.describe(refusal),
         _ => return Ok(()),
     };

@@ -24,7 +24,13 @@ pub struct FileTensor {
 impl FileTensor {
     /// Describes a tensor that has no position yet.
     pub fn new(name: &str, dtype: &str, shape: &[u64]) -> Self {
-        Self { name: name.to_string(), dtype: dtype.to_string(), shape: shape.to_vec(), begin: 0, bytes: None }
+        Self {
+            name: name.to_string(),
+            dtype: dtype.to_string(),
+            shape: shape.to_vec(),
+            begin: 0,
+            bytes: None,
+        }
     }
 
     /// Returns the position one past the last byte; `begin` for a type of unknown size.

@@ -17,8 +17,14 @@ const WORDS: [(&str, &str); 13] = [
     ("#", "JSON has no comments: remove it"),
     ("NaN", "JSON has no such number: write a number or null"),
     ("nan", "JSON has no such number: write a number or null"),
-    ("-Infinity", "JSON has no such number: write a number or null"),
-    ("Infinity", "JSON has no such number: write a number or null"),
+    (
+        "-Infinity",
+        "JSON has no such number: write a number or null",
+    ),
+    (
+        "Infinity",
+        "JSON has no such number: write a number or null",
+    ),
     ("inf", "JSON has no such number: write a number or null"),
     ("True", "JSON writes true"),
     ("False", "JSON writes false"),
@@ -62,35 +68,69 @@ fn cut() -> Flaw {
 /// Describes the fault at the byte `at`.
 fn of_fault(text: &str, at: usize) -> Flaw {
     // The scan stops at a byte that may lie within a character.
-    let start = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let start = (0..=at.min(text.len()))
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0);
     let (before, rest) = text.split_at(start);
     if rest.trim_ascii().is_empty() {
         return cut();
     }
     if before.trim_ascii().is_empty() || !text.trim_ascii_start().starts_with(['{', '[']) {
         let page = rest.starts_with('<');
-        return Flaw::new(if page { "a page of HTML".to_string() } else { quoted("the text", text.as_bytes()) }, FETCH_AGAIN);
+        return Flaw::new(
+            if page {
+                "a page of HTML".to_string()
+            } else {
+                quoted("the text", text.as_bytes())
+            },
+            FETCH_AGAIN,
+        );
     }
     // The scan has passed the sign of a number, and the first letter of a word that might have been null.
-    let back = before.char_indices().next_back().map_or(rest, |(last, _)| &text[last..]);
-    let is_at = |word: &str| rest.starts_with(word) || word.starts_with(['-', 'n']) && back.starts_with(word);
+    let back = before
+        .char_indices()
+        .next_back()
+        .map_or(rest, |(last, _)| &text[last..]);
+    let is_at = |word: &str| {
+        rest.starts_with(word) || word.starts_with(['-', 'n']) && back.starts_with(word)
+    };
     if let Some((word, hint)) = WORDS.iter().find(|(word, _)| is_at(word)) {
         return Flaw::new(format!("{word} in {}", place(before)), hint);
     }
     if rest.starts_with(['}', ']']) && before.trim_ascii_end().ends_with(',') {
-        return Flaw::new(format!("a comma before the closing bracket in {}", place(before)), "remove the comma");
+        return Flaw::new(
+            format!("a comma before the closing bracket in {}", place(before)),
+            "remove the comma",
+        );
     }
-    let conflict = ["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|mark| rest.starts_with(mark));
+    let conflict = ["<<<<<<<", "=======", ">>>>>>>", "|||||||"]
+        .iter()
+        .any(|mark| rest.starts_with(mark));
     if conflict {
-        return Flaw::new(format!("an unfinished merge of Git in {}", place(before)), "settle the conflict, or fetch the file again");
+        return Flaw::new(
+            format!("an unfinished merge of Git in {}", place(before)),
+            "settle the conflict, or fetch the file again",
+        );
     }
-    let next = rest.chars().next().map(|c| shown(&c.to_string())).unwrap_or_default();
-    Flaw::new(format!("the character {next} in {}", place(before)), "no JSON may have it there")
+    let next = rest
+        .chars()
+        .next()
+        .map(|c| shown(&c.to_string()))
+        .unwrap_or_default();
+    Flaw::new(
+        format!("the character {next} in {}", place(before)),
+        "no JSON may have it there",
+    )
 }
 
 /// Returns line and column of the place that this text comes before.
 fn place(before: &str) -> String {
     let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(0, |last| last.chars().count())
+        + 1;
     format!("line {line}, column {column}")
 }

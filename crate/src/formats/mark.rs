@@ -14,7 +14,8 @@ const PAIRED_BYTES: usize = 8;
 const FETCH_AGAIN: &str = "the download went wrong: fetch the file again";
 const REFUSED_BY_HUB: &str = "the download went wrong: check the name of the file and your access to it, then fetch it again";
 const SAVE_AS_UTF8: &str = "save the file as UTF-8 without a byte order mark";
-const NO_PICKLES: &str = "Python pickles are never loaded; save the model as safetensors where it was made";
+const NO_PICKLES: &str =
+    "Python pickles are never loaded; save the model as safetensors where it was made";
 
 /// First words of the messages that hubs and web servers send in place of a file, in lower case.
 const MESSAGES: [&str; 19] = [
@@ -56,7 +57,9 @@ pub(crate) struct Mark {
 impl Mark {
     /// Adds the word and the suggestion to the refusal of the file.
     pub(crate) fn describe(self, refusal: Refusal) -> Refusal {
-        refusal.found(self.word).hint(format!("this is {}: {}", self.name, self.hint))
+        refusal
+            .found(self.word)
+            .hint(format!("this is {}: {}", self.name, self.hint))
     }
 }
 
@@ -65,13 +68,28 @@ const fn mark(word: &'static str, name: &'static str, hint: &'static str) -> Mar
 }
 
 const PICKLE: Mark = mark("pickle", "a pickle of Python", NO_PICKLES);
-const ZIP: Mark = mark("zip", "a zip archive, as a pickle of PyTorch is", NO_PICKLES);
+const ZIP: Mark = mark(
+    "zip",
+    "a zip archive, as a pickle of PyTorch is",
+    NO_PICKLES,
+);
 const GZIP: Mark = mark("gzip", "a gzip file", "unpack the file first");
 const GGUF: Mark = mark("gguf", "a GGUF file", "open the file as what it is");
-const LEGACY_GGML: Mark = mark("legacy-ggml", "a file of the old ggml format", "convert the file to GGUF");
-pub(crate) const GIT_LFS_POINTER: Mark = mark("git-lfs-pointer", "a pointer of Git LFS", "fetch the real file with git lfs pull");
-pub(crate) const HTML: Mark =
-    mark("html", "a page of HTML or XML", "the download went wrong: fetch the file itself, not the page that shows it");
+const LEGACY_GGML: Mark = mark(
+    "legacy-ggml",
+    "a file of the old ggml format",
+    "convert the file to GGUF",
+);
+pub(crate) const GIT_LFS_POINTER: Mark = mark(
+    "git-lfs-pointer",
+    "a pointer of Git LFS",
+    "fetch the real file with git lfs pull",
+);
+pub(crate) const HTML: Mark = mark(
+    "html",
+    "a page of HTML or XML",
+    "the download went wrong: fetch the file itself, not the page that shows it",
+);
 
 /// Description of a file or a document that is not what it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +102,10 @@ pub struct Flaw {
 
 impl Flaw {
     pub(crate) fn new(found: impl Into<String>, hint: &'static str) -> Self {
-        Self { found: found.into(), hint }
+        Self {
+            found: found.into(),
+            hint,
+        }
     }
 
     /// Adds the description to the refusal of the file.
@@ -122,7 +143,9 @@ pub(crate) fn mark_of(bytes: &[u8]) -> Option<Mark> {
         [b'P', b'K', 3, 4, ..] => return Some(ZIP),
         [0x1f, 0x8b, ..] => return Some(GZIP),
         [b'G', b'G', b'U', b'F', ..] => return Some(GGUF),
-        [b'l' | b'f', b'm', b'g', b'g', ..] | [b't', b'j', b'g', b'g', ..] | [b'a', b'l', b'g', b'g', ..] => return Some(LEGACY_GGML),
+        [b'l' | b'f', b'm', b'g', b'g', ..]
+        | [b't', b'j', b'g', b'g', ..]
+        | [b'a', b'l', b'g', b'g', ..] => return Some(LEGACY_GGML),
         _ => {}
     }
     if bytes.starts_with(b"version https://git-lfs") {
@@ -141,24 +164,40 @@ fn without_bom(bytes: &[u8]) -> &[u8] {
 /// Returns true if the text begins with one of `words`, which are in lower case, apart from white space and the case of letters.
 fn begins_with(bytes: &[u8], words: &[&str]) -> bool {
     let text = without_bom(bytes).trim_ascii_start();
-    words.iter().any(|word| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes())))
+    words.iter().any(|word| {
+        text.get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+    })
 }
 
 /// Returns true if the characters are pairs of bytes: the text begins with their mark, or every other byte is zero.
 fn is_utf16(bytes: &[u8]) -> bool {
     let first = &bytes[..bytes.len().min(PAIRED_BYTES)];
-    let letters = |at: usize| first.iter().skip(at).step_by(2).all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'));
+    let letters = |at: usize| {
+        first
+            .iter()
+            .skip(at)
+            .step_by(2)
+            .all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
+    };
     let zeros = |at: usize| first.iter().skip(at).step_by(2).all(|byte| *byte == 0);
     // The first bytes of weights are a number, which may be that of a mark: a character of ASCII follows the mark of a document.
     match first {
-        [0xff, 0xfe] | [0xfe, 0xff] | [0xff, 0xfe, b'\t'..=b'~', 0, ..] | [0xfe, 0xff, 0, b'\t'..=b'~', ..] => true,
+        [0xff, 0xfe]
+        | [0xfe, 0xff]
+        | [0xff, 0xfe, b'\t'..=b'~', 0, ..]
+        | [0xfe, 0xff, 0, b'\t'..=b'~', ..] => true,
         _ => first.len() >= 4 && (letters(0) && zeros(1) || zeros(0) && letters(1)),
     }
 }
 
 /// Returns true if lines of the text are the marks of a merge that Git left to its user.
 fn is_conflict(bytes: &[u8]) -> bool {
-    let line = |mark: &[u8]| bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(mark));
+    let line = |mark: &[u8]| {
+        bytes
+            .split(|byte| *byte == b'\n')
+            .any(|line| line.starts_with(mark))
+    };
     line(b"<<<<<<< ") && (line(b">>>>>>> ") || bytes.starts_with(b"<<<<<<< "))
 }
 
@@ -170,7 +209,10 @@ pub fn foreign(bytes: &[u8]) -> Option<Flaw> {
         return Some(Flaw::new("an empty file", FETCH_AGAIN));
     }
     if bytes.iter().all(|byte| *byte == 0) {
-        return Some(Flaw::new("nothing but zero bytes", "the file was never written in full: fetch it again"));
+        return Some(Flaw::new(
+            "nothing but zero bytes",
+            "the file was never written in full: fetch it again",
+        ));
     }
     if is_utf16(bytes) {
         return Some(Flaw::new("UTF-16", SAVE_AS_UTF8));
@@ -185,9 +227,13 @@ pub fn foreign(bytes: &[u8]) -> Option<Flaw> {
         return Some(Flaw::new(quoted("the message", bytes), REFUSED_BY_HUB));
     }
     if is_conflict(bytes) {
-        return Some(Flaw::new("an unfinished merge of Git (<<<<<<<)", "settle the conflict, or fetch the file again"));
+        return Some(Flaw::new(
+            "an unfinished merge of Git (<<<<<<<)",
+            "settle the conflict, or fetch the file again",
+        ));
     }
-    (without_bom(bytes).len() < bytes.len()).then(|| Flaw::new("a byte order mark before the text", SAVE_AS_UTF8))
+    (without_bom(bytes).len() < bytes.len())
+        .then(|| Flaw::new("a byte order mark before the text", SAVE_AS_UTF8))
 }
 
 /// Returns true for a message of a hub, which may have the number of its status before it.
@@ -204,8 +250,15 @@ pub(crate) fn quoted(what: &str, bytes: &[u8]) -> String {
     const WORDS: usize = 40;
     let text = String::from_utf8_lossy(without_bom(&bytes[..bytes.len().min(FIRST_BYTES)]));
     let line = text.trim().lines().next().unwrap_or_default();
-    let more = if line.chars().count() > WORDS { "…" } else { "" };
-    format!("{what} \"{}{more}\"", shown(&line.chars().take(WORDS).collect::<String>()))
+    let more = if line.chars().count() > WORDS {
+        "…"
+    } else {
+        ""
+    };
+    format!(
+        "{what} \"{}{more}\"",
+        shown(&line.chars().take(WORDS).collect::<String>())
+    )
 }
 
 /// Returns true if the bytes are those of a text: a header of weights has zero bytes.
@@ -213,22 +266,34 @@ fn is_text(bytes: &[u8]) -> bool {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         // The bytes may end within a character.
-        Err(error) if error.error_len().is_none() => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
         Err(_) => return false,
     };
-    text.len() >= 8 && !text.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
+    text.len() >= 8
+        && !text
+            .chars()
+            .any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
 }
 
 /// Names the file, and states in a refusal of its header what the file really is, if the first bytes show it: `format.mismatch` for a file
 /// of another kind.
 pub(crate) fn or_mismatch(error: Error, source: &dyn ByteSource, own: &'static str) -> Error {
     error.in_file(source.name()).map_refusals(|refusal| {
-        let header = refusal.code.contains(".header.") || refusal.code == word!("gguf.magic.invalid").text();
-        let Some(first) = first_bytes(source, FIRST_BYTES).filter(|_| header) else { return refusal };
+        let header =
+            refusal.code.contains(".header.") || refusal.code == word!("gguf.magic.invalid").text();
+        let Some(first) = first_bytes(source, FIRST_BYTES).filter(|_| header) else {
+            return refusal;
+        };
         let text = || is_text(&first).then(|| Flaw::new(quoted("the text", &first), FETCH_AGAIN));
         match mark_of(&first) {
             Some(mark) if mark.word == own => refusal,
-            Some(mark) => mark.describe(Refusal::new(word!("format.mismatch")).of(source.name()).expected(own)),
+            Some(mark) => mark.describe(
+                Refusal::new(word!("format.mismatch"))
+                    .of(source.name())
+                    .expected(own),
+            ),
             None => match foreign(&first).or_else(text) {
                 Some(flaw) => flaw.describe(refusal),
                 None => refusal,

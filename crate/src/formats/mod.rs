@@ -24,10 +24,14 @@ pub use flaw::not_json;
 pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufSpan, GgufValue, gguf_header};
 pub(crate) use gguf::{join_parts, stem_of};
 pub use json::key_twice;
-pub(crate) use json::{DocumentError, Fields, Json, JsonFault, document as json_document, typed as json_typed};
+pub(crate) use json::{
+    DocumentError, Fields, Json, JsonFault, document as json_document, typed as json_typed,
+};
 pub use mark::{Flaw, foreign};
 pub(crate) use mark::{first_flaw, known_mark, or_mismatch};
 pub(crate) use safetensors::dtype_bits;
-pub use safetensors::{SafetensorsFile, SafetensorsHeader, SafetensorsMetadata, safetensors_header};
+pub use safetensors::{
+    SafetensorsFile, SafetensorsHeader, SafetensorsMetadata, safetensors_header,
+};
 pub use source::{ByteSink, ByteSource, MemorySource, truncated};
 pub(crate) use source::{SourceSpan, for_each_chunk, sha256_of};

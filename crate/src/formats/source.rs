@@ -61,7 +61,10 @@ pub struct MemorySource {
 impl MemorySource {
     /// Creates a file `name` with these bytes.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        Self { name: name.into(), bytes: bytes.into() }
+        Self {
+            name: name.into(),
+            bytes: bytes.into(),
+        }
     }
 }
 
@@ -73,7 +76,9 @@ impl ByteSource for MemorySource {
         self.bytes.len() as u64
     }
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let found = usize::try_from(offset).ok().and_then(|start| self.bytes.get(start..)?.get(..buf.len()));
+        let found = usize::try_from(offset)
+            .ok()
+            .and_then(|start| self.bytes.get(start..)?.get(..buf.len()));
         match found {
             Some(bytes) => {
                 buf.copy_from_slice(bytes);
@@ -103,12 +108,20 @@ impl ByteSink for Vec<u8> {
 }
 
 fn past_end<S: ByteSource + ?Sized>(source: &S, offset: u64, count: u64) -> Error {
-    truncated(source.name(), offset, count, source.len().saturating_sub(offset))
+    truncated(
+        source.name(),
+        offset,
+        count,
+        source.len().saturating_sub(offset),
+    )
 }
 
 /// Returns the error of a source that has fewer bytes from `offset` on than requested: it is shorter than it claimed.
 pub fn truncated(name: &str, offset: u64, need: u64, have: u64) -> Error {
-    let refusal = Refusal::new(word!("source.truncated")).stage("read").of(name).at(offset);
+    let refusal = Refusal::new(word!("source.truncated"))
+        .stage("read")
+        .of(name)
+        .at(offset);
     refusal.expected(format!("{need} bytes")).found(have).into()
 }
 
@@ -122,7 +135,9 @@ pub(crate) fn for_each_chunk(
 ) -> Result<()> {
     let unit = unit.max(1);
     let whole = (CHUNK_BYTES / unit).max(1) * unit;
-    let mut left = end.checked_sub(begin).ok_or_else(|| past_end(source, begin, 0))?;
+    let mut left = end
+        .checked_sub(begin)
+        .ok_or_else(|| past_end(source, begin, 0))?;
     if end > source.len() {
         return Err(past_end(source, begin, left));
     }
@@ -162,7 +177,13 @@ pub struct SourceSpan {
 
 impl std::fmt::Debug for SourceSpan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes of {} from {} on", self.bytes, self.source.name(), self.begin)
+        write!(
+            f,
+            "{} bytes of {} from {} on",
+            self.bytes,
+            self.source.name(),
+            self.begin
+        )
     }
 }
 
@@ -170,10 +191,16 @@ impl SourceSpan {
     /// Reads the bytes `range` of the span.
     pub(crate) fn read(&self, range: &Range<u64>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        for_each_chunk(&self.source, self.begin + range.start, self.begin + range.end, 1, |piece| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        })?;
+        for_each_chunk(
+            &self.source,
+            self.begin + range.start,
+            self.begin + range.end,
+            1,
+            |piece| {
+                bytes.extend_from_slice(piece);
+                Ok(())
+            },
+        )?;
         Ok(bytes)
     }
 }

@@ -27,7 +27,14 @@ pub struct GenerateConfig {
 /// A small model repeats itself when it is greedy, so tokens are drawn by default.
 impl Default for GenerateConfig {
     fn default() -> Self {
-        Self { max_tokens: 100, temperature: 0.8, top_k: 0, top_p: 1.0, seed: 0, top_logprobs: 0 }
+        Self {
+            max_tokens: 100,
+            temperature: 0.8,
+            top_k: 0,
+            top_p: 1.0,
+            seed: 0,
+            top_logprobs: 0,
+        }
     }
 }
 
@@ -37,12 +44,20 @@ impl GenerateConfig {
     pub fn validate(&self) -> Result<()> {
         let mut faults = Vec::new();
         if !(self.temperature.is_finite() && self.temperature >= 0.0) {
-            faults.push(Fault::new("temperature", "finite and ≥ 0", self.temperature));
+            faults.push(Fault::new(
+                "temperature",
+                "finite and ≥ 0",
+                self.temperature,
+            ));
         }
         if !(self.top_p > 0.0 && self.top_p <= 1.0) {
             faults.push(Fault::new("top_p", "0 < p ≤ 1", self.top_p));
         }
         faults.extend(seed_fault(self.seed));
-        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::InvalidConfig(faults))
+        }
     }
 }

@@ -32,7 +32,10 @@ impl Prefix {
 
     /// Adds tokens, at least one → the logits `[1, V]` after the last.
     pub(super) fn extend(&mut self, model: &Model, ids: &[u32]) -> Result<burn::tensor::Tensor<2>> {
-        let span = Span { offset: self.len(), ..Span::whole(1, ids.len()) };
+        let span = Span {
+            offset: self.len(),
+            ..Span::whole(1, ids.len())
+        };
         model.check_span(span)?;
         let words: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
         let mut x = model.embed(model.token_tensor(&words)?, span);

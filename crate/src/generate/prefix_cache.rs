@@ -26,7 +26,13 @@ pub struct Loan {
 impl PrefixCache {
     /// Takes the kept prefix, so that an answer can continue from it in place.
     pub fn take(&self) -> (Prefix, Loan) {
-        (self.0.prefix.take(), Loan { cache: self.clone(), age: self.0.age.get() })
+        (
+            self.0.prefix.take(),
+            Loan {
+                cache: self.clone(),
+                age: self.0.age.get(),
+            },
+        )
     }
 
     /// Frees the kept prefix and ignores those of answers that have already begun. Call it before the weights change, and when the memory

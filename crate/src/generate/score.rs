@@ -59,18 +59,42 @@ pub struct Score {
 /// # Errors
 /// `config.invalid` for an empty list of tokens or more than 20 alternatives, `model.token-range` for an id outside the vocabulary,
 /// `model.context` for a text longer than the context, `train.non-finite` for weights that give no number.
-pub async fn score(model: &Model, tokenizer: &Tokenizer, ids: &[u32], config: &ScoreConfig, interrupt: &Interrupt) -> Result<Score> {
+pub async fn score(
+    model: &Model,
+    tokenizer: &Tokenizer,
+    ids: &[u32],
+    config: &ScoreConfig,
+    interrupt: &Interrupt,
+) -> Result<Score> {
     let Some((&first, after)) = ids.split_first() else {
-        return Err(Error::InvalidConfig(vec![Fault::new("text", "at least one token", "none")]));
+        return Err(Error::InvalidConfig(vec![Fault::new(
+            "text",
+            "at least one token",
+            "none",
+        )]));
     };
     if config.top > MAX_TOP {
-        return Err(Error::InvalidConfig(vec![Fault::new("top", format!("0 to {MAX_TOP}"), config.top)]));
+        return Err(Error::InvalidConfig(vec![Fault::new(
+            "top",
+            format!("0 to {MAX_TOP}"),
+            config.top,
+        )]));
     }
     let words: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
     model.check_tokens(&words)?;
-    let mut tokens = vec![ScoredToken { id: first, text: tokenizer.token_text(first)?, logprob: None, rank: None, top: Vec::new() }];
+    let mut tokens = vec![ScoredToken {
+        id: first,
+        text: tokenizer.token_text(first)?,
+        logprob: None,
+        rank: None,
+        top: Vec::new(),
+    }];
     if after.is_empty() {
-        return Ok(Score { tokens, loss: None, warnings: Vec::new() });
+        return Ok(Score {
+            tokens,
+            loss: None,
+            warnings: Vec::new(),
+        });
     }
     let span = Span::whole(1, after.len());
     model.check_span(span)?;
@@ -89,28 +113,60 @@ pub async fn score(model: &Model, tokenizer: &Tokenizer, ids: &[u32], config: &S
             tokens.push(token);
         }
     }
-    Ok(Score { tokens, loss: Some(sum / after.len() as f64), warnings: Vec::new() })
+    Ok(Score {
+        tokens,
+        loss: Some(sum / after.len() as f64),
+        warnings: Vec::new(),
+    })
 }
 
 /// Scores the token `id` at `position` of a text, from the V logits after the tokens before it.
-fn scored(tokenizer: &Tokenizer, id: u32, logits: &[f32], absent: &[usize], top: usize, position: usize) -> Result<ScoredToken> {
+fn scored(
+    tokenizer: &Tokenizer,
+    id: u32,
+    logits: &[f32],
+    absent: &[usize],
+    top: usize,
+    position: usize,
+) -> Result<ScoredToken> {
     if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
-        return Err(Error::NonFinite { step: position as u64, tensor: "logits".into(), value: f64::from(*value) });
+        return Err(Error::NonFinite {
+            step: position as u64,
+            tensor: "logits".into(),
+            value: f64::from(*value),
+        });
     }
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers: f64 = logits.iter().map(|&value| f64::from(value - max).exp()).sum();
+    let powers: f64 = logits
+        .iter()
+        .map(|&value| f64::from(value - max).exp())
+        .sum();
     let logprob_of = |value: f32| f64::from(value - max) - powers.ln();
     let own = logits[id as usize];
     // An id that no token has occurs in no text.
     let mut present = logits.to_vec();
-    absent.iter().filter(|&&other| other != id as usize).for_each(|&other| present[other] = f32::NEG_INFINITY);
-    let before = |&(other, value): &(usize, &f32)| *value > own || (*value == own && other < id as usize);
+    absent
+        .iter()
+        .filter(|&&other| other != id as usize)
+        .for_each(|&other| present[other] = f32::NEG_INFINITY);
+    let before =
+        |&(other, value): &(usize, &f32)| *value > own || (*value == own && other < id as usize);
     let rank = 1 + present.iter().enumerate().filter(before).count();
     let mut alternatives = Vec::new();
     for other in likeliest(&present, top) {
         let prob = logprob_of(logits[other as usize]).exp();
-        alternatives.push(TopToken { id: other, text: tokenizer.token_text(other)?, prob });
+        alternatives.push(TopToken {
+            id: other,
+            text: tokenizer.token_text(other)?,
+            prob,
+        });
     }
     let text = tokenizer.token_text(id)?;
-    Ok(ScoredToken { id, text, logprob: Some(logprob_of(own)), rank: Some(rank), top: alternatives })
+    Ok(ScoredToken {
+        id,
+        text,
+        logprob: Some(logprob_of(own)),
+        rank: Some(rank),
+        top: alternatives,
+    })
 }

@@ -10,5 +10,8 @@ pub(super) fn place_of(handle: &Handle) -> usize {
 /// Returns a part of a buffer, given by its first byte and its length in words.
 pub(super) fn part(whole: &Handle, first: usize, words: usize) -> Handle {
     let (first, bytes) = (first as u64, words as u64 * 4);
-    whole.clone().offset_start(first).offset_end(whole.size() - first - bytes)
+    whole
+        .clone()
+        .offset_start(first)
+        .offset_end(whole.size() - first - bytes)
 }

@@ -4,7 +4,9 @@ use std::fmt::Debug;
 
 use burn::backend::BackendTypes;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, BackendTensor, Cube, DispatchDevice, DispatchTensorKind, TensorMetadata};
+use burn::backend::{
+    Backend, BackendTensor, Cube, DispatchDevice, DispatchTensorKind, TensorMetadata,
+};
 use burn::tensor::{DType, Device, Int, Shape, Tensor};
 
 use crate::error::{Error, Result};
@@ -26,14 +28,19 @@ const _: () = is_unfused::<Cube>();
 pub struct Buffer(Held);
 
 #[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a handle for each tensor of a model: few, and short-lived"
+)]
 enum Held {
     Cube(CubeTensor),
     #[cfg(feature = "cpu")]
     Flex(burn_flex::FlexTensor),
 }
 
-fn primitive<B: Backend<IntTensorPrimitive = <B as burn::backend::BackendTypes>::FloatTensorPrimitive>>(
+fn primitive<
+    B: Backend<IntTensorPrimitive = <B as burn::backend::BackendTypes>::FloatTensorPrimitive>,
+>(
     tensor: BackendTensor<B>,
 ) -> FloatTensor<B> {
     match tensor {
@@ -57,7 +64,8 @@ impl<const D: usize> From<Tensor<D, Int>> for Buffer {
     ///
     /// On a tensor of a backend without kernels of this crate.
     fn from(tensor: Tensor<D, Int>) -> Self {
-        let held = Self::of_kind(tensor.into_dispatch().kind).expect("a tensor of a device that this crate opened");
+        let held = Self::of_kind(tensor.into_dispatch().kind)
+            .expect("a tensor of a device that this crate opened");
         Self(match held.0 {
             Held::Cube(tensor) => Held::Cube(CubeBackend::ids(tensor)),
             #[cfg(feature = "cpu")]
@@ -80,12 +88,19 @@ impl Buffer {
         match kind {
             DispatchTensorKind::Cube(tensor) => {
                 let tensor = primitive(tensor);
-                if runs_wgsl(&tensor.device) { Ok(Self(Held::Cube(tensor))) } else { Err(foreign(&tensor.device)) }
+                if runs_wgsl(&tensor.device) {
+                    Ok(Self(Held::Cube(tensor)))
+                } else {
+                    Err(foreign(&tensor.device))
+                }
             }
             #[cfg(feature = "cpu")]
             DispatchTensorKind::Flex(tensor) => Ok(Self(Held::Flex(primitive(tensor)))),
             DispatchTensorKind::Autodiff(kind) => Self::of_kind(*kind),
-            #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends")]
+            #[allow(
+                unreachable_patterns,
+                reason = "a dependent crate may build burn with further backends"
+            )]
             other => Err(foreign(&other.device())),
         }
     }
@@ -158,7 +173,9 @@ impl Buffer {
 }
 
 fn foreign(device: &impl Debug) -> Error {
-    Error::ForeignBackend { found: format!("{device:?}") }
+    Error::ForeignBackend {
+        found: format!("{device:?}"),
+    }
 }
 
 /// Returns true if a device runs WGSL. In Burn the devices of all of CubeCL's runtimes, including CUDA's, have one type.
@@ -176,7 +193,10 @@ pub fn check_device(device: &Device) -> Result<()> {
         DispatchDevice::Cube(device) if runs_wgsl(device) => Ok(()),
         #[cfg(feature = "cpu")]
         DispatchDevice::Flex(_) => Ok(()),
-        #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends")]
+        #[allow(
+            unreachable_patterns,
+            reason = "a dependent crate may build burn with further backends"
+        )]
         other => Err(foreign(other)),
     }
 }
@@ -186,7 +206,10 @@ pub fn check_device(device: &Device) -> Result<()> {
 /// # Errors
 ///
 /// `kernel.mixed-devices`, with the device of each buffer.
-pub(crate) fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
+pub(crate) fn check_devices<'a>(
+    kernel: &'static str,
+    buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone,
+) -> Result<()> {
     let mut devices = buffers.clone().map(|(_, buffer)| buffer.device());
     let first = devices.next();
     if devices.all(|device| Some(device) == first) {
@@ -196,7 +219,10 @@ pub(crate) fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Ite
         Some(device) => format!("{name} on the GPU {device:?}"),
         None => format!("{name} on the CPU"),
     });
-    Err(Error::MixedDevices { kernel, found: found.collect() })
+    Err(Error::MixedDevices {
+        kernel,
+        found: found.collect(),
+    })
 }
 
 /// Runs `kernel` over `groups` workgroups on tensors without autodiff and returns the written buffers. A written tensor is changed in place if it
@@ -226,9 +252,26 @@ pub fn run<P: KernelParams, const R: usize, const W: usize>(
 /// # Panics
 ///
 /// If the number of buffers is not that of the kernel.
-pub fn run_any(kernel: &'static AnyKernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<Vec<Buffer>> {
-    assert_eq!(buffers.len(), kernel.bindings.len(), "buffers of {}", kernel.name);
-    check_devices(kernel.name, kernel.bindings.iter().map(|binding| binding.name).zip(&buffers))?;
+pub fn run_any(
+    kernel: &'static AnyKernel,
+    buffers: Vec<Buffer>,
+    params: &[u32],
+    groups: u32,
+) -> Result<Vec<Buffer>> {
+    assert_eq!(
+        buffers.len(),
+        kernel.bindings.len(),
+        "buffers of {}",
+        kernel.name
+    );
+    check_devices(
+        kernel.name,
+        kernel
+            .bindings
+            .iter()
+            .map(|binding| binding.name)
+            .zip(&buffers),
+    )?;
     let mut cube = Vec::with_capacity(buffers.len());
     #[cfg(feature = "cpu")]
     let mut flex = Vec::new();
@@ -241,7 +284,13 @@ pub fn run_any(kernel: &'static AnyKernel, buffers: Vec<Buffer>, params: &[u32],
     }
     #[cfg(feature = "cpu")]
     if cube.is_empty() {
-        return Ok(burn_flex::Flex::launch_any(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect());
+        return Ok(burn_flex::Flex::launch_any(kernel, flex, params, groups)
+            .into_iter()
+            .map(|t| Buffer(Held::Flex(t)))
+            .collect());
     }
-    Ok(CubeBackend::launch_any(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect())
+    Ok(CubeBackend::launch_any(kernel, cube, params, groups)
+        .into_iter()
+        .map(|t| Buffer(Held::Cube(t)))
+        .collect())
 }

@@ -32,13 +32,28 @@ impl Varied {
 
     /// Checks that parameters which are not declared as varying are the same in `other`, another run of the same launches.
     pub(super) fn check(&self, other: &Self) -> Result<()> {
-        let fixed = self.0.iter().zip(&other.0).filter(|(run, _)| !run.kernel.varies);
+        let fixed = self
+            .0
+            .iter()
+            .zip(&other.0)
+            .filter(|(run, _)| !run.kernel.varies);
         for (run, other) in fixed {
-            if let Some(at) = run.params.iter().zip(&other.params).position(|(a, b)| a != b) {
+            if let Some(at) = run
+                .params
+                .iter()
+                .zip(&other.params)
+                .position(|(a, b)| a != b)
+            {
                 let field = run.kernel.params.get(at).map_or("noise", |(name, _)| name);
-                let refusal = Refusal::new(word!("kernel.parameter")).of(run.kernel.name).subject(field);
-                let refusal = refusal.expected("the same in each step, or parameters declared as varying").found("another in this step");
-                return Err(refusal.hint("write `varying` after the struct of its parameters in kernel!").into());
+                let refusal = Refusal::new(word!("kernel.parameter"))
+                    .of(run.kernel.name)
+                    .subject(field);
+                let refusal = refusal
+                    .expected("the same in each step, or parameters declared as varying")
+                    .found("another in this step");
+                return Err(refusal
+                    .hint("write `varying` after the struct of its parameters in kernel!")
+                    .into());
             }
         }
         Ok(())
@@ -88,7 +103,10 @@ pub(super) enum Params {
 /// Returns true if launches are only rehearsed, in which case the buffer `update` is left as it is, and notes whether that buffer is shared.
 pub(super) fn rehearses(update: &Handle) -> bool {
     TAPE.with_borrow_mut(|tape| match tape {
-        Some(Tape { mode: CaptureMode::Rehearsed { shared }, .. }) => {
+        Some(Tape {
+            mode: CaptureMode::Rehearsed { shared },
+            ..
+        }) => {
             *shared |= !update.can_mut();
             true
         }
@@ -104,13 +122,22 @@ pub(super) fn records() -> bool {
 /// Returns the place of the parameters of a launch of this thread, and adds them to the tape if there is one.
 pub(super) fn place(kernel: &'static AnyKernel, params: &[u32]) -> Params {
     TAPE.with_borrow_mut(|tape| {
-        let Some(Tape { mode, varied }) = tape else { return Params::Own };
+        let Some(Tape { mode, varied }) = tape else {
+            return Params::Own;
+        };
         let index = varied.varying().count();
-        varied.0.push(Run { kernel, params: params.to_vec() });
+        varied.0.push(Run {
+            kernel,
+            params: params.to_vec(),
+        });
         match mode {
             CaptureMode::Rehearsed { .. } => Params::Nowhere,
             CaptureMode::Recorded(slots) if kernel.varies && index < slots.count => {
-                Params::Slot(part(&slots.handle, slots.first + index * ALIGNMENT, params.len().next_multiple_of(4)))
+                Params::Slot(part(
+                    &slots.handle,
+                    slots.first + index * ALIGNMENT,
+                    params.len().next_multiple_of(4),
+                ))
             }
             CaptureMode::Recorded(_) => Params::Own,
         }
@@ -126,7 +153,10 @@ pub(super) fn with_tape<T>(mode: CaptureMode, work: impl FnOnce() -> T) -> (T, O
             TAPE.set(None);
         }
     }
-    TAPE.set(Some(Tape { mode, varied: Varied::default() }));
+    TAPE.set(Some(Tape {
+        mode,
+        varied: Varied::default(),
+    }));
     let _taped = Taped;
     let result = work();
     (result, TAPE.take())

@@ -27,6 +27,10 @@ crate::kernel! {
 impl Params {
     /// Returns the parameters that copy the first `n` words.
     pub fn whole(n: u32) -> Self {
-        Self { n, x_start: 0, y_start: 0 }
+        Self {
+            n,
+            x_start: 0,
+            y_start: 0,
+        }
     }
 }

@@ -21,8 +21,14 @@ impl TwinBuffer {
         let shape = tensor.layout().shape().clone();
         let dtype = tensor.dtype();
         let expected = shape.num_elements() * dtype.size();
-        let whole = tensor.is_contiguous() && tensor.layout().start_offset() == 0 && tensor.bytes().len() == expected;
-        let tensor = if whole { tensor } else { tensor.to_contiguous() };
+        let whole = tensor.is_contiguous()
+            && tensor.layout().start_offset() == 0
+            && tensor.bytes().len() == expected;
+        let tensor = if whole {
+            tensor
+        } else {
+            tensor.to_contiguous()
+        };
         let mut bytes = tensor.data_arc();
         drop(tensor);
         if access != Access::Read && Arc::get_mut(&mut bytes).is_none() {
@@ -34,17 +40,27 @@ impl TwinBuffer {
             bytemuck::cast_slice_mut::<u32, u8>(&mut words)[..bytes.len()].copy_from_slice(&bytes);
             words
         });
-        Self { bytes, copy, shape, dtype }
+        Self {
+            bytes,
+            copy,
+            shape,
+            dtype,
+        }
     }
 
     fn words(&self) -> &[u32] {
-        self.copy.as_deref().unwrap_or_else(|| bytemuck::cast_slice(&self.bytes))
+        self.copy
+            .as_deref()
+            .unwrap_or_else(|| bytemuck::cast_slice(&self.bytes))
     }
 
     fn words_mut(&mut self) -> &mut [u32] {
         match &mut self.copy {
             Some(copy) => copy,
-            None => bytemuck::cast_slice_mut(Arc::get_mut(&mut self.bytes).expect("bytes to be written were made this buffer's own")),
+            None => bytemuck::cast_slice_mut(
+                Arc::get_mut(&mut self.bytes)
+                    .expect("bytes to be written were made this buffer's own"),
+            ),
         }
     }
 
@@ -54,7 +70,13 @@ impl TwinBuffer {
                 let all: &[u8] = bytemuck::cast_slice(&words);
                 Bytes::from_bytes_vec(all[..self.shape.num_elements() * self.dtype.size()].to_vec())
             }
-            None => return FlexTensor::from_arc(self.bytes, Layout::contiguous(self.shape), self.dtype),
+            None => {
+                return FlexTensor::from_arc(
+                    self.bytes,
+                    Layout::contiguous(self.shape),
+                    self.dtype,
+                );
+            }
         };
         FlexTensor::new(bytes, Layout::contiguous(self.shape), self.dtype)
     }
@@ -73,7 +95,10 @@ impl Launch for Flex {
 
     fn parts<const N: usize>(whole: FlexTensor, shapes: [Shape; N]) -> [FlexTensor; N] {
         use burn::backend::ops::FloatTensorOps;
-        let all = Self::float_reshape(whole.clone(), [whole.layout().shape().num_elements()].into());
+        let all = Self::float_reshape(
+            whole.clone(),
+            [whole.layout().shape().num_elements()].into(),
+        );
         let mut first = 0;
         shapes.map(|shape| {
             let elements = first..first + shape.num_elements();
@@ -85,15 +110,31 @@ impl Launch for Flex {
     fn ids(ids: FlexTensor) -> FlexTensor {
         match ids.dtype() {
             DType::I32 | DType::U32 => ids,
-            _ => <Self as burn::backend::ops::IntTensorOps<Self>>::int_cast(ids, burn::tensor::IntDType::I32),
+            _ => <Self as burn::backend::ops::IntTensorOps<Self>>::int_cast(
+                ids,
+                burn::tensor::IntDType::I32,
+            ),
         }
     }
 
-    fn launch_any(kernel: &'static AnyKernel, buffers: Vec<FlexTensor>, params: &[u32], groups: u32) -> Vec<FlexTensor> {
-        let mut read: Vec<TwinBuffer> = buffers.into_iter().zip(kernel.bindings).map(|(t, b)| TwinBuffer::new(t, b.access)).collect();
+    fn launch_any(
+        kernel: &'static AnyKernel,
+        buffers: Vec<FlexTensor>,
+        params: &[u32],
+        groups: u32,
+    ) -> Vec<FlexTensor> {
+        let mut read: Vec<TwinBuffer> = buffers
+            .into_iter()
+            .zip(kernel.bindings)
+            .map(|(t, b)| TwinBuffer::new(t, b.access))
+            .collect();
         let mut written = read.split_off(kernel.reads());
         if groups > 0 {
-            kernel.define(read.iter().map(TwinBuffer::words).collect(), written.iter_mut().map(TwinBuffer::words_mut).collect(), params);
+            kernel.define(
+                read.iter().map(TwinBuffer::words).collect(),
+                written.iter_mut().map(TwinBuffer::words_mut).collect(),
+                params,
+            );
         }
         written.into_iter().map(TwinBuffer::finish).collect()
     }

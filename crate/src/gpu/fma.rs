@@ -39,7 +39,12 @@ crate::kernel! {
 impl Params {
     /// Returns the parameters of a launch of `n` threads, with constants by which a chain neither comes to rest nor leaves the range of x.
     pub fn of(n: u32, rounds: u32) -> Self {
-        Self { n, rounds, a: -0.999_9, b: 1.0 }
+        Self {
+            n,
+            rounds,
+            a: -0.999_9,
+            b: 1.0,
+        }
     }
 
     /// Returns the number of floating point operations of a launch: two for each link.

@@ -35,21 +35,41 @@ impl RunBuffer {
         if like.client.graph_prepare().is_ok() {
             let _never_opened = like.client.stop_capture();
         }
-        let bytes = inputs.iter().map(|words| aligned(words * 4)).sum::<usize>() + slots * ALIGNMENT;
+        let bytes =
+            inputs.iter().map(|words| aligned(words * 4)).sum::<usize>() + slots * ALIGNMENT;
         let handle = like.client.empty(bytes);
-        let whole = CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), [bytes / 4].into(), handle, DType::I32);
-        Some(Self { whole, inputs, slots })
+        let whole = CubeTensor::new_contiguous(
+            like.client.clone(),
+            like.device.clone(),
+            [bytes / 4].into(),
+            handle,
+            DType::I32,
+        );
+        Some(Self {
+            whole,
+            inputs,
+            slots,
+        })
     }
 
     fn first(&self, input: usize) -> usize {
-        self.inputs[..input].iter().map(|words| aligned(words * 4)).sum()
+        self.inputs[..input]
+            .iter()
+            .map(|words| aligned(words * 4))
+            .sum()
     }
 
     /// Returns the input of this index `[words]`, as the launches see it.
     pub fn input(&self, index: usize) -> Tensor<1, Int> {
         let (whole, words) = (&self.whole, self.inputs[index]);
         let handle = part(&whole.handle, self.first(index), words);
-        let tensor = CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), [words].into(), handle, DType::I32);
+        let tensor = CubeTensor::new_contiguous(
+            whole.client.clone(),
+            whole.device.clone(),
+            [words].into(),
+            handle,
+            DType::I32,
+        );
         Tensor::from_primitive::<CubeBackend>(tensor)
     }
 
@@ -57,7 +77,13 @@ impl RunBuffer {
     pub fn number(&self, index: usize) -> Tensor<1> {
         let whole = &self.whole;
         let handle = part(&whole.handle, self.first(index), 1);
-        let tensor = CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), [1].into(), handle, DType::F32);
+        let tensor = CubeTensor::new_contiguous(
+            whole.client.clone(),
+            whole.device.clone(),
+            [1].into(),
+            handle,
+            DType::F32,
+        );
         Tensor::from_primitive::<CubeBackend>(tensor)
     }
 
@@ -73,10 +99,16 @@ impl RunBuffer {
             bytes.extend_from_slice(words);
             bytes.resize(aligned(bytes.len()), 0);
         };
-        inputs.iter().for_each(|input| add(bytemuck::cast_slice(input)));
-        varied.varying().for_each(|launch| add(bytemuck::cast_slice(&launch.params)));
+        inputs
+            .iter()
+            .for_each(|input| add(bytemuck::cast_slice(input)));
+        varied
+            .varying()
+            .for_each(|launch| add(bytemuck::cast_slice(&launch.params)));
         bytes.resize(size, 0);
-        self.whole.client.write(&self.whole.handle, Bytes::from_bytes_vec(bytes));
+        self.whole
+            .client
+            .write(&self.whole.handle, Bytes::from_bytes_vec(bytes));
         true
     }
 
@@ -96,7 +128,11 @@ impl RunBuffer {
             return Ok(None);
         }
         let before = dispatches();
-        let slots = Slots { handle: self.whole.handle.clone(), first: self.first(self.inputs.len()), count: self.slots };
+        let slots = Slots {
+            handle: self.whole.handle.clone(),
+            first: self.first(self.inputs.len()),
+            count: self.slots,
+        };
         let (result, tape) = with_tape(CaptureMode::Recorded(slots), work);
         let graph = client.stop_capture();
         let recorded = dispatches() - before;
@@ -105,7 +141,14 @@ impl RunBuffer {
         match graph {
             Ok(graph) => {
                 let varied = tape.map(|tape| tape.varied).unwrap_or_default();
-                Ok(Some((Recording { graph, varied, dispatches: recorded }, result)))
+                Ok(Some((
+                    Recording {
+                        graph,
+                        varied,
+                        dispatches: recorded,
+                    },
+                    result,
+                )))
             }
             Err(error) => {
                 log::debug!("launches were not recorded: {error}");
@@ -138,7 +181,13 @@ impl Recording {
     pub fn rehearse(&self, work: impl FnOnce() -> Result<()>) -> Result<Option<Varied>> {
         let (result, tape) = with_tape(CaptureMode::Rehearsed { shared: false }, work);
         result?;
-        let Some(Tape { mode: CaptureMode::Rehearsed { shared: false }, varied }) = tape else { return Ok(None) };
+        let Some(Tape {
+            mode: CaptureMode::Rehearsed { shared: false },
+            varied,
+        }) = tape
+        else {
+            return Ok(None);
+        };
         if !varied.kernels().eq(self.varied.kernels()) {
             return Ok(None);
         }

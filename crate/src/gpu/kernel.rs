@@ -69,8 +69,12 @@ pub fn apply<P: KernelParams, const R: usize, const W: usize>(
     if !cfg!(feature = "cpu") {
         unreachable!("twins need the feature `cpu`");
     }
-    let read = read.try_into().expect("a buffer for each binding that is read");
-    let written = written.try_into().expect("a buffer for each binding that is written");
+    let read = read
+        .try_into()
+        .expect("a buffer for each binding that is read");
+    let written = written
+        .try_into()
+        .expect("a buffer for each binding that is written");
     twin(read, written, &P::from_words(params));
 }
 
@@ -168,10 +172,26 @@ impl<P, const R: usize, const W: usize> Copy for Kernel<P, R, W> {}
 impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// Makes a kernel. For [`kernel!`](crate::kernel), which counts the bindings.
     #[doc(hidden)]
-    pub const fn new(name: &'static str, source: &'static str, bindings: &'static [Binding], workgroup: u32, twin: AnyTwin) -> Self {
+    pub const fn new(
+        name: &'static str,
+        source: &'static str,
+        bindings: &'static [Binding],
+        workgroup: u32,
+        twin: AnyTwin,
+    ) -> Self {
         assert!(bindings.len() == R + W);
         Self {
-            any: AnyKernel { name, source, entry: None, chunk: None, bindings, params: P::FIELDS, varies: P::VARIES, workgroup, twin },
+            any: AnyKernel {
+                name,
+                source,
+                entry: None,
+                chunk: None,
+                bindings,
+                params: P::FIELDS,
+                varies: P::VARIES,
+                workgroup,
+                twin,
+            },
             types: PhantomData,
         }
     }
@@ -179,24 +199,50 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// Returns the same kernel with another shader.
     #[doc(hidden)]
     pub const fn variant(&self, name: &'static str, source: &'static str) -> Self {
-        Self { any: AnyKernel { name, source, ..self.any }, types: PhantomData }
+        Self {
+            any: AnyKernel {
+                name,
+                source,
+                ..self.any
+            },
+            types: PhantomData,
+        }
     }
 
     /// Returns the same kernel with an entry point that stems share.
     #[doc(hidden)]
     pub const fn with_entry(&self, entry: &'static str) -> Self {
-        Self { any: AnyKernel { entry: Some(entry), ..self.any }, types: PhantomData }
+        Self {
+            any: AnyKernel {
+                entry: Some(entry),
+                ..self.any
+            },
+            types: PhantomData,
+        }
     }
 
     /// Returns the same kernel with a chunk that reads the weights.
     pub(crate) const fn with_chunk(&self, name: &'static str, chunk: &'static Chunk) -> Self {
-        Self { any: AnyKernel { name, chunk: Some(chunk), ..self.any }, types: PhantomData }
+        Self {
+            any: AnyKernel {
+                name,
+                chunk: Some(chunk),
+                ..self.any
+            },
+            types: PhantomData,
+        }
     }
 
     /// Returns the same kernel with workgroups of another size.
     #[doc(hidden)]
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
-        Self { any: AnyKernel { workgroup, ..self.any }, types: PhantomData }
+        Self {
+            any: AnyKernel {
+                workgroup,
+                ..self.any
+            },
+            types: PhantomData,
+        }
     }
 
     /// Returns the kernel without its types.
@@ -220,7 +266,10 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
 impl AnyKernel {
     /// Returns the number of bindings that are only read; they come first.
     pub fn reads(&self) -> usize {
-        self.bindings.iter().take_while(|binding| binding.access == Access::Read).count()
+        self.bindings
+            .iter()
+            .take_while(|binding| binding.access == Access::Read)
+            .count()
     }
 
     /// Runs the twin on the buffers that the kernel reads, after decoding the weights, on those that it writes, and on its parameters as words.
@@ -230,16 +279,37 @@ impl AnyKernel {
     /// If the number of buffers is not that of the kernel, or there are too few words of parameters.
     #[cfg(feature = "cpu")]
     pub fn define(&self, read: Vec<&[u32]>, written: Vec<&mut [u32]>, params: &[u32]) {
-        let (matrices, storage) = self.chunk.map_or((0, crate::gpu::StorageType::F32), |chunk| (chunk.matrices, chunk.storage));
-        let weights: Vec<_> = read[..matrices].iter().map(|words| storage.decode(words)).collect();
-        let read = weights.iter().map(Vec::as_slice).chain(read.into_iter().skip(matrices)).collect();
+        let (matrices, storage) = self
+            .chunk
+            .map_or((0, crate::gpu::StorageType::F32), |chunk| {
+                (chunk.matrices, chunk.storage)
+            });
+        let weights: Vec<_> = read[..matrices]
+            .iter()
+            .map(|words| storage.decode(words))
+            .collect();
+        let read = weights
+            .iter()
+            .map(Vec::as_slice)
+            .chain(read.into_iter().skip(matrices))
+            .collect();
         (self.twin)(read, written, params);
     }
 
     /// Returns the WGSL as it is compiled: `common.wgsl`, the chunk and the shared entry point if there are any, the stem.
     pub fn assembled(&self) -> String {
-        let chunk = self.chunk.map_or(&[][..], |chunk| chunk.texts).iter().copied();
-        [COMMON].into_iter().chain(chunk).chain(self.entry).chain([self.source]).collect::<Vec<_>>().join("\n")
+        let chunk = self
+            .chunk
+            .map_or(&[][..], |chunk| chunk.texts)
+            .iter()
+            .copied();
+        [COMMON]
+            .into_iter()
+            .chain(chunk)
+            .chain(self.entry)
+            .chain([self.source])
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 

@@ -12,7 +12,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::{PoisonError, RwLock};
 
 pub(crate) use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
-pub(crate) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
+pub(crate) use cubecl::logging::{
+    LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
+};
 
 use crate::gpu::counter::count_launch;
 use crate::gpu::trace::{self, Bytes, Launched};
@@ -40,7 +42,9 @@ pub(crate) fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgp
 /// Selects the kernels of a device: those for software adapters, or those for GPUs, which are the default. Call it before the device's first
 /// launch.
 pub fn set_software(device: &burn::tensor::Device, software: bool) {
-    let burn::backend::DispatchDevice::Cube(device) = device.as_dispatch() else { return };
+    let burn::backend::DispatchDevice::Cube(device) = device.as_dispatch() else {
+        return;
+    };
     let mut list = SOFTWARE.write().unwrap_or_else(PoisonError::into_inner);
     list.retain(|known| known != device);
     if software {
@@ -58,7 +62,10 @@ pub fn is_software(device: &burn::tensor::Device) -> bool {
 }
 
 fn in_software(device: &CubeDevice) -> bool {
-    SOFTWARE.read().unwrap_or_else(PoisonError::into_inner).contains(device)
+    SOFTWARE
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .contains(device)
 }
 
 /// A backend that can run a [`Kernel`].
@@ -74,7 +81,10 @@ pub trait Launch: Backend {
 
     /// Returns the tensors of these shapes that lie one after another in `whole`, each of a multiple of 256 bytes. None of them is uniquely owned
     /// while another one exists.
-    fn parts<const N: usize>(whole: FloatTensor<Self>, shapes: [Shape; N]) -> [FloatTensor<Self>; N];
+    fn parts<const N: usize>(
+        whole: FloatTensor<Self>,
+        shapes: [Shape; N],
+    ) -> [FloatTensor<Self>; N];
 
     /// Returns token ids as a buffer of i32 words.
     fn ids(ids: IntTensor<Self>) -> FloatTensor<Self>;
@@ -89,12 +99,18 @@ pub trait Launch: Backend {
         groups: u32,
     ) -> [FloatTensor<Self>; W] {
         let buffers = read.into_iter().chain(written).collect();
-        let mut written = Self::launch_any(kernel.any(), buffers, &params.words(), groups).into_iter();
+        let mut written =
+            Self::launch_any(kernel.any(), buffers, &params.words(), groups).into_iter();
         [(); W].map(|()| written.next().expect("a kernel gives back what it writes"))
     }
 
     /// Runs a kernel without types, for launches that were recorded: as [`Launch::launch`], with buffers in binding order and parameters as words.
-    fn launch_any(kernel: &'static AnyKernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> Vec<FloatTensor<Self>>;
+    fn launch_any(
+        kernel: &'static AnyKernel,
+        buffers: Vec<FloatTensor<Self>>,
+        params: &[u32],
+        groups: u32,
+    ) -> Vec<FloatTensor<Self>>;
 }
 
 /// Configures a single stream, so that work is ordered and a run repeats bit for bit. Call it before the first tensor is made.
@@ -136,7 +152,9 @@ impl KernelSource for Wgsl {
     }
     fn id(&self) -> KernelId {
         // The text's address is a part of the id, since kernels of two crates may have one name.
-        KernelId::new::<Self>().info((self.0.name, self.0.source.as_ptr().addr())).mode(self.1)
+        KernelId::new::<Self>()
+            .info((self.0.name, self.0.source.as_ptr().addr()))
+            .mode(self.1)
     }
     fn lang(&self) -> &'static str {
         "wgsl"
@@ -151,7 +169,10 @@ pub(crate) fn words_for(n: usize, dtype: DType) -> usize {
 /// Returns a shape as a matrix: the product of all leading dimensions as rows, and the last dimension as columns.
 pub(crate) fn rows_columns(shape: &Shape) -> (usize, usize) {
     let columns = shape.last().copied().unwrap_or(1);
-    (shape.num_elements().checked_div(columns).unwrap_or(0), columns)
+    (
+        shape.num_elements().checked_div(columns).unwrap_or(0),
+        columns,
+    )
 }
 
 fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {
@@ -166,8 +187,16 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
     };
     count_launch(kernel.varies);
     trace::record(|| {
-        let words = tensors.iter().map(|t| words_for(t.shape().num_elements(), t.dtype)).collect();
-        Launched { kernel, words, params: params.to_vec(), groups }
+        let words = tensors
+            .iter()
+            .map(|t| words_for(t.shape().num_elements(), t.dtype))
+            .collect();
+        Launched {
+            kernel,
+            words,
+            params: params.to_vec(),
+            groups,
+        }
     });
     let x = groups.min(MAX_GROUPS);
     // Each binding says how the kernel uses it: if a launch fails, the buffers that it only reads are still intact.
@@ -177,13 +206,19 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
         Access::Update => BufferIOAttr::ReadWrite,
     });
     let bound = tensors.iter().map(|tensor| tensor.handle.clone()).zip(uses);
-    let mut arguments = bound.fold(KernelArguments::new(), |arguments, (handle, io)| arguments.with_buffer_io(handle.binding(), io));
+    let mut arguments = bound.fold(KernelArguments::new(), |arguments, (handle, io)| {
+        arguments.with_buffer_io(handle.binding(), io)
+    });
     match slot {
         Some(slot) => arguments = arguments.with_buffer_io(slot.binding(), BufferIOAttr::ReadOnly),
         None => {
             // The parameters travel as CubeCL's info buffer: bound last, cached by value, and without the submit that a buffer write would cost.
-            let mut info: Vec<u64> =
-                params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
+            let mut info: Vec<u64> = params
+                .chunks(2)
+                .map(|pair| {
+                    u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)
+                })
+                .collect();
             if kernel.varies {
                 // In the cache they would evict parameters that are used again. Longer ones are not cached.
                 info.resize(LONGEST_KEPT + 1, 0);
@@ -196,21 +231,40 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
         let _ = first.client.flush();
     }
     let source = SourceKernel::new(Wgsl(kernel, LOOPS.get()), CubeDim::new_1d(kernel.workgroup));
-    trace::launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
+    trace::launching(kernel.name, || {
+        first.client.launch(
+            Box::new(source),
+            CubeCount::Static(x, groups.div_ceil(x), 1),
+            arguments,
+        )
+    });
     trace::measure(|| {
         let usage = CubeBackend::memory_pool_usage(&first.device)?;
-        Some(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
+        Some(Bytes {
+            in_use: usage.bytes_in_use,
+            reserved: usage.bytes_reserved,
+        })
     });
 }
 
 /// Reads the first words of an f32 tensor, as of the first poll. From then on the read holds no handle: the tensor may be written in place.
-pub(super) fn read_first(tensor: &CubeTensor, words: usize) -> impl Future<Output = Result<Vec<f32>, String>> + use<> {
+pub(super) fn read_first(
+    tensor: &CubeTensor,
+    words: usize,
+) -> impl Future<Output = Result<Vec<f32>, String>> + use<> {
     let end = tensor.handle.size_in_used() - 4 * words as u64;
     let (client, part) = (tensor.client.clone(), tensor.handle.clone().offset_end(end));
     async move {
-        let bytes = client.read_async(vec![part]).await.map_err(|error| error.to_string())?;
+        let bytes = client
+            .read_async(vec![part])
+            .await
+            .map_err(|error| error.to_string())?;
         let word = |word: &[u8]| f32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-        Ok(bytes.iter().flat_map(|bytes| bytes.chunks_exact(4)).map(word).collect())
+        Ok(bytes
+            .iter()
+            .flat_map(|bytes| bytes.chunks_exact(4))
+            .map(word)
+            .collect())
     }
 }
 
@@ -218,11 +272,21 @@ fn new_like(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
     // An empty buffer cannot be bound.
     let bytes = (words_for(shape.num_elements(), dtype) * 4).max(4);
     let handle = like.client.empty(bytes);
-    CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), shape, handle, dtype)
+    CubeTensor::new_contiguous(
+        like.client.clone(),
+        like.device.clone(),
+        shape,
+        handle,
+        dtype,
+    )
 }
 
 fn contiguous(tensor: CubeTensor) -> CubeTensor {
-    if tensor.is_contiguous() { tensor } else { burn_cubecl::kernel::into_contiguous(tensor) }
+    if tensor.is_contiguous() {
+        tensor
+    } else {
+        burn_cubecl::kernel::into_contiguous(tensor)
+    }
 }
 
 impl Launch for CubeBackend {
@@ -242,18 +306,32 @@ impl Launch for CubeBackend {
             let words = words_for(shape.num_elements(), whole.dtype);
             let handle = allocation::part(&whole.handle, first, words);
             first += words * 4;
-            CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), shape, handle, whole.dtype)
+            CubeTensor::new_contiguous(
+                whole.client.clone(),
+                whole.device.clone(),
+                shape,
+                handle,
+                whole.dtype,
+            )
         })
     }
 
     fn ids(ids: CubeTensor) -> CubeTensor {
         match ids.dtype {
             DType::I32 | DType::U32 => ids,
-            _ => <Self as burn::backend::ops::IntTensorOps<Self>>::int_cast(ids, burn::tensor::IntDType::I32),
+            _ => <Self as burn::backend::ops::IntTensorOps<Self>>::int_cast(
+                ids,
+                burn::tensor::IntDType::I32,
+            ),
         }
     }
 
-    fn launch_any(kernel: &'static AnyKernel, buffers: Vec<CubeTensor>, params: &[u32], groups: u32) -> Vec<CubeTensor> {
+    fn launch_any(
+        kernel: &'static AnyKernel,
+        buffers: Vec<CubeTensor>,
+        params: &[u32],
+        groups: u32,
+    ) -> Vec<CubeTensor> {
         let tensors: Vec<CubeTensor> = buffers
             .into_iter()
             .zip(kernel.bindings)
@@ -270,12 +348,22 @@ impl Launch for CubeBackend {
                     let n = words_for(tensor.shape().num_elements(), tensor.dtype) as u32;
                     let copy = new_like(&tensor, tensor.shape(), tensor.dtype);
                     let words = u32_copy::Params::whole(n).words();
-                    dispatch(u32_copy::KERNEL.any(), &[tensor, copy.clone()], &words, n.div_ceil(256));
+                    dispatch(
+                        u32_copy::KERNEL.any(),
+                        &[tensor, copy.clone()],
+                        &words,
+                        n.div_ceil(256),
+                    );
                     copy
                 }
             })
             .collect();
         dispatch(kernel, &tensors, params, groups);
-        tensors.into_iter().zip(kernel.bindings).filter(|(_, b)| b.access != Access::Read).map(|(t, _)| t).collect()
+        tensors
+            .into_iter()
+            .zip(kernel.bindings)
+            .filter(|(_, b)| b.access != Access::Read)
+            .map(|(t, _)| t)
+            .collect()
     }
 }

@@ -55,7 +55,13 @@ impl Field for Noise {
 
     fn put(self, words: &mut Vec<u32>) {
         words.resize(words.len().next_multiple_of(4), 0);
-        words.extend([self.key[0], self.key[1], self.step as u32, (self.step >> 32) as u32, self.rounding.word()]);
+        words.extend([
+            self.key[0],
+            self.key[1],
+            self.step as u32,
+            (self.step >> 32) as u32,
+            self.rounding.word(),
+        ]);
         words.resize(words.len().next_multiple_of(4), 0);
     }
 
@@ -64,7 +70,11 @@ impl Field for Noise {
         *at = (first + 5).next_multiple_of(4);
         let word = |i: usize| words[first + i];
         let step = u64::from(word(2)) | u64::from(word(3)) << 32;
-        Self { key: [word(0), word(1)], step, rounding: Rounding::from_word(word(4)) }
+        Self {
+            key: [word(0), word(1)],
+            step,
+            rounding: Rounding::from_word(word(4)),
+        }
     }
 }
 
@@ -77,12 +87,18 @@ pub(crate) struct Writes {
 impl Writes {
     /// Returns the writes of a whole tensor.
     pub(crate) fn new(noise: Noise) -> Self {
-        Self { noise, first_pair: 0 }
+        Self {
+            noise,
+            first_pair: 0,
+        }
     }
 
     /// Returns writes whose first two elements take this pair (low, high word) of the noise.
     pub(crate) fn from_pair(noise: Noise, [low, high]: [u32; 2]) -> Self {
-        Self { noise, first_pair: u64::from(low) | u64::from(high) << 32 }
+        Self {
+            noise,
+            first_pair: u64::from(low) | u64::from(high) << 32,
+        }
     }
 
     /// Returns true if the tensor is f32.
@@ -92,21 +108,45 @@ impl Writes {
 
     /// Returns the Philox words of the pair of element `i`.
     pub(crate) fn words(&self, i: usize) -> [u32; 4] {
-        let Noise { key, step, rounding } = self.noise;
-        if rounding == Rounding::Stochastic { words(key, self.first_pair + i as u64 / 2, step) } else { [0; 4] }
+        let Noise {
+            key,
+            step,
+            rounding,
+        } = self.noise;
+        if rounding == Rounding::Stochastic {
+            words(key, self.first_pair + i as u64 / 2, step)
+        } else {
+            [0; 4]
+        }
     }
 
     /// Rounds `value` to bf16 bits, with the noise of `stream` or the given noise.
-    pub(crate) fn round(&self, value: f32, words: [u32; 4], stream: Stream, i: usize, given: Option<&u32>) -> u16 {
+    pub(crate) fn round(
+        &self,
+        value: f32,
+        words: [u32; 4],
+        stream: Stream,
+        i: usize,
+        given: Option<&u32>,
+    ) -> u16 {
         match self.noise.rounding {
             Rounding::Nearest => round_nearest(value),
             Rounding::Given => round_stochastic(value, given.copied().unwrap_or(0) & 0xFFFF),
-            Rounding::Stochastic | Rounding::None => round_stochastic(value, select(words, stream, (i & 1) as u32)),
+            Rounding::Stochastic | Rounding::None => {
+                round_stochastic(value, select(words, stream, (i & 1) as u32))
+            }
         }
     }
 
     /// Replaces element `i` of `n` of a parameter, f32 or packed, by `new(old)` (stream p).
-    pub(crate) fn parameter(&self, p: &mut [u32], i: usize, n: usize, given: Option<&u32>, new: impl FnOnce(f32) -> f32) {
+    pub(crate) fn parameter(
+        &self,
+        p: &mut [u32],
+        i: usize,
+        n: usize,
+        given: Option<&u32>,
+        new: impl FnOnce(f32) -> f32,
+    ) {
         if self.is_f32() {
             p[i] = new(f32::from_bits(p[i])).to_bits();
         } else {

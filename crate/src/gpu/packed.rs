@@ -23,7 +23,14 @@ pub struct PackedUpload {
 impl PackedUpload {
     /// Begins the upload of a matrix.
     pub fn new(form: StoredMatrix, device: &Device) -> Self {
-        Self { device: device.clone(), form, target: None, sent_blocks: 0, pending: Vec::new(), unsettled: false }
+        Self {
+            device: device.clone(),
+            form,
+            target: None,
+            sent_blocks: 0,
+            pending: Vec::new(),
+            unsettled: false,
+        }
     }
 
     /// Returns the storage type and shape of the matrix.
@@ -67,8 +74,18 @@ impl PackedUpload {
         let starts = [first, self.form.plane() as usize + second];
         let (device, words) = (&self.device, self.form.words());
         let empty = |()| Tensor::<1>::empty([words], (device, DType::F32));
-        let mut target = self.target.take().unwrap_or_else(|| device.memory_persistent_allocations((), empty).into());
-        for (plane, start) in self.form.storage.split(&blocks).into_iter().zip(starts).filter(|(plane, _)| !plane.is_empty()) {
+        let mut target = self
+            .target
+            .take()
+            .unwrap_or_else(|| device.memory_persistent_allocations((), empty).into());
+        for (plane, start) in self
+            .form
+            .storage
+            .split(&blocks)
+            .into_iter()
+            .zip(starts)
+            .filter(|(plane, _)| !plane.is_empty())
+        {
             // Fewer than 2³² words: a buffer that can be bound.
             target = copied(plane, device, target, start as u32)?;
         }
@@ -104,7 +121,14 @@ impl PackedUpload {
     /// If bytes are missing, or there are too many.
     pub fn finish(mut self) -> Result<Tensor<1>> {
         self.send()?;
-        assert_eq!(self.sent_blocks, self.form.blocks(), "the pieces of a matrix hold its blocks");
-        Ok(self.target.map_or_else(|| Tensor::empty([0], (&self.device, DType::F32)), Buffer::float))
+        assert_eq!(
+            self.sent_blocks,
+            self.form.blocks(),
+            "the pieces of a matrix hold its blocks"
+        );
+        Ok(self.target.map_or_else(
+            || Tensor::empty([0], (&self.device, DType::F32)),
+            Buffer::float,
+        ))
     }
 }

@@ -25,11 +25,18 @@ pub fn distance(elements: usize, dtype: DType) -> usize {
 /// # Errors
 ///
 /// As [`transfer::zeros`].
-pub(crate) fn paired_zeros(elements: usize, dtype: DType, device: &Device) -> Result<Option<Buffer>> {
+pub(crate) fn paired_zeros(
+    elements: usize,
+    dtype: DType,
+    device: &Device,
+) -> Result<Option<Buffer>> {
     let words = 2 * distance(elements, dtype);
     let small = words > 0 && words * 4 <= MOST;
-    let on_gpu = small && matches!(device.as_dispatch(), DispatchDevice::Cube(_)) && !is_software(device);
-    on_gpu.then(|| Ok(transfer::zeros(words, DType::F32, device)?.into())).transpose()
+    let on_gpu =
+        small && matches!(device.as_dispatch(), DispatchDevice::Cube(_)) && !is_software(device);
+    on_gpu
+        .then(|| Ok(transfer::zeros(words, DType::F32, device)?.into()))
+        .transpose()
 }
 
 #[doc(hidden)]
@@ -37,10 +44,18 @@ impl Buffer {
     /// Splits a buffer for two tensors `[elements]` into them.
     pub fn halves(self, elements: usize, dtype: DType) -> [Self; 2] {
         let words = words_for(elements, dtype);
-        let Some(whole) = self.cube() else { return [self.clone(), self] };
+        let Some(whole) = self.cube() else {
+            return [self.clone(), self];
+        };
         [0, distance(elements, dtype)].map(|first| {
             let handle = allocation::part(&whole.handle, 4 * first, words);
-            let half = CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), [elements].into(), handle, dtype);
+            let half = CubeTensor::new_contiguous(
+                whole.client.clone(),
+                whole.device.clone(),
+                [elements].into(),
+                handle,
+                dtype,
+            );
             Self::of_cube(half)
         })
     }
@@ -57,6 +72,12 @@ impl Buffer {
         let mut handle = a.handle.clone();
         (handle.offset_start, handle.offset_end) = (None, None);
         let shape = [bytes as usize / 2].into();
-        Some(Self::of_cube(CubeTensor::new_contiguous(a.client.clone(), a.device.clone(), shape, handle, DType::F32)))
+        Some(Self::of_cube(CubeTensor::new_contiguous(
+            a.client.clone(),
+            a.device.clone(),
+            shape,
+            handle,
+            DType::F32,
+        )))
     }
 }

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 
 use crate::gpu::counter::dispatches;
-use crate::gpu::launch::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
+use crate::gpu::launch::{
+    LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
+};
 use crate::gpu::trace::{Bytes, kernel_under_way, watch_memory, watched_memory};
 
 thread_local! {
@@ -51,7 +53,11 @@ impl LaunchObserver for Record {
     }
 
     fn timing(&self) -> TimingRequest {
-        if TIMED.get() { TimingRequest::Deferred } else { TimingRequest::None }
+        if TIMED.get() {
+            TimingRequest::Deferred
+        } else {
+            TimingRequest::None
+        }
     }
 
     fn profiled(&self, kernel: &'static str, profile: ProfileDuration) {
@@ -73,7 +79,11 @@ impl Profile {
         let record = Arc::new(Record::default());
         TIMED.set(true);
         watch_memory();
-        Self { record: record.clone(), dispatches: dispatches(), _observation: LaunchObservation::new(record) }
+        Self {
+            record: record.clone(),
+            dispatches: dispatches(),
+            _observation: LaunchObservation::new(record),
+        }
     }
 
     /// Stops timing, waits for the measurements and adds them to `times` as one more step.
@@ -174,9 +184,16 @@ impl KernelTimes {
         };
         let mut kernels: Vec<KernelTime> = self.kernels.iter().map(row).collect();
         kernels.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-        let timing = if self.by_system { Timing::System } else { Timing::Device };
+        let timing = if self.by_system {
+            Timing::System
+        } else {
+            Timing::Device
+        };
         let dispatches = self.dispatches as f64 / steps;
-        let Bytes { in_use: in_use_bytes, reserved: reserved_bytes } = self.most;
+        let Bytes {
+            in_use: in_use_bytes,
+            reserved: reserved_bytes,
+        } = self.most;
         ProfileReport {
             steps: self.steps,
             timing,

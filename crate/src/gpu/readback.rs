@@ -25,7 +25,9 @@ pub async fn read_data<const D: usize>(tensor: Tensor<D>) -> Result<TensorData> 
 /// `device.lost` if the read fails, or the tensor is not f32.
 pub async fn read_f32<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>> {
     let data = read_data(tensor).await?;
-    data.try_to_vec().map_err(|error| Error::DeviceLost { reason: format!("{error:?}") })
+    data.try_to_vec().map_err(|error| Error::DeviceLost {
+        reason: format!("{error:?}"),
+    })
 }
 
 /// A read of an f32 tensor that was already submitted to the device: it does not wait for work that is submitted later.

@@ -45,7 +45,14 @@ struct Row {
 
 /// Makes a row; `second` is the range of a block's bytes that lie in the second plane of words, all others lie in the first one.
 const fn row(name: &'static str, block: Block, second: std::ops::Range<usize>) -> Row {
-    Row { name, block, planes: Planes { block: block.bytes, second } }
+    Row {
+        name,
+        block,
+        planes: Planes {
+            block: block.bytes,
+            second,
+        },
+    }
 }
 
 /// The rows of the storage types, in the order of the enum.
@@ -65,17 +72,34 @@ static ROWS: [Row; COUNT] = [
 
 impl StorageType {
     /// All storage types, in the order of the kernels of a [`Stored`](crate::gpu::Stored).
-    pub const ALL: [Self; 11] =
-        [Self::F32, Self::Bf16, Self::F16, Self::Q8_0, Self::Q4_0, Self::Q4K, Self::Q6K, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q5K];
+    pub const ALL: [Self; 11] = [
+        Self::F32,
+        Self::Bf16,
+        Self::F16,
+        Self::Q8_0,
+        Self::Q4_0,
+        Self::Q4K,
+        Self::Q6K,
+        Self::Q4_1,
+        Self::Q5_0,
+        Self::Q5_1,
+        Self::Q5K,
+    ];
 
     /// Returns the storage type of a tensor of this dtype.
     pub fn of(dtype: DType) -> Self {
-        if dtype == DType::BF16 { Self::Bf16 } else { Self::F32 }
+        if dtype == DType::BF16 {
+            Self::Bf16
+        } else {
+            Self::F32
+        }
     }
 
     /// Returns the storage type of a ggml type by its number, or `None` if a device cannot read that type as it is.
     pub fn of_ggml(id: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|storage| storage.row().block.id == id)
+        Self::ALL
+            .into_iter()
+            .find(|storage| storage.row().block.id == id)
     }
 
     /// Returns ggml's name of the type, in lower case.
@@ -111,7 +135,10 @@ impl StorageType {
             Self::Q6K => &[208],
         };
         let infinite = |block: &[u8]| scales.iter().any(|&at| block[at + 1] & 0x7c == 0x7c);
-        blocks.chunks_exact(self.row().block.bytes).filter(|block| infinite(block)).count() as u64
+        blocks
+            .chunks_exact(self.row().block.bytes)
+            .filter(|block| infinite(block))
+            .count() as u64
     }
 
     /// Decodes the weights of a matrix into words of f32; where its last word is half empty, there is one weight more.
@@ -122,7 +149,9 @@ impl StorageType {
         }
         let blocks = planes.join(words);
         let mut values = Vec::with_capacity(blocks.len() / block.bytes * block.elements);
-        blocks.chunks_exact(block.bytes).for_each(|bytes| (block.decode)(bytes, &mut values));
+        blocks
+            .chunks_exact(block.bytes)
+            .for_each(|bytes| (block.decode)(bytes, &mut values));
         values.into_iter().map(f32::to_bits).collect()
     }
 }
@@ -141,7 +170,11 @@ pub struct StoredMatrix {
 impl StoredMatrix {
     /// Describes a matrix `[rows, columns]`; `None` where a row does not end with a block.
     pub fn new(storage: StorageType, [rows, columns]: [usize; 2]) -> Option<Self> {
-        columns.is_multiple_of(storage.block().0).then_some(Self { storage, rows, columns })
+        columns.is_multiple_of(storage.block().0).then_some(Self {
+            storage,
+            rows,
+            columns,
+        })
     }
 
     /// Returns the number of its blocks.
@@ -219,4 +252,5 @@ pub static WEIGHT1: Chunks = chunks! {
 pub static TWO4: Chunks<2> = chunks! { of 2; F32 = "chunks/two_f32", Bf16 = "chunks/two_bf16", };
 
 /// As [`TWO4`], for three matrices.
-pub static THREE4: Chunks<2> = chunks! { of 3; F32 = "chunks/three_f32", Bf16 = "chunks/three_bf16", };
+pub static THREE4: Chunks<2> =
+    chunks! { of 3; F32 = "chunks/three_f32", Bf16 = "chunks/three_bf16", };

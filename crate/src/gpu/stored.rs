@@ -10,7 +10,11 @@ pub struct Stored<P, const R: usize, const W: usize, const N: usize = COUNT>([Ke
 
 impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, R, W, N> {
     /// Makes the kernels. For [`kernel!`](crate::kernel), which names them in the order of [`StorageType::ALL`].
-    pub const fn new(f32: &Kernel<P, R, W>, names: [&'static str; N], chunks: &'static Chunks<N>) -> Self {
+    pub const fn new(
+        f32: &Kernel<P, R, W>,
+        names: [&'static str; N],
+        chunks: &'static Chunks<N>,
+    ) -> Self {
         let mut kernels = [*f32; N];
         let mut i = 0;
         while i < N {

@@ -72,7 +72,10 @@ pub struct Bytes {
 impl Bytes {
     /// Returns the larger value of each field.
     pub fn larger(self, other: Self) -> Self {
-        Self { in_use: self.in_use.max(other.in_use), reserved: self.reserved.max(other.reserved) }
+        Self {
+            in_use: self.in_use.max(other.in_use),
+            reserved: self.reserved.max(other.reserved),
+        }
     }
 }
 

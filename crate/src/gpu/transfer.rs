@@ -22,7 +22,10 @@ fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
     bytes.resize(words * 4, 0);
     let data = TensorData::from_bytes_vec(bytes, [words], DType::F32);
     // A piece has fewer than 2³² words.
-    (Tensor::<1>::from_data(data, (device, DType::F32)).into(), words as u32)
+    (
+        Tensor::<1>::from_data(data, (device, DType::F32)).into(),
+        words as u32,
+    )
 }
 
 fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
@@ -31,9 +34,22 @@ fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
 }
 
 /// Copies these bytes into `target` from the word `start` on, the last word filled up with zeros.
-pub(super) fn copied(bytes: Vec<u8>, device: &Device, target: Buffer, start: u32) -> Result<Buffer> {
+pub(super) fn copied(
+    bytes: Vec<u8>,
+    device: &Device,
+    target: Buffer,
+    start: u32,
+) -> Result<Buffer> {
     let (staging, n) = staged(bytes, device);
-    copy(staging, target, Params { n, x_start: 0, y_start: start })
+    copy(
+        staging,
+        target,
+        Params {
+            n,
+            x_start: 0,
+            y_start: start,
+        },
+    )
 }
 
 /// A tensor on its way to the device, f32 or packed bf16. Its values are added in order, in runs of any length.
@@ -54,13 +70,32 @@ pub struct Upload {
 impl Upload {
     /// Begins the upload of a tensor `[elements]`, F32 or BF16.
     pub fn new(elements: usize, dtype: DType, device: &Device) -> Self {
-        Self { device: device.clone(), elements, dtype, target: None, first: 0, sent_words: 0, pending: Vec::new(), unsettled: false }
+        Self {
+            device: device.clone(),
+            elements,
+            dtype,
+            target: None,
+            first: 0,
+            sent_words: 0,
+            pending: Vec::new(),
+            unsettled: false,
+        }
     }
 
     /// Begins the upload of a tensor `[elements]`, F32 or BF16, into `target` from its word `first` on. [`Upload::finish`] returns all of `target`.
-    pub fn into(target: Buffer, first: usize, elements: usize, dtype: DType, device: &Device) -> Self {
+    pub fn into(
+        target: Buffer,
+        first: usize,
+        elements: usize,
+        dtype: DType,
+        device: &Device,
+    ) -> Self {
         // Fewer than 2³² words: a buffer that can be bound.
-        Self { target: Some(target), first: first as u32, ..Self::new(elements, dtype, device) }
+        Self {
+            target: Some(target),
+            first: first as u32,
+            ..Self::new(elements, dtype, device)
+        }
     }
 
     /// Returns the size of the tensor in bytes.
@@ -106,8 +141,19 @@ impl Upload {
 
     fn send(&mut self) -> Result<()> {
         let (staging, words) = staged(std::mem::take(&mut self.pending), &self.device);
-        let target = self.target.take().unwrap_or_else(|| staging.empty_like([self.elements], self.dtype));
-        self.target = Some(copy(staging, target, Params { n: words, x_start: 0, y_start: self.first + self.sent_words })?);
+        let target = self
+            .target
+            .take()
+            .unwrap_or_else(|| staging.empty_like([self.elements], self.dtype));
+        self.target = Some(copy(
+            staging,
+            target,
+            Params {
+                n: words,
+                x_start: 0,
+                y_start: self.first + self.sent_words,
+            },
+        )?);
         self.sent_words += words;
         self.unsettled = true;
         Ok(())
@@ -139,7 +185,11 @@ impl Upload {
     /// If values are missing, or there are too many.
     pub fn finish(mut self) -> Result<Tensor<1>> {
         let whole = 4 * self.sent_words as usize + self.pending.len();
-        assert_eq!(whole, self.bytes(), "the pieces of a tensor hold its elements");
+        assert_eq!(
+            whole,
+            self.bytes(),
+            "the pieces of a tensor hold its elements"
+        );
         if self.target.is_some() && !self.pending.is_empty() {
             self.send()?;
         }
@@ -159,7 +209,12 @@ impl Upload {
 ///
 /// `device.lost`.
 pub async fn settled(tensor: Tensor<1>) -> Result<()> {
-    read_parts(&[Part { tensor, bytes: 0..4 }]).await.map(drop)
+    read_parts(&[Part {
+        tensor,
+        bytes: 0..4,
+    }])
+    .await
+    .map(drop)
 }
 
 /// Allocates zeros `[elements]`, F32 or BF16.
@@ -179,7 +234,15 @@ pub fn zeros(elements: usize, dtype: DType, device: &Device) -> Result<Tensor<1>
     let mut done = 0;
     while done < words {
         let n = piece.min(words - done);
-        target = copy(zeros.clone(), target, Params { n, x_start: 0, y_start: done })?;
+        target = copy(
+            zeros.clone(),
+            target,
+            Params {
+                n,
+                x_start: 0,
+                y_start: done,
+            },
+        )?;
         done += n;
     }
     Ok(target.float())
@@ -208,13 +271,17 @@ impl Part {
 ///
 /// `kernel.mixed-devices` for tensors of different devices; `device.lost`.
 pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
-    let Some(first) = parts.first() else { return Ok(Vec::new()) };
+    let Some(first) = parts.first() else {
+        return Ok(Vec::new());
+    };
     if let [part] = parts
         && part.bytes.start == 0
         && part.bytes.end == (part.tensor.dims()[0] * part.tensor.dtype().size()) as u64
     {
         let data = read_data(part.tensor.clone()).await?;
-        return Ok(data.as_bytes()[..(part.bytes.end as usize).min(data.as_bytes().len())].to_vec());
+        return Ok(
+            data.as_bytes()[..(part.bytes.end as usize).min(data.as_bytes().len())].to_vec(),
+        );
     }
     let total: u64 = parts.iter().map(|part| part.words().1).sum();
     let mut staging = Buffer::from(first.tensor.clone()).empty_like([total as usize], DType::F32);
@@ -222,7 +289,11 @@ pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
     for part in parts {
         let (first, n) = part.words();
         // Word indices fit: a tensor has fewer than 2³² elements, and a staging buffer is as long as a few pieces.
-        let params = Params { n: n as u32, x_start: first as u32, y_start: at };
+        let params = Params {
+            n: n as u32,
+            x_start: first as u32,
+            y_start: at,
+        };
         staging = copy(part.tensor.clone().into(), staging, params)?;
         at += n as u32;
     }

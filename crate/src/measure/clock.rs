@@ -12,7 +12,13 @@ pub(super) struct Clock {
 impl Clock {
     /// Creates a clock for a device with or without timestamps.
     pub fn new(timestamps: bool) -> Self {
-        Self { timing: if timestamps { Timing::Device } else { Timing::System } }
+        Self {
+            timing: if timestamps {
+                Timing::Device
+            } else {
+                Timing::System
+            },
+        }
     }
 
     /// Returns the clock that was used: timestamps, unless the device turned out to have none.
@@ -53,6 +59,9 @@ impl Clock {
             self.timing = Timing::System;
         }
         let short = 2.0 * report.unmeasured as f64 > report.dispatches;
-        Ok((report.timing == Timing::Device && !short && report.ms > 0.0).then_some(report.ms / 1e3 / passes as f64))
+        Ok(
+            (report.timing == Timing::Device && !short && report.ms > 0.0)
+                .then_some(report.ms / 1e3 / passes as f64),
+        )
     }
 }

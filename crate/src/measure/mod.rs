@@ -36,12 +36,22 @@ pub struct Effort {
 impl Effort {
     /// Returns the effort of a benchmark: some ten seconds on a GPU.
     pub fn whole() -> Self {
-        Self { pass_secs: 0.1, repeat_secs: 0.1, products_of_step: true, timestamps: true }
+        Self {
+            pass_secs: 0.1,
+            repeat_secs: 0.1,
+            products_of_step: true,
+            timestamps: true,
+        }
     }
 
     /// Returns the effort that the user of a page, or a test, waits for: a second or two on a GPU.
     pub fn quick() -> Self {
-        Self { pass_secs: 0.01, repeat_secs: 0.02, products_of_step: false, timestamps: true }
+        Self {
+            pass_secs: 0.01,
+            repeat_secs: 0.02,
+            products_of_step: false,
+            timestamps: true,
+        }
     }
 }
 
@@ -87,7 +97,11 @@ impl Bench<'_> {
         self.clock.secs(work, 1).await?;
         let mut passes = 1;
         loop {
-            let secs = self.clock.secs(work, passes).await?.min(self.clock.secs(work, passes).await?);
+            let secs = self
+                .clock
+                .secs(work, passes)
+                .await?
+                .min(self.clock.secs(work, passes).await?);
             if secs * passes as f64 >= ENOUGH_SECS || passes as f64 >= MOST_PASSES {
                 return Ok(secs);
             }
@@ -103,12 +117,23 @@ impl Bench<'_> {
             let mut work = Repeated::new(&launches, &self.device.inner(), self.interrupt).await?;
             let once = self.once(&mut work).await?;
             let expected = |larger: usize| once * of.work.amount(larger) / of.work.amount(divisor);
-            match of.work.divisors().find(|&larger| larger < divisor && expected(larger) <= self.effort.pass_secs) {
+            match of
+                .work
+                .divisors()
+                .find(|&larger| larger < divisor && expected(larger) <= self.effort.pass_secs)
+            {
                 Some(larger) => divisor = larger,
                 None => {
-                    let mut kernels: Vec<String> = launches.iter().map(|launched| launched.kernel.name.to_owned()).collect();
+                    let mut kernels: Vec<String> = launches
+                        .iter()
+                        .map(|launched| launched.kernel.name.to_owned())
+                        .collect();
                     kernels.dedup();
-                    return Ok(Timed { divisor, kernels, secs: self.secs(&mut work, once).await? });
+                    return Ok(Timed {
+                        divisor,
+                        kernels,
+                        secs: self.secs(&mut work, once).await?,
+                    });
                 }
             }
             self.interrupt.pause().await?;
@@ -117,7 +142,12 @@ impl Bench<'_> {
 
     /// Returns the seconds of a copy that moves as many bytes.
     async fn copy_secs(&mut self, bytes: f64) -> Result<f64> {
-        let mut work = Repeated::new(&Work::copy_of((bytes / 8.0) as usize), &self.device.inner(), self.interrupt).await?;
+        let mut work = Repeated::new(
+            &Work::copy_of((bytes / 8.0) as usize),
+            &self.device.inner(),
+            self.interrupt,
+        )
+        .await?;
         let once = self.once(&mut work).await?;
         self.secs(&mut work, once).await
     }
@@ -135,16 +165,32 @@ pub async fn measure_gpu(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<GpuReport> {
     if compiler_of(&device.inner()) == "none" {
-        return Err(Error::NoAdapter { reason: "kernels are measured where they run as WGSL: on a GPU or a software adapter".into() });
+        return Err(Error::NoAdapter {
+            reason: "kernels are measured where they run as WGSL: on a GPU or a software adapter"
+                .into(),
+        });
     }
-    let mut bench = Bench { device, effort, interrupt, clock: Clock::new(effort.timestamps) };
-    let of_step = if effort.products_of_step { LINEAR_OF_STEP } else { &[] };
+    let mut bench = Bench {
+        device,
+        effort,
+        interrupt,
+        clock: Clock::new(effort.timestamps),
+    };
+    let of_step = if effort.products_of_step {
+        LINEAR_OF_STEP
+    } else {
+        &[]
+    };
     let list: Vec<&Reference> = REFERENCE.iter().chain(of_step).collect();
     let (mut peak, mut copy) = (f64::NAN, f64::NAN);
     let mut kernels = Vec::with_capacity(list.len());
     for (done, of) in list.iter().enumerate() {
         progress(done, list.len());
-        let Timed { divisor, kernels: names, secs } = bench.time(of).await?;
+        let Timed {
+            divisor,
+            kernels: names,
+            secs,
+        } = bench.time(of).await?;
         let (flops, bytes) = (of.work.flops(divisor), of.work.bytes(divisor));
         let rate = flops.unwrap_or(bytes) / secs / 1e9;
         let fraction = match of.work {
@@ -168,7 +214,11 @@ pub async fn measure_gpu(
             gflop_per_sec: flops.map(|_| rate),
             gb_per_sec: bytes / secs / 1e9,
             fraction,
-            of: if flops.is_some() { Measure::Peak } else { Measure::Copy },
+            of: if flops.is_some() {
+                Measure::Peak
+            } else {
+                Measure::Copy
+            },
             in_step: of.in_step,
         });
     }

@@ -61,7 +61,11 @@ pub struct Reference {
 }
 
 const fn reference(name: &'static str, work: Work) -> Reference {
-    Reference { name, work, in_step: 0 }
+    Reference {
+        name,
+        work,
+        in_step: 0,
+    }
 }
 
 pub const SQUARE: [usize; 3] = [2048; 3];
@@ -74,10 +78,22 @@ pub const REFERENCE: &[Reference] = &[
     reference("linear forward", Work::Linear(Product::Forward, SQUARE)),
     reference("linear dX", Work::Linear(Product::Input, SQUARE)),
     reference("linear dW", Work::Linear(Product::Weight, SQUARE)),
-    reference("attention forward, 512", Work::Attention(Pass::Forward, 512)),
-    reference("attention backward, 512", Work::Attention(Pass::Backward, 512)),
-    reference("attention forward, 2048", Work::Attention(Pass::Forward, 2048)),
-    reference("attention backward, 2048", Work::Attention(Pass::Backward, 2048)),
+    reference(
+        "attention forward, 512",
+        Work::Attention(Pass::Forward, 512),
+    ),
+    reference(
+        "attention backward, 512",
+        Work::Attention(Pass::Backward, 512),
+    ),
+    reference(
+        "attention forward, 2048",
+        Work::Attention(Pass::Forward, 2048),
+    ),
+    reference(
+        "attention backward, 2048",
+        Work::Attention(Pass::Backward, 2048),
+    ),
     reference("RMS norm forward", Work::RmsNorm(Pass::Forward, ROWS)),
     reference("RMS norm backward", Work::RmsNorm(Pass::Backward, ROWS)),
     reference("AdamW f32", Work::Adamw(DType::F32, 4096)),
@@ -85,8 +101,17 @@ pub const REFERENCE: &[Reference] = &[
 ];
 
 /// Creates the reference of a product in the layers of SmolLM2-135M, for one sequence of 512 tokens.
-const fn of_step(name: &'static str, product: Product, [k, m]: [usize; 2], in_step: u64) -> Reference {
-    Reference { name, work: Work::Linear(product, [512, k, m]), in_step }
+const fn of_step(
+    name: &'static str,
+    product: Product,
+    [k, m]: [usize; 2],
+    in_step: u64,
+) -> Reference {
+    Reference {
+        name,
+        work: Work::Linear(product, [512, k, m]),
+        in_step,
+    }
 }
 
 const Q_O: [usize; 2] = [576, 576];
@@ -116,11 +141,25 @@ pub const LINEAR_OF_STEP: &[Reference] = &[
 
 /// Returns the number of operations of the product of this name at its whole shape.
 pub fn whole_flops(name: &str) -> f64 {
-    LINEAR_OF_STEP.iter().find(|of| of.name == name).and_then(|of| of.work.flops(1)).unwrap_or(0.0)
+    LINEAR_OF_STEP
+        .iter()
+        .find(|of| of.name == name)
+        .and_then(|of| of.work.flops(1))
+        .unwrap_or(0.0)
 }
 
-fn launched(kernel: &'static AnyKernel, words: Vec<usize>, params: Vec<u32>, groups: u32) -> Vec<Launched> {
-    vec![Launched { kernel, words, params, groups }]
+fn launched(
+    kernel: &'static AnyKernel,
+    words: Vec<usize>,
+    params: Vec<u32>,
+    groups: u32,
+) -> Vec<Launched> {
+    vec![Launched {
+        kernel,
+        words,
+        params,
+        groups,
+    }]
 }
 
 /// Returns the launches that `work` makes.
@@ -134,12 +173,21 @@ impl Work {
     /// Returns the launch of a copy of `words`.
     pub fn copy_of(words: usize) -> Vec<Launched> {
         let kernel = &copy::KERNEL;
-        launched(kernel.any(), vec![words; 2], copy::Params::whole(words as u32).words(), kernel.groups(words))
+        launched(
+            kernel.any(),
+            vec![words; 2],
+            copy::Params::whole(words as u32).words(),
+            kernel.groups(words),
+        )
     }
 
     /// Returns the numbers by which its shape may be divided, from 1 on.
     pub fn divisors(self) -> impl DoubleEndedIterator<Item = usize> {
-        let most = if matches!(self, Self::Fma { .. }) { 12 } else { 4 };
+        let most = if matches!(self, Self::Fma { .. }) {
+            12
+        } else {
+            4
+        };
         (0..=most).map(|power| 1 << power)
     }
 
@@ -152,7 +200,12 @@ impl Work {
                 let [n, k, m] = dims.map(|dim| dim / divisor);
                 format!("{n} × {k} → {m}")
             }
-            Self::Attention(_, len) => format!("{} tokens, {} heads of {}", len / divisor, HEADS[0], HEADS[2]),
+            Self::Attention(_, len) => format!(
+                "{} tokens, {} heads of {}",
+                len / divisor,
+                HEADS[0],
+                HEADS[2]
+            ),
             Self::RmsNorm(_, [rows, width]) => format!("{} × {width}", rows / divisor),
             Self::Adamw(_, rows) => format!("{} × {COLUMNS}", rows / divisor),
         }
@@ -162,11 +215,21 @@ impl Work {
     /// memory.
     pub fn flops(self, divisor: usize) -> Option<f64> {
         match self {
-            Self::Fma { threads } => Some(fma::Params::of((threads / divisor) as u32, ROUNDS).flops()),
-            Self::Linear(_, dims) => Some(dims.iter().map(|&dim| (dim / divisor) as f64).product::<f64>() * 2.0),
+            Self::Fma { threads } => {
+                Some(fma::Params::of((threads / divisor) as u32, ROUNDS).flops())
+            }
+            Self::Linear(_, dims) => Some(
+                dims.iter()
+                    .map(|&dim| (dim / divisor) as f64)
+                    .product::<f64>()
+                    * 2.0,
+            ),
             // Forward: two products of half a square; backward: their gradients, and the scores again.
             Self::Attention(pass, len) => {
-                let (products, len) = (if pass == Pass::Forward { 2.0 } else { 5.0 }, (len / divisor) as f64);
+                let (products, len) = (
+                    if pass == Pass::Forward { 2.0 } else { 5.0 },
+                    (len / divisor) as f64,
+                );
                 Some(products * (HEADS[0] * HEADS[2]) as f64 * len * (len + 1.0))
             }
             Self::Copy { .. } | Self::RmsNorm(..) | Self::Adamw(..) => None,
@@ -185,7 +248,9 @@ impl Work {
             }
             // q, k, v → y; q, k, v, y, dy → dq, dk, dv.
             Self::Attention(Pass::Forward, len) => 8 * (len / divisor) * width * (heads + kv_heads),
-            Self::Attention(Pass::Backward, len) => 16 * (len / divisor) * width * (heads + kv_heads),
+            Self::Attention(Pass::Backward, len) => {
+                16 * (len / divisor) * width * (heads + kv_heads)
+            }
             // x → y; x, dy → dx.
             Self::RmsNorm(Pass::Forward, [rows, width]) => 8 * (rows / divisor) * width,
             Self::RmsNorm(Pass::Backward, [rows, width]) => 12 * (rows / divisor) * width,
@@ -207,18 +272,28 @@ impl Work {
     /// The errors of the optimizer and of the device.
     pub fn launches(self, divisor: usize, device: &Device) -> Result<Vec<Launched>> {
         let plain = device.inner();
-        let tracked = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad();
-        let constant = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff());
+        let tracked = |rows: usize, columns: usize| {
+            Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad()
+        };
+        let constant =
+            |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff());
         Ok(match self {
             Self::Fma { threads } => {
                 let (threads, kernel) = (threads / divisor, &fma::KERNEL);
-                launched(kernel.any(), vec![threads; 2], fma::Params::of(threads as u32, ROUNDS).words(), kernel.groups(threads))
+                launched(
+                    kernel.any(),
+                    vec![threads; 2],
+                    fma::Params::of(threads as u32, ROUNDS).words(),
+                    kernel.groups(threads),
+                )
             }
             Self::Copy { words } => Self::copy_of(words / divisor),
             Self::Linear(product, dims) => {
                 let [n, k, m] = dims.map(|dim| dim / divisor);
                 match product {
-                    Product::Forward => traced(|| ops::linear(Tensor::ones([n, k], &plain), Tensor::ones([m, k], &plain))),
+                    Product::Forward => traced(|| {
+                        ops::linear(Tensor::ones([n, k], &plain), Tensor::ones([m, k], &plain))
+                    }),
                     Product::Input => {
                         let y = ops::linear(tracked(n, k), constant(m, k));
                         traced(|| y.backward())
@@ -231,24 +306,56 @@ impl Work {
             }
             Self::Attention(pass, len) => {
                 let (seq_len, [heads, kv_heads, head_dim]) = (len / divisor, HEADS);
-                let shape = AttentionShape { batch_size: 1, seq_len, offset: 0, heads, kv_heads, head_dim };
-                let [q, k, v] = [heads, kv_heads, kv_heads].map(|heads| tracked(seq_len, heads * head_dim));
+                let shape = AttentionShape {
+                    batch_size: 1,
+                    seq_len,
+                    offset: 0,
+                    heads,
+                    kv_heads,
+                    head_dim,
+                };
+                let [q, k, v] =
+                    [heads, kv_heads, kv_heads].map(|heads| tracked(seq_len, heads * head_dim));
                 let mut y = None;
                 let forward = traced(|| y = Some(ops::attention(q, k, v, None, shape)));
-                if pass == Pass::Forward { forward } else { traced(|| y.map(|y| y.backward())) }
+                if pass == Pass::Forward {
+                    forward
+                } else {
+                    traced(|| y.map(|y| y.backward()))
+                }
             }
             Self::RmsNorm(pass, [rows, width]) => {
-                let (x, w) = (tracked(rows / divisor, width), Tensor::<1>::ones([width], &device.autodiff()).require_grad());
+                let (x, w) = (
+                    tracked(rows / divisor, width),
+                    Tensor::<1>::ones([width], &device.autodiff()).require_grad(),
+                );
                 let mut y = None;
                 let forward = traced(|| y = Some(ops::rms_norm(x, w, 1e-5)));
-                if pass == Pass::Forward { forward } else { traced(|| y.map(|y| y.backward())) }
+                if pass == Pass::Forward {
+                    forward
+                } else {
+                    traced(|| y.map(|y| y.backward()))
+                }
             }
             Self::Adamw(dtype, rows) => {
                 let n = rows / divisor * COLUMNS;
-                let info = ParamInfo { name: "matrix".into(), shape: vec![rows / divisor, COLUMNS], dtype, outside_blocks: false };
+                let info = ParamInfo {
+                    name: "matrix".into(),
+                    shape: vec![rows / divisor, COLUMNS],
+                    dtype,
+                    outside_blocks: false,
+                };
                 let mut optim = Optim::new(&TrainConfig::default(), std::slice::from_ref(&info))?;
                 let gate = Gate::open(1.0, &plain);
-                let mut step = |p| optim.step_param("matrix", p, Some(Tensor::<1>::ones([n], &plain)), 1e-3, &gate);
+                let mut step = |p| {
+                    optim.step_param(
+                        "matrix",
+                        p,
+                        Some(Tensor::<1>::ones([n], &plain)),
+                        1e-3,
+                        &gate,
+                    )
+                };
                 // The first step makes the state.
                 let p = step(zeros(n, dtype, &plain)?)?;
                 let mut second = None;

@@ -26,7 +26,11 @@ impl Repeated {
     ///
     /// # Errors
     /// The errors of the device, and `call.aborted`.
-    pub async fn new(launches: &[Launched], device: &Device, interrupt: &Interrupt) -> Result<Self> {
+    pub async fn new(
+        launches: &[Launched],
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
         let run: Vec<f32> = filled(RUN_BYTES / 4).collect();
         let mut made = Vec::with_capacity(launches.len());
         for launched in launches {
@@ -54,10 +58,17 @@ impl Repeated {
             // Moved in and out again, so that the buffers stay uniquely owned and are written in place.
             let held = std::mem::take(buffers);
             let is_read = |access: Access| access == Access::Read;
-            let read: Vec<_> =
-                held.iter().zip(launched.kernel.bindings).map(|(b, binding)| is_read(binding.access).then(|| b.clone())).collect();
-            let mut written = run_any(launched.kernel, held, &launched.params, launched.groups)?.into_iter();
-            *buffers = read.into_iter().filter_map(|kept| kept.or_else(|| written.next())).collect();
+            let read: Vec<_> = held
+                .iter()
+                .zip(launched.kernel.bindings)
+                .map(|(b, binding)| is_read(binding.access).then(|| b.clone()))
+                .collect();
+            let mut written =
+                run_any(launched.kernel, held, &launched.params, launched.groups)?.into_iter();
+            *buffers = read
+                .into_iter()
+                .filter_map(|kept| kept.or_else(|| written.next()))
+                .collect();
         }
         Ok(())
     }

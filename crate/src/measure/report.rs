@@ -71,6 +71,8 @@ pub fn linear_of_step(report: &GpuReport) -> Option<f64> {
     // Time is operations over rate, for the whole shapes even if only a part was measured.
     let flops = |row: &KernelRate| row.in_step as f64 * super::reference::whole_flops(&row.name);
     let all: f64 = products().map(flops).sum();
-    let secs: f64 = products().map(|row| flops(row) / row.gflop_per_sec.unwrap_or(f64::NAN)).sum();
+    let secs: f64 = products()
+        .map(|row| flops(row) / row.gflop_per_sec.unwrap_or(f64::NAN))
+        .sum();
     (all > 0.0).then(|| all / secs / report.peak_gflop_per_sec)
 }

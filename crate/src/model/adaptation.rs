@@ -33,9 +33,20 @@ pub(super) struct FactorRequests {
 impl Adaptation {
     /// Creates the adapter of `settings` with the modules that these select; `seed` is the seed of new factors and of dropout.
     pub(super) fn of_resolved(settings: &AdapterConfig, resolved: Resolved, seed: u64) -> Self {
-        let targets = resolved.targets.into_iter().map(|target| (target.module.clone(), target)).collect();
+        let targets = resolved
+            .targets
+            .into_iter()
+            .map(|target| (target.module.clone(), target))
+            .collect();
         let saved = resolved.saved.into_iter().collect();
-        Self { targets, saved, dropout: settings.dropout, init: settings.init, seed, warnings: resolved.warnings }
+        Self {
+            targets,
+            saved,
+            dropout: settings.dropout,
+            init: settings.init,
+            seed,
+            warnings: resolved.warnings,
+        }
     }
 
     /// Returns the matrices that have factors, keyed by the names of their modules.
@@ -55,18 +66,27 @@ impl Adaptation {
 
     /// Returns whether the base's parameter `name` is trained in full.
     pub fn saves(&self, name: &str) -> bool {
-        name.rsplit_once('.').is_some_and(|(module, _)| self.saved.contains(module))
+        name.rsplit_once('.')
+            .is_some_and(|(module, _)| self.saved.contains(module))
     }
 
     /// Returns the factors of the matrix `[out, input]` of `module`, if it is a target.
     pub(super) fn factors(&self, module: &str, [out, input]: [usize; 2]) -> Option<FactorRequests> {
         let &Target { rank, scale, .. } = self.targets.get(module)?;
         let [a, b] = factor_names(module);
-        let low_rank = LowRank { scale: scale as f32, dropout: self.dropout, key: random::key(DROPOUT, self.seed, module) };
+        let low_rank = LowRank {
+            scale: scale as f32,
+            dropout: self.dropout,
+            key: random::key(DROPOUT, self.seed, module),
+        };
         let first = match self.init {
             Init::Uniform => Kind::Uniform,
             Init::Gaussian => Kind::Gaussian,
         };
-        Some(FactorRequests { a: (a, [rank, input], first), b: (b, [out, rank], Kind::Zero), low_rank })
+        Some(FactorRequests {
+            a: (a, [rank, input], first),
+            b: (b, [out, rank], Kind::Zero),
+            low_rank,
+        })
     }
 }

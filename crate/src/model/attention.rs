@@ -25,7 +25,10 @@ struct Apart {
 
 /// Layers that make queries, keys and values.
 #[derive(Module, Debug)]
-#[allow(clippy::large_enum_variant, reason = "one for each block: few, and read in every step")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one for each block: few, and read in every step"
+)]
 enum Projections {
     Apart(Apart),
     Together(Named<Linear>),
@@ -44,11 +47,20 @@ pub struct Attention {
 
 impl Attention {
     /// Requests the parameters of the attention of `layer`, which reads and writes rows of `width` values.
-    pub fn new(layer: &config::Layer, width: usize, builder: &mut ParameterBuilder<'_>) -> Result<Self> {
+    pub fn new(
+        layer: &config::Layer,
+        width: usize,
+        builder: &mut ParameterBuilder<'_>,
+    ) -> Result<Self> {
         let shape = layer.attention;
         let [q, kv] = shape.widths();
         let projections = if shape.fused {
-            Projections::Together(builder.linear(Slot::QueryKeyValue, [q + 2 * kv, width], shape.bias, Role::Inner)?)
+            Projections::Together(builder.linear(
+                Slot::QueryKeyValue,
+                [q + 2 * kv, width],
+                shape.bias,
+                Role::Inner,
+            )?)
         } else {
             Projections::Apart(Apart {
                 query: builder.linear(Slot::Query, [q, width], shape.bias, Role::Inner)?,
@@ -63,13 +75,21 @@ impl Attention {
         };
         let (query_norm, key_norm) = (norm(Slot::QueryNorm, q)?, norm(Slot::KeyNorm, kv)?);
         let output = builder.linear(Slot::Output, [width, q], shape.output_bias, Role::Residual)?;
-        Ok(Self { projections, output, query_norm, key_norm, shape })
+        Ok(Self {
+            projections,
+            output,
+            query_norm,
+            key_norm,
+            shape,
+        })
     }
 
     /// Removes the factors of an adapter.
     pub fn detach(&mut self) {
         match &mut self.projections {
-            Projections::Apart(Apart { query, key, value }) => [query, key, value].into_iter().for_each(|matrix| matrix.detach()),
+            Projections::Apart(Apart { query, key, value }) => [query, key, value]
+                .into_iter()
+                .for_each(|matrix| matrix.detach()),
             Projections::Together(matrix) => matrix.detach(),
         }
         self.output.detach();
@@ -82,7 +102,13 @@ impl Attention {
 
     /// Computes softmax(q·kᵀ/√H + causal, within documents)·v between the rows of `x [B·T, C]` → `[B·T, heads·H]`, in front of
     /// [`Self::output`]. With `cache`, keys and values are added to those of earlier tokens, and queries attend to all of them.
-    pub fn attended(&self, x: Tensor<2>, ropes: &Ropes, span: Span<'_>, cache: Option<LayerCache<'_>>) -> Tensor<2> {
+    pub fn attended(
+        &self,
+        x: Tensor<2>,
+        ropes: &Ropes,
+        span: Span<'_>,
+        cache: Option<LayerCache<'_>>,
+    ) -> Tensor<2> {
         let x = match cache {
             None => match self.attended_at_once(x, ropes, span) {
                 Ok(attended) => return attended,
@@ -103,16 +129,38 @@ impl Attention {
     }
 
     /// Computes the same without a cache where one operation does all of it, and returns x where none does.
-    #[allow(clippy::result_large_err, reason = "x is given back, so that it is freed as soon as its products exist")]
-    fn attended_at_once(&self, x: Tensor<2>, ropes: &Ropes, span: Span<'_>) -> std::result::Result<Tensor<2>, Tensor<2>> {
+    #[allow(
+        clippy::result_large_err,
+        reason = "x is given back, so that it is freed as soon as its products exist"
+    )]
+    fn attended_at_once(
+        &self,
+        x: Tensor<2>,
+        ropes: &Ropes,
+        span: Span<'_>,
+    ) -> std::result::Result<Tensor<2>, Tensor<2>> {
         let (starts, sizes) = (span.document_starts.cloned(), self.sizes(span));
         match (&self.projections, self.shape.rope, self.shape.qk_norm) {
             (Projections::Apart(Apart { query, key, value }), Some(rope), QkNorm::None) => {
-                let [Some(q), Some(k), Some(v)] = [query, key, value].map(|matrix| matrix.alone(&x)) else { return Err(x) };
-                Ok(ops::self_attention(x, [q, k, v], ropes.of(rope).tables(), starts, sizes))
+                let [Some(q), Some(k), Some(v)] =
+                    [query, key, value].map(|matrix| matrix.alone(&x))
+                else {
+                    return Err(x);
+                };
+                Ok(ops::self_attention(
+                    x,
+                    [q, k, v],
+                    ropes.of(rope).tables(),
+                    starts,
+                    sizes,
+                ))
             }
-            (Projections::Together(matrix), None, QkNorm::None) if sizes.heads == sizes.kv_heads => {
-                let Some(bias) = &matrix.bias else { return Err(x) };
+            (Projections::Together(matrix), None, QkNorm::None)
+                if sizes.heads == sizes.kv_heads =>
+            {
+                let Some(bias) = &matrix.bias else {
+                    return Err(x);
+                };
                 let qkv = matrix.unbiased_at(x, span);
                 let bias = bias.beside(&qkv);
                 Ok(ops::attention_of_packed_qkv(qkv, bias, starts, sizes))
@@ -132,7 +180,11 @@ impl Attention {
             Projections::Together(matrix) => {
                 let (all, [q, kv]) = (matrix.forward_at(x, span), self.shape.widths());
                 let part = |first, width| all.clone().narrow(1, first, width);
-                [self.normed(&self.query_norm, part(0, q)), self.normed(&self.key_norm, part(q, kv)), part(q + kv, kv)]
+                [
+                    self.normed(&self.query_norm, part(0, q)),
+                    self.normed(&self.key_norm, part(q, kv)),
+                    part(q + kv, kv),
+                ]
             }
         }
     }
@@ -142,13 +194,27 @@ impl Attention {
         let ([rows, width], head_dim) = (x.dims(), self.shape.head_dim);
         match norm {
             Some(norm) if self.shape.qk_norm == QkNorm::All => norm.forward(x),
-            Some(norm) => norm.forward(x.reshape([rows * width / head_dim, head_dim])).reshape([rows, width]),
+            Some(norm) => norm
+                .forward(x.reshape([rows * width / head_dim, head_dim]))
+                .reshape([rows, width]),
             None => x,
         }
     }
 
     fn sizes(&self, span: Span<'_>) -> ops::AttentionShape {
-        let config::Attention { heads, kv_heads, head_dim, .. } = self.shape;
-        ops::AttentionShape { batch_size: span.batch_size, seq_len: span.seq_len, offset: span.offset, heads, kv_heads, head_dim }
+        let config::Attention {
+            heads,
+            kv_heads,
+            head_dim,
+            ..
+        } = self.shape;
+        ops::AttentionShape {
+            batch_size: span.batch_size,
+            seq_len: span.seq_len,
+            offset: span.offset,
+            heads,
+            kv_heads,
+            head_dim,
+        }
     }
 }

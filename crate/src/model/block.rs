@@ -28,7 +28,11 @@ pub struct Stream {
 impl Stream {
     /// Creates a stream with nothing left to add.
     pub fn of(x: Tensor<2>) -> Self {
-        Self { x, added: None, bias: None }
+        Self {
+            x,
+            added: None,
+            bias: None,
+        }
     }
 
     /// Returns the sum.
@@ -42,7 +46,14 @@ impl Stream {
     /// Returns the sum and what a sublayer reads: its norm, or without one the sum itself.
     fn entered(self, norm: Option<&Norm>) -> (Tensor<2>, Tensor<2>) {
         match (self, norm) {
-            (Self { x, added: Some(added), bias }, Some(norm)) => norm.add_forward(x, added, bias),
+            (
+                Self {
+                    x,
+                    added: Some(added),
+                    bias,
+                },
+                Some(norm),
+            ) => norm.add_forward(x, added, bias),
             (Self { x, added: None, .. }, Some(norm)) => (x.clone(), norm.forward(x)),
             (stream, None) => {
                 let x = stream.sum();
@@ -54,7 +65,18 @@ impl Stream {
     /// Normalizes the output that is still to be added.
     fn left(self, norm: Option<&Norm>) -> Self {
         match (self, norm) {
-            (Self { x, added: Some(added), bias }, Some(norm)) => Self { x, added: Some(norm.forward(biased(added, bias))), bias: None },
+            (
+                Self {
+                    x,
+                    added: Some(added),
+                    bias,
+                },
+                Some(norm),
+            ) => Self {
+                x,
+                added: Some(norm.forward(biased(added, bias))),
+                bias: None,
+            },
             (stream, _) => stream,
         }
     }
@@ -81,14 +103,30 @@ pub struct Block {
 impl Block {
     /// Requests the parameters of `layer`, whose rows have `width` values.
     pub fn new(layer: &Layer, width: usize, builder: &mut ParameterBuilder<'_>) -> Result<Self> {
-        let mut norm = |has, slot| if has { builder.norm(slot, layer.norm, width).map(Some) } else { Ok(None) };
+        let mut norm = |has, slot| {
+            if has {
+                builder.norm(slot, layer.norm, width).map(Some)
+            } else {
+                Ok(None)
+            }
+        };
         let (of_attention, of_mlp) = (layer.attention_norms, layer.mlp_norms);
         let attention_norm = norm(of_attention.before, Slot::AttentionNorm)?;
         let mlp_norm = norm(of_mlp.before, Slot::MlpNorm)?;
         let attention_post_norm = norm(of_attention.after, Slot::AttentionPostNorm)?;
         let mlp_post_norm = norm(of_mlp.after, Slot::MlpPostNorm)?;
-        let (attention, mlp) = (Attention::new(layer, width, builder)?, Mlp::new(layer.mlp, width, builder)?);
-        Ok(Self { attention_norm, attention, attention_post_norm, mlp_norm, mlp, mlp_post_norm })
+        let (attention, mlp) = (
+            Attention::new(layer, width, builder)?,
+            Mlp::new(layer.mlp, width, builder)?,
+        );
+        Ok(Self {
+            attention_norm,
+            attention,
+            attention_post_norm,
+            mlp_norm,
+            mlp,
+            mlp_post_norm,
+        })
     }
 
     /// Removes the factors of an adapter.
@@ -98,16 +136,34 @@ impl Block {
     }
 
     /// Runs the block. With `cache`, keys and values of earlier tokens are read and the new ones are added.
-    pub fn run(&self, stream: Stream, ropes: &Ropes, span: Span<'_>, cache: Option<LayerCache<'_>>) -> Stream {
+    pub fn run(
+        &self,
+        stream: Stream,
+        ropes: &Ropes,
+        span: Span<'_>,
+        cache: Option<LayerCache<'_>>,
+    ) -> Stream {
         // x ← x + n(Wo attention(n(x)) + bo), with one of the two norms
         let (x, input) = stream.entered(self.attention_norm.as_ref());
-        let (attended, output) = (self.attention.attended(input, ropes, span, cache), self.attention.output());
+        let (attended, output) = (
+            self.attention.attended(input, ropes, span, cache),
+            self.attention.output(),
+        );
         let added = output.unbiased_at(attended, span);
         let bias = output.bias.as_ref().map(|bias| bias.beside(&added));
-        let stream = Stream { x, added: Some(added), bias }.left(self.attention_post_norm.as_ref());
+        let stream = Stream {
+            x,
+            added: Some(added),
+            bias,
+        }
+        .left(self.attention_post_norm.as_ref());
         // x ← x + n(mlp(n(x))), with one of the two norms
         let (x, input) = stream.entered(self.mlp_norm.as_ref());
-        let stream = Stream { x, added: Some(self.mlp.forward(input, span)), bias: None };
+        let stream = Stream {
+            x,
+            added: Some(self.mlp.forward(input, span)),
+            bias: None,
+        };
         stream.left(self.mlp_post_norm.as_ref())
     }
 }

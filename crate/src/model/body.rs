@@ -25,7 +25,11 @@ pub struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     fn of(table: &'a Named<Embedding>, rows: Tensor<1, Int>) -> Self {
-        Self { name: table.weight_name(), table: &table.weight, rows }
+        Self {
+            name: table.weight_name(),
+            table: &table.weight,
+            rows,
+        }
     }
 }
 
@@ -44,20 +48,57 @@ impl Body {
     ///
     /// # Errors
     /// The errors of `weights`, for example for a parameter that it lacks.
-    pub fn new(config: &ModelConfig, stack: &Stack, weights: &mut dyn WeightSource) -> Result<Self> {
+    pub fn new(
+        config: &ModelConfig,
+        stack: &Stack,
+        weights: &mut dyn WeightSource,
+    ) -> Result<Self> {
         let (rows, width) = (config.vocab_size, config.hidden_size);
         let mut blocks = Vec::with_capacity(stack.layers.len());
         for (number, layer) in stack.layers.iter().enumerate() {
-            blocks.push(Block::new(layer, width, &mut ParameterBuilder { weights, stack, part: Part::Block(number) })?);
+            blocks.push(Block::new(
+                layer,
+                width,
+                &mut ParameterBuilder {
+                    weights,
+                    stack,
+                    part: Part::Block(number),
+                },
+            )?);
         }
-        let mut table = ParameterBuilder { weights, stack, part: Part::Table { tied: stack.tied } };
+        let mut table = ParameterBuilder {
+            weights,
+            stack,
+            part: Part::Table { tied: stack.tied },
+        };
         let tokens = table.embedding(Slot::Tokens, [rows, width])?;
-        let mut table = ParameterBuilder { weights, stack, part: Part::Table { tied: false } };
-        let positions = stack.positions.map(|positions| table.embedding(Slot::Positions, [positions, width])).transpose()?;
-        let mut end = ParameterBuilder { weights, stack, part: Part::Head };
+        let mut table = ParameterBuilder {
+            weights,
+            stack,
+            part: Part::Table { tied: false },
+        };
+        let positions = stack
+            .positions
+            .map(|positions| table.embedding(Slot::Positions, [positions, width]))
+            .transpose()?;
+        let mut end = ParameterBuilder {
+            weights,
+            stack,
+            part: Part::Head,
+        };
         let last_norm = end.norm(Slot::LastNorm, stack.last_norm, width)?;
-        let head = if stack.tied { None } else { Some(end.linear(Slot::Head, [rows, width], false, Role::Inner)?) };
-        Ok(Self { tokens, positions, blocks, last_norm, head })
+        let head = if stack.tied {
+            None
+        } else {
+            Some(end.linear(Slot::Head, [rows, width], false, Role::Inner)?)
+        };
+        Ok(Self {
+            tokens,
+            positions,
+            blocks,
+            last_norm,
+            head,
+        })
     }
 
     /// Removes the factors of an adapter.
@@ -77,8 +118,12 @@ impl Body {
         let mut lookups = vec![Lookup::of(&self.tokens, ids)];
         if let Some(table) = &self.positions {
             let (first, last) = (span.offset as i64, (span.offset + span.seq_len) as i64);
-            let positions = Tensor::<1, Int>::arange(first..last, &device).repeat_dim(0, span.batch_size);
-            let positions = span.document_starts.cloned().map_or(positions.clone(), |starts| positions - starts);
+            let positions =
+                Tensor::<1, Int>::arange(first..last, &device).repeat_dim(0, span.batch_size);
+            let positions = span
+                .document_starts
+                .cloned()
+                .map_or(positions.clone(), |starts| positions - starts);
             lookups.push(Lookup::of(table, positions));
         }
         lookups
@@ -86,7 +131,10 @@ impl Body {
 
     /// Returns the normed input of the head `[N, C]` and the head's weight `[V, C]`.
     pub fn before_head(&self, x: Tensor<2>) -> (Tensor<2>, &Matrix) {
-        let weight = self.head.as_ref().map_or(&self.tokens.weight, |head| &head.weight);
+        let weight = self
+            .head
+            .as_ref()
+            .map_or(&self.tokens.weight, |head| &head.weight);
         (self.last_norm.forward(x), weight)
     }
 }

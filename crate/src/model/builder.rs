@@ -15,11 +15,18 @@ use crate::error::Result;
 /// Source of a model's parameters, by name.
 pub trait WeightSource {
     /// Returns a matrix of this shape.
-    fn matrix(&mut self, name: &str, shape: [usize; 2], place: Place, role: Role) -> Result<Matrix>;
+    fn matrix(&mut self, name: &str, shape: [usize; 2], place: Place, role: Role)
+    -> Result<Matrix>;
     /// Returns a vector `[len]`; `fresh` is its initial value in a new model.
     fn vector(&mut self, name: &str, len: usize, place: Place, fresh: f32) -> Result<Weight<1>>;
     /// Returns a factor of an adapter.
-    fn factor(&mut self, name: &str, shape: [usize; 2], place: Place, kind: Kind) -> Result<Param<Tensor<2>>>;
+    fn factor(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        place: Place,
+        kind: Kind,
+    ) -> Result<Param<Tensor<2>>>;
     /// Returns the adapter of the model, if it has one.
     fn adaptation(&self) -> Option<&Adaptation>;
 }
@@ -37,46 +44,94 @@ type Factors = (Option<Factor>, Option<Factor>, Option<LowRank>);
 impl ParameterBuilder<'_> {
     /// Returns the name of a module, and its place.
     fn at(&self, slot: Slot) -> (String, Place) {
-        (self.stack.names.module(self.part.block(), slot), Place { part: self.part, slot })
+        (
+            self.stack.names.module(self.part.block(), slot),
+            Place {
+                part: self.part,
+                slot,
+            },
+        )
     }
 
     /// Requests the factors of a matrix `[out, input]`, if it is a target.
     fn factors(&mut self, module: &str, shape: [usize; 2], place: Place) -> Result<Factors> {
-        let Some(request) = self.weights.adaptation().and_then(|adaptation| adaptation.factors(module, shape)) else {
+        let Some(request) = self
+            .weights
+            .adaptation()
+            .and_then(|adaptation| adaptation.factors(module, shape))
+        else {
             return Ok((None, None, None));
         };
-        let mut factor = |(name, shape, kind): (String, [usize; 2], Kind)| -> Result<Option<Factor>> {
-            Ok(Some(Factor { weight: self.weights.factor(&name, shape, place, kind)? }))
-        };
-        Ok((factor(request.a)?, factor(request.b)?, Some(request.low_rank)))
+        let mut factor =
+            |(name, shape, kind): (String, [usize; 2], Kind)| -> Result<Option<Factor>> {
+                Ok(Some(Factor {
+                    weight: self.weights.factor(&name, shape, place, kind)?,
+                }))
+            };
+        Ok((
+            factor(request.a)?,
+            factor(request.b)?,
+            Some(request.low_rank),
+        ))
     }
 
     /// Requests the matrix `[out, input]` of a linear layer and, with `bias`, its bias `[out]`.
-    pub fn linear(&mut self, slot: Slot, [out, input]: [usize; 2], bias: bool, role: Role) -> Result<Named<Linear>> {
+    pub fn linear(
+        &mut self,
+        slot: Slot,
+        [out, input]: [usize; 2],
+        bias: bool,
+        role: Role,
+    ) -> Result<Named<Linear>> {
         let (name, place) = self.at(slot);
         let conv1d = self.stack.conv1d && self.part.block().is_some();
         let shape = if conv1d { [input, out] } else { [out, input] };
-        let weight = self.weights.matrix(&format!("{name}.weight"), shape, place, role)?;
-        let bias = if bias { Some(self.weights.vector(&format!("{name}.bias"), out, place, 0.0)?) } else { None };
+        let weight = self
+            .weights
+            .matrix(&format!("{name}.weight"), shape, place, role)?;
+        let bias = if bias {
+            Some(
+                self.weights
+                    .vector(&format!("{name}.bias"), out, place, 0.0)?,
+            )
+        } else {
+            None
+        };
         let (a, b, low_rank) = self.factors(&name, [out, input], place)?;
-        Ok(Named::new(name, Linear { weight, bias, lora_A: a, lora_B: b, low_rank, conv1d }))
+        Ok(Named::new(
+            name,
+            Linear {
+                weight,
+                bias,
+                lora_A: a,
+                lora_B: b,
+                low_rank,
+                conv1d,
+            },
+        ))
     }
 
     /// Requests a table `[rows, width]`.
     pub fn embedding(&mut self, slot: Slot, shape: [usize; 2]) -> Result<Named<Embedding>> {
         let (name, place) = self.at(slot);
-        let weight = self.weights.matrix(&format!("{name}.weight"), shape, place, Role::Inner)?;
+        let weight = self
+            .weights
+            .matrix(&format!("{name}.weight"), shape, place, Role::Inner)?;
         Ok(Named::new(name, Embedding { weight }))
     }
 
     /// Requests the weight `[width]` of a norm and, for LayerNorm, its bias `[width]`.
     pub fn norm(&mut self, slot: Slot, norm: config::Norm, width: usize) -> Result<Norm> {
         let (name, place) = self.at(slot);
-        let weight = self.weights.vector(&format!("{name}.weight"), width, place, 1.0)?;
+        let weight = self
+            .weights
+            .vector(&format!("{name}.weight"), width, place, 1.0)?;
         let module = match norm.kind {
             NormKind::Rms => NormModule::Rms(Named::new(name, RmsNorm { weight })),
             NormKind::Layer => {
-                let bias = self.weights.vector(&format!("{name}.bias"), width, place, 0.0)?;
+                let bias = self
+                    .weights
+                    .vector(&format!("{name}.bias"), width, place, 0.0)?;
                 NormModule::Layer(Named::new(name, LayerNorm { weight, bias }))
             }
         };

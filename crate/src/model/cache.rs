@@ -49,7 +49,10 @@ impl KvCache {
 
     /// Returns the cache of a layer; layers are filled in their order.
     pub(super) fn layer(&mut self, layer: usize) -> LayerCache<'_> {
-        LayerCache { layers: &mut self.layers, layer }
+        LayerCache {
+            layers: &mut self.layers,
+            layer,
+        }
     }
 }
 
@@ -60,7 +63,10 @@ impl LayerCache<'_> {
         let rows = |y: Tensor<2>| y.reshape([span.batch_size, span.seq_len, width]);
         let (k, v) = (rows(k), rows(v));
         let (k, v) = match self.layers.get(self.layer) {
-            Some((old_k, old_v)) => (Tensor::cat(vec![old_k.clone(), k], 1), Tensor::cat(vec![old_v.clone(), v], 1)),
+            Some((old_k, old_v)) => (
+                Tensor::cat(vec![old_k.clone(), k], 1),
+                Tensor::cat(vec![old_v.clone(), v], 1),
+            ),
             None => (k, v),
         };
         if self.layer < self.layers.len() {

@@ -21,7 +21,10 @@ impl FrozenWeights {
     pub(super) fn add(&mut self, storage: Option<StorageType>, bytes: usize) {
         self.bytes += bytes as u64;
         if let Some(storage) = storage {
-            *self.matrices.entry(storage.name().to_uppercase()).or_default() += 1;
+            *self
+                .matrices
+                .entry(storage.name().to_uppercase())
+                .or_default() += 1;
         }
     }
 

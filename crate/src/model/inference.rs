@@ -36,14 +36,22 @@ impl AttachedAdapter {
     /// # Errors
     /// The errors of [`Adaptation::new`].
     pub fn of(bundle: &Bundle) -> Result<Option<Self>> {
-        let (Some(adaptation), Some(file)) = (Adaptation::attached(bundle)?, bundle.merged_adapter()) else { return Ok(None) };
+        let (Some(adaptation), Some(file)) =
+            (Adaptation::attached(bundle)?, bundle.merged_adapter())
+        else {
+            return Ok(None);
+        };
         let parameters = super::Plan::of(&bundle.config, Some(&adaptation))?.parameters;
         let values = |shape: &[usize]| shape.iter().map(|&dim| dim as u64).product::<u64>();
         Ok(Some(Self {
             r: file.config.r,
             alpha: file.config.lora_alpha,
             targets: adaptation.targets().keys().cloned().collect(),
-            parameters: parameters.iter().filter(|asked| asked.trained).map(|asked| values(&asked.shape)).sum(),
+            parameters: parameters
+                .iter()
+                .filter(|asked| asked.trained)
+                .map(|asked| values(&asked.shape))
+                .sum(),
             bytes: file.bytes,
         }))
     }
@@ -67,9 +75,24 @@ impl Model {
     ///
     /// # Errors
     /// As [`Model::from_bundle`].
-    pub async fn for_inference(bundle: &Bundle, storage: BaseStorage, device: &Device, interrupt: &Interrupt) -> Result<Self> {
+    pub async fn for_inference(
+        bundle: &Bundle,
+        storage: BaseStorage,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
         let adaptation = Adaptation::attached(bundle)?.unwrap_or_default();
-        Self::adapted(bundle, Precision::F32, Beside { adaptation: &adaptation, storage }, device, interrupt).await
+        Self::adapted(
+            bundle,
+            Precision::F32,
+            Beside {
+                adaptation: &adaptation,
+                storage,
+            },
+            device,
+            interrupt,
+        )
+        .await
     }
 
     /// Returns the base of this model, which shares its constants; `bundle` is the one that the model was opened from. Parameters that the
@@ -79,7 +102,10 @@ impl Model {
     /// The errors of reading the files, and `call.aborted`.
     #[doc(hidden)]
     pub async fn without_adapter(&self, bundle: &Bundle, interrupt: &Interrupt) -> Result<Self> {
-        let mut base = Self { adaptation: Some(Arc::new(Adaptation::default())), ..self.clone() };
+        let mut base = Self {
+            adaptation: Some(Arc::new(Adaptation::default())),
+            ..self.clone()
+        };
         base.body.detach();
         // The parameters that are still visible are those that the adapter stores in full.
         let mut replaced = BTreeMap::new();

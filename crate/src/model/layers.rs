@@ -1,7 +1,10 @@
 //! Layers that every family is built from, also for modules of your own: a packed bf16 weight must not reach any other operation. Field
 //! names are the last parts of the state-dict names.
 
-#![allow(non_snake_case, reason = "the factors of a target are called as files call them")]
+#![allow(
+    non_snake_case,
+    reason = "the factors of a target are called as files call them"
+)]
 
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
@@ -34,7 +37,14 @@ pub struct Linear {
 impl Linear {
     /// Creates a layer with these parameters that is not a target. `weight [out, in]`, `bias [out]`.
     pub fn new(weight: Param<Tensor<2>>, bias: Option<Param<Tensor<1>>>) -> Self {
-        Self { weight: weight.into(), bias: bias.map(Weight::from), lora_A: None, lora_B: None, low_rank: None, conv1d: false }
+        Self {
+            weight: weight.into(),
+            bias: bias.map(Weight::from),
+            lora_A: None,
+            lora_B: None,
+            low_rank: None,
+            conv1d: false,
+        }
     }
 
     /// Removes the factors, so that the layer is not a target.
@@ -46,7 +56,10 @@ impl Linear {
     /// frozen takes the path of packed matrices, so that gradients have the same bits however the base is stored.
     pub(super) fn alone(&self, x: &Tensor<2>) -> Option<Tensor<2>> {
         let alone = self.bias.is_none() && self.low_rank.is_none() && !self.conv1d;
-        self.weight.dense().filter(|weight| alone && matches!(weight, Weight::Trained(_))).map(|weight| weight.beside(x))
+        self.weight
+            .dense()
+            .filter(|weight| alone && matches!(weight, Weight::Trained(_)))
+            .map(|weight| weight.beside(x))
     }
 
     /// Computes the output without dropout. `x [N, in]` → `[N, out]`.
@@ -70,7 +83,9 @@ impl Linear {
     /// Computes [`Self::forward_at`] without the bias.
     pub(super) fn unbiased_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         match (&self.low_rank, &self.lora_A, &self.lora_B) {
-            (Some(low_rank), Some(a), Some(b)) => low_rank.product(x, &self.weight, self.conv1d, [a, b], span),
+            (Some(low_rank), Some(a), Some(b)) => {
+                low_rank.product(x, &self.weight, self.conv1d, [a, b], span)
+            }
             _ if self.conv1d => self.weight.conv1d(x),
             _ => self.weight.linear(x),
         }
@@ -129,7 +144,13 @@ impl LayerNorm {
     }
 
     /// Returns x + (y + bias) and the norm of that sum. `x` and `y` `[N, C]`, `bias [C]` of another layer.
-    pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, bias: Option<Tensor<1>>, eps: f64) -> (Tensor<2>, Tensor<2>) {
+    pub fn add_forward(
+        &self,
+        x: Tensor<2>,
+        y: Tensor<2>,
+        bias: Option<Tensor<1>>,
+        eps: f64,
+    ) -> (Tensor<2>, Tensor<2>) {
         let own = [self.weight.beside(&x), self.bias.beside(&x)];
         ops::add_layer_norm(x, y, bias, own, eps)
     }

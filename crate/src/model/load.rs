@@ -25,8 +25,17 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    fn note<const D: usize>(&mut self, name: &str, shape: [usize; D], place: Place, kind: Kind) -> Param<Tensor<D>> {
-        let trained = kind.is_factor() || self.adaptation.is_none_or(|adaptation| adaptation.saves(name));
+    fn note<const D: usize>(
+        &mut self,
+        name: &str,
+        shape: [usize; D],
+        place: Place,
+        kind: Kind,
+    ) -> Param<Tensor<D>> {
+        let trained = kind.is_factor()
+            || self
+                .adaptation
+                .is_none_or(|adaptation| adaptation.saves(name));
         self.request.push(ParameterRequest {
             name: name.to_string(),
             shape: shape.to_vec(),
@@ -41,7 +50,13 @@ impl Requests<'_> {
 }
 
 impl WeightSource for Requests<'_> {
-    fn matrix(&mut self, name: &str, shape: [usize; 2], place: Place, role: Role) -> Result<Matrix> {
+    fn matrix(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        place: Place,
+        role: Role,
+    ) -> Result<Matrix> {
         Ok(self.note(name, shape, place, Kind::Matrix(role)).into())
     }
 
@@ -49,7 +64,13 @@ impl WeightSource for Requests<'_> {
         Ok(self.note(name, [len], place, Kind::Vector(fresh)).into())
     }
 
-    fn factor(&mut self, name: &str, shape: [usize; 2], place: Place, kind: Kind) -> Result<Param<Tensor<2>>> {
+    fn factor(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        place: Place,
+        kind: Kind,
+    ) -> Result<Param<Tensor<2>>> {
         Ok(self.note(name, shape, place, kind))
     }
 
@@ -77,30 +98,60 @@ impl Plan {
     /// The errors of [`ModelConfig::validate`] and of [`stack`].
     pub fn of(config: &ModelConfig, adaptation: Option<&Adaptation>) -> Result<Self> {
         let stack = stack(config)?;
-        let mut requests = Requests { request: Vec::new(), adaptation };
+        let mut requests = Requests {
+            request: Vec::new(),
+            adaptation,
+        };
         Body::new(config, &stack, &mut requests)?;
         let mut parameters = requests.request;
-        parameters.sort_by_key(|request| (request.part.block().unwrap_or(usize::MAX), stack.names.position(request.slot)));
-        let rotary_values = stack.ropes().into_iter().map(|rope| config.max_position_embeddings * rope.head_dim).sum();
-        let kept = stack.layers.iter().map(|layer| SavedActivations::of(layer, config.hidden_size)).collect();
-        Ok(Self { stack, parameters, rotary_values, kept })
+        parameters.sort_by_key(|request| {
+            (
+                request.part.block().unwrap_or(usize::MAX),
+                stack.names.position(request.slot),
+            )
+        });
+        let rotary_values = stack
+            .ropes()
+            .into_iter()
+            .map(|rope| config.max_position_embeddings * rope.head_dim)
+            .sum();
+        let kept = stack
+            .layers
+            .iter()
+            .map(|layer| SavedActivations::of(layer, config.hidden_size))
+            .collect();
+        Ok(Self {
+            stack,
+            parameters,
+            rotary_values,
+            kept,
+        })
     }
 
     /// Returns the number of values per token that a block keeps for its backward pass if only the layers that `needs` selects need their
     /// inputs; of different blocks, that of the one that keeps most.
     pub fn kept_per_token(&self, needs: impl Fn(Slot) -> bool) -> usize {
-        self.kept.iter().map(|kept| kept.where_needed(&needs)).max().unwrap_or(0)
+        self.kept
+            .iter()
+            .map(|kept| kept.where_needed(&needs))
+            .max()
+            .unwrap_or(0)
     }
 }
 
 /// Returns the form in which a constant stays packed on the device: as its file stores it, if the kernels can read that. `None` if it does
 /// not stay packed.
-pub(crate) fn stored_form(bundle: &Bundle, request: &ParameterRequest, base_storage: BaseStorage) -> Option<StoredMatrix> {
+pub(crate) fn stored_form(
+    bundle: &Bundle,
+    request: &ParameterRequest,
+    base_storage: BaseStorage,
+) -> Option<StoredMatrix> {
     if request.trained || !request.kind.is_matrix() || base_storage != BaseStorage::Stored {
         return None;
     }
     let rows = bundle.stored_rows(&request.name)?;
-    let storage = StorageType::of_ggml(rows.id).filter(|storage| !matches!(storage, StorageType::F32 | StorageType::Bf16))?;
+    let storage = StorageType::of_ggml(rows.id)
+        .filter(|storage| !matches!(storage, StorageType::F32 | StorageType::Bf16))?;
     StoredMatrix::new(storage, rows.shape)
 }
 
@@ -120,7 +171,11 @@ pub fn files_form(base: Option<&Bundle>) -> impl Fn(&ParameterRequest) -> Option
 /// # Errors
 /// The errors of [`ModelConfig::validate`].
 pub fn planned_parameters(config: &ModelConfig) -> Result<Vec<(String, Vec<usize>)>> {
-    Ok(Plan::of(config, None)?.parameters.into_iter().map(|request| (request.name, request.shape)).collect())
+    Ok(Plan::of(config, None)?
+        .parameters
+        .into_iter()
+        .map(|request| (request.name, request.shape))
+        .collect())
 }
 
 /// Parameters that are already on the device, flattened.
@@ -136,22 +191,40 @@ pub struct Loaded<'a> {
 
 impl Loaded<'_> {
     fn take<const D: usize>(&mut self, name: &str, shape: [usize; D]) -> Result<Tensor<D>> {
-        let tensor = self.tensors.remove(name).ok_or_else(|| Error::MissingTensors(vec![name.to_string()]))?;
+        let tensor = self
+            .tensors
+            .remove(name)
+            .ok_or_else(|| Error::MissingTensors(vec![name.to_string()]))?;
         Ok(tensor.reshape(shape))
     }
 
     fn weight<const D: usize>(&mut self, name: &str, shape: [usize; D]) -> Result<Weight<D>> {
         let tensor = self.take(name, shape)?;
-        let trained = self.adaptation.is_none_or(|adaptation| adaptation.saves(name));
-        Ok(if trained { Param::from_tensor(tensor).into() } else { Weight::Frozen(tensor) })
+        let trained = self
+            .adaptation
+            .is_none_or(|adaptation| adaptation.saves(name));
+        Ok(if trained {
+            Param::from_tensor(tensor).into()
+        } else {
+            Weight::Frozen(tensor)
+        })
     }
 }
 
 impl WeightSource for Loaded<'_> {
-    fn matrix(&mut self, name: &str, shape: [usize; 2], _place: Place, _role: Role) -> Result<Matrix> {
+    fn matrix(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        _place: Place,
+        _role: Role,
+    ) -> Result<Matrix> {
         match self.as_stored.remove(name) {
             Some(matrix) => Ok(matrix),
-            None => Ok(Matrix::Dense { weight: self.weight(name, shape)?, transposed: false }),
+            None => Ok(Matrix::Dense {
+                weight: self.weight(name, shape)?,
+                transposed: false,
+            }),
         }
     }
 
@@ -159,7 +232,13 @@ impl WeightSource for Loaded<'_> {
         self.weight(name, [len])
     }
 
-    fn factor(&mut self, name: &str, shape: [usize; 2], _place: Place, _kind: Kind) -> Result<Param<Tensor<2>>> {
+    fn factor(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        _place: Place,
+        _kind: Kind,
+    ) -> Result<Param<Tensor<2>>> {
         Ok(Param::from_tensor(self.take(name, shape)?))
     }
 

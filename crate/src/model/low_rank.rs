@@ -28,7 +28,10 @@ pub struct Products {
 impl Products {
     /// Returns the same products for the second pass.
     pub fn again(self) -> Self {
-        Self { again: true, ..self }
+        Self {
+            again: true,
+            ..self
+        }
     }
 
     fn next(&self, made: impl FnOnce() -> Tensor<2>) -> Tensor<2> {
@@ -60,21 +63,55 @@ pub struct LowRank {
 impl LowRank {
     /// Computes x·Wᵀ + s·d(x)·Aᵀ·Bᵀ, or with `conv1d` (GPT-2's layout) x·W + s·d(x)·Aᵀ·Bᵀ. `x [N, in]` → `[N, out]`; W is constant. Inputs
     /// are dropped in training only.
-    pub fn product(&self, x: Tensor<2>, weight: &Matrix, conv1d: bool, [a, b]: [&Factor; 2], span: Span<'_>) -> Tensor<2> {
-        let mask = span.dropout_step.filter(|_| self.dropout > 0.0).map(|dropout_step| Mask {
-            probability: self.dropout,
-            key: self.key,
-            dropout_step,
-        });
+    pub fn product(
+        &self,
+        x: Tensor<2>,
+        weight: &Matrix,
+        conv1d: bool,
+        [a, b]: [&Factor; 2],
+        span: Span<'_>,
+    ) -> Tensor<2> {
+        let mask = span
+            .dropout_step
+            .filter(|_| self.dropout > 0.0)
+            .map(|dropout_step| Mask {
+                probability: self.dropout,
+                key: self.key,
+                dropout_step,
+            });
         let (words, form, turned) = weight.stored();
         let recorded = x.is_autodiff();
         let made = || {
-            let (x, a) = if recorded { (x.clone().inner(), a.weight.val().inner()) } else { (x.clone(), a.weight.val()) };
-            ops::linear(if let Some(mask) = mask { ops::dropout(x, mask) } else { x }, a)
+            let (x, a) = if recorded {
+                (x.clone().inner(), a.weight.val().inner())
+            } else {
+                (x.clone(), a.weight.val())
+            };
+            ops::linear(
+                if let Some(mask) = mask {
+                    ops::dropout(x, mask)
+                } else {
+                    x
+                },
+                a,
+            )
         };
-        let z = if let Some(products) = span.products { products.next(made) } else { made() };
-        let (words, z) = if recorded { (Tensor::from_inner(words), Tensor::from_inner(z)) } else { (words, z) };
-        let adapted = Adapted { form, conv1d: conv1d != turned, scale: self.scale, mask };
+        let z = if let Some(products) = span.products {
+            products.next(made)
+        } else {
+            made()
+        };
+        let (words, z) = if recorded {
+            (Tensor::from_inner(words), Tensor::from_inner(z))
+        } else {
+            (words, z)
+        };
+        let adapted = Adapted {
+            form,
+            conv1d: conv1d != turned,
+            scale: self.scale,
+            mask,
+        };
         ops::low_rank(x, words, z, a.weight.val(), b.weight.val(), adapted)
     }
 }

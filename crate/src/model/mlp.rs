@@ -20,7 +20,10 @@ struct SwiGlu {
 
 /// The first products, by what is computed of them.
 #[derive(Module, Debug)]
-#[allow(clippy::large_enum_variant, reason = "one for each block: few, and read in every step")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one for each block: few, and read in every step"
+)]
 enum Hidden {
     SwiGlu(SwiGlu),
     Gelu(Named<Linear>),
@@ -38,16 +41,24 @@ impl Mlp {
     pub fn new(mlp: config::Mlp, width: usize, builder: &mut ParameterBuilder<'_>) -> Result<Self> {
         let mut inner = |slot| builder.linear(slot, [mlp.width, width], mlp.bias, Role::Inner);
         let hidden = match mlp.activation {
-            Activation::SwiGlu => Hidden::SwiGlu(SwiGlu { gate: inner(Slot::Gate)?, up: inner(Slot::Up)? }),
+            Activation::SwiGlu => Hidden::SwiGlu(SwiGlu {
+                gate: inner(Slot::Gate)?,
+                up: inner(Slot::Up)?,
+            }),
             Activation::Gelu => Hidden::Gelu(inner(Slot::Up)?),
         };
-        Ok(Self { hidden, down: builder.linear(Slot::Down, [width, mlp.width], mlp.bias, Role::Residual)? })
+        Ok(Self {
+            hidden,
+            down: builder.linear(Slot::Down, [width, mlp.width], mlp.bias, Role::Residual)?,
+        })
     }
 
     /// Removes the factors of an adapter.
     pub fn detach(&mut self) {
         match &mut self.hidden {
-            Hidden::SwiGlu(SwiGlu { gate, up }) => [gate, up].into_iter().for_each(|matrix| matrix.detach()),
+            Hidden::SwiGlu(SwiGlu { gate, up }) => {
+                [gate, up].into_iter().for_each(|matrix| matrix.detach())
+            }
             Hidden::Gelu(up) => up.detach(),
         }
         self.down.detach();
@@ -56,13 +67,15 @@ impl Mlp {
     /// Computes the output for the rows of `x [B·T, C]` → `[B·T, C]`.
     pub fn forward(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         let hidden = match &self.hidden {
-            Hidden::SwiGlu(SwiGlu { gate, up }) => match [gate, up].map(|matrix| matrix.alone(&x)) {
-                [Some(gate), Some(up)] => ops::gated(x, [gate, up]),
-                _ => {
-                    let gate = gate.forward_at(x.clone(), span);
-                    ops::swiglu(gate, up.forward_at(x, span))
+            Hidden::SwiGlu(SwiGlu { gate, up }) => {
+                match [gate, up].map(|matrix| matrix.alone(&x)) {
+                    [Some(gate), Some(up)] => ops::gated(x, [gate, up]),
+                    _ => {
+                        let gate = gate.forward_at(x.clone(), span);
+                        ops::swiglu(gate, up.forward_at(x, span))
+                    }
                 }
-            },
+            }
             Hidden::Gelu(up) => {
                 let hidden = up.unbiased_at(x, span);
                 match &up.bias {

@@ -91,7 +91,14 @@ pub struct Span<'a> {
 impl Span<'_> {
     /// Creates a span of B whole sequences of T tokens, each one document.
     pub fn whole(batch_size: usize, seq_len: usize) -> Self {
-        Self { batch_size, seq_len, offset: 0, document_starts: None, dropout_step: None, products: None }
+        Self {
+            batch_size,
+            seq_len,
+            offset: 0,
+            document_starts: None,
+            dropout_step: None,
+            products: None,
+        }
     }
 }
 
@@ -160,8 +167,15 @@ impl Model {
     /// Checks that all ids are within the vocabulary.
     pub(crate) fn check_tokens(&self, ids: &[i32]) -> Result<()> {
         let vocab_size = self.config.vocab_size;
-        match ids.iter().position(|&id| id < 0 || id as usize >= vocab_size) {
-            Some(position) => Err(Error::TokenRange { id: i64::from(ids[position]), position, vocab_size }),
+        match ids
+            .iter()
+            .position(|&id| id < 0 || id as usize >= vocab_size)
+        {
+            Some(position) => Err(Error::TokenRange {
+                id: i64::from(ids[position]),
+                position,
+                vocab_size,
+            }),
             None => Ok(()),
         }
     }
@@ -179,8 +193,15 @@ impl Model {
     /// Checks that all targets are within the vocabulary; negative ones do not count.
     pub(crate) fn check_targets(&self, targets: &[i32]) -> Result<()> {
         let vocab_size = self.config.vocab_size;
-        match targets.iter().position(|&id| id >= 0 && id as usize >= vocab_size) {
-            Some(position) => Err(Error::TokenRange { id: i64::from(targets[position]), position, vocab_size }),
+        match targets
+            .iter()
+            .position(|&id| id >= 0 && id as usize >= vocab_size)
+        {
+            Some(position) => Err(Error::TokenRange {
+                id: i64::from(targets[position]),
+                position,
+                vocab_size,
+            }),
             None => Ok(()),
         }
     }
@@ -193,7 +214,10 @@ impl Model {
 
     /// Uploads these integers to the model's device → `[values.len()]`.
     pub(crate) fn int_tensor(&self, values: &[i32]) -> Tensor<1, Int> {
-        Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (&self.device, DType::I32))
+        Tensor::from_data(
+            TensorData::new(values.to_vec(), [values.len()]),
+            (&self.device, DType::I32),
+        )
     }
 
     /// Checks that a sequence fits into the model's context.
@@ -202,23 +226,44 @@ impl Model {
     /// [`Error::ContextExceeded`].
     #[doc(hidden)]
     pub fn check_span(&self, span: Span<'_>) -> Result<()> {
-        let (found, max) = (span.offset + span.seq_len, self.config.max_position_embeddings);
-        if found > max { Err(Error::ContextExceeded { found, max }) } else { Ok(()) }
+        let (found, max) = (
+            span.offset + span.seq_len,
+            self.config.max_position_embeddings,
+        );
+        if found > max {
+            Err(Error::ContextExceeded { found, max })
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns the token (and position) vectors. `ids [B·T]` → `[B·T, C]`.
     #[doc(hidden)]
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        let found = self.body.lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| table.rows(rows));
-        found.reduce(ops::residual_add).expect("a model has a table of tokens")
+        let found = self
+            .body
+            .lookups(ids, span)
+            .into_iter()
+            .map(|Lookup { table, rows, .. }| table.rows(rows));
+        found
+            .reduce(ops::residual_add)
+            .expect("a model has a table of tokens")
     }
 
     /// Adds what `gradient [B·T, C]`, the gradient of [`Model::embed`]'s result, contributes to the sums of the tables that a tracked model
     /// trains. It works in place: the head's backward pass has already begun the sum of a tied table, and another buffer of that size would
     /// be the largest of a step.
-    pub(crate) fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
+    pub(crate) fn embed_backward(
+        &self,
+        ids: Tensor<1, Int>,
+        span: Span<'_>,
+        gradient: &Tensor<2>,
+        sums: &mut BTreeMap<String, Tensor<1>>,
+    ) {
         for Lookup { name, table, rows } in self.body.lookups(ids, span) {
-            let Some(table) = table.dense().filter(|table| table.is_tracked()) else { continue };
+            let Some(table) = table.dense().filter(|table| table.is_tracked()) else {
+                continue;
+            };
             let shape = table.val().dims();
             let begun = sums.remove(&name).map(|sum| sum.reshape(shape));
             let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
@@ -230,8 +275,22 @@ impl Model {
     /// Runs one transformer block. `x [B·T, C]` → `[B·T, C]`. With `cache`, keys and values of earlier tokens are read and the new ones are
     /// added.
     #[doc(hidden)]
-    pub fn block(&self, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
-        self.body.block(layer).run(Stream::of(x), &self.ropes, span, cache.map(|cache| cache.layer(layer))).sum()
+    pub fn block(
+        &self,
+        layer: usize,
+        x: Tensor<2>,
+        span: Span<'_>,
+        cache: Option<&mut KvCache>,
+    ) -> Tensor<2> {
+        self.body
+            .block(layer)
+            .run(
+                Stream::of(x),
+                &self.ropes,
+                span,
+                cache.map(|cache| cache.layer(layer)),
+            )
+            .sum()
     }
 
     /// Runs these blocks, one after another. `x [B·T, C]` → `[B·T, C]`.
@@ -257,13 +316,22 @@ impl Model {
 
     /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of all V logits (the lowest id among equals),
     /// shape `[2]`.
-    pub(crate) fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    pub(crate) fn head_evaluation(
+        &self,
+        x: Tensor<2>,
+        targets: Tensor<1, Int>,
+        rows: usize,
+    ) -> Tensor<1> {
         let (x, weight) = self.body.before_head(x);
         weight.head_evaluation(x, targets, rows)
     }
 
     /// Returns the logits of every position. `ids [B·T]` → `[B·T, V]`.
     pub fn forward(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        self.head(self.blocks(0..self.config.num_hidden_layers, self.embed(ids, span), span))
+        self.head(self.blocks(
+            0..self.config.num_hidden_layers,
+            self.embed(ids, span),
+            span,
+        ))
     }
 }

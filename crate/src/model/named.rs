@@ -2,7 +2,9 @@
 
 use std::ops::{Deref, DerefMut};
 
-use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor};
+use burn::module::{
+    Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
+};
 use burn::tensor::Device;
 
 use crate::parameters::NAMED;
@@ -26,7 +28,10 @@ impl<M> Named<M> {
     }
 
     fn with(self, change: impl FnOnce(M) -> M) -> Self {
-        Self { name: self.name, module: change(self.module) }
+        Self {
+            name: self.name,
+            module: change(self.module),
+        }
     }
 }
 
@@ -62,7 +67,10 @@ impl<M: Module + ModuleDisplay> Module for Named<M> {
     }
 
     fn valid(&self) -> Self {
-        Self { name: self.name.clone(), module: self.module.valid() }
+        Self {
+            name: self.name.clone(),
+            module: self.module.valid(),
+        }
     }
 
     fn materialize(self) -> Self {
@@ -79,7 +87,10 @@ impl<M: Module + ModuleDisplay> Module for Named<M> {
         mapper.enter_module(&self.name, NAMED);
         let module = self.module.map(mapper);
         mapper.exit_module(&self.name, NAMED);
-        Self { name: self.name, module }
+        Self {
+            name: self.name,
+            module,
+        }
     }
 }
 

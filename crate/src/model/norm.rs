@@ -9,7 +9,10 @@ use crate::ops;
 
 /// The parameters, by what is computed with them.
 #[derive(Module, Debug)]
-#[allow(clippy::large_enum_variant, reason = "a few for each block, and read in every step")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a few for each block, and read in every step"
+)]
 pub enum NormModule {
     /// RMSNorm.
     Rms(Named<RmsNorm>),
@@ -40,9 +43,16 @@ impl Norm {
     }
 
     /// Returns x + (y + bias) and its norm, `x` and `y` `[N, C]`, `bias [C]`.
-    pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, bias: Option<Tensor<1>>) -> (Tensor<2>, Tensor<2>) {
+    pub fn add_forward(
+        &self,
+        x: Tensor<2>,
+        y: Tensor<2>,
+        bias: Option<Tensor<1>>,
+    ) -> (Tensor<2>, Tensor<2>) {
         match (&self.module, bias) {
-            (NormModule::Rms(norm), Some(bias)) => norm.add_forward(x, ops::bias_add(y, bias), self.eps),
+            (NormModule::Rms(norm), Some(bias)) => {
+                norm.add_forward(x, ops::bias_add(y, bias), self.eps)
+            }
             (NormModule::Rms(norm), None) => norm.add_forward(x, y, self.eps),
             (NormModule::Layer(norm), bias) => norm.add_forward(x, y, bias, self.eps),
         }

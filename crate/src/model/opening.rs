@@ -29,11 +29,24 @@ pub struct Beside<'a> {
 
 impl Model {
     async fn load(loading: Loading<'_>, plan: Plan, source: &mut impl Values) -> Result<Self> {
-        let parts = Arc::new(plan.parameters.iter().map(|request| (request.name.clone(), request.part)).collect());
+        let parts = Arc::new(
+            plan.parameters
+                .iter()
+                .map(|request| (request.name.clone(), request.part))
+                .collect(),
+        );
         check_device(loading.device)?;
-        let Plan { stack, parameters, .. } = plan;
+        let Plan {
+            stack, parameters, ..
+        } = plan;
         let (mut loaded, frozen_weights) = loading.run(parameters, source).await?;
-        let Loading { config, precision, device, adaptation, .. } = loading;
+        let Loading {
+            config,
+            precision,
+            device,
+            adaptation,
+            ..
+        } = loading;
         let body = Body::new(config, &stack, &mut loaded)?;
         let ropes = Ropes::new(&stack, config.max_position_embeddings, device);
         let adaptation = adaptation.cloned().map(Arc::new);
@@ -55,7 +68,12 @@ impl Model {
     /// # Errors
     /// `model.tensor.missing` (all are listed), `model.tensor.shape`, `model.tensor.unexpected`, `kernel.foreign-backend` for a device
     /// without these kernels, `call.aborted`, and the errors of reading the files.
-    pub async fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
+    pub async fn from_bundle(
+        bundle: &Bundle,
+        precision: Precision,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
         Self::of_files(bundle, precision, None, device, interrupt).await
     }
 
@@ -79,9 +97,17 @@ impl Model {
     ///
     /// # Errors
     /// As [`Model::from_bundle`], and `config.invalid` or `adapter.*` for an adapter that does not fit the model.
-    pub async fn for_run(bundle: &Bundle, train: &TrainConfig, device: &Device, interrupt: &Interrupt) -> Result<Self> {
+    pub async fn for_run(
+        bundle: &Bundle,
+        train: &TrainConfig,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
         let adaptation = Adaptation::of_run(train, &bundle.config)?;
-        let beside = adaptation.as_ref().map(|adaptation| Beside { adaptation, storage: train.base_storage });
+        let beside = adaptation.as_ref().map(|adaptation| Beside {
+            adaptation,
+            storage: train.base_storage,
+        });
         Self::of_files(bundle, train.precision, beside, device, interrupt).await
     }
 
@@ -94,11 +120,25 @@ impl Model {
     ) -> Result<Self> {
         let adaptation = beside.map(|beside| beside.adaptation);
         let plan = Plan::of(&bundle.config, adaptation)?;
-        let mut values = BundleValues::new(bundle, &plan.parameters, adaptation.map_or(0, Adaptation::seed))?;
+        let mut values = BundleValues::new(
+            bundle,
+            &plan.parameters,
+            adaptation.map_or(0, Adaptation::seed),
+        )?;
         let base_storage = beside.map_or(BaseStorage::F32, |beside| beside.storage);
-        let loading = Loading { config: &bundle.config, precision, adaptation, base_storage, device, interrupt };
+        let loading = Loading {
+            config: &bundle.config,
+            precision,
+            adaptation,
+            base_storage,
+            device,
+            interrupt,
+        };
         let model = Self::load(loading, plan, &mut values).await?;
-        Ok(Self { non_finite: values.non_finite, ..model })
+        Ok(Self {
+            non_finite: values.non_finite,
+            ..model
+        })
     }
 
     /// Creates a new model, piece by piece, whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices nearly
@@ -107,9 +147,27 @@ impl Model {
     ///
     /// # Errors
     /// The errors of [`ModelConfig::validate`], `kernel.foreign-backend`, `call.aborted`.
-    pub async fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
-        let loading = Loading { config, precision, adaptation: None, base_storage: BaseStorage::F32, device, interrupt };
-        Self::load(loading, Plan::of(config, None)?, &mut FreshValues { config, seed }).await
+    pub async fn init(
+        config: &ModelConfig,
+        seed: u64,
+        precision: Precision,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        let loading = Loading {
+            config,
+            precision,
+            adaptation: None,
+            base_storage: BaseStorage::F32,
+            device,
+            interrupt,
+        };
+        Self::load(
+            loading,
+            Plan::of(config, None)?,
+            &mut FreshValues { config, seed },
+        )
+        .await
     }
 
     /// Creates a model from parameters that are already on the device: flattened, matrices in the dtype of `precision`, vectors in F32.
@@ -119,9 +177,23 @@ impl Model {
         device: &Device,
         tensors: BTreeMap<String, Tensor<1>>,
     ) -> Result<Self> {
-        let Plan { stack, parameters, .. } = Plan::of(config, None)?;
-        let parts = Arc::new(parameters.into_iter().map(|request| (request.name, request.part)).collect());
-        let body = Body::new(config, &stack, &mut Loaded { tensors, ..Loaded::default() })?;
+        let Plan {
+            stack, parameters, ..
+        } = Plan::of(config, None)?;
+        let parts = Arc::new(
+            parameters
+                .into_iter()
+                .map(|request| (request.name, request.part))
+                .collect(),
+        );
+        let body = Body::new(
+            config,
+            &stack,
+            &mut Loaded {
+                tensors,
+                ..Loaded::default()
+            },
+        )?;
         let ropes = Ropes::new(&stack, config.max_position_embeddings, device);
         Ok(Self {
             config: config.clone(),

@@ -12,7 +12,11 @@ struct Track<'a>(&'a dyn Fn(&str) -> bool);
 impl ParamMap for Track<'_> {
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
         let leaf = Tensor::from_inner(tensor);
-        if (self.0)(name) { leaf } else { leaf.require_grad() }
+        if (self.0)(name) {
+            leaf
+        } else {
+            leaf.require_grad()
+        }
     }
 }
 
@@ -25,14 +29,20 @@ impl Model {
     /// Replaces every parameter by the result of `map`.
     #[doc(hidden)]
     pub fn map(self, map: &mut impl ParamMap) -> Self {
-        Self { body: parameters::map(self.body, map), ..self }
+        Self {
+            body: parameters::map(self.body, map),
+            ..self
+        }
     }
 
     /// Returns the view that a training step differentiates: the same buffers as leaves of a new graph. Drop it before the parameters are
     /// updated, so that the update finds the parameters uniquely owned.
     #[doc(hidden)]
     pub fn tracked(&self, frozen: &dyn Fn(&str) -> bool) -> Self {
-        Self { ropes: self.ropes.tracked(), ..self.clone().map(&mut Track(frozen)) }
+        Self {
+            ropes: self.ropes.tracked(),
+            ..self.clone().map(&mut Track(frozen))
+        }
     }
 
     /// Returns the position of the parameter `name`; `None` if the model has no such parameter.
@@ -52,7 +62,9 @@ impl Model {
     pub fn parameters(&self) -> Vec<ParamInfo> {
         let mut all = parameters::parameters(&self.body);
         for parameter in &mut all {
-            parameter.outside_blocks = self.part(&parameter.name).is_some_and(|part| part.block().is_none());
+            parameter.outside_blocks = self
+                .part(&parameter.name)
+                .is_some_and(|part| part.block().is_none());
         }
         all
     }
@@ -66,7 +78,11 @@ impl Model {
                 let shape = tensor.dims().to_vec();
                 let elements = shape.iter().product::<usize>();
                 let values = StreamValues::Device(tensor.reshape([elements]));
-                self.0.push(StreamTensor { name: name.to_string(), shape, values });
+                self.0.push(StreamTensor {
+                    name: name.to_string(),
+                    shape,
+                    values,
+                });
             }
         }
         let mut collect = Collect(Vec::new());
@@ -76,6 +92,9 @@ impl Model {
 
     /// Returns the number of trained values.
     pub fn num_parameters(&self) -> usize {
-        self.parameters().iter().map(|p| p.shape.iter().product::<usize>()).sum()
+        self.parameters()
+            .iter()
+            .map(|p| p.shape.iter().product::<usize>())
+            .sum()
     }
 }

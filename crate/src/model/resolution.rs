@@ -17,8 +17,16 @@ use crate::families::peft_names;
 /// # Errors
 /// `adapter.pattern.*` for patterns that cannot be read.
 pub fn attached_settings(bundle: &Bundle) -> Result<Option<AdapterConfig>> {
-    let limited = |settings: AdapterConfig| settings.limited_to(peft_names(bundle.config.architecture), &modules(&bundle.config)?);
-    bundle.attached().map(|saved| limited(saved.settings())).transpose()
+    let limited = |settings: AdapterConfig| {
+        settings.limited_to(
+            peft_names(bundle.config.architecture),
+            &modules(&bundle.config)?,
+        )
+    };
+    bundle
+        .attached()
+        .map(|saved| limited(saved.settings()))
+        .transpose()
 }
 
 impl Adaptation {
@@ -36,7 +44,11 @@ impl Adaptation {
     /// # Errors
     /// The errors of [`AdapterConfig::resolve`].
     pub fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
-        train.adapter.as_ref().map(|settings| Self::new(settings, model, train.seed)).transpose()
+        train
+            .adapter
+            .as_ref()
+            .map(|settings| Self::new(settings, model, train.seed))
+            .transpose()
     }
 
     /// Returns the adapter attached to `bundle`, if any.
@@ -44,7 +56,9 @@ impl Adaptation {
     /// # Errors
     /// The errors of [`AdapterConfig::resolve`].
     pub fn attached(bundle: &Bundle) -> Result<Option<Self>> {
-        attached_settings(bundle)?.map(|settings| Self::new(&settings, &bundle.config, 0)).transpose()
+        attached_settings(bundle)?
+            .map(|settings| Self::new(&settings, &bundle.config, 0))
+            .transpose()
     }
 }
 
@@ -60,7 +74,13 @@ pub(crate) fn adapter_document(
     kept: &Map<String, Value>,
 ) -> Result<String> {
     let resolved = settings.resolve(peft_names(model.architecture), &modules(model)?)?;
-    Ok(adapter_config_json(settings, peft_names(model.architecture), base_name, &resolved, kept))
+    Ok(adapter_config_json(
+        settings,
+        peft_names(model.architecture),
+        base_name,
+        &resolved,
+        kept,
+    ))
 }
 
 /// Returns the error that refuses an adapter for a new model, which has no base.
@@ -77,20 +97,33 @@ pub fn no_base() -> Error {
 /// # Errors
 /// The errors of [`ModelConfig::validate`].
 pub fn modules(model: &ModelConfig) -> Result<Vec<Module>> {
-    let Plan { stack, parameters, .. } = Plan::of(model, None)?;
+    let Plan {
+        stack, parameters, ..
+    } = Plan::of(model, None)?;
     let fan_in_fan_out = |part: Part| stack.conv1d && part.block().is_some();
     let module = |request: ParameterRequest| {
         let name = request.name.strip_suffix(".weight")?.to_string();
         let (kind, shape) = match (request.kind, request.part, request.shape.as_slice()) {
-            (Kind::Matrix(_), Part::Table { .. }, &[rows, width]) => (ModuleKind::Embedding, [rows, width]),
+            (Kind::Matrix(_), Part::Table { .. }, &[rows, width]) => {
+                (ModuleKind::Embedding, [rows, width])
+            }
             (Kind::Matrix(_), Part::Head, &[rows, width]) => (ModuleKind::Head, [rows, width]),
-            (Kind::Matrix(_), part, &[input, out]) if fan_in_fan_out(part) => (ModuleKind::Matrix, [out, input]),
+            (Kind::Matrix(_), part, &[input, out]) if fan_in_fan_out(part) => {
+                (ModuleKind::Matrix, [out, input])
+            }
             (Kind::Matrix(_), Part::Block(_), &[out, input]) => (ModuleKind::Matrix, [out, input]),
             (_, _, &[width]) => (ModuleKind::Norm, [width, 1]),
             _ => return None,
         };
         let tied = request.part == Part::Table { tied: true };
-        Some(Module { name, block: request.part.block(), shape, kind, tied, fan_in_fan_out: fan_in_fan_out(request.part) })
+        Some(Module {
+            name,
+            block: request.part.block(),
+            shape,
+            kind,
+            tied,
+            fan_in_fan_out: fan_in_fan_out(request.part),
+        })
     };
     Ok(parameters.into_iter().filter_map(module).collect())
 }

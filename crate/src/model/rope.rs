@@ -24,9 +24,17 @@ pub fn frequencies(rope: &config::Rope) -> Vec<f64> {
             match rope.scaling {
                 RopeScaling::Default => frequency,
                 RopeScaling::Linear { factor } => frequency / factor,
-                RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
-                    let rotations = original_max_position_embeddings as f64 * frequency / (2.0 * PI);
-                    let smooth = ((rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)).clamp(0.0, 1.0);
+                RopeScaling::Llama3 {
+                    factor,
+                    low_freq_factor,
+                    high_freq_factor,
+                    original_max_position_embeddings,
+                } => {
+                    let rotations =
+                        original_max_position_embeddings as f64 * frequency / (2.0 * PI);
+                    let smooth = ((rotations - low_freq_factor)
+                        / (high_freq_factor - low_freq_factor))
+                        .clamp(0.0, 1.0);
                     (1.0 - smooth) * frequency / factor + smooth * frequency
                 }
             }
@@ -45,12 +53,18 @@ impl Rope {
             let values: Vec<f32> = (0..positions * half).map(|i| f(angle(i)) as f32).collect();
             Tensor::from_data(TensorData::new(values, [positions, half]), device)
         };
-        Self { cos: table(f64::cos), sin: table(f64::sin) }
+        Self {
+            cos: table(f64::cos),
+            sin: table(f64::sin),
+        }
     }
 
     /// Returns the same tables as constants of an autodiff graph.
     fn tracked(&self) -> Self {
-        Self { cos: Tensor::from_inner(self.cos.clone()), sin: Tensor::from_inner(self.sin.clone()) }
+        Self {
+            cos: Tensor::from_inner(self.cos.clone()),
+            sin: Tensor::from_inner(self.sin.clone()),
+        }
     }
 
     /// Returns the tables of cosines and sines.
@@ -61,7 +75,16 @@ impl Rope {
     /// Rotates the heads of `q [B·T, heads·head_dim]` and `k [B·T, kv_heads·head_dim]` by the positions of `span`.
     pub fn rotate(&self, q: Tensor<2>, k: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
         let [cosines, sines] = self.tables();
-        ops::rope(q, k, cosines, sines, Positions { len: span.seq_len, offset: span.offset })
+        ops::rope(
+            q,
+            k,
+            cosines,
+            sines,
+            Positions {
+                len: span.seq_len,
+                offset: span.offset,
+            },
+        )
     }
 }
 
@@ -72,16 +95,31 @@ pub struct Ropes(Vec<(config::Rope, Rope)>);
 impl Ropes {
     /// Computes the tables of every layer of `stack`, for this number of positions.
     pub fn new(stack: &Stack, positions: usize, device: &Device) -> Self {
-        Self(stack.ropes().into_iter().map(|rope| (rope, Rope::new(&rope, positions, device))).collect())
+        Self(
+            stack
+                .ropes()
+                .into_iter()
+                .map(|rope| (rope, Rope::new(&rope, positions, device)))
+                .collect(),
+        )
     }
 
     /// Returns the same tables as constants of an autodiff graph.
     pub fn tracked(&self) -> Self {
-        Self(self.0.iter().map(|(rope, tables)| (*rope, tables.tracked())).collect())
+        Self(
+            self.0
+                .iter()
+                .map(|(rope, tables)| (*rope, tables.tracked()))
+                .collect(),
+        )
     }
 
     /// Returns the tables of a layer.
     pub fn of(&self, rope: config::Rope) -> &Rope {
-        self.0.iter().find(|(other, _)| *other == rope).map(|(_, tables)| tables).expect("a model has the tables of its layers")
+        self.0
+            .iter()
+            .find(|(other, _)| *other == rope)
+            .map(|(_, tables)| tables)
+            .expect("a model has the tables of its layers")
     }
 }

@@ -28,20 +28,31 @@ impl SavedActivations {
             QkNorm::Head => (attention.heads + attention.kv_heads) * of_norm(attention.head_dim),
             QkNorm::All => of_norm(q) + of_norm(kv),
         };
-        let projections: &[Slot] = if attention.fused { &[Slot::QueryKeyValue] } else { &[Slot::Query, Slot::Key, Slot::Value] };
+        let projections: &[Slot] = if attention.fused {
+            &[Slot::QueryKeyValue]
+        } else {
+            &[Slot::Query, Slot::Key, Slot::Value]
+        };
         let (hidden, first): (usize, &[Slot]) = match mlp.activation {
             Activation::SwiGlu => (2 * mlp.width, &[Slot::Gate, Slot::Up]),
             Activation::Gelu => (mlp.width, &[Slot::Up]),
         };
         Self {
             always: 2 * of_norm(width) + of_attention + of_heads + hidden,
-            inputs: [(projections, width), (first, width), (&[Slot::Down], mlp.width)],
+            inputs: [
+                (projections, width),
+                (first, width),
+                (&[Slot::Down], mlp.width),
+            ],
         }
     }
 
     /// Returns the number of values that are kept if only the layers that `needs` selects need their inputs.
     pub fn where_needed(&self, needs: &impl Fn(Slot) -> bool) -> usize {
-        let needed = self.inputs.iter().filter(|(layers, _)| layers.iter().any(|&layer| needs(layer)));
+        let needed = self
+            .inputs
+            .iter()
+            .filter(|(layers, _)| layers.iter().any(|&layer| needs(layer)));
         self.always + needed.map(|(_, width)| width).sum::<usize>()
     }
 }

@@ -42,9 +42,21 @@ impl<'a> Loading<'a> {
     }
 
     /// Returns the constant `request` as its file stores it, if the kernels can read that.
-    async fn packed(&self, request: &ParameterRequest, source: &mut impl Values) -> Result<Option<Matrix>> {
-        let stays = !request.trained && request.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
-        if stays { source.give_packed(request, self.device, self.interrupt).await } else { Ok(None) }
+    async fn packed(
+        &self,
+        request: &ParameterRequest,
+        source: &mut impl Values,
+    ) -> Result<Option<Matrix>> {
+        let stays = !request.trained
+            && request.kind.is_matrix()
+            && self.base_storage == BaseStorage::Stored;
+        if stays {
+            source
+                .give_packed(request, self.device, self.interrupt)
+                .await
+        } else {
+            Ok(None)
+        }
     }
 
     /// Returns the stored type of a matrix that should stay as it is stored, but cannot.
@@ -57,8 +69,15 @@ impl<'a> Loading<'a> {
     ///
     /// # Errors
     /// The errors of `source`, and `call.aborted`.
-    pub async fn run(&self, request: Vec<ParameterRequest>, source: &mut impl Values) -> Result<(Loaded<'a>, FrozenWeights)> {
-        let mut loaded = Loaded { adaptation: self.adaptation, ..Loaded::default() };
+    pub async fn run(
+        &self,
+        request: Vec<ParameterRequest>,
+        source: &mut impl Values,
+    ) -> Result<(Loaded<'a>, FrozenWeights)> {
+        let mut loaded = Loaded {
+            adaptation: self.adaptation,
+            ..Loaded::default()
+        };
         let mut frozen_weights = FrozenWeights::default();
         let mut unsettled = 0;
         for request in request {
@@ -80,13 +99,24 @@ impl<'a> Loading<'a> {
                 unsettled = 0;
             }
             if !request.trained {
-                frozen_weights.widened.extend(self.widened(&request, source));
-                frozen_weights.add(request.kind.is_matrix().then_some(StorageType::of(dtype)), elements * dtype.size());
+                frozen_weights
+                    .widened
+                    .extend(self.widened(&request, source));
+                frozen_weights.add(
+                    request.kind.is_matrix().then_some(StorageType::of(dtype)),
+                    elements * dtype.size(),
+                );
             }
             match request.shape.as_slice() {
                 &[input, out] if source.turns(&request) => {
                     let weight = Weight::Frozen(tensor.reshape([out, input]));
-                    loaded.as_stored.insert(request.name, Matrix::Dense { weight, transposed: true });
+                    loaded.as_stored.insert(
+                        request.name,
+                        Matrix::Dense {
+                            weight,
+                            transposed: true,
+                        },
+                    );
                 }
                 _ => drop(loaded.tensors.insert(request.name, tensor)),
             }
@@ -104,10 +134,20 @@ pub(super) trait Values {
     }
 
     /// Adds the values of `request` to the upload.
-    async fn give(&mut self, request: &ParameterRequest, upload: &mut Upload, interrupt: &Interrupt) -> Result<()>;
+    async fn give(
+        &mut self,
+        request: &ParameterRequest,
+        upload: &mut Upload,
+        interrupt: &Interrupt,
+    ) -> Result<()>;
 
     /// Returns the constant `request` in the form in which its source stores it; `None` if the kernels cannot read that.
-    async fn give_packed(&mut self, _asked: &ParameterRequest, _device: &Device, _interrupt: &Interrupt) -> Result<Option<Matrix>> {
+    async fn give_packed(
+        &mut self,
+        _asked: &ParameterRequest,
+        _device: &Device,
+        _interrupt: &Interrupt,
+    ) -> Result<Option<Matrix>> {
         Ok(None)
     }
 
@@ -138,29 +178,62 @@ impl<'a> BundleValues<'a> {
     /// `model.tensor.missing` for other tensors that the files lack, `model.tensor.shape`, and `model.tensor.unexpected` for tensors that
     /// do not belong to the model. Missing and unexpected tensors are all listed.
     pub fn new(bundle: &'a Bundle, planned: &[ParameterRequest], seed: u64) -> Result<Self> {
-        let absent = |request: &&ParameterRequest| !request.kind.is_factor() && bundle.shape(&request.name).is_none();
-        let missing: Vec<String> = planned.iter().filter(absent).map(|request| request.name.clone()).collect();
+        let absent = |request: &&ParameterRequest| {
+            !request.kind.is_factor() && bundle.shape(&request.name).is_none()
+        };
+        let missing: Vec<String> = planned
+            .iter()
+            .filter(absent)
+            .map(|request| request.name.clone())
+            .collect();
         if !missing.is_empty() {
             return Err(Error::MissingTensors(missing));
         }
         for ParameterRequest { name, shape, .. } in planned {
             if let Some(found) = bundle.shape(name).filter(|found| found != shape) {
-                return Err(Error::TensorShape { name: name.clone(), expected: shape.clone(), found });
+                return Err(Error::TensorShape {
+                    name: name.clone(),
+                    expected: shape.clone(),
+                    found,
+                });
             }
         }
         // Buffers that some exporters write next to the weights; they hold nothing trained.
-        let ignored =
-            |name: &String| name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
-        let known: std::collections::BTreeSet<&String> = planned.iter().map(|request| &request.name).collect();
-        let unexpected: Vec<String> = bundle.names().into_iter().filter(|name| !known.contains(name) && !ignored(name)).collect();
-        if unexpected.is_empty() { Ok(Self { bundle, seed, non_finite: Vec::new() }) } else { Err(Error::UnexpectedTensors(unexpected)) }
+        let ignored = |name: &String| {
+            name.ends_with(".attn.bias")
+                || name.ends_with(".attn.masked_bias")
+                || name.ends_with("rotary_emb.inv_freq")
+        };
+        let known: std::collections::BTreeSet<&String> =
+            planned.iter().map(|request| &request.name).collect();
+        let unexpected: Vec<String> = bundle
+            .names()
+            .into_iter()
+            .filter(|name| !known.contains(name) && !ignored(name))
+            .collect();
+        if unexpected.is_empty() {
+            Ok(Self {
+                bundle,
+                seed,
+                non_finite: Vec::new(),
+            })
+        } else {
+            Err(Error::UnexpectedTensors(unexpected))
+        }
     }
 }
 
 impl Values for BundleValues<'_> {
-    async fn give_packed(&mut self, request: &ParameterRequest, device: &Device, interrupt: &Interrupt) -> Result<Option<Matrix>> {
+    async fn give_packed(
+        &mut self,
+        request: &ParameterRequest,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Matrix>> {
         let form = stored_form(self.bundle, request, BaseStorage::Stored);
-        let Some((form, mut rows)) = form.zip(self.bundle.stored_rows(&request.name)) else { return Ok(None) };
+        let Some((form, mut rows)) = form.zip(self.bundle.stored_rows(&request.name)) else {
+            return Ok(None);
+        };
         let mut upload = PackedUpload::new(form, device);
         let mut non_finite = 0;
         while let Some(bytes) = rows.next_piece()? {
@@ -171,7 +244,10 @@ impl Values for BundleValues<'_> {
         if non_finite > 0 {
             self.non_finite.push((request.name.clone(), non_finite));
         }
-        Ok(Some(Matrix::Packed { matrix: PackedMatrix::of(upload)?, transposed: rows.transposed }))
+        Ok(Some(Matrix::Packed {
+            matrix: PackedMatrix::of(upload)?,
+            transposed: rows.transposed,
+        }))
     }
 
     fn turns(&self, request: &ParameterRequest) -> bool {
@@ -179,14 +255,22 @@ impl Values for BundleValues<'_> {
     }
 
     fn stored_blocks(&self, request: &ParameterRequest) -> Option<String> {
-        self.bundle.dtype(&request.name)?.strip_prefix("GGML:").map(String::from)
+        self.bundle
+            .dtype(&request.name)?
+            .strip_prefix("GGML:")
+            .map(String::from)
     }
 
     fn stored_as_bf16(&self, request: &ParameterRequest) -> bool {
         self.bundle.dtype(&request.name).as_deref() == Some("BF16")
     }
 
-    async fn give(&mut self, request: &ParameterRequest, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
+    async fn give(
+        &mut self,
+        request: &ParameterRequest,
+        upload: &mut Upload,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
         if self.bundle.shape(&request.name).is_none() {
             return give_fresh(request, self.seed, &self.bundle.config, upload, interrupt).await;
         }
@@ -199,7 +283,8 @@ impl Values for BundleValues<'_> {
             upload.settle(interrupt).await?;
         }
         if pieces.non_finite() > 0 {
-            self.non_finite.push((request.name.clone(), pieces.non_finite()));
+            self.non_finite
+                .push((request.name.clone(), pieces.non_finite()));
         }
         Ok(())
     }
@@ -234,13 +319,23 @@ fn uniform(bound: f64) -> Draw {
 }
 
 /// Adds a new tensor to the upload: constant, or drawn by Philox from the seed, the tensor's name and each element's index.
-async fn give_fresh(request: &ParameterRequest, seed: u64, config: &ModelConfig, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
+async fn give_fresh(
+    request: &ParameterRequest,
+    seed: u64,
+    config: &ModelConfig,
+    upload: &mut Upload,
+    interrupt: &Interrupt,
+) -> Result<()> {
     let draw = match (request.kind, request.shape.as_slice()) {
-        (Kind::Vector(fresh), _) => return upload.put(&vec![fresh; request.shape.iter().product()]),
+        (Kind::Vector(fresh), _) => {
+            return upload.put(&vec![fresh; request.shape.iter().product()]);
+        }
         (Kind::Zero, _) => Box::new(|_| 0.0),
         (Kind::Uniform, [.., input]) => uniform(1.0 / (*input as f64).sqrt()),
         (Kind::Gaussian, [rank, ..]) => normal(1.0 / *rank as f64),
-        (Kind::Matrix(Role::Residual), _) => normal(config.initializer_range / (2.0 * config.num_hidden_layers as f64).sqrt()),
+        (Kind::Matrix(Role::Residual), _) => {
+            normal(config.initializer_range / (2.0 * config.num_hidden_layers as f64).sqrt())
+        }
         _ => normal(config.initializer_range),
     };
     let key = random::key("init:", seed, &request.name);
@@ -248,7 +343,9 @@ async fn give_fresh(request: &ParameterRequest, seed: u64, config: &ModelConfig,
     let mut at: u64 = 0;
     while at < elements {
         let end = elements.min(at + (RUN_BYTES / 4) as u64);
-        let values: Vec<f32> = (at..end).map(|i| draw(random::philox([i as u32, (i >> 32) as u32, 0, 0], key))).collect();
+        let values: Vec<f32> = (at..end)
+            .map(|i| draw(random::philox([i as u32, (i >> 32) as u32, 0, 0], key)))
+            .collect();
         upload.put(&values)?;
         upload.settle(interrupt).await?;
         at = end;
@@ -257,7 +354,12 @@ async fn give_fresh(request: &ParameterRequest, seed: u64, config: &ModelConfig,
 }
 
 impl Values for FreshValues<'_> {
-    async fn give(&mut self, request: &ParameterRequest, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
+    async fn give(
+        &mut self,
+        request: &ParameterRequest,
+        upload: &mut Upload,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
         give_fresh(request, self.seed, self.config, upload, interrupt).await
     }
 }

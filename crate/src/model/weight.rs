@@ -1,6 +1,9 @@
 //! Tensors of a layer: a parameter, or a constant that no visitor of the module sees.
 
-use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{
+    Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
+    Param,
+};
 use burn::tensor::kind::Autodiff;
 use burn::tensor::{Device, Int, Tensor};
 
@@ -9,7 +12,10 @@ use crate::ops::{self, PackedMatrix};
 
 /// Tensor of a layer. A frozen tensor has no name in the module: nothing can train, track or save it.
 #[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and read in every step")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a handle for each tensor of a model: few, and read in every step"
+)]
 pub enum Weight<const D: usize> {
     /// A parameter.
     Trained(Param<Tensor<D>>),
@@ -135,7 +141,10 @@ pub enum Matrix {
 
 impl From<Param<Tensor<2>>> for Matrix {
     fn from(param: Param<Tensor<2>>) -> Self {
-        Self::Dense { weight: param.into(), transposed: false }
+        Self::Dense {
+            weight: param.into(),
+            transposed: false,
+        }
     }
 }
 
@@ -156,10 +165,20 @@ impl Matrix {
         match self {
             Self::Dense { weight, transposed } => {
                 let weight = weight.beside(&x);
-                if *transposed { ops::linear(x, weight) } else { ops::conv1d(x, weight) }
+                if *transposed {
+                    ops::linear(x, weight)
+                } else {
+                    ops::conv1d(x, weight)
+                }
             }
-            Self::Packed { matrix, transposed: true } => ops::packed_linear(x, matrix),
-            Self::Packed { matrix, transposed: false } => ops::packed_conv1d(x, matrix),
+            Self::Packed {
+                matrix,
+                transposed: true,
+            } => ops::packed_linear(x, matrix),
+            Self::Packed {
+                matrix,
+                transposed: false,
+            } => ops::packed_conv1d(x, matrix),
         }
     }
 
@@ -188,7 +207,12 @@ impl Matrix {
 
     /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of their logits (the lowest id among equals).
     /// → `[2]`
-    pub(crate) fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    pub(crate) fn head_evaluation(
+        &self,
+        x: Tensor<2>,
+        targets: Tensor<1, Int>,
+        rows: usize,
+    ) -> Tensor<1> {
         match self {
             Self::Dense { weight, .. } => {
                 let weight = weight.beside(&x);
@@ -205,7 +229,11 @@ impl Matrix {
             Self::Dense { weight, transposed } => {
                 let tensor = weight.val();
                 let [rows, columns] = tensor.dims();
-                let form = StoredMatrix { storage: StorageType::of(tensor.dtype()), rows, columns };
+                let form = StoredMatrix {
+                    storage: StorageType::of(tensor.dtype()),
+                    rows,
+                    columns,
+                };
                 (tensor.reshape([rows * columns]), form, *transposed)
             }
             Self::Packed { matrix, transposed } => (matrix.words(), matrix.form(), *transposed),
@@ -230,11 +258,17 @@ impl Module for Matrix {
     }
 
     fn fork(self, device: &Device) -> Self {
-        self.on(|weight| weight.fork(device), |matrix| matrix.to_device(device))
+        self.on(
+            |weight| weight.fork(device),
+            |matrix| matrix.to_device(device),
+        )
     }
 
     fn to_device(self, device: &Device) -> Self {
-        self.on(|weight| Module::to_device(weight, device), |matrix| matrix.to_device(device))
+        self.on(
+            |weight| Module::to_device(weight, device),
+            |matrix| matrix.to_device(device),
+        )
     }
 
     fn train(self) -> Self {
@@ -261,10 +295,20 @@ impl Module for Matrix {
 }
 
 impl Matrix {
-    fn on(self, dense: impl FnOnce(Weight<2>) -> Weight<2>, packed: impl FnOnce(PackedMatrix) -> PackedMatrix) -> Self {
+    fn on(
+        self,
+        dense: impl FnOnce(Weight<2>) -> Weight<2>,
+        packed: impl FnOnce(PackedMatrix) -> PackedMatrix,
+    ) -> Self {
         match self {
-            Self::Dense { weight, transposed } => Self::Dense { weight: dense(weight), transposed },
-            Self::Packed { matrix, transposed } => Self::Packed { matrix: packed(matrix), transposed },
+            Self::Dense { weight, transposed } => Self::Dense {
+                weight: dense(weight),
+                transposed,
+            },
+            Self::Packed { matrix, transposed } => Self::Packed {
+                matrix: packed(matrix),
+                transposed,
+            },
         }
     }
 }
@@ -273,7 +317,9 @@ impl ModuleDisplayDefault for Matrix {
     fn content(&self, content: Content) -> Option<Content> {
         match self {
             Self::Dense { weight, .. } => weight.content(content),
-            Self::Packed { matrix, .. } => content.add_formatted(&format!("{:?}", matrix.form())).optional(),
+            Self::Packed { matrix, .. } => content
+                .add_formatted(&format!("{:?}", matrix.form()))
+                .optional(),
         }
     }
 }

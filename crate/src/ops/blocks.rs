@@ -32,16 +32,32 @@ fn attention_forward<B: Launch>(
     documents: bool,
     shape: AttentionShape,
 ) -> (FloatTensor<B>, SelfAttention<FloatTensor<B>>) {
-    let positions = Positions { len: shape.seq_len, offset: shape.offset };
+    let positions = Positions {
+        len: shape.seq_len,
+        offset: shape.offset,
+    };
     let [q, k, v] = joint::forward::<B, 3>(x.clone(), ws.clone());
     let [q, k] = rope::rotated::<B>([q, k], tables.clone(), positions, 1.0);
     let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
-    (y, SelfAttention { of: Joint { x, ws }, tables, positions, attention })
+    (
+        y,
+        SelfAttention {
+            of: Joint { x, ws },
+            tables,
+            positions,
+            attention,
+        },
+    )
 }
 
 /// Computes the gradients of x and the three matrices; that of x is added to `sum`.
 fn attention_gradients<B: Launch>(
-    SelfAttention { of, tables, positions, attention }: SelfAttention<FloatTensor<B>>,
+    SelfAttention {
+        of,
+        tables,
+        positions,
+        attention,
+    }: SelfAttention<FloatTensor<B>>,
     dy: FloatTensor<B>,
     needs: [bool; 4],
     sum: Option<FloatTensor<B>>,
@@ -53,9 +69,15 @@ fn attention_gradients<B: Launch>(
         let dy = rope::backward::<B>(by_head, tables, positions, [shape.heads, shape.kv_heads]);
         joint::three::<B>(dy, of, sum)
     } else {
-        let [dq, dk, dv] = Vjp::<B, 3>::backward(attention, dy, [true; 3]).map(|grad| grad.expect("attention gives all gradients"));
+        let [dq, dk, dv] = Vjp::<B, 3>::backward(attention, dy, [true; 3])
+            .map(|grad| grad.expect("attention gives all gradients"));
         let [dq, dk] = rope::rotated::<B>([dq, dk], tables, positions, -1.0);
-        joint::apart::<B, 3>([dq, dk, dv], of, (needs[0], [needs[1], needs[2], needs[3]]), sum)
+        joint::apart::<B, 3>(
+            [dq, dk, dv],
+            of,
+            (needs[0], [needs[1], needs[2], needs[3]]),
+            sum,
+        )
     };
     [dx, dq, dk, dv]
 }
@@ -65,7 +87,12 @@ impl<B: Launch> Vjp<B, 4> for SelfAttention<FloatTensor<B>> {
         attention_gradients::<B>(self, dy, needs, None)
     }
 
-    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 4]) -> [Option<FloatTensor<B>>; 4] {
+    fn backward_onto(
+        self,
+        sum: FloatTensor<B>,
+        dy: FloatTensor<B>,
+        needs: [bool; 4],
+    ) -> [Option<FloatTensor<B>>; 4] {
         attention_gradients::<B>(self, dy, needs, Some(sum))
     }
 }
@@ -78,10 +105,19 @@ pub struct Gated<T> {
 }
 
 /// Computes `silu(x Wgᵀ) · (x Wuᵀ)`: `x [n, C]`, the matrices of gate and up `[F, C]` → `[n, F]`, and the inputs of the backward pass.
-fn gated_forward<B: Launch>(x: FloatTensor<B>, ws: [Weights<FloatTensor<B>>; 2]) -> (FloatTensor<B>, Gated<FloatTensor<B>>) {
+fn gated_forward<B: Launch>(
+    x: FloatTensor<B>,
+    ws: [Weights<FloatTensor<B>>; 2],
+) -> (FloatTensor<B>, Gated<FloatTensor<B>>) {
     let [gate, up] = joint::forward::<B, 2>(x.clone(), ws.clone());
     let y = elementwise::silu_times::<B>(gate.clone(), up.clone());
-    (y, Gated { of: Joint { x, ws }, swiglu: Swiglu { gate, up } })
+    (
+        y,
+        Gated {
+            of: Joint { x, ws },
+            swiglu: Swiglu { gate, up },
+        },
+    )
 }
 
 /// Computes the gradients of x and the two matrices; that of x is added to `sum`.
@@ -91,7 +127,8 @@ fn gated_gradients<B: Launch>(
     needs: [bool; 3],
     sum: Option<FloatTensor<B>>,
 ) -> [Option<FloatTensor<B>>; 3] {
-    let dys = Vjp::<B, 2>::backward(swiglu, dy, [true; 2]).map(|grad| grad.expect("SwiGLU gives both gradients"));
+    let dys = Vjp::<B, 2>::backward(swiglu, dy, [true; 2])
+        .map(|grad| grad.expect("SwiGLU gives both gradients"));
     let (dx, [dg, du]) = if needs == [true; 3] && joint::joins::<B, 2>(&of) {
         joint::two::<B>(dys, of, sum)
     } else {
@@ -105,7 +142,12 @@ impl<B: Launch> Vjp<B, 3> for Gated<FloatTensor<B>> {
         gated_gradients::<B>(self, dy, needs, None)
     }
 
-    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+    fn backward_onto(
+        self,
+        sum: FloatTensor<B>,
+        dy: FloatTensor<B>,
+        needs: [bool; 3],
+    ) -> [Option<FloatTensor<B>>; 3] {
         gated_gradients::<B>(self, dy, needs, Some(sum))
     }
 }

@@ -55,7 +55,12 @@ impl Params {
     /// Cuts `n` rows of `width` columns into parts.
     pub fn cut(n: usize, width: usize) -> Self {
         let parts = n.div_ceil(ROWS).max(1) as u32;
-        Self { n: n as u32, width: width as u32, rows: ROWS as u32, parts }
+        Self {
+            n: n as u32,
+            width: width as u32,
+            rows: ROWS as u32,
+            parts,
+        }
     }
 
     /// Returns the range of rows of a part, for the twins.
@@ -73,7 +78,10 @@ impl Params {
 fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], p: &Params) {
     let width = p.width as usize;
     for i in 0..p.parts as usize * width {
-        let sum: f64 = p.part(i / width).map(|r| f64::from(x.floats()[r * width + i % width])).sum();
+        let sum: f64 = p
+            .part(i / width)
+            .map(|r| f64::from(x.floats()[r * width + i % width]))
+            .sum();
         y.floats_mut()[i] = sum as f32;
     }
 }
@@ -84,13 +92,20 @@ pub fn column_sum<B: Launch>(mut x: FloatTensor<B>) -> FloatTensor<B> {
         let (n, width) = rows_columns(&x.shape());
         if !B::TWINS && !B::software(&x) && n > ROWS && n <= ROWS_OF_A_GROUP {
             let y = B::empty(&x, [width].into(), DType::F32);
-            let params = GroupParams { n: n as u32, width: width as u32 };
+            let params = GroupParams {
+                n: n as u32,
+                width: width as u32,
+            };
             let [y] = B::launch(&GROUP, [x], [y], &params, width.div_ceil(16) as u32);
             return y;
         }
         let params = Params::cut(n, width);
         let parts = params.parts as usize;
-        let shape = if parts == 1 { vec![width] } else { vec![parts, width] };
+        let shape = if parts == 1 {
+            vec![width]
+        } else {
+            vec![parts, width]
+        };
         let y = B::empty(&x, shape.into(), DType::F32);
         [x] = B::launch(&KERNEL, [x], [y], &params, params.groups());
         if parts == 1 {

@@ -66,7 +66,11 @@ pub struct Mask {
 /// Returns `x` with some values set to 0 and the others scaled, in any shape.
 pub(crate) fn masked<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
     let n = x.shape().num_elements();
-    let Mask { probability, key: [key_low, key_high], dropout_step: DropoutStep { step, micro_batch } } = mask;
+    let Mask {
+        probability,
+        key: [key_low, key_high],
+        dropout_step: DropoutStep { step, micro_batch },
+    } = mask;
     let params = Params {
         n: n as u32,
         threshold: (probability * 2f64.powi(32)) as u32,

@@ -109,7 +109,11 @@ fn swiglu_twin([gate, up]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &Params) {
 
 fn swiglu_backward_twin([dy]: [&[u32]; 1], [gate, up]: [&mut [u32]; 2], p: &Params) {
     for i in 0..p.n as usize {
-        let (g, u, d) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]), f64::from(dy.floats()[i]));
+        let (g, u, d) = (
+            f64::from(gate.floats()[i]),
+            f64::from(up.floats()[i]),
+            f64::from(dy.floats()[i]),
+        );
         let s = sigmoid(g);
         gate.floats_mut()[i] = (d * u * s * (1.0 + g * (1.0 - s))) as f32;
         up.floats_mut()[i] = (d * g * s) as f32;
@@ -128,21 +132,34 @@ fn fresh<B: Launch, const R: usize>(
 ) -> FloatTensor<B> {
     let y = B::empty(&inputs[0], inputs[0].shape(), DType::F32);
     let n = y.shape().num_elements();
-    let [y] = B::launch(kernel, inputs, [y], &Params { n: n as u32 }, groups_of_64(n / per_thread));
+    let [y] = B::launch(
+        kernel,
+        inputs,
+        [y],
+        &Params { n: n as u32 },
+        groups_of_64(n / per_thread),
+    );
     y
 }
 
 /// Computes `silu(gate) up`, both of any one shape.
 pub(crate) fn silu_times<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
     let wide = gate.shape().num_elements().is_multiple_of(4);
-    let (kernel, per_thread) = if wide { (&SWIGLU_FORWARD_WIDE, 4) } else { (&SWIGLU_FORWARD, 1) };
+    let (kernel, per_thread) = if wide {
+        (&SWIGLU_FORWARD_WIDE, 4)
+    } else {
+        (&SWIGLU_FORWARD, 1)
+    };
     fresh::<B, 2>(kernel, [gate, up], per_thread)
 }
 
 /// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned.
 pub(crate) fn add_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
     let (n, width) = rows_columns(&x.shape());
-    let params = BiasParams { n: n as u32, width: width as u32 };
+    let params = BiasParams {
+        n: n as u32,
+        width: width as u32,
+    };
     let [x] = B::launch(&BIAS_ADD, [b], [x], &params, groups_of_64(n * width));
     x
 }
@@ -151,8 +168,17 @@ pub(crate) fn add_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> Float
 fn gelu_of_sum<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
-    let params = BiasParams { n: n as u32, width: width as u32 };
-    B::launch(&GELU_BIAS_FORWARD, [b], [x, y], &params, groups_of_64(n * width))
+    let params = BiasParams {
+        n: n as u32,
+        width: width as u32,
+    };
+    B::launch(
+        &GELU_BIAS_FORWARD,
+        [b],
+        [x, y],
+        &params,
+        groups_of_64(n * width),
+    )
 }
 
 operation! {
@@ -210,8 +236,19 @@ pub struct Swiglu<T> {
 impl<B: Launch> Vjp<B, 2> for Swiglu<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         let n = dy.shape().num_elements();
-        let (kernel, threads) = if n.is_multiple_of(4) { (&SWIGLU_BACKWARD_WIDE, n / 4) } else { (&SWIGLU_BACKWARD, n) };
-        B::launch(kernel, [dy], [self.gate, self.up], &Params { n: n as u32 }, groups_of_64(threads)).map(Some)
+        let (kernel, threads) = if n.is_multiple_of(4) {
+            (&SWIGLU_BACKWARD_WIDE, n / 4)
+        } else {
+            (&SWIGLU_BACKWARD, n)
+        };
+        B::launch(
+            kernel,
+            [dy],
+            [self.gate, self.up],
+            &Params { n: n as u32 },
+            groups_of_64(threads),
+        )
+        .map(Some)
     }
 }
 
@@ -264,7 +301,9 @@ pub struct BiasedResidual;
 impl<B: Launch> Vjp<B, 3> for BiasedResidual {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
         let [dx, d] = Vjp::<B, 2>::backward(Residual, dy, [needs[0], true]);
-        let [dy, db] = d.map_or([None, None], |d| Vjp::<B, 2>::backward(Bias, d, [needs[1], needs[2]]));
+        let [dy, db] = d.map_or([None, None], |d| {
+            Vjp::<B, 2>::backward(Bias, d, [needs[1], needs[2]])
+        });
         [dx, dy, db]
     }
 }

@@ -60,7 +60,10 @@ fn forward_twin([w, ids]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &ForwardParams) 
     let width = p.k as usize;
     for r in 0..p.n as usize {
         let y = &mut y[r * width..][..width];
-        match usize::try_from(ids.ints()[r]).ok().filter(|&id| id < p.vocab as usize) {
+        match usize::try_from(ids.ints()[r])
+            .ok()
+            .filter(|&id| id < p.vocab as usize)
+        {
             Some(id) => y.copy_from_slice(&w[id * width..][..width]),
             None => y.fill(0),
         }
@@ -98,11 +101,26 @@ fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardPa
 
 /// Looks up rows: `w [V, C]`, ids `[n]` as words → `[n, C]`, f32.
 pub fn forward<B: Launch>(w: Weights<FloatTensor<B>>, ids: FloatTensor<B>) -> FloatTensor<B> {
-    let StoredMatrix { storage, rows, columns } = w.form;
+    let StoredMatrix {
+        storage,
+        rows,
+        columns,
+    } = w.form;
     let n = ids.shape().num_elements();
     let y = B::empty(&w.words, [n, columns].into(), DType::F32);
-    let params = ForwardParams { n: n as u32, vocab: rows as u32, k: columns as u32, plane: w.form.plane() };
-    let [y] = B::launch(FORWARD.of(storage), [w.words, ids], [y], &params, groups_of_64(n * columns));
+    let params = ForwardParams {
+        n: n as u32,
+        vocab: rows as u32,
+        k: columns as u32,
+        plane: w.form.plane(),
+    };
+    let [y] = B::launch(
+        FORWARD.of(storage),
+        [w.words, ids],
+        [y],
+        &params,
+        groups_of_64(n * columns),
+    );
     y
 }
 
@@ -114,14 +132,37 @@ pub fn decoded<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
 }
 
 /// Adds the gradient of the table, from that of its rows `dy [n, C]` at ids `[n]`, to `sum [V, C]` (in place if it is uniquely owned).
-pub fn backward<B: Launch>(sum: FloatTensor<B>, ids: FloatTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
+pub fn backward<B: Launch>(
+    sum: FloatTensor<B>,
+    ids: FloatTensor<B>,
+    dy: FloatTensor<B>,
+) -> FloatTensor<B> {
     let (vocab, width) = rows_columns(&sum.shape());
     let n = ids.shape().num_elements();
     let (n32, vocab32, width32) = (n as u32, vocab as u32, width as u32);
     let links = B::empty(&dy, [vocab + n].into(), DType::F32);
-    let [links] = B::launch(&LINKS, [ids], [links], &LinksParams { n: n32, vocab: vocab32 }, groups_of_64(vocab + n));
-    let params = BackwardParams { n: n32, vocab: vocab32, width: width32 };
-    let [sum] = B::launch(&BACKWARD, [links, dy], [sum], &params, groups_of_64(vocab * width));
+    let [links] = B::launch(
+        &LINKS,
+        [ids],
+        [links],
+        &LinksParams {
+            n: n32,
+            vocab: vocab32,
+        },
+        groups_of_64(vocab + n),
+    );
+    let params = BackwardParams {
+        n: n32,
+        vocab: vocab32,
+        width: width32,
+    };
+    let [sum] = B::launch(
+        &BACKWARD,
+        [links, dy],
+        [sum],
+        &params,
+        groups_of_64(vocab * width),
+    );
     sum
 }
 

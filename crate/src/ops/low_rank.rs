@@ -19,7 +19,12 @@ use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
 
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels = &[&FORWARD_TILE.all(), &FORWARD_TILE_SMALL.all(), &BACKWARD_TILE.all(), &BACKWARD_TILE_SMALL.all()];
+pub(crate) static KERNELS: Kernels = &[
+    &FORWARD_TILE.all(),
+    &FORWARD_TILE_SMALL.all(),
+    &BACKWARD_TILE.all(),
+    &BACKWARD_TILE_SMALL.all(),
+];
 
 crate::kernel! {
     /// Computes `y = x Wᵀ + s z Bᵀ` by tiles in workgroup memory, k and r multiples of 4.
@@ -104,13 +109,25 @@ crate::kernel! {
 
 /// Decodes a factor, f32 or packed bf16.
 fn factor_values(words: &[u32], wide: u32) -> Vec<f32> {
-    let storage = if wide == 1 { StorageType::F32 } else { StorageType::Bf16 };
-    storage.decode(words).into_iter().map(f32::from_bits).collect()
+    let storage = if wide == 1 {
+        StorageType::F32
+    } else {
+        StorageType::Bf16
+    };
+    storage
+        .decode(words)
+        .into_iter()
+        .map(f32::from_bits)
+        .collect()
 }
 
 /// Returns the function `(row, column) → Σ_i x[row, i] w[column, i]`, a sum of k products.
 fn product<'a>(x: &'a [f32], w: &'a [f32], k: usize) -> impl Fn(usize, usize) -> f64 + 'a {
-    move |row, column| (0..k).map(|i| f64::from(x[row * k + i]) * f64::from(w[column * k + i])).sum()
+    move |row, column| {
+        (0..k)
+            .map(|i| f64::from(x[row * k + i]) * f64::from(w[column * k + i]))
+            .sum()
+    }
 }
 
 /// The description of a matrix with the factors of an adapter.
@@ -146,13 +163,21 @@ pub struct LowRank<T> {
 impl<T: TensorMetadata> LowRank<T> {
     /// Returns true if the low-rank part is computed in the sums of the large product.
     fn fused<B: Launch<FloatTensorPrimitive = T>>(&self) -> bool {
-        let Adapted { form, conv1d, mask, .. } = self.adapted;
+        let Adapted {
+            form, conv1d, mask, ..
+        } = self.adapted;
         let (n, r) = rows_columns(&self.z.shape());
-        !B::TWINS && !conv1d && mask.is_none() && fuses(B::software(&self.x), n, [form.rows, form.columns, r])
+        !B::TWINS
+            && !conv1d
+            && mask.is_none()
+            && fuses(B::software(&self.x), n, [form.rows, form.columns, r])
     }
 
     fn weights(&self) -> Weights<T> {
-        Weights { words: self.words.clone(), form: self.adapted.form }
+        Weights {
+            words: self.words.clone(),
+            form: self.adapted.form,
+        }
     }
 }
 
@@ -175,12 +200,23 @@ pub(crate) fn work_bytes(software: bool, plain: bool, [n, m, k, r]: [usize; 4]) 
 
 /// Computes `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]`, with `z [n, r]` and B `[m, r]`.
 pub fn forward<B: Launch>(of: &LowRank<FloatTensor<B>>) -> FloatTensor<B> {
-    let Adapted { form, conv1d, scale, .. } = of.adapted;
+    let Adapted {
+        form,
+        conv1d,
+        scale,
+        ..
+    } = of.adapted;
     let (n, r) = rows_columns(&of.z.shape());
     if !of.fused::<B>() {
-        let y =
-            if conv1d { linear::backward_input::<B>(of.x.clone(), of.weights()) } else { linear::forward::<B>(of.x.clone(), of.weights()) };
-        return residual_add::<B>(y, linear::forward::<B>(scaled::<B>(of.z.clone(), scale), Weights::of(of.b.clone())));
+        let y = if conv1d {
+            linear::backward_input::<B>(of.x.clone(), of.weights())
+        } else {
+            linear::forward::<B>(of.x.clone(), of.weights())
+        };
+        return residual_add::<B>(
+            y,
+            linear::forward::<B>(scaled::<B>(of.z.clone(), scale), Weights::of(of.b.clone())),
+        );
     }
     let params = ForwardParams {
         n: n as u32,
@@ -200,7 +236,11 @@ pub fn forward<B: Launch>(of: &LowRank<FloatTensor<B>>) -> FloatTensor<B> {
 }
 
 fn scaled<B: Launch>(x: FloatTensor<B>, scale: f32) -> FloatTensor<B> {
-    if scale.to_bits() == 1f32.to_bits() { x } else { <B as FloatTensorOps<B>>::float_mul_scalar(x, Scalar::from(scale)) }
+    if scale.to_bits() == 1f32.to_bits() {
+        x
+    } else {
+        <B as FloatTensorOps<B>>::float_mul_scalar(x, Scalar::from(scale))
+    }
 }
 
 /// Computes the gradients of x, A and B by tiles; that of x is added to `sum`.
@@ -212,16 +252,27 @@ fn by_tiles<B: Launch>(
 ) -> [Option<FloatTensor<B>>; 3] {
     let Adapted { form, scale, .. } = of.adapted;
     let ((n, r), k) = (rows_columns(&of.z.shape()), form.columns);
-    let [dz, db] =
-        linear::by_tiles::<B>(dy.clone(), needs[2].then_some(of.z), Some(Weights::of(of.b)), [form.rows, r], scale, [None, None]);
+    let [dz, db] = linear::by_tiles::<B>(
+        dy.clone(),
+        needs[2].then_some(of.z),
+        Some(Weights::of(of.b)),
+        [form.rows, r],
+        scale,
+        [None, None],
+    );
     let dz = linear::whole::<B>(dz, [n, r]);
     let da = needs[1].then(|| {
-        let [_, da] = linear::by_tiles::<B>(dz.clone(), Some(of.x), None, [r, k], scale, [None, None]);
+        let [_, da] =
+            linear::by_tiles::<B>(dz.clone(), Some(of.x), None, [r, k], scale, [None, None]);
         da
     });
     let dx = needs[0].then(|| {
         let slices = form.rows.div_ceil(SLICE).max(1);
-        let (begun, later) = if slices == 1 { (sum, None) } else { (None, sum) };
+        let (begun, later) = if slices == 1 {
+            (sum, None)
+        } else {
+            (None, sum)
+        };
         let params = BackwardParams {
             n: n as u32,
             m4: form.rows as u32 / 4,
@@ -236,9 +287,19 @@ fn by_tiles<B: Launch>(
         let dx = begun.unwrap_or_else(|| B::empty(&dy, [slices, n * k].into(), DType::F32));
         let (size, groups) = linear::tiling(|tiles| slices as u32 * tiles.of(n, k));
         let kernel = size.choose(&BACKWARD_TILE, &BACKWARD_TILE_SMALL);
-        let [dx] = B::launch(kernel.of(form.storage), [of.words, dy, dz, of.a], [dx], &params, groups);
+        let [dx] = B::launch(
+            kernel.of(form.storage),
+            [of.words, dy, dz, of.a],
+            [dx],
+            &params,
+            groups,
+        );
         let dx = linear::whole::<B>(dx, [n, k]);
-        if let Some(sum) = later { residual_add::<B>(sum, dx) } else { dx }
+        if let Some(sum) = later {
+            residual_add::<B>(sum, dx)
+        } else {
+            dx
+        }
     });
     [dx, da, needs[2].then_some(db)]
 }
@@ -250,24 +311,53 @@ fn by_parts<B: Launch>(
     needs: [bool; 3],
     sum: Option<FloatTensor<B>>,
 ) -> [Option<FloatTensor<B>>; 3] {
-    let (w, Adapted { conv1d, scale, mask, .. }) = (of.weights(), of.adapted);
+    let (
+        w,
+        Adapted {
+            conv1d,
+            scale,
+            mask,
+            ..
+        },
+    ) = (of.weights(), of.adapted);
     let LowRank { x, z, a, b, .. } = of;
-    let up = linear::Linear { x: scaled::<B>(z, scale), w: Weights::of(b) };
+    let up = linear::Linear {
+        x: scaled::<B>(z, scale),
+        w: Weights::of(b),
+    };
     let [dz, db] = Vjp::<B, 2>::backward(up, dy.clone(), [true, needs[2]]);
     let dz = scaled::<B>(dz.expect("it was asked for"), scale);
-    let x = if let Some(mask) = mask { masked::<B>(x, mask) } else { x };
-    let down = linear::Linear { x, w: Weights::of(a) };
+    let x = if let Some(mask) = mask {
+        masked::<B>(x, mask)
+    } else {
+        x
+    };
+    let down = linear::Linear {
+        x,
+        w: Weights::of(a),
+    };
     if !needs[0] {
         let [_, da] = Vjp::<B, 2>::backward(down, dz, [false, needs[1]]);
         return [None, da, db];
     }
-    let dx = if conv1d { linear::forward::<B>(dy, w) } else { linear::backward_input::<B>(dy, w) };
-    let dx = if let Some(sum) = sum { residual_add::<B>(sum, dx) } else { dx };
+    let dx = if conv1d {
+        linear::forward::<B>(dy, w)
+    } else {
+        linear::backward_input::<B>(dy, w)
+    };
+    let dx = if let Some(sum) = sum {
+        residual_add::<B>(sum, dx)
+    } else {
+        dx
+    };
     let [dx, da] = match mask {
         None => Vjp::<B, 2>::backward_onto(down, dx, dz, [true, needs[1]]),
         Some(mask) => {
             let [dropped, da] = Vjp::<B, 2>::backward(down, dz, [true, needs[1]]);
-            [dropped.map(|dropped| residual_add::<B>(dx, masked::<B>(dropped, mask))), da]
+            [
+                dropped.map(|dropped| residual_add::<B>(dx, masked::<B>(dropped, mask))),
+                da,
+            ]
         }
     };
     [dx, da, db]
@@ -275,11 +365,24 @@ fn by_parts<B: Launch>(
 
 impl<B: Launch> Vjp<B, 3> for LowRank<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
-        if self.fused::<B>() { by_tiles::<B>(self, dy, needs, None) } else { by_parts::<B>(self, dy, needs, None) }
+        if self.fused::<B>() {
+            by_tiles::<B>(self, dy, needs, None)
+        } else {
+            by_parts::<B>(self, dy, needs, None)
+        }
     }
 
-    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
-        if self.fused::<B>() { by_tiles::<B>(self, dy, needs, Some(sum)) } else { by_parts::<B>(self, dy, needs, Some(sum)) }
+    fn backward_onto(
+        self,
+        sum: FloatTensor<B>,
+        dy: FloatTensor<B>,
+        needs: [bool; 3],
+    ) -> [Option<FloatTensor<B>>; 3] {
+        if self.fused::<B>() {
+            by_tiles::<B>(self, dy, needs, Some(sum))
+        } else {
+            by_parts::<B>(self, dy, needs, Some(sum))
+        }
     }
 }
 

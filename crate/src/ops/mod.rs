@@ -4,7 +4,10 @@
 //! is uniquely owned, that is, if no other handle shares it. Rows are tokens: `[B·T, C]`, so that nothing is ever transposed. Weights may
 //! be f32 or packed bf16 (for storage only); everything else is f32.
 
-#![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "twins index as their formula does"
+)]
 
 pub mod attention;
 pub mod blocks;

@@ -17,7 +17,9 @@ pub trait Tape: Backend {
     type Node;
 
     /// Splits tensors that may need gradients into their values and their places on the tape.
-    fn parts<const N: usize>(tensors: [FloatTensor<Self>; N]) -> ([FloatTensor<Self::Inner>; N], [Self::Node; N]);
+    fn parts<const N: usize>(
+        tensors: [FloatTensor<Self>; N],
+    ) -> ([FloatTensor<Self::Inner>; N], [Self::Node; N]);
 
     /// Returns the place of a tensor that was just recorded.
     fn node(tensor: &FloatTensor<Self>) -> Self::Node;
@@ -64,7 +66,11 @@ impl<B: Launch> Tape for B {
         tensor
     }
 
-    fn record<R: Vjp<B, N>, const N: usize>(_nodes: [(); N], output: FloatTensor<B>, _vjp: R) -> FloatTensor<B> {
+    fn record<R: Vjp<B, N>, const N: usize>(
+        _nodes: [(); N],
+        output: FloatTensor<B>,
+        _vjp: R,
+    ) -> FloatTensor<B> {
         output
     }
 
@@ -85,7 +91,9 @@ impl<B: Launch, C: CheckpointStrategy> Tape for Autodiff<B, C> {
     type Inner = B;
     type Node = NodeGuard;
 
-    fn parts<const N: usize>(tensors: [FloatTensor<Self>; N]) -> ([FloatTensor<B>; N], [NodeGuard; N]) {
+    fn parts<const N: usize>(
+        tensors: [FloatTensor<Self>; N],
+    ) -> ([FloatTensor<B>; N], [NodeGuard; N]) {
         let mut values = Vec::with_capacity(N);
         let nodes = tensors.map(|tensor| {
             let (value, node) = tensor.into_parts();
@@ -93,7 +101,10 @@ impl<B: Launch, C: CheckpointStrategy> Tape for Autodiff<B, C> {
             node
         });
         let mut values = values.into_iter();
-        ([(); N].map(|()| values.next().expect("a value for each tensor")), nodes)
+        (
+            [(); N].map(|()| values.next().expect("a value for each tensor")),
+            nodes,
+        )
     }
 
     fn node(tensor: &FloatTensor<Self>) -> NodeGuard {
@@ -108,7 +119,11 @@ impl<B: Launch, C: CheckpointStrategy> Tape for Autodiff<B, C> {
         tensor
     }
 
-    fn record<R: Vjp<B, N>, const N: usize>(nodes: [NodeGuard; N], output: FloatTensor<B>, vjp: R) -> FloatTensor<Self> {
+    fn record<R: Vjp<B, N>, const N: usize>(
+        nodes: [NodeGuard; N],
+        output: FloatTensor<B>,
+        vjp: R,
+    ) -> FloatTensor<Self> {
         record::<B, C, R, N>(nodes, output, vjp)
     }
 

@@ -39,7 +39,10 @@ impl PackedMatrix {
     /// As [`PackedUpload::finish`].
     pub fn of(upload: PackedUpload) -> Result<Self> {
         let form = upload.form();
-        Ok(Self { words: upload.finish()?, form })
+        Ok(Self {
+            words: upload.finish()?,
+            form,
+        })
     }
 
     /// Returns the storage type and shape of the matrix.
@@ -59,13 +62,20 @@ impl PackedMatrix {
 
     /// Moves the matrix to another device.
     pub fn to_device(self, device: &Device) -> Self {
-        Self { words: self.words.to_device(device), ..self }
+        Self {
+            words: self.words.to_device(device),
+            ..self
+        }
     }
 
     /// Returns the words for an operation with `x`, as a constant of the autodiff graph that x belongs to.
     fn beside<const E: usize, K: Autodiff>(&self, x: &Tensor<E, K>) -> Tensor<1> {
         let words = self.words();
-        if x.is_autodiff() { Tensor::from_inner(words) } else { words }
+        if x.is_autodiff() {
+            Tensor::from_inner(words)
+        } else {
+            words
+        }
     }
 
     /// Returns the raw words on the device, `[words]`.
@@ -99,14 +109,27 @@ pub fn packed_embedding(w: &PackedMatrix, ids: Tensor<1, Int>) -> Tensor<2> {
 
 /// Computes `Σ loss` in nats, `[1]`, of the rows of `x [n, C]` under the head `w [V, C]` with targets `[n]`, as [`head_loss`](super::head_loss).
 /// At most `rows` rows of logits exist at once.
-pub fn packed_head_loss(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
-    let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), false] };
+pub fn packed_head_loss(
+    x: Tensor<2>,
+    w: &PackedMatrix,
+    targets: Tensor<1, Int>,
+    rows: usize,
+) -> Tensor<1> {
+    let plan = HeadPlan {
+        rows: rows.max(1),
+        needs: [x.is_tracked(), false],
+    };
     let words = w.beside(&x);
     planned_loss_of_words(x, words, w.form, plan, targets)
 }
 
 /// Evaluates `x [n, C]` under the packed head `w [V, C]` with targets `[n]`, as [`head_evaluation`](super::head_evaluation) → `[2]`.
-pub(crate) fn packed_head_evaluation(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+pub(crate) fn packed_head_evaluation(
+    x: Tensor<2>,
+    w: &PackedMatrix,
+    targets: Tensor<1, Int>,
+    rows: usize,
+) -> Tensor<1> {
     let words = w.beside(&x);
     evaluation_of_words(x, words, w.form, rows, targets)
 }

@@ -59,7 +59,10 @@ fn forward<B: Launch>(
     let (n, columns) = rows_columns(&x.shape());
     let width = columns / 3;
     let qkv = [(); 3].map(|()| B::empty(&x, [n, width].into(), DType::F32));
-    let params = Params { n: n as u32, width: width as u32 };
+    let params = Params {
+        n: n as u32,
+        width: width as u32,
+    };
     let [q, k, v] = B::launch(&SPLIT, [x, b], qkv, &params, groups_of_64(n * columns));
     let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
     (y, PackedQkv { attention })
@@ -74,9 +77,19 @@ pub struct PackedQkv<T> {
 impl<B: Launch> Vjp<B, 2> for PackedQkv<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         let (n, width) = rows_columns(&dy.shape());
-        let grads = Vjp::<B, 3>::backward(self.attention, dy, [true; 3]).map(|grad| grad.expect("attention gives all gradients"));
+        let grads = Vjp::<B, 3>::backward(self.attention, dy, [true; 3])
+            .map(|grad| grad.expect("attention gives all gradients"));
         let dx = B::empty(&grads[0], [n, 3 * width].into(), DType::F32);
-        let [dx] = B::launch(&JOIN, grads, [dx], &Params { n: n as u32, width: width as u32 }, groups_of_64(3 * n * width));
+        let [dx] = B::launch(
+            &JOIN,
+            grads,
+            [dx],
+            &Params {
+                n: n as u32,
+                width: width as u32,
+            },
+            groups_of_64(3 * n * width),
+        );
         let db = needs[1].then(|| column_sum::<B>(dx.clone()));
         [needs[0].then_some(dx), db]
     }
@@ -93,7 +106,12 @@ operation! {
 
 /// Computes [`attention()`](crate::ops::attention()) from the rows of `x + b`, `x [B·T, 3·C]`, `b [3·C]` → `[B·T, C]`. The thirds of a row are queries,
 /// keys and values, of equally many heads.
-pub fn attention_of_packed_qkv(x: Tensor<2>, b: Tensor<1>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
+pub fn attention_of_packed_qkv(
+    x: Tensor<2>,
+    b: Tensor<1>,
+    starts: Option<Tensor<1, Int>>,
+    shape: AttentionShape,
+) -> Tensor<2> {
     let (documents, starts) = attention::given(starts, &x.device());
     attention_of_thirds(x, b, documents, shape, starts)
 }

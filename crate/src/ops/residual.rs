@@ -26,8 +26,18 @@ crate::kernel! {
 
 /// Computes `x + y`, both of any one shape, in place of one of them if it is uniquely owned.
 pub fn residual_add<B: Launch>(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
-    let (x, y) = if x.can_mut() || !y.can_mut() { (x, y) } else { (y, x) };
+    let (x, y) = if x.can_mut() || !y.can_mut() {
+        (x, y)
+    } else {
+        (y, x)
+    };
     let n = x.shape().num_elements();
-    let [x] = B::launch(&RESIDUAL_ADD, [y], [x], &Params { n: n as u32 }, groups_of_64(n));
+    let [x] = B::launch(
+        &RESIDUAL_ADD,
+        [y],
+        [x],
+        &Params { n: n as u32 },
+        groups_of_64(n),
+    );
     x
 }

@@ -61,26 +61,54 @@ crate::kernel! {
     twin backward_twin
 }
 
-fn backward_twin([cosines, sines, dq, dk, dv]: [&[u32]; 5], [dy]: [&mut [u32]; 1], p: &BackwardParams) {
-    let (rows, heads, kv_heads, half) = (p.rows as usize, p.heads as usize, p.kv_heads as usize, 4 * p.half4 as usize);
+fn backward_twin(
+    [cosines, sines, dq, dk, dv]: [&[u32]; 5],
+    [dy]: [&mut [u32]; 1],
+    p: &BackwardParams,
+) {
+    let (rows, heads, kv_heads, half) = (
+        p.rows as usize,
+        p.heads as usize,
+        p.kv_heads as usize,
+        4 * p.half4 as usize,
+    );
     let (width, sharing) = (2 * half, heads / kv_heads);
     let shared = |x: &[u32]| -> Vec<f64> {
-        let sum = |at: usize| (0..sharing).map(|other| f64::from(x.floats()[((at / width) * sharing + other) * width + at % width])).sum();
+        let sum = |at: usize| {
+            (0..sharing)
+                .map(|other| {
+                    f64::from(x.floats()[((at / width) * sharing + other) * width + at % width])
+                })
+                .sum()
+        };
         (0..rows * kv_heads * width).map(sum).collect()
     };
     let turned = |x: Vec<f64>, heads: usize| -> Vec<f64> {
         let element = |at: usize| {
             let (head, i) = (at / width, at % half);
             let entry = (p.offset as usize + head / heads % p.len as usize) * half + i;
-            let (c, s) = (f64::from(cosines.floats()[entry]), f64::from(sines.floats()[entry]));
+            let (c, s) = (
+                f64::from(cosines.floats()[entry]),
+                f64::from(sines.floats()[entry]),
+            );
             let (a, b) = (x[head * width + i], x[head * width + half + i]);
-            if at % width < half { a * c + b * s } else { b * c - a * s }
+            if at % width < half {
+                a * c + b * s
+            } else {
+                b * c - a * s
+            }
         };
         (0..x.len()).map(element).collect()
     };
     let q = turned(dq.floats().iter().map(|&x| f64::from(x)).collect(), heads);
-    let all = q.into_iter().chain(turned(shared(dk), kv_heads)).chain(shared(dv));
-    dy.floats_mut().iter_mut().zip(all).for_each(|(dy, x)| *dy = x as f32);
+    let all = q
+        .into_iter()
+        .chain(turned(shared(dk), kv_heads))
+        .chain(shared(dv));
+    dy.floats_mut()
+        .iter_mut()
+        .zip(all)
+        .for_each(|(dy, x)| *dy = x as f32);
 }
 
 fn twin([cosines, sines]: [&[u32]; 2], [q, k]: [&mut [u32]; 2], p: &Params) {
@@ -117,8 +145,12 @@ pub(crate) fn rotated<B: Launch>(
     sign: f32,
 ) -> [FloatTensor<B>; 2] {
     let half = rows_columns(&tables[0].shape()).1.max(1);
-    let [(pairs, heads), (kv_pairs, kv_heads)] =
-        of.each_ref().map(|x| (x.shape().num_elements() / 2, (rows_columns(&x.shape()).1 / 2 / half).max(1)));
+    let [(pairs, heads), (kv_pairs, kv_heads)] = of.each_ref().map(|x| {
+        (
+            x.shape().num_elements() / 2,
+            (rows_columns(&x.shape()).1 / 2 / half).max(1),
+        )
+    });
     let params = Params {
         pairs: pairs as u32,
         kv_pairs: kv_pairs as u32,
@@ -130,7 +162,11 @@ pub(crate) fn rotated<B: Launch>(
         sign,
     };
     let all = pairs + kv_pairs;
-    let (kernel, threads) = if half.is_multiple_of(4) { (&WIDE, all / 4) } else { (&KERNEL, all) };
+    let (kernel, threads) = if half.is_multiple_of(4) {
+        (&WIDE, all / 4)
+    } else {
+        (&KERNEL, all)
+    };
     B::launch(kernel, tables, of, &params, groups_of_64(threads))
 }
 
@@ -144,7 +180,11 @@ pub fn backward<B: Launch>(
 ) -> FloatTensor<B> {
     let (rows, width) = rows_columns(&by_head[0].shape());
     let half = rows_columns(&tables[0].shape()).1;
-    let dy = B::empty(&by_head[0], [rows * (width + 2 * kv_heads * 2 * half)].into(), DType::F32);
+    let dy = B::empty(
+        &by_head[0],
+        [rows * (width + 2 * kv_heads * 2 * half)].into(),
+        DType::F32,
+    );
     let params = BackwardParams {
         rows: rows as u32,
         heads: heads as u32,
@@ -155,7 +195,13 @@ pub fn backward<B: Launch>(
     };
     let groups = groups_of_64(rows * (heads + 3 * kv_heads) * half / 4);
     let ([cosines, sines], [dq, dk, dv]) = (tables, by_head);
-    let [dy] = B::launch(&BACKWARD, [cosines, sines, dq, dk, dv], [dy], &params, groups);
+    let [dy] = B::launch(
+        &BACKWARD,
+        [cosines, sines, dq, dk, dv],
+        [dy],
+        &params,
+        groups,
+    );
     dy
 }
 
@@ -171,10 +217,20 @@ pub struct Rope<T> {
 }
 
 impl<B: Launch> JointVjp<B, 2, 2> for Rope<FloatTensor<B>> {
-    fn backward(self, grads: [Option<FloatTensor<B>>; 2], _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
-        let Self { tables, positions, shapes } = self;
+    fn backward(
+        self,
+        grads: [Option<FloatTensor<B>>; 2],
+        _needs: [bool; 2],
+    ) -> [Option<FloatTensor<B>>; 2] {
+        let Self {
+            tables,
+            positions,
+            shapes,
+        } = self;
         let [dq, dk] = grads;
-        let or_zeros = |grad: Option<_>, shape: Shape| grad.unwrap_or_else(|| B::float_zeros(shape, &tables[0].device(), FloatDType::F32));
+        let or_zeros = |grad: Option<_>, shape: Shape| {
+            grad.unwrap_or_else(|| B::float_zeros(shape, &tables[0].device(), FloatDType::F32))
+        };
         let [q, k] = shapes;
         let grads = [or_zeros(dq, q), or_zeros(dk, k)];
         rotated::<B>(grads, tables, positions, -1.0).map(Some)

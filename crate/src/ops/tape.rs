@@ -23,7 +23,12 @@ pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
 
     /// Does the same as [`Vjp::backward`], and adds the gradient of the first input to `sum`, which other operations have begun. The addition is
     /// in place if the vjp's kernel can do so, otherwise it takes one more launch.
-    fn backward_onto(self, sum: FloatTensor<B>, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N]
+    fn backward_onto(
+        self,
+        sum: FloatTensor<B>,
+        grad: FloatTensor<B>,
+        needs: [bool; N],
+    ) -> [Option<FloatTensor<B>>; N]
     where
         B: Launch,
     {
@@ -37,9 +42,15 @@ pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
 }
 
 /// The backward pass of an operation with `K` outputs: it turns their gradients, as far as they arrive, into those of its `N` inputs.
-pub trait JointVjp<B: Backend, const N: usize, const K: usize>: Clone + Send + Debug + 'static {
+pub trait JointVjp<B: Backend, const N: usize, const K: usize>:
+    Clone + Send + Debug + 'static
+{
     /// Computes the gradient of each input that `needs` one: zeros where nothing has arrived, since Burn's tape waits for it.
-    fn backward(self, grads: [Option<FloatTensor<B>>; K], needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
+    fn backward(
+        self,
+        grads: [Option<FloatTensor<B>>; K],
+        needs: [bool; N],
+    ) -> [Option<FloatTensor<B>>; N];
 }
 
 /// The gradients of the outputs of one operation, collected until all that arrive have arrived.
@@ -56,7 +67,9 @@ struct Trunk<T, R, const K: usize> {
     arrived: Arrived<T, K>,
 }
 
-impl<B: Launch, R: JointVjp<B, N, K>, const N: usize, const K: usize> Vjp<B, N> for Trunk<FloatTensor<B>, R, K> {
+impl<B: Launch, R: JointVjp<B, N, K>, const N: usize, const K: usize> Vjp<B, N>
+    for Trunk<FloatTensor<B>, R, K>
+{
     fn backward(self, token: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N] {
         // The token is a second owner of a gradient, which can be changed in place once the token is dropped.
         drop(token);
@@ -78,7 +91,12 @@ impl<B: Launch, const K: usize> Vjp<B, 1> for Branch<FloatTensor<B>, K> {
         [Some(grad)]
     }
 
-    fn backward_onto(self, token: FloatTensor<B>, grad: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+    fn backward_onto(
+        self,
+        token: FloatTensor<B>,
+        grad: FloatTensor<B>,
+        _needs: [bool; 1],
+    ) -> [Option<FloatTensor<B>>; 1] {
         held(&self.arrived)[self.index] = Some(grad);
         [Some(token)]
     }
@@ -118,7 +136,10 @@ impl<B: Launch, R: Vjp<B, N>, const N: usize> Backward<B, N> for Step<R> {
         take_begun(ops.node.id.value);
         let needs = ops.parents.each_ref().map(Option::is_some);
         // A leaf keeps its gradient when it is consumed: only an inner node hands over its sum.
-        let sum = ops.parents[0].as_ref().filter(|first| take_begun(first.id.value)).map(|first| grads.consume::<B>(first));
+        let sum = ops.parents[0]
+            .as_ref()
+            .filter(|first| take_begun(first.id.value))
+            .map(|first| grads.consume::<B>(first));
         let found = match sum {
             Some(sum) => ops.state.backward_onto(sum, grad, needs),
             None => ops.state.backward(grad, needs),
@@ -141,23 +162,47 @@ pub fn record<B: Launch, C: CheckpointStrategy, R: Vjp<B, N>, const N: usize>(
     output: FloatTensor<B>,
     vjp: R,
 ) -> FloatTensor<Autodiff<B, C>> {
-    match Step::<R>(PhantomData).prepare::<C>(inputs).compute_bound().stateful() {
+    match Step::<R>(PhantomData)
+        .prepare::<C>(inputs)
+        .compute_bound()
+        .stateful()
+    {
         OpsKind::Tracked(prep) => prep.finish(vjp, output),
         OpsKind::UnTracked(prep) => prep.finish(output),
     }
 }
 
 /// Puts the `outputs` of one operation, computed from `inputs`, on the tape with their common vjp.
-pub(crate) fn record_joint<B: Launch, C: CheckpointStrategy, R: JointVjp<B, N, K>, const N: usize, const K: usize>(
+pub(crate) fn record_joint<
+    B: Launch,
+    C: CheckpointStrategy,
+    R: JointVjp<B, N, K>,
+    const N: usize,
+    const K: usize,
+>(
     inputs: [NodeGuard; N],
     outputs: [FloatTensor<B>; K],
     vjp: R,
 ) -> [FloatTensor<Autodiff<B, C>>; K] {
     let arrived: Arrived<FloatTensor<B>, K> = Arc::new(Mutex::new([const { None }; K]));
-    let trunk = record::<B, C, _, N>(inputs, outputs[0].clone(), Trunk { vjp, arrived: arrived.clone() });
+    let trunk = record::<B, C, _, N>(
+        inputs,
+        outputs[0].clone(),
+        Trunk {
+            vjp,
+            arrived: arrived.clone(),
+        },
+    );
     let mut index = 0;
     outputs.map(|output| {
         index += 1;
-        record::<B, C, _, 1>([trunk.node()], output, Branch { index: index - 1, arrived: arrived.clone() })
+        record::<B, C, _, 1>(
+            [trunk.node()],
+            output,
+            Branch {
+                index: index - 1,
+                arrived: arrived.clone(),
+            },
+        )
     })
 }

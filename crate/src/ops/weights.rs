@@ -18,7 +18,14 @@ impl<T: TensorMetadata> Weights<T> {
     /// Makes the matrix of a tensor, f32 or packed bf16; all dimensions except for the last are its rows.
     pub fn of(tensor: T) -> Self {
         let (rows, columns) = rows_columns(&tensor.shape());
-        let form = StoredMatrix { storage: StorageType::of(tensor.dtype()), rows, columns };
-        Self { words: tensor, form }
+        let form = StoredMatrix {
+            storage: StorageType::of(tensor.dtype()),
+            rows,
+            columns,
+        };
+        Self {
+            words: tensor,
+            form,
+        }
     }
 }

@@ -54,7 +54,13 @@ fn twin([losses, sum, partials]: [&[u32]; 3], [gate, rows]: [&mut [u32]; 2], s: 
     let finite = |words: &[u32]| words.iter().all(|&word| f32::from_bits(word).is_finite());
     let losses = &losses[..s.losses as usize];
     let bad = !finite(losses) || !finite(&sum[..1]);
-    let first = if finite(&sum[..1]) { None } else { partials[..s.partials as usize].iter().position(|word| !finite(&[*word])) };
+    let first = if finite(&sum[..1]) {
+        None
+    } else {
+        partials[..s.partials as usize]
+            .iter()
+            .position(|word| !finite(&[*word]))
+    };
     let status = if gate[0] != 0 { CLOSED } else { u32::from(bad) };
     let row = &mut rows[s.row as usize..][..HEAD + losses.len()];
     row[..HEAD].copy_from_slice(&[status, first.map_or(NONE, |first| first as u32), sum[0]]);
@@ -86,10 +92,27 @@ impl Gate {
     /// # Errors
     ///
     /// `kernel.mixed-devices` for tensors on different devices.
-    pub fn next(self, losses: Tensor<1>, squares: SquareSum, max_norm: f64, rows: Buffer, row: usize) -> Result<(Self, Buffer)> {
-        let params =
-            Params { losses: losses.dims()[0] as u32, partials: squares.blocks as u32, row: row as u32, max_norm: max_norm as f32 };
-        let [gate, rows] = run(&KERNEL, [losses.into(), squares.sum.into(), squares.partials], [self.0, rows], &params, 1)?;
+    pub fn next(
+        self,
+        losses: Tensor<1>,
+        squares: SquareSum,
+        max_norm: f64,
+        rows: Buffer,
+        row: usize,
+    ) -> Result<(Self, Buffer)> {
+        let params = Params {
+            losses: losses.dims()[0] as u32,
+            partials: squares.blocks as u32,
+            row: row as u32,
+            max_norm: max_norm as f32,
+        };
+        let [gate, rows] = run(
+            &KERNEL,
+            [losses.into(), squares.sum.into(), squares.partials],
+            [self.0, rows],
+            &params,
+            1,
+        )?;
         Ok((Self(gate), rows))
     }
 }

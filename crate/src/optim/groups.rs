@@ -45,7 +45,11 @@ pub(crate) fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Ve
         return Err(Error::Groups(faults));
     }
     let resolved = |group: Group| ResolvedGroup {
-        members: group.members.iter().map(|&at| names[at].to_string()).collect(),
+        members: group
+            .members
+            .iter()
+            .map(|&at| names[at].to_string())
+            .collect(),
         pattern: group.pattern,
         optimizer: group.rule,
         learning_rate_scale: group.rate_scale,
@@ -57,12 +61,20 @@ pub(crate) fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Ve
 /// Sorts parameters into groups; returns them with the faults: patterns that match nothing, and parameters that no pattern matches.
 pub(super) fn resolve(config: &TrainConfig, names: &[&str]) -> (Vec<Group>, Vec<Fault>) {
     let everything = [GroupConfig::new("*")];
-    let configured = if config.groups.is_empty() { &everything[..] } else { &config.groups };
+    let configured = if config.groups.is_empty() {
+        &everything[..]
+    } else {
+        &config.groups
+    };
     let mut groups: Vec<Group> = configured
         .iter()
         .enumerate()
         .map(|(index, group)| Group {
-            key: if config.groups.is_empty() { "optimizer".into() } else { format!("groups[{index}].optimizer") },
+            key: if config.groups.is_empty() {
+                "optimizer".into()
+            } else {
+                format!("groups[{index}].optimizer")
+            },
             pattern: group.pattern.clone(),
             rule: group.rule(&config.optimizer),
             rate_scale: group.learning_rate_scale,
@@ -72,17 +84,29 @@ pub(super) fn resolve(config: &TrainConfig, names: &[&str]) -> (Vec<Group>, Vec<
         .collect();
     let mut left = Vec::new();
     for (at, name) in names.iter().enumerate() {
-        match groups.iter_mut().find(|group| glob_matches(&group.pattern, name)) {
+        match groups
+            .iter_mut()
+            .find(|group| glob_matches(&group.pattern, name))
+        {
             Some(group) => group.members.push(at),
             None => left.push(*name),
         }
     }
     let rule = "a pattern that matches parameters of no earlier group";
-    let empty = groups.iter().enumerate().filter(|(_, group)| group.members.is_empty());
-    let mut faults: Vec<Fault> = empty.map(|(index, group)| Fault::new(format!("groups[{index}].pattern"), rule, &group.pattern)).collect();
+    let empty = groups
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| group.members.is_empty());
+    let mut faults: Vec<Fault> = empty
+        .map(|(index, group)| Fault::new(format!("groups[{index}].pattern"), rule, &group.pattern))
+        .collect();
     if !left.is_empty() {
         let named = left[..left.len().min(MAX_NAMED)].join(", ");
-        let more = if left.len() > MAX_NAMED { format!(" and {} more", left.len() - MAX_NAMED) } else { String::new() };
+        let more = if left.len() > MAX_NAMED {
+            format!(" and {} more", left.len() - MAX_NAMED)
+        } else {
+            String::new()
+        };
         faults.push(Fault::new(
             "groups",
             "a pattern for every parameter (a last group * takes the rest)",

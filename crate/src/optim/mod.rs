@@ -1,6 +1,9 @@
 //! The optimizers: parameter groups, update rules, and the typed state of each parameter (shaders/README.md, "Update rules").
 
-#![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "twins index as their formula does"
+)]
 
 #[doc(hidden)]
 pub mod adafactor;
@@ -65,8 +68,14 @@ use rule::Recorded;
 use state::State;
 
 /// The kernels of all rules, the gate and the norm.
-pub(crate) const KERNELS: [Kernels; 6] =
-    [adafactor::KERNELS, adamw::KERNELS, apollo::KERNELS, &[&gate::KERNEL.all()], norm::KERNELS, sgd::KERNELS];
+pub(crate) const KERNELS: [Kernels; 6] = [
+    adafactor::KERNELS,
+    adamw::KERNELS,
+    apollo::KERNELS,
+    &[&gate::KERNEL.all()],
+    norm::KERNELS,
+    sgd::KERNELS,
+];
 
 /// Makes the rule of these settings for `parameter`. If the rule is AdamW because APOLLO does not project the parameter, the factor of its rate
 /// is returned too.
@@ -74,8 +83,13 @@ fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> (Box<dyn Rule>, Opti
     match config {
         OptimizerConfig::Adamw(config) => (Box::new(Adamw::new(config.clone())), None),
         OptimizerConfig::Adafactor(config) => (Box::new(Adafactor::new(config.clone())), None),
-        OptimizerConfig::Apollo(config) if apollo::projects(config, parameter) => (Box::new(Apollo::new(config.clone())), None),
-        OptimizerConfig::Apollo(config) => (Box::new(Adamw::new(config.fallback())), Some(config.adamw_learning_rate_scale)),
+        OptimizerConfig::Apollo(config) if apollo::projects(config, parameter) => {
+            (Box::new(Apollo::new(config.clone())), None)
+        }
+        OptimizerConfig::Apollo(config) => (
+            Box::new(Adamw::new(config.fallback())),
+            Some(config.adamw_learning_rate_scale),
+        ),
         OptimizerConfig::Sgd(config) => (Box::new(Sgd::new(config.clone())), None),
     }
 }
@@ -105,14 +119,24 @@ impl Slot {
 
     /// Checks that tensors have the shape and dtype of the parameter; they may be flattened.
     fn check_tensors<const D: usize>(&self, p: &Tensor<D>, grad: &Tensor<D>) -> Result<()> {
-        let ParamInfo { name, shape, dtype, .. } = &self.info;
+        let ParamInfo {
+            name, shape, dtype, ..
+        } = &self.info;
         for found in [p.dims().to_vec(), grad.dims().to_vec()] {
             if found != *shape && found != [self.info.elements()] {
-                return Err(Error::TensorShape { name: name.clone(), expected: shape.clone(), found });
+                return Err(Error::TensorShape {
+                    name: name.clone(),
+                    expected: shape.clone(),
+                    found,
+                });
             }
         }
         if p.dtype() != *dtype || grad.dtype() != DType::F32 {
-            let fault = Fault::new(name, format!("{dtype:?} with an F32 gradient"), format!("{:?}, {:?}", p.dtype(), grad.dtype()));
+            let fault = Fault::new(
+                name,
+                format!("{dtype:?} with an F32 gradient"),
+                format!("{:?}, {:?}", p.dtype(), grad.dtype()),
+            );
             return Err(Error::InvalidConfig(vec![fault]));
         }
         Ok(())
@@ -122,9 +146,17 @@ impl Slot {
     fn check_devices(&self, p: &Buffer, grad: &Buffer, recorded: Option<&Recorded>) -> Result<()> {
         let names = self.layout.0.iter().map(|(name, ..)| *name);
         let state = names.zip(self.state.iter().flat_map(|state| &state.tensors));
-        let given = recorded.into_iter().flat_map(|given| [("noise", &given.noise), ("projector", &given.projector)]);
+        let given = recorded
+            .into_iter()
+            .flat_map(|given| [("noise", &given.noise), ("projector", &given.projector)]);
         let given = given.filter_map(|(name, buffer)| Some((name, buffer.as_ref()?)));
-        check_devices("of an update", [("p", p), ("g", grad)].into_iter().chain(state).chain(given))
+        check_devices(
+            "of an update",
+            [("p", p), ("g", grad)]
+                .into_iter()
+                .chain(state)
+                .chain(given),
+        )
     }
 }
 
@@ -160,14 +192,26 @@ impl Optim {
         faults.extend(GroupConfig::all_frozen(&config.groups));
         let mut slots = BTreeMap::new();
         for group in groups {
-            faults.extend(group.rule.faults_at(&group.key, config.learning_rate * group.rate_scale));
+            faults.extend(
+                group
+                    .rule
+                    .faults_at(&group.key, config.learning_rate * group.rate_scale),
+            );
             for at in group.members {
                 let info = params[at].clone();
                 if !matches!(info.dtype, DType::F32 | DType::BF16) {
-                    faults.push(Fault::new(&info.name, "dtype F32 or BF16", format!("{:?}", info.dtype)));
+                    faults.push(Fault::new(
+                        &info.name,
+                        "dtype F32 or BF16",
+                        format!("{:?}", info.dtype),
+                    ));
                 }
                 if u32::try_from(info.elements()).is_err() {
-                    faults.push(Fault::new(&info.name, "fewer than 2³² elements", info.elements()));
+                    faults.push(Fault::new(
+                        &info.name,
+                        "fewer than 2³² elements",
+                        info.elements(),
+                    ));
                 }
                 let rounding = match (info.dtype, group.rule.stochastic_rounding()) {
                     (DType::BF16, true) => Rounding::Stochastic,
@@ -191,7 +235,11 @@ impl Optim {
             }
         }
         if !faults.is_empty() {
-            return Err(if faults.len() == of_names { Error::Groups(faults) } else { Error::InvalidConfig(faults) });
+            return Err(if faults.len() == of_names {
+                Error::Groups(faults)
+            } else {
+                Error::InvalidConfig(faults)
+            });
         }
         Ok(Self {
             seed: config.seed,
@@ -206,26 +254,43 @@ impl Optim {
     }
 
     /// Gives the trained parameters whose names match `pattern` rules of the caller's own: `make` makes the instance for each, and its state starts
-    /// anew.
+    /// again.
     ///
     /// # Errors
     ///
     /// `optim.groups` for a pattern that matches none; `config.invalid` for faults of settings and layouts, all of them listed.
-    pub fn with_rule<R: Rule>(mut self, pattern: &str, make: impl Fn(&ParamInfo) -> R) -> Result<Self> {
+    pub fn with_rule<R: Rule>(
+        mut self,
+        pattern: &str,
+        make: impl Fn(&ParamInfo) -> R,
+    ) -> Result<Self> {
         let mut faults = Vec::new();
         let mut matched = false;
-        for slot in self.slots.values_mut().filter(|slot| !slot.frozen && glob_matches(pattern, &slot.info.name)) {
+        for slot in self
+            .slots
+            .values_mut()
+            .filter(|slot| !slot.frozen && glob_matches(pattern, &slot.info.name))
+        {
             matched = true;
             let rule = make(&slot.info);
             let layout = rule.layout(&slot.info);
             faults.extend(rule.faults(self.peak_rate * slot.rate_scale));
             faults.extend(layout.faults(&slot.info.name));
-            (slot.rule, slot.layout, slot.state, slot.fallback) = (Box::new(rule), layout, None, None);
+            (slot.rule, slot.layout, slot.state, slot.fallback) =
+                (Box::new(rule), layout, None, None);
         }
         if !matched {
-            return Err(Error::Groups(vec![Fault::new("pattern", "one that matches trained parameters", pattern)]));
+            return Err(Error::Groups(vec![Fault::new(
+                "pattern",
+                "one that matches trained parameters",
+                pattern,
+            )]));
         }
-        if faults.is_empty() { Ok(self) } else { Err(Error::InvalidConfig(faults)) }
+        if faults.is_empty() {
+            Ok(self)
+        } else {
+            Err(Error::InvalidConfig(faults))
+        }
     }
 
     /// Returns the rule instance of `name`, if it is an `R`.
@@ -236,23 +301,38 @@ impl Optim {
     }
 
     fn slot(&self, name: &str) -> Result<&Slot> {
-        self.slots.get(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))
+        self.slots
+            .get(name)
+            .ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))
     }
 
     /// Returns the number of bytes of all state, which is saved, once every trained parameter has had a gradient.
     #[doc(hidden)]
     pub fn state_bytes(&self) -> u64 {
-        self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.layout.bytes()).sum()
+        self.slots
+            .values()
+            .filter(|slot| slot.trains())
+            .map(|slot| slot.layout.bytes())
+            .sum()
     }
 
     /// Returns the number of bytes on the device that the rules keep in addition to the state and do not save.
     pub(crate) fn side_bytes(&self) -> u64 {
-        self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.rule.side_bytes(&slot.info)).sum()
+        self.slots
+            .values()
+            .filter(|slot| slot.trains())
+            .map(|slot| slot.rule.side_bytes(&slot.info))
+            .sum()
     }
 
     /// Returns the maximum number of bytes that the step of one parameter takes for its duration.
     pub(crate) fn work_bytes(&self) -> u64 {
-        self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.rule.work_bytes(&slot.info)).max().unwrap_or(0)
+        self.slots
+            .values()
+            .filter(|slot| slot.trains())
+            .map(|slot| slot.rule.work_bytes(&slot.info))
+            .max()
+            .unwrap_or(0)
     }
 
     /// Returns the names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, tensors without
@@ -260,7 +340,10 @@ impl Optim {
     #[doc(hidden)]
     pub fn fallbacks(&self) -> Vec<&str> {
         let trained = self.slots.values().filter(|slot| !slot.frozen);
-        trained.filter(|slot| slot.fallback.is_some()).map(|slot| slot.info.name.as_str()).collect()
+        trained
+            .filter(|slot| slot.fallback.is_some())
+            .map(|slot| slot.info.name.as_str())
+            .collect()
     }
 
     /// Steps parameter `name` and returns the new parameter, computed in place if `p` is uniquely owned. `p` and the f32 `grad` are without autodiff
@@ -282,9 +365,16 @@ impl Optim {
         gate: &Gate,
     ) -> Result<Tensor<D>> {
         let slot = self.slot(name)?;
-        let Some(grad) = grad.filter(|_| slot.trains()) else { return Ok(p) };
+        let Some(grad) = grad.filter(|_| slot.trains()) else {
+            return Ok(p);
+        };
         let moved = self.moved(name, p, grad)?;
         let stepped = self.step_all(vec![moved], learning_rate, gate)?;
-        Ok(stepped.into_iter().next().expect("one parameter is stepped").1.float())
+        Ok(stepped
+            .into_iter()
+            .next()
+            .expect("one parameter is stepped")
+            .1
+            .float())
     }
 }

@@ -30,7 +30,13 @@ pub struct OptimSettings {
 
 impl Default for OptimSettings {
     fn default() -> Self {
-        Self { optimizer: OptimizerConfig::default(), groups: Vec::new(), learning_rate: 1e-3, max_grad_norm: 0.0, seed: 0 }
+        Self {
+            optimizer: OptimizerConfig::default(),
+            groups: Vec::new(),
+            learning_rate: 1e-3,
+            max_grad_norm: 0.0,
+            seed: 0,
+        }
     }
 }
 
@@ -50,15 +56,35 @@ impl Optim {
                 }
             }
         }
-        let OptimSettings { optimizer, groups, learning_rate, max_grad_norm, seed } = settings.clone();
-        let config = TrainConfig { optimizer, groups, learning_rate, max_grad_norm, seed, ..TrainConfig::default() };
+        let OptimSettings {
+            optimizer,
+            groups,
+            learning_rate,
+            max_grad_norm,
+            seed,
+        } = settings.clone();
+        let config = TrainConfig {
+            optimizer,
+            groups,
+            learning_rate,
+            max_grad_norm,
+            seed,
+            ..TrainConfig::default()
+        };
         config.validate()?;
         let mut trained = Trained(Vec::new());
         visit(module, &mut trained);
         if trained.0.is_empty() {
-            return Err(Error::Groups(vec![Fault::new("module", "a parameter that requires a gradient, on an autodiff device", "none")]));
+            return Err(Error::Groups(vec![Fault::new(
+                "module",
+                "a parameter that requires a gradient, on an autodiff device",
+                "none",
+            )]));
         }
-        Ok(Self { max_grad_norm, ..Self::new(&config, &trained.0)? })
+        Ok(Self {
+            max_grad_norm,
+            ..Self::new(&config, &trained.0)?
+        })
     }
 
     /// Computes the global 2-norm of the gradients of all trained parameters, and with it the factor by which the next [`Optim::step_module`] clips
@@ -68,12 +94,25 @@ impl Optim {
     ///
     /// `train.non-finite` for a norm that is not finite, since a step with these gradients would spoil the parameters; `device.lost`; and the
     /// errors of [`Optim::step_module`] for gradients that do not fit.
-    pub async fn grad_norm<M: Module>(&mut self, module: &M, grads: &GradientsParams) -> Result<f64> {
+    pub async fn grad_norm<M: Module>(
+        &mut self,
+        module: &M,
+        grads: &GradientsParams,
+    ) -> Result<f64> {
         self.clip = None;
         let norm = global_norm(self.gathered(module, grads)?).await?;
         if !norm.is_finite() {
-            let step = 1 + self.slots.values().filter_map(|slot| Some(slot.state.as_ref()?.step)).max().unwrap_or(0);
-            return Err(Error::NonFinite { step, tensor: "grad_norm".into(), value: norm });
+            let step = 1 + self
+                .slots
+                .values()
+                .filter_map(|slot| Some(slot.state.as_ref()?.step))
+                .max()
+                .unwrap_or(0);
+            return Err(Error::NonFinite {
+                step,
+                tensor: "grad_norm".into(),
+                value: norm,
+            });
         }
         self.clip = Some(clip_factor(norm, self.max_grad_norm));
         Ok(norm)
@@ -88,21 +127,41 @@ impl Optim {
     /// step, and for a gradient or parameter of another dtype; `model.tensor.unexpected` or `model.tensor.shape` for a gradient of an unknown
     /// parameter or of another shape; `kernel.mixed-devices`; `kernel.foreign-backend`. All of these are found before anything changes, but
     /// `module` is lost.
-    pub fn step_module<M: Module>(&mut self, rate: f64, module: M, grads: GradientsParams) -> Result<M> {
+    pub fn step_module<M: Module>(
+        &mut self,
+        rate: f64,
+        module: M,
+        grads: GradientsParams,
+    ) -> Result<M> {
         let most = self.peak_rate;
         if !(0.0..=most).contains(&rate) {
-            return Err(Error::InvalidConfig(vec![Fault::new("rate", format!("0 ≤ rate ≤ {most}, that of the settings"), rate)]));
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "rate",
+                format!("0 ≤ rate ≤ {most}, that of the settings"),
+                rate,
+            )]));
         }
         let clip = match self.clip.take() {
             Some(clip) => clip,
             None if self.max_grad_norm > 0.0 => {
-                let fault = Fault::new("max_grad_norm", "0, or a call of grad_norm before each step", self.max_grad_norm);
+                let fault = Fault::new(
+                    "max_grad_norm",
+                    "0, or a call of grad_norm before each step",
+                    self.max_grad_norm,
+                );
                 return Err(Error::InvalidConfig(vec![fault]));
             }
             None => 1.0,
         };
         self.gathered(&module, &grads)?;
-        let mut step = Step { optim: self, grads, rate, clip, gate: None, failed: None };
+        let mut step = Step {
+            optim: self,
+            grads,
+            rate,
+            clip,
+            gate: None,
+            failed: None,
+        };
         let module = map(module, &mut step);
         match step.failed {
             None => Ok(module),
@@ -111,8 +170,17 @@ impl Optim {
     }
 
     /// Returns the gradients of all trained parameters, each with its number of elements; refuses what a step would refuse.
-    fn gathered<M: Module>(&self, module: &M, grads: &GradientsParams) -> Result<Vec<(Buffer, usize)>> {
-        let mut gather = Gather { optim: self, grads, found: Vec::new(), failed: None };
+    fn gathered<M: Module>(
+        &self,
+        module: &M,
+        grads: &GradientsParams,
+    ) -> Result<Vec<(Buffer, usize)>> {
+        let mut gather = Gather {
+            optim: self,
+            grads,
+            found: Vec::new(),
+            failed: None,
+        };
         visit(module, &mut gather);
         match gather.failed {
             None => Ok(gather.found),
@@ -129,9 +197,19 @@ struct Gather<'a> {
 }
 
 impl Gather<'_> {
-    fn gradient<const D: usize>(&self, name: &str, param: &Param<Tensor<D>>) -> Result<Option<(Buffer, usize)>> {
+    fn gradient<const D: usize>(
+        &self,
+        name: &str,
+        param: &Param<Tensor<D>>,
+    ) -> Result<Option<(Buffer, usize)>> {
         let value = param.val();
-        let Some(grad) = self.grads.get::<D>(param.id).filter(|_| value.is_require_grad()) else { return Ok(None) };
+        let Some(grad) = self
+            .grads
+            .get::<D>(param.id)
+            .filter(|_| value.is_require_grad())
+        else {
+            return Ok(None);
+        };
         let (slot, elements) = (self.optim.slot(name)?, grad.dims().iter().product());
         slot.check_tensors(&value.clone().inner(), &grad)?;
         let (value, grad) = (Buffer::of(value.inner())?, Buffer::of(grad)?);
@@ -166,7 +244,11 @@ impl ParamMap for Step<'_> {
         tensor
     }
 
-    fn map_param<const D: usize>(&mut self, name: &str, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+    fn map_param<const D: usize>(
+        &mut self,
+        name: &str,
+        param: Param<Tensor<D>>,
+    ) -> Param<Tensor<D>> {
         let grad = self.grads.remove::<D>(param.id);
         let (id, tensor, mapper) = param.consume();
         if self.failed.is_some() || grad.is_none() || !tensor.is_require_grad() {
@@ -174,14 +256,22 @@ impl ParamMap for Step<'_> {
         }
         let strategy = tensor.gradient_checkpointing_strategy();
         let device = tensor.device();
-        let gate = self.gate.get_or_insert_with(|| Gate::open(self.clip, &tensor.clone().inner().device())).clone();
-        let stepped = self.optim.step_param(name, tensor.inner(), grad, self.rate, &gate).map(Tensor::from_inner);
+        let gate = self
+            .gate
+            .get_or_insert_with(|| Gate::open(self.clip, &tensor.clone().inner().device()))
+            .clone();
+        let stepped = self
+            .optim
+            .step_param(name, tensor.inner(), grad, self.rate, &gate)
+            .map(Tensor::from_inner);
         let stepped = stepped.unwrap_or_else(|error| {
             // The module is not given back.
             self.failed = Some(error);
             Tensor::empty([0; D], &device)
         });
-        let stepped = strategy.into_iter().fold(stepped, |stepped, strategy| stepped.with_gradient_checkpointing_strategy(strategy));
+        let stepped = strategy.into_iter().fold(stepped, |stepped, strategy| {
+            stepped.with_gradient_checkpointing_strategy(strategy)
+        });
         Param::from_mapped_value(id, stepped.require_grad(), mapper)
     }
 }

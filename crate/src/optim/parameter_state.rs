@@ -17,7 +17,10 @@ impl Optim {
 
     /// Returns the number of steps that `name` has taken.
     pub fn step_count(&self, name: &str) -> u64 {
-        self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
+        self.slots
+            .get(name)
+            .and_then(|slot| slot.state.as_ref())
+            .map_or(0, |state| state.step)
     }
 
     /// Gives the parameter `name` a state of zeros after `step` steps.
@@ -26,15 +29,23 @@ impl Optim {
     ///
     /// `model.tensor.unexpected` for an unknown parameter, and errors of the device.
     #[cfg(feature = "replay")]
-    pub(crate) fn begin_after(&mut self, name: &str, step: u64, device: &burn::tensor::Device) -> Result<()> {
-        let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
+    pub(crate) fn begin_after(
+        &mut self,
+        name: &str,
+        step: u64,
+        device: &burn::tensor::Device,
+    ) -> Result<()> {
+        let slot = self
+            .slots
+            .get_mut(name)
+            .ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
         let zeros = slot.zeros(device)?;
         slot.state = slot.trains().then_some(State { step, ..zeros });
         Ok(())
     }
 
     /// Puts the parameters that `rests` names to rest: they have no gradient, no state and no update. The others train; those that rested before
-    /// start anew. Updates draw the random numbers of `step`, a step of the run, until the next call: a parameter that trains again counts its own
+    /// start again. Updates draw the random numbers of `step`, a step of the run, until the next call: a parameter that trains again counts its own
     /// steps from 1, and would otherwise be rounded by the noise of its last turn.
     pub fn rest(&mut self, step: u64, rests: &dyn Fn(&str) -> bool) {
         self.run_step = Some(step);
@@ -48,14 +59,22 @@ impl Optim {
 
     /// Returns true if the steps of all parameters that train [repeat](super::Rule::repeats), and no recorded randomness is given for the next one.
     pub(crate) fn repeats(&self) -> bool {
-        self.recorded.is_empty() && self.slots.values().filter(|slot| slot.trains()).all(|slot| slot.rule.repeats())
+        self.recorded.is_empty()
+            && self
+                .slots
+                .values()
+                .filter(|slot| slot.trains())
+                .all(|slot| slot.rule.repeats())
     }
 
     /// Returns the step of `name` and the names of its state tensors, without `step`; `None` without state.
     pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
         let slot = self.slots.get(name)?;
         let state = slot.state.as_ref()?;
-        Some((state.step, slot.layout.0.iter().map(|(word, ..)| *word).collect()))
+        Some((
+            state.step,
+            slot.layout.0.iter().map(|(word, ..)| *word).collect(),
+        ))
     }
 
     /// Gives the parameter `name` this state: its step, and a flat tensor for each name of its layout. Parameters that are frozen or at rest keep
@@ -64,13 +83,26 @@ impl Optim {
     /// # Errors
     ///
     /// `optim.state-mismatch` for names, numbers of elements or dtypes that are not those of its rule, all of them listed.
-    pub(crate) fn put_state(&mut self, name: &str, step: u64, mut tensors: BTreeMap<&str, Tensor<1>>) -> Result<()> {
-        let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
+    pub(crate) fn put_state(
+        &mut self,
+        name: &str,
+        step: u64,
+        mut tensors: BTreeMap<&str, Tensor<1>>,
+    ) -> Result<()> {
+        let slot = self
+            .slots
+            .get_mut(name)
+            .ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
         let (mut faults, mut kept) = (Vec::new(), Vec::new());
         for (key, shape, dtype) in &slot.layout.0 {
             let rule = || format!("{} {shape:?}", word(*dtype));
             match tensors.remove(*key) {
-                Some(tensor) if tensor.dtype() == *dtype && tensor.dims() == [shape.iter().product::<usize>()] => kept.push(tensor.into()),
+                Some(tensor)
+                    if tensor.dtype() == *dtype
+                        && tensor.dims() == [shape.iter().product::<usize>()] =>
+                {
+                    kept.push(tensor.into())
+                }
                 Some(tensor) => {
                     let found = format!("{:?} of {:?} elements", tensor.dtype(), tensor.dims());
                     faults.push(Fault::new(format!("{name}:{key}"), rule(), found));
@@ -78,11 +110,20 @@ impl Optim {
                 None => faults.push(Fault::new(format!("{name}:{key}"), rule(), "none")),
             }
         }
-        faults.extend(tensors.keys().map(|key| Fault::new(format!("{name}:{key}"), "no such state", "an entry without a place")));
+        faults.extend(tensors.keys().map(|key| {
+            Fault::new(
+                format!("{name}:{key}"),
+                "no such state",
+                "an entry without a place",
+            )
+        }));
         if !faults.is_empty() {
             return Err(Error::StateMismatch(faults));
         }
-        slot.state = slot.trains().then_some(State { step, tensors: kept });
+        slot.state = slot.trains().then_some(State {
+            step,
+            tensors: kept,
+        });
         Ok(())
     }
 }

@@ -23,7 +23,13 @@ pub trait Rule: Any + Debug + Send {
     /// # Errors
     ///
     /// The errors of its kernels. An error ends the run: the parameter and its state are lost.
-    fn step(&mut self, update: &Update<'_>, p: Buffer, grad: Buffer, state: Vec<Buffer>) -> Result<Stepped>;
+    fn step(
+        &mut self,
+        update: &Update<'_>,
+        p: Buffer,
+        grad: Buffer,
+        state: Vec<Buffer>,
+    ) -> Result<Stepped>;
 
     /// Steps `own`, the parameter of this rule, and `others`, whose rules have this rule's type; returns the results in that order. By default
     /// they are stepped one by one; a rule overrides this if it needs fewer launches for several.
@@ -32,7 +38,11 @@ pub trait Rule: Any + Debug + Send {
     ///
     /// As [`Self::step`].
     #[doc(hidden)]
-    fn step_many(&mut self, own: Member<'_>, others: Vec<(&mut dyn Rule, Member<'_>)>) -> Result<Vec<Stepped>> {
+    fn step_many(
+        &mut self,
+        own: Member<'_>,
+        others: Vec<(&mut dyn Rule, Member<'_>)>,
+    ) -> Result<Vec<Stepped>> {
         let mut stepped = vec![own.step(self)?];
         for (rule, other) in others {
             stepped.push(other.step(rule)?);
@@ -111,17 +121,32 @@ pub struct Layout(pub Vec<(&'static str, Vec<usize>, DType)>);
 impl Layout {
     /// Makes a layout with one tensor for each name, of the shape and dtype of the parameter.
     pub fn like(parameter: &ParamInfo, names: &[&'static str]) -> Self {
-        Self(names.iter().map(|&name| (name, parameter.shape.clone(), parameter.dtype)).collect())
+        Self(
+            names
+                .iter()
+                .map(|&name| (name, parameter.shape.clone(), parameter.dtype))
+                .collect(),
+        )
     }
 
     /// Makes the layout of one of the crate's own rules from the table of optimizers. `rank` is that of the projection, if the parameter is
     /// projected.
     pub(super) fn of(kind: &OptimizerKind, parameter: &ParamInfo, rank: Option<usize>) -> Self {
         let shape: Vec<u64> = parameter.shape.iter().map(|&dim| dim as u64).collect();
-        let own = kind.kept(&shape, rank.map(|rank| rank as u64)).filter(|(tensor, _)| tensor.kept != Kept::Elsewhere);
+        let own = kind
+            .kept(&shape, rank.map(|rank| rank as u64))
+            .filter(|(tensor, _)| tensor.kept != Kept::Elsewhere);
         let tensor = |(tensor, shape): (&KeptTensor, Vec<u64>)| {
-            let dtype = if tensor.always_f32 { DType::F32 } else { parameter.dtype };
-            (tensor.word.text(), shape.into_iter().map(|dim| dim as usize).collect(), dtype)
+            let dtype = if tensor.always_f32 {
+                DType::F32
+            } else {
+                parameter.dtype
+            };
+            (
+                tensor.word.text(),
+                shape.into_iter().map(|dim| dim as usize).collect(),
+                dtype,
+            )
         };
         Self(own.map(tensor).collect())
     }
@@ -129,7 +154,10 @@ impl Layout {
     /// Returns the number of bytes of all tensors.
     #[doc(hidden)]
     pub fn bytes(&self) -> u64 {
-        self.0.iter().map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
+        self.0
+            .iter()
+            .map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64)
+            .sum()
     }
 
     /// Returns the faults of tensors that cannot be saved under their names, or have another dtype.
@@ -137,8 +165,16 @@ impl Layout {
         let mut faults = Vec::new();
         for (at, (name, _, dtype)) in self.0.iter().enumerate() {
             let key = format!("{parameter}:{name}");
-            if name.is_empty() || *name == "step" || name.contains(':') || self.0[..at].iter().any(|(other, ..)| other == name) {
-                faults.push(Fault::new(&key, "a name of its own without a colon, other than step", name));
+            if name.is_empty()
+                || *name == "step"
+                || name.contains(':')
+                || self.0[..at].iter().any(|(other, ..)| other == name)
+            {
+                faults.push(Fault::new(
+                    &key,
+                    "a name of its own without a colon, other than step",
+                    name,
+                ));
             }
             if !matches!(dtype, DType::F32 | DType::BF16) {
                 faults.push(Fault::new(&key, "dtype F32 or BF16", format!("{dtype:?}")));
@@ -229,10 +265,16 @@ impl Update<'_> {
     ///
     /// `optim.state-mismatch` for another number of tensors.
     pub fn state<const N: usize>(&self, state: Vec<Buffer>) -> Result<[Buffer; N]> {
-        state.try_into().map_err(|state: Vec<Buffer>| self.another_state(N, state.len()))
+        state
+            .try_into()
+            .map_err(|state: Vec<Buffer>| self.another_state(N, state.len()))
     }
 
     pub(super) fn another_state(&self, expected: usize, found: usize) -> Error {
-        Error::StateMismatch(vec![Fault::new(&self.parameter.name, format!("a state of {expected} tensors"), found)])
+        Error::StateMismatch(vec![Fault::new(
+            &self.parameter.name,
+            format!("a state of {expected} tensors"),
+            found,
+        )])
     }
 }

@@ -34,17 +34,33 @@ impl SavedState<'_> {
         let shape = entry.shape.iter().map(|&dim| dim as u64).collect();
         let length = bytes.len() as u64;
         let read = move |at: u64, out: &mut [u8]| {
-            let found = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..out.len()));
-            let found =
-                found.ok_or_else(|| Error::CheckpointLength { file: "state".into(), expected: at + out.len() as u64, found: length })?;
+            let found = usize::try_from(at)
+                .ok()
+                .and_then(|at| bytes.get(at..)?.get(..out.len()));
+            let found = found.ok_or_else(|| Error::CheckpointLength {
+                file: "state".into(),
+                expected: at + out.len() as u64,
+                found: length,
+            })?;
             out.copy_from_slice(found);
             Ok(())
         };
-        Self { name, dtype: entry.dtype.to_string(), shape, bytes: length, read: Box::new(read) }
+        Self {
+            name,
+            dtype: entry.dtype.to_string(),
+            shape,
+            bytes: length,
+            read: Box::new(read),
+        }
     }
 
     pub(super) fn is(&self, dtype: &str, shape: &[usize], bytes: usize) -> bool {
-        let same = self.shape.len() == shape.len() && self.shape.iter().zip(shape).all(|(&saved, &own)| saved == own as u64);
+        let same = self.shape.len() == shape.len()
+            && self
+                .shape
+                .iter()
+                .zip(shape)
+                .all(|(&saved, &own)| saved == own as u64);
         same && self.dtype == dtype && self.bytes == bytes as u64
     }
 
@@ -57,7 +73,10 @@ impl SavedState<'_> {
         let (mut at, mut run) = (0, Vec::new());
         while at < self.bytes {
             let left = self.bytes - at;
-            run.resize(usize::try_from(left).map_or(RUN_BYTES, |left| left.min(RUN_BYTES)), 0);
+            run.resize(
+                usize::try_from(left).map_or(RUN_BYTES, |left| left.min(RUN_BYTES)),
+                0,
+            );
             (self.read)(at, &mut run)?;
             upload.put_bytes(&run)?;
             upload.settle(interrupt).await?;

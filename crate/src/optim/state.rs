@@ -26,14 +26,19 @@ pub(super) struct State {
 
 /// Allocates lasting tensors in buffers of their own: where every buffer has a page, as in browsers, small states would otherwise keep the
 /// large pages that activations left.
-pub(super) fn persistent<T: Send>(device: &Device, make: impl Fn() -> Result<T> + Send) -> Result<T> {
+pub(super) fn persistent<T: Send>(
+    device: &Device,
+    make: impl Fn() -> Result<T> + Send,
+) -> Result<T> {
     device.memory_persistent_allocations((), move |()| make())
 }
 
 impl Slot {
     /// Makes a fresh state: every tensor zero, no step taken.
     pub(super) fn zeros(&self, device: &Device) -> Result<State> {
-        let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into());
+        let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| {
+            Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into())
+        };
         let tensors = match self.paired(device)? {
             Some(both) => both.halves(self.info.elements(), self.info.dtype).into(),
             None => {
@@ -47,14 +52,21 @@ impl Slot {
     /// Allocates zeros for the two tensors of a state if they lie side by side.
     fn paired(&self, device: &Device) -> Result<Option<Buffer>> {
         let (elements, dtype) = (self.info.elements(), self.info.dtype);
-        if self.rule.pairs_state(&self.info) { persistent(device, || paired_zeros(elements, dtype, device)) } else { Ok(None) }
+        if self.rule.pairs_state(&self.info) {
+            persistent(device, || paired_zeros(elements, dtype, device))
+        } else {
+            Ok(None)
+        }
     }
 }
 
 impl Optim {
     /// Returns the number of steps that each parameter with a state has taken.
     pub(crate) fn state_steps(&self) -> BTreeMap<String, u64> {
-        self.slots.iter().filter_map(|(name, slot)| Some((name.clone(), slot.state.as_ref()?.step))).collect()
+        self.slots
+            .iter()
+            .filter_map(|(name, slot)| Some((name.clone(), slot.state.as_ref()?.step)))
+            .collect()
     }
 
     /// Restores the counts of an earlier [`Self::state_steps`]: the steps since then have changed no value.
@@ -88,9 +100,23 @@ impl Optim {
             let Some(state) = &slot.state else { continue };
             for ((key, shape, dtype), buffer) in slot.layout.0.iter().zip(&state.tensors) {
                 let data = StateData::Tensor(buffer.clone().float());
-                entries.push((format!("{name}:{key}"), StateTensor { shape: shape.clone(), dtype: word(*dtype), data }));
+                entries.push((
+                    format!("{name}:{key}"),
+                    StateTensor {
+                        shape: shape.clone(),
+                        dtype: word(*dtype),
+                        data,
+                    },
+                ));
             }
-            entries.push((format!("{name}:step"), StateTensor { shape: Vec::new(), dtype: "U64", data: StateData::Step(state.step) }));
+            entries.push((
+                format!("{name}:step"),
+                StateTensor {
+                    shape: Vec::new(),
+                    dtype: "U64",
+                    data: StateData::Step(state.step),
+                },
+            ));
         }
         entries.sort_by(|a, b| a.0.cmp(&b.0));
         entries
@@ -98,7 +124,11 @@ impl Optim {
 
     /// Returns the names of the parameters that have state.
     pub fn with_state(&self) -> Vec<String> {
-        self.slots.values().filter(|slot| slot.state.is_some()).map(|slot| slot.info.name.clone()).collect()
+        self.slots
+            .values()
+            .filter(|slot| slot.state.is_some())
+            .map(|slot| slot.info.name.clone())
+            .collect()
     }
 
     /// Replaces all state by the saved state of the parameters that `with_state` names. Saved state of parameters that are frozen or at rest is left
@@ -118,20 +148,35 @@ impl Optim {
         let (fitting, dropped) = self.fitting(saved, with_state)?;
         let mut loaded = Vec::with_capacity(fitting.len());
         for (name, Fitting { step, entries }) in fitting {
-            let Some(slot) = self.slots.get(&name) else { continue };
+            let Some(slot) = self.slots.get(&name) else {
+                continue;
+            };
             let (elements, dtype) = (slot.info.elements(), slot.info.dtype);
             let mut both = slot.paired(device)?;
             let (joined, mut tensors) = (both.is_some(), Vec::with_capacity(entries.len()));
             for (at, ((_, shape, dtype), entry)) in slot.layout.0.iter().zip(&entries).enumerate() {
                 interrupt.check()?;
                 let upload = match both.take() {
-                    Some(target) => Upload::into(target, at * distance(elements, *dtype), elements, *dtype, device),
+                    Some(target) => Upload::into(
+                        target,
+                        at * distance(elements, *dtype),
+                        elements,
+                        *dtype,
+                        device,
+                    ),
                     None => Upload::new(shape.iter().product(), *dtype, device),
                 };
                 let sent = entry.upload(upload, interrupt).await?;
-                if joined { both = Some(sent) } else { tensors.push(sent) }
+                if joined {
+                    both = Some(sent)
+                } else {
+                    tensors.push(sent)
+                }
             }
-            tensors.extend(both.into_iter().flat_map(|both| both.halves(elements, dtype)));
+            tensors.extend(
+                both.into_iter()
+                    .flat_map(|both| both.halves(elements, dtype)),
+            );
             loaded.push((name, State { step, tensors }));
         }
         for slot in self.slots.values_mut() {
@@ -147,7 +192,11 @@ impl Optim {
 
     /// Returns the states that fit, by parameter, and the names of the parameters that do not train, whose state is left out.
     #[allow(clippy::type_complexity, reason = "one use")]
-    fn fitting<'a>(&self, saved: Vec<SavedState<'a>>, with_state: &[String]) -> Result<(Vec<(String, Fitting<'a>)>, Vec<String>)> {
+    fn fitting<'a>(
+        &self,
+        saved: Vec<SavedState<'a>>,
+        with_state: &[String],
+    ) -> Result<(Vec<(String, Fitting<'a>)>, Vec<String>)> {
         let (mut faults, mut found, mut dropped) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         for entry in saved {
             let (param, key) = entry.name.rsplit_once(':').unwrap_or((&entry.name, ""));
@@ -158,11 +207,20 @@ impl Optim {
                         faults.push(Fault::new(twice.name, "one entry", "two"));
                     }
                 }
-                _ => faults.push(Fault::new(&entry.name, "a state of this run", "an entry without a place")),
+                _ => faults.push(Fault::new(
+                    &entry.name,
+                    "a state of this run",
+                    "an entry without a place",
+                )),
             }
         }
-        let unknown = with_state.iter().filter(|name| !self.slots.contains_key(*name));
-        faults.extend(unknown.map(|name| Fault::new(name, "a parameter of this run", "a name without a place")));
+        let unknown = with_state
+            .iter()
+            .filter(|name| !self.slots.contains_key(*name));
+        faults.extend(
+            unknown
+                .map(|name| Fault::new(name, "a parameter of this run", "a name without a place")),
+        );
         let expected: BTreeSet<&String> = with_state.iter().collect();
         let mut fitting = Vec::new();
         for (name, slot) in self.slots.iter().filter(|(_, slot)| slot.trains()) {
@@ -172,11 +230,22 @@ impl Optim {
             let absent = step.is_none() && entries.iter().all(Option::is_none);
             match (absent, expected.contains(name)) {
                 (true, false) => {}
-                (false, false) => faults.push(Fault::new(name, "no state, as the checkpoint says", "entries of one")),
-                (_, true) => fitting.extend(slot.fits(step, entries, &mut faults)?.map(|state| (name.clone(), state))),
+                (false, false) => faults.push(Fault::new(
+                    name,
+                    "no state, as the checkpoint says",
+                    "entries of one",
+                )),
+                (_, true) => fitting.extend(
+                    slot.fits(step, entries, &mut faults)?
+                        .map(|state| (name.clone(), state)),
+                ),
             }
         }
-        if faults.is_empty() { Ok((fitting, dropped.into_iter().collect())) } else { Err(Error::StateMismatch(faults)) }
+        if faults.is_empty() {
+            Ok((fitting, dropped.into_iter().collect()))
+        } else {
+            Err(Error::StateMismatch(faults))
+        }
     }
 }
 
@@ -202,7 +271,11 @@ impl Slot {
                 let mut bytes = [0; 8];
                 (entry.read)(0, &mut bytes)?;
                 let step = u64::from_le_bytes(bytes);
-                if step <= MAX_STEP { Ok(step) } else { Err(step.to_string()) }
+                if step <= MAX_STEP {
+                    Ok(step)
+                } else {
+                    Err(step.to_string())
+                }
             }
         };
         let step = step.unwrap_or_else(|found| {
@@ -214,10 +287,21 @@ impl Slot {
             let rule = || format!("{} {shape:?}", word(*dtype));
             match entry {
                 None => faults.push(Fault::new(format!("{name}:{key}"), rule(), "none")),
-                Some(entry) if entry.is(word(*dtype), shape, shape.iter().product::<usize>() * dtype.size()) => kept.push(entry),
+                Some(entry)
+                    if entry.is(
+                        word(*dtype),
+                        shape,
+                        shape.iter().product::<usize>() * dtype.size(),
+                    ) =>
+                {
+                    kept.push(entry)
+                }
                 Some(entry) => faults.push(Fault::new(&entry.name, rule(), entry.shown())),
             }
         }
-        Ok((faults.len() == before).then_some(Fitting { step, entries: kept }))
+        Ok((faults.len() == before).then_some(Fitting {
+            step,
+            entries: kept,
+        }))
     }
 }

@@ -6,7 +6,10 @@ use crate::error::{Error, Result};
 
 /// The place of a state's values.
 #[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a handle for each tensor of a model: few, and short-lived"
+)]
 pub enum StateData {
     /// A counter on the host.
     Step(u64),
@@ -48,7 +51,11 @@ impl StateTensor {
         match &self.data {
             StateData::Step(step) => Ok(step.to_le_bytes().to_vec()),
             StateData::Tensor(tensor) => {
-                let data = tensor.clone().into_data_async().await.map_err(Error::device_lost)?;
+                let data = tensor
+                    .clone()
+                    .into_data_async()
+                    .await
+                    .map_err(Error::device_lost)?;
                 Ok(data.as_bytes()[..self.len_bytes()].to_vec())
             }
         }

@@ -41,7 +41,13 @@ struct Batch<'a> {
 
 impl Common<'_> {
     /// Makes the update of a parameter at `step`. `constant` is the same in all of its steps: factor of the rate, key of the noise, rounding.
-    fn update<'a>(&'a self, parameter: &'a ParamInfo, constant: (f64, [u32; 2], Rounding), step: u64, recorded: Recorded) -> Update<'a> {
+    fn update<'a>(
+        &'a self,
+        parameter: &'a ParamInfo,
+        constant: (f64, [u32; 2], Rounding),
+        step: u64,
+        recorded: Recorded,
+    ) -> Update<'a> {
         let (rate_scale, key, rounding) = constant;
         Update {
             parameter,
@@ -53,7 +59,10 @@ impl Common<'_> {
             noise: Noise {
                 key,
                 step: self.run_step.unwrap_or(step),
-                rounding: recorded.noise.as_ref().map_or(rounding, |_| Rounding::Given),
+                rounding: recorded
+                    .noise
+                    .as_ref()
+                    .map_or(rounding, |_| Rounding::Given),
             },
             given: recorded.noise.unwrap_or_else(|| self.unread.clone()),
             projector: recorded.projector,
@@ -64,23 +73,53 @@ impl Common<'_> {
 
 impl Optim {
     /// Pairs a parameter with its gradient for [`Optim::step_all`]; refuses shapes and dtypes that are not those of the parameter.
-    pub(crate) fn moved<const D: usize>(&self, name: &str, p: Tensor<D>, grad: Tensor<D>) -> Result<Moved> {
+    pub(crate) fn moved<const D: usize>(
+        &self,
+        name: &str,
+        p: Tensor<D>,
+        grad: Tensor<D>,
+    ) -> Result<Moved> {
         self.slot(name)?.check_tensors(&p, &grad)?;
-        Ok(Moved { name: name.to_string(), device: p.device(), p: Buffer::of(p)?, grad: Buffer::of(grad)? })
+        Ok(Moved {
+            name: name.to_string(),
+            device: p.device(),
+            p: Buffer::of(p)?,
+            grad: Buffer::of(grad)?,
+        })
     }
 
     /// Returns a buffer of one word, which is bound in place of a buffer that a kernel does not read.
     pub(crate) fn word(&mut self, like: &Buffer) -> Buffer {
-        self.unread.get_or_insert_with(|| like.empty_like([1], DType::F32)).clone()
+        self.unread
+            .get_or_insert_with(|| like.empty_like([1], DType::F32))
+            .clone()
     }
 
     /// Takes one step of these parameters, which must train, and returns the new ones by name.
-    pub(crate) fn step_all(&mut self, moved: Vec<Moved>, rate: f64, gate: &Gate) -> Result<Vec<(String, Buffer)>> {
-        let Some(Moved { p, device, .. }) = moved.first() else { return Ok(Vec::new()) };
+    pub(crate) fn step_all(
+        &mut self,
+        moved: Vec<Moved>,
+        rate: f64,
+        gate: &Gate,
+    ) -> Result<Vec<(String, Buffer)>> {
+        let Some(Moved { p, device, .. }) = moved.first() else {
+            return Ok(Vec::new());
+        };
         let (unread, device) = (self.word(p), &device.clone());
-        let common = Common { device, seed: self.seed, run_step: self.run_step, rate, gate, unread };
+        let common = Common {
+            device,
+            seed: self.seed,
+            run_step: self.run_step,
+            rate,
+            gate,
+            unread,
+        };
         let mut slots: Vec<Option<&mut Slot>> = moved.iter().map(|_| None).collect();
-        let places: BTreeMap<&str, usize> = moved.iter().enumerate().map(|(at, Moved { name, .. })| (name.as_str(), at)).collect();
+        let places: BTreeMap<&str, usize> = moved
+            .iter()
+            .enumerate()
+            .map(|(at, Moved { name, .. })| (name.as_str(), at))
+            .collect();
         for (name, slot) in &mut self.slots {
             if let Some(at) = places.get(name.as_str()) {
                 slots[*at] = Some(slot);
@@ -92,32 +131,61 @@ impl Optim {
             let recorded = self.recorded.remove(&name);
             let slot = slot.ok_or_else(|| Error::UnexpectedTensors(vec![name.clone()]))?;
             slot.check_devices(&p, &grad, recorded.as_ref())?;
-            let State { step, tensors: state } = match slot.state.take() {
+            let State {
+                step,
+                tensors: state,
+            } = match slot.state.take() {
                 Some(state) => state,
                 None => slot.zeros(device)?,
             };
             let step = step + 1;
             // A tensor without elements needs no dispatch; its step still counts.
             if slot.info.elements() == 0 {
-                slot.state = Some(State { step, tensors: state });
+                slot.state = Some(State {
+                    step,
+                    tensors: state,
+                });
                 stepped.push((name, p));
                 continue;
             }
-            let Slot { info, rule, state: place, rate_scale, fallback, key, rounding, layout, .. } = slot;
+            let Slot {
+                info,
+                rule,
+                state: place,
+                rate_scale,
+                fallback,
+                key,
+                rounding,
+                layout,
+                ..
+            } = slot;
             let constant = (*rate_scale * fallback.unwrap_or(1.0), *key, *rounding);
             let update = common.update(info, constant, step, recorded.unwrap_or_default());
             let of: TypeId = (**rule).type_id();
-            let at = batches.iter().position(|(other, _)| *other == of).unwrap_or_else(|| {
-                batches.push((of, Batch::default()));
-                batches.len() - 1
-            });
+            let at = batches
+                .iter()
+                .position(|(other, _)| *other == of)
+                .unwrap_or_else(|| {
+                    batches.push((of, Batch::default()));
+                    batches.len() - 1
+                });
             let batch = &mut batches[at].1;
-            batch.members.push((&mut **rule, Member { update, p, grad, state }));
+            batch.members.push((
+                &mut **rule,
+                Member {
+                    update,
+                    p,
+                    grad,
+                    state,
+                },
+            ));
             batch.ends.push((name, step, layout.0.len(), place));
         }
         for (_, Batch { members, ends }) in batches {
             let mut members = members.into_iter();
-            let Some((rule, own)) = members.next() else { continue };
+            let Some((rule, own)) = members.next() else {
+                continue;
+            };
             let made = rule.step_many(own, members.collect())?;
             if made.len() != ends.len() {
                 let names: Vec<String> = ends.into_iter().map(|(name, ..)| name).collect();
@@ -129,7 +197,11 @@ impl Optim {
             }
             for ((name, step, expected, place), (p, tensors)) in ends.into_iter().zip(made) {
                 if tensors.len() != expected {
-                    return Err(Error::StateMismatch(vec![Fault::new(name, format!("a state of {expected} tensors"), tensors.len())]));
+                    return Err(Error::StateMismatch(vec![Fault::new(
+                        name,
+                        format!("a state of {expected} tensors"),
+                        tensors.len(),
+                    )]));
                 }
                 *place = Some(State { step, tensors });
                 stepped.push((name, p));

@@ -10,8 +10,9 @@ use crate::bundle::{ModelAssets, PortableTokenizerBinding};
 use crate::error::Result;
 use crate::formats::{Digest, Warning};
 use crate::state::{
-    Base, BundleParts, ImportedState, ModelIoArtifactReceipt, OpenedFile, OpenedState, PortableModelBundleImportPlan,
-    PortableModelImportRequest, PortableModelStateDict, SelectionReport, StateManifest, StatedResult, VerifyPolicy, bundle_digest,
+    Base, BundleParts, ImportedState, ModelIoArtifactReceipt, OpenedFile, OpenedState,
+    PortableModelBundleImportPlan, PortableModelImportRequest, PortableModelStateDict,
+    SelectionReport, StateManifest, StatedResult, VerifyPolicy, bundle_digest,
 };
 
 /// A model as plain data: its state and its companions.
@@ -52,8 +53,12 @@ impl OpenedBundle {
         let mut metadata = ModelMetadata::default();
         if let Some(manifest) = &state.manifest {
             metadata.base.clone_from(&manifest.base);
-            metadata.profile_contract.clone_from(&manifest.profile_contract);
-            metadata.preferred_formats.clone_from(&manifest.preferred_formats);
+            metadata
+                .profile_contract
+                .clone_from(&manifest.profile_contract);
+            metadata
+                .preferred_formats
+                .clone_from(&manifest.preferred_formats);
         }
         Self { state, metadata }
     }
@@ -63,18 +68,42 @@ impl OpenedBundle {
     /// # Errors
     /// The errors of [`OpenedState::import`].
     pub async fn import(self, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
-        let ImportedState { state_dict, report, checks, files, warnings, .. } = self.state.import(request).await?;
-        let bundle = PortableModelBundle { state_dict, metadata: self.metadata };
+        let ImportedState {
+            state_dict,
+            report,
+            checks,
+            files,
+            warnings,
+            ..
+        } = self.state.import(request).await?;
+        let bundle = PortableModelBundle {
+            state_dict,
+            metadata: self.metadata,
+        };
         let read = request.verify == VerifyPolicy::Full;
-        let receipt = if read { bundle.receipt().await? } else { bundle.state_dict.account.clone().seal()? };
-        Ok(ImportedBundle { bundle, report, checks, files, warnings, receipt })
+        let receipt = if read {
+            bundle.receipt().await?
+        } else {
+            bundle.state_dict.account.clone().seal()?
+        };
+        Ok(ImportedBundle {
+            bundle,
+            report,
+            checks,
+            files,
+            warnings,
+            receipt,
+        })
     }
 
     /// Plans that import; if it is deferred, no value is read.
     ///
     /// # Errors
     /// The errors of [`PortableModelBundleImportPlan::new`].
-    pub async fn plan(self, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
+    pub async fn plan(
+        self,
+        request: PortableModelImportRequest,
+    ) -> Result<PortableModelBundleImportPlan> {
         PortableModelBundleImportPlan::new(self.state, request).await
     }
 }
@@ -84,12 +113,21 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// `state.*` for groups that contradict themselves, `tokenizer.*` for documents that do.
-    pub fn from_training_groups(training: &TrainingGroups, assets: &ModelAssets, base: Option<Base>) -> Result<Self> {
+    pub fn from_training_groups(
+        training: &TrainingGroups,
+        assets: &ModelAssets,
+        base: Option<Base>,
+    ) -> Result<Self> {
         let state_dict = PortableModelStateDict::from_training_groups(training)?;
         let model = training.trainer.model();
-        let documents: BTreeMap<String, Vec<u8>> = assets.documents_for(model.config(), model.precision())?.into_iter().collect();
+        let documents: BTreeMap<String, Vec<u8>> = assets
+            .documents_for(model.config(), model.precision())?
+            .into_iter()
+            .collect();
         let bound = PortableTokenizerBinding::from_documents(&documents)?;
-        let (tokenizer, warnings) = bound.map_or((None, Vec::new()), |(binding, warnings)| (Some(binding), warnings));
+        let (tokenizer, warnings) = bound.map_or((None, Vec::new()), |(binding, warnings)| {
+            (Some(binding), warnings)
+        });
         let document = |name: &str| documents.get(name).cloned();
         let metadata = ModelMetadata {
             config: Some(model.config().clone()),
@@ -101,13 +139,22 @@ impl PortableModelBundle {
             warnings,
             ..ModelMetadata::default()
         };
-        Ok(Self { state_dict, metadata })
+        Ok(Self {
+            state_dict,
+            metadata,
+        })
     }
 
     /// Returns the manifest of the bundle, without digests, which depend on values.
     #[doc(hidden)]
     pub fn manifest(&self) -> StateManifest {
-        let ModelMetadata { tokenizer, base, profile_contract, preferred_formats, .. } = &self.metadata;
+        let ModelMetadata {
+            tokenizer,
+            base,
+            profile_contract,
+            preferred_formats,
+            ..
+        } = &self.metadata;
         StateManifest {
             base: base.clone(),
             tokenizer: tokenizer.as_ref().map(PortableTokenizerBinding::account),
@@ -124,8 +171,13 @@ impl PortableModelBundle {
     #[doc(hidden)]
     pub async fn bundle_digest(&self) -> Result<Digest> {
         let digests = self.state_dict.digests().await?;
-        let (has_state, has_groups) =
-            (self.state_dict.tensors().values().any(|entry| entry.is_state()), !self.state_dict.groups().is_empty());
+        let (has_state, has_groups) = (
+            self.state_dict
+                .tensors()
+                .values()
+                .any(|entry| entry.is_state()),
+            !self.state_dict.groups().is_empty(),
+        );
         let tokenizer = self.metadata.tokenizer.as_ref();
         let parts = BundleParts {
             weights: Some(digests.weights),
@@ -143,7 +195,14 @@ impl PortableModelBundle {
     /// Errors of reading.
     #[doc(hidden)]
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
-        self.state_dict.receipt_with(self.metadata.tokenizer.as_ref().map_or([None, None], PortableTokenizerBinding::digests)).await
+        self.state_dict
+            .receipt_with(
+                self.metadata
+                    .tokenizer
+                    .as_ref()
+                    .map_or([None, None], PortableTokenizerBinding::digests),
+            )
+            .await
     }
 
     /// Computes which formats the bundle can be written in. With `read`, every tensor is read once for the digest of the state.
@@ -153,10 +212,18 @@ impl PortableModelBundle {
     #[doc(hidden)]
     pub async fn compatibility_contract(&self, read: bool) -> Result<ModelIoCompatibilityContract> {
         let ModelMetadata { config, base, .. } = &self.metadata;
-        let odd = self.metadata.warnings.iter().find(|warning| warning.code == "tensor.non-finite");
+        let odd = self
+            .metadata
+            .warnings
+            .iter()
+            .find(|warning| warning.code == "tensor.non-finite");
         let facts = ContractFacts {
             identity: &self.state_dict.identity,
-            state_digest: if read { Some(self.state_dict.digests().await?.state) } else { None },
+            state_digest: if read {
+                Some(self.state_dict.digests().await?.state)
+            } else {
+                None
+            },
             config: config.as_ref(),
             recipe_refused: None,
             adapter: false,
@@ -172,13 +239,22 @@ impl PortableModelBundle {
     /// # Errors
     /// `select.*` and `remap.*`.
     #[doc(hidden)]
-    pub fn select_and_remap(&self, request: &PortableModelImportRequest) -> Result<(Self, SelectionReport, Vec<Warning>)> {
+    pub fn select_and_remap(
+        &self,
+        request: &PortableModelImportRequest,
+    ) -> Result<(Self, SelectionReport, Vec<Warning>)> {
         let selected = self.state_dict.select_and_remap(request)?;
-        let bundle = Self { state_dict: selected.state_dict, metadata: self.metadata.clone() };
+        let bundle = Self {
+            state_dict: selected.state_dict,
+            metadata: self.metadata.clone(),
+        };
         Ok((bundle, selected.report, selected.warnings))
     }
 
     pub(super) fn draft(&self) -> ModelIoArtifactReceipt {
-        ModelIoArtifactReceipt { base: self.metadata.base.clone(), ..self.state_dict.draft() }
+        ModelIoArtifactReceipt {
+            base: self.metadata.base.clone(),
+            ..self.state_dict.draft()
+        }
     }
 }

@@ -14,14 +14,27 @@ pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<Exp
     let bundle = checkpoint.shared_bundle();
     let manifest = checkpoint.manifest();
     let adapter = manifest.train.adapter.clone();
-    let of_files = if adapter.is_some() { Weights::of_names(&bundle, checkpoint.weight_names())? } else { Weights::of_bundle(&bundle)? };
-    let weights = Weights { precision: Some(manifest.precision), ..of_files };
+    let of_files = if adapter.is_some() {
+        Weights::of_names(&bundle, checkpoint.weight_names())?
+    } else {
+        Weights::of_bundle(&bundle)?
+    };
+    let weights = Weights {
+        precision: Some(manifest.precision),
+        ..of_files
+    };
     Ok(ExportSource {
         weights,
         adapter: Vec::new(),
         adapter_settings: adapter,
         base: manifest.base.clone(),
-        training: Some(training_record(&manifest.train, manifest.progress, &manifest.data_digest, data_name, None)?),
+        training: Some(training_record(
+            &manifest.train,
+            manifest.progress,
+            &manifest.data_digest,
+            data_name,
+            None,
+        )?),
         identity: manifest.identity.clone(),
         groups: manifest.groups.clone(),
         state: checkpoint.state_stream(),
@@ -32,11 +45,12 @@ pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<Exp
 /// Adds the optimizer's state of a checkpoint as it is in its file.
 impl Checkpoint {
     fn state_stream(&self) -> Vec<StreamTensor> {
-        let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
-            name,
-            shape,
-            values: StreamValues::Copied(dtype, span),
-        };
+        let tensor =
+            |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
+                name,
+                shape,
+                values: StreamValues::Copied(dtype, span),
+            };
         self.state_spans().into_iter().map(tensor).collect()
     }
 }

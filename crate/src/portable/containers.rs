@@ -1,14 +1,18 @@
 //! Imports of models from every container, and exports to it.
 
 use super::bundle::{ImportedBundle, PortableModelBundle};
-use super::imports::{OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder};
+use super::imports::{
+    OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder,
+};
 use super::json::open_json;
 use super::safetensors::open_safetensors;
 use crate::bundle::FileStream;
 use crate::error::Result;
 use crate::export::{ExportOptions, JsonEncoding, export_folder, export_gguf};
 use crate::formats::ByteSource;
-use crate::state::{MODEL_FILE, PortableModelBundleImportPlan, PortableModelImportRequest, RECEIPT};
+use crate::state::{
+    MODEL_FILE, PortableModelBundleImportPlan, PortableModelImportRequest, RECEIPT,
+};
 
 impl PortableModelBundle {
     /// Imports all of a safetensors file, or of shards with their manifest, and of the optimizer file next to them.
@@ -24,8 +28,13 @@ impl PortableModelBundle {
     /// # Errors
     /// The errors of [`Self::import_safetensors`].
     #[doc(hidden)]
-    pub async fn import_safetensors_with_request(files: SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
-        OpenedBundle::of_state(open_safetensors(files)?).import(request).await
+    pub async fn import_safetensors_with_request(
+        files: SharedFiles,
+        request: &PortableModelImportRequest,
+    ) -> Result<ImportedBundle> {
+        OpenedBundle::of_state(open_safetensors(files)?)
+            .import(request)
+            .await
     }
 
     /// Plans that import.
@@ -33,8 +42,13 @@ impl PortableModelBundle {
     /// # Errors
     /// The errors of [`Self::import_safetensors`].
     #[doc(hidden)]
-    pub async fn plan_safetensors_import(files: SharedFiles, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
-        OpenedBundle::of_state(open_safetensors(files)?).plan(request).await
+    pub async fn plan_safetensors_import(
+        files: SharedFiles,
+        request: PortableModelImportRequest,
+    ) -> Result<PortableModelBundleImportPlan> {
+        OpenedBundle::of_state(open_safetensors(files)?)
+            .plan(request)
+            .await
     }
 
     /// Writes the bundle as `model.safetensors` with its manifest, `optimizer.safetensors` if it has state tensors, and its receipt.
@@ -51,7 +65,10 @@ impl PortableModelBundle {
     /// The errors of [`Self::export_safetensors`].
     #[doc(hidden)]
     pub async fn export_safetensors_as(&self, name: &str) -> Result<FileStream> {
-        let mut stream = self.state_dict.safetensors_stream(name, &self.manifest()).await?;
+        let mut stream = self
+            .state_dict
+            .safetensors_stream(name, &self.manifest())
+            .await?;
         stream.push_receipt(RECEIPT, self.draft())?;
         Ok(stream)
     }
@@ -62,7 +79,11 @@ impl PortableModelBundle {
     /// # Errors
     /// `bundle.config.missing` without a configuration, `model.tensor.*` for tensors that are not the model's, and those of
     /// [`export()`](crate::export::export()).
-    pub async fn export_gguf(&self, base_files: &SharedFiles, options: &ExportOptions) -> Result<FileStream> {
+    pub async fn export_gguf(
+        &self,
+        base_files: &SharedFiles,
+        options: &ExportOptions,
+    ) -> Result<FileStream> {
         export_gguf(&self.export_source().await?, boxed(base_files), options).await
     }
 
@@ -79,7 +100,11 @@ impl PortableModelBundle {
     /// # Errors
     /// `json.*` and `state.*` for a document that breaks the rules of its format or contradicts itself.
     pub async fn import_torch_state_dict_json(file: &dyn ByteSource) -> Result<ImportedBundle> {
-        Self::import_torch_state_dict_json_with_request(file, &PortableModelImportRequest::default()).await
+        Self::import_torch_state_dict_json_with_request(
+            file,
+            &PortableModelImportRequest::default(),
+        )
+        .await
     }
 
     /// Imports the part of a JSON state dict that `request` asks for.
@@ -91,15 +116,25 @@ impl PortableModelBundle {
         file: &dyn ByteSource,
         request: &PortableModelImportRequest,
     ) -> Result<ImportedBundle> {
-        OpenedBundle::of_state(open_json(file)?).import(request).await
+        OpenedBundle::of_state(open_json(file)?)
+            .import(request)
+            .await
     }
 
     /// Writes the bundle as the JSON document `name`, then its receipt. With `allow_non_finite`, base64 keeps NaN and infinities.
     ///
     /// # Errors
     /// `export.json.*` and `json.*` for values that the document cannot hold.
-    pub async fn export_torch_state_dict_json(&self, name: &str, encoding: JsonEncoding, allow_non_finite: bool) -> Result<FileStream> {
-        let mut stream = self.state_dict.export_json(name, Some(&self.manifest()), encoding, allow_non_finite).await?;
+    pub async fn export_torch_state_dict_json(
+        &self,
+        name: &str,
+        encoding: JsonEncoding,
+        allow_non_finite: bool,
+    ) -> Result<FileStream> {
+        let mut stream = self
+            .state_dict
+            .export_json(name, Some(&self.manifest()), encoding, allow_non_finite)
+            .await?;
         stream.push_receipt(RECEIPT, self.draft())?;
         Ok(stream)
     }
@@ -108,7 +143,10 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// `gguf.*` and `state.*` for files that break the rules of their format or contradict themselves, and errors of reading.
-    pub async fn import_gguf(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
+    pub async fn import_gguf(
+        files: &SharedFiles,
+        request: &PortableModelImportRequest,
+    ) -> Result<ImportedBundle> {
         open_gguf(files, request.names)?.import(request).await
     }
 
@@ -117,7 +155,10 @@ impl PortableModelBundle {
     /// # Errors
     /// The errors of [`Self::import_gguf`].
     #[doc(hidden)]
-    pub async fn plan_gguf_import(files: &SharedFiles, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
+    pub async fn plan_gguf_import(
+        files: &SharedFiles,
+        request: PortableModelImportRequest,
+    ) -> Result<PortableModelBundleImportPlan> {
         open_gguf(files, request.names)?.plan(request).await
     }
 
@@ -125,7 +166,10 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// The errors of [`open_model`](crate::model::open_model), and errors of reading.
-    pub async fn import_hf_folder(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
+    pub async fn import_hf_folder(
+        files: &SharedFiles,
+        request: &PortableModelImportRequest,
+    ) -> Result<ImportedBundle> {
         open_hf_folder(files)?.import(request).await
     }
 
@@ -133,7 +177,10 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// The errors of [`Checkpoint::open`](crate::checkpoint::Checkpoint::open), and errors of reading.
-    pub async fn import_checkpoint(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
+    pub async fn import_checkpoint(
+        files: &SharedFiles,
+        request: &PortableModelImportRequest,
+    ) -> Result<ImportedBundle> {
         open_checkpoint(files)?.import(request).await
     }
 }

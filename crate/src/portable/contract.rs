@@ -43,7 +43,10 @@ pub struct ContractCell {
 
 impl ContractCell {
     fn new(support: Support, reason: impl Into<String>) -> Self {
-        Self { support, reason: reason.into() }
+        Self {
+            support,
+            reason: reason.into(),
+        }
     }
 
     fn yes(reason: &str) -> Self {
@@ -111,7 +114,10 @@ impl ModelIoCompatibilityContract {
     ///
     /// # Errors
     /// `config.invalid` for a contract that is no JSON.
-    pub fn of<'a>(facts: ContractFacts<'_>, tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> Result<Self> {
+    pub fn of<'a>(
+        facts: ContractFacts<'_>,
+        tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
+    ) -> Result<Self> {
         let blocks = tensors.clone().find(|tensor| !tensor.is_dense());
         let dense = |lossless: &str| match blocks {
             None => ContractCell::yes(lossless),
@@ -126,7 +132,9 @@ impl ModelIoCompatibilityContract {
             round_trip: export.clone(),
             export,
         };
-        let never = |surface: &str, reason: &str| both(surface, ContractCell::no(reason), ContractCell::no(reason));
+        let never = |surface: &str, reason: &str| {
+            both(surface, ContractCell::no(reason), ContractCell::no(reason))
+        };
         let whole = "tensors, groups, state and digests come back";
         let factors = |to: &str| match facts.adapter {
             true => ContractCell::yes(&format!("the trained factors, {to}")),
@@ -135,23 +143,45 @@ impl ModelIoCompatibilityContract {
         let pickle = "an opaque Python pickle is never loaded; save the model as safetensors where it was made";
         let json = json_cell(facts.non_finite, tensors);
         let surfaces = vec![
-            both("tabtune_state_dict", ContractCell::yes("the canonical form"), ContractCell::yes("the canonical form")),
-            both("tabtune_manifest_safetensors", ContractCell::yes(whole), dense(whole)),
-            both("torch_state_dict_json", ContractCell::yes("any JSON of the format up to 64 MiB"), json),
+            both(
+                "tabtune_state_dict",
+                ContractCell::yes("the canonical form"),
+                ContractCell::yes("the canonical form"),
+            ),
+            both(
+                "tabtune_manifest_safetensors",
+                ContractCell::yes(whole),
+                dense(whole),
+            ),
+            both(
+                "torch_state_dict_json",
+                ContractCell::yes("any JSON of the format up to 64 MiB"),
+                json,
+            ),
             ContractRow {
                 surface: "gguf".to_string(),
                 import: ContractCell::yes("every tensor is listed, those of known types are read"),
                 export: gguf_cell(facts),
-                round_trip: ContractCell::new(Support::Lossy, "groups, optimizer state and paths are not carried"),
+                round_trip: ContractCell::new(
+                    Support::Lossy,
+                    "groups, optimizer state and paths are not carried",
+                ),
             },
             never("torch_pickle", pickle),
-            never("legacy_opaque_checkpoint", "a checkpoint without a manifest does not say what it holds"),
+            never(
+                "legacy_opaque_checkpoint",
+                "a checkpoint without a manifest does not say what it holds",
+            ),
             both(
                 "hf_folder",
                 ContractCell::yes("weights, configuration, tokenizer and template"),
                 dense("every byte of weights and documents"),
             ),
-            both("peft_adapter", ContractCell::yes("a LoRA is merged into its base, or attached to it"), factors("for PEFT")),
+            both(
+                "peft_adapter",
+                ContractCell::yes("a LoRA is merged into its base, or attached to it"),
+                factors("for PEFT"),
+            ),
             ContractRow {
                 surface: "gguf_adapter".to_string(),
                 import: ContractCell::no(UNREAD),
@@ -164,11 +194,25 @@ impl ModelIoCompatibilityContract {
                 dense("the difference to a base with the same tensors, bit for bit"),
             ),
         ];
-        let Identity { model_family, revision, .. } = facts.identity.clone();
-        let mut contract = Self { model_family, revision, state_digest: facts.state_digest, surfaces, contract_digest: Digest::of(&[]) };
-        let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("contract", "JSON", error)]);
+        let Identity {
+            model_family,
+            revision,
+            ..
+        } = facts.identity.clone();
+        let mut contract = Self {
+            model_family,
+            revision,
+            state_digest: facts.state_digest,
+            surfaces,
+            contract_digest: Digest::of(&[]),
+        };
+        let wrong = |error: serde_json::Error| {
+            Error::InvalidConfig(vec![Fault::new("contract", "JSON", error)])
+        };
         let mut document = serde_json::to_value(&contract).map_err(wrong)?;
-        document.as_object_mut().map(|fields| fields.remove("contract_digest"));
+        document
+            .as_object_mut()
+            .map(|fields| fields.remove("contract_digest"));
         contract.contract_digest = document_digest(DocumentKind::Contract, &document)?;
         Ok(contract)
     }
@@ -180,7 +224,10 @@ impl ModelIoCompatibilityContract {
 
     /// Returns the contract in lines that are equal for equal contracts.
     pub fn stable_signature_lines(&self) -> Vec<String> {
-        let state = self.state_digest.map(|digest| digest.to_string()).unwrap_or_default();
+        let state = self
+            .state_digest
+            .map(|digest| digest.to_string())
+            .unwrap_or_default();
         let mut lines = vec![
             format!("model_family={}", self.model_family),
             format!("revision={}", self.revision),
@@ -188,44 +235,73 @@ impl ModelIoCompatibilityContract {
             format!("contract_digest={}", self.contract_digest),
         ];
         lines.extend(self.surfaces.iter().map(|row| {
-            let [import, export, round_trip] = [&row.import, &row.export, &row.round_trip].map(|cell| cell.support.text());
-            format!("{}|import={import}|export={export}|roundtrip={round_trip}", row.surface)
+            let [import, export, round_trip] =
+                [&row.import, &row.export, &row.round_trip].map(|cell| cell.support.text());
+            format!(
+                "{}|import={import}|export={export}|roundtrip={round_trip}",
+                row.surface
+            )
         }));
         lines
     }
 }
 
 /// Judges JSON, which holds artifacts that are small enough, and only finite values as numbers.
-fn json_cell<'a>(non_finite: Option<&str>, tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> ContractCell {
+fn json_cell<'a>(
+    non_finite: Option<&str>,
+    tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
+) -> ContractCell {
     // This counts base64, the shorter form; names and punctuation come on top.
     let encoded = |tensor: &ModelStateTensorManifest| {
         let bytes = tensor.byte_len().unwrap_or(u64::MAX);
-        (bytes / 3).saturating_mul(4).saturating_add(tensor.state_key.len() as u64)
+        (bytes / 3)
+            .saturating_mul(4)
+            .saturating_add(tensor.state_key.len() as u64)
     };
-    let total = tensors.clone().fold(0u64, |sum, tensor| sum.saturating_add(encoded(tensor)));
+    let total = tensors
+        .clone()
+        .fold(0u64, |sum, tensor| sum.saturating_add(encoded(tensor)));
     if total > MAX_JSON_BYTES {
-        let largest = tensors.max_by_key(|tensor| encoded(tensor)).map_or("", |tensor| tensor.state_key.as_str());
-        return ContractCell::no(format!("{total} bytes at least, of at most {MAX_JSON_BYTES}; the largest tensor is {largest}"));
+        let largest = tensors
+            .max_by_key(|tensor| encoded(tensor))
+            .map_or("", |tensor| tensor.state_key.as_str());
+        return ContractCell::no(format!(
+            "{total} bytes at least, of at most {MAX_JSON_BYTES}; the largest tensor is {largest}"
+        ));
     }
     match non_finite {
-        Some(name) => ContractCell::no(format!("{name} has values that are NaN or infinite, which numbers of JSON do not have")),
-        None => ContractCell::yes("if it stays below 64 MiB and no value is NaN or infinite, which is found when values are read"),
+        Some(name) => ContractCell::no(format!(
+            "{name} has values that are NaN or infinite, which numbers of JSON do not have"
+        )),
+        None => ContractCell::yes(
+            "if it stays below 64 MiB and no value is NaN or infinite, which is found when values are read",
+        ),
     }
 }
 
 /// Judges GGUF, which is written by the recipe of an architecture, or into the files that the model came from.
 fn gguf_cell(facts: ContractFacts<'_>) -> ContractCell {
-    let recipe =
-        facts.config.map(|config| config.model_type.as_str()).filter(|model| is_gguf_word(model) && facts.recipe_refused.is_none());
+    let recipe = facts
+        .config
+        .map(|config| config.model_type.as_str())
+        .filter(|model| is_gguf_word(model) && facts.recipe_refused.is_none());
     let lost = "groups, optimizer state and paths are left out";
     match (recipe, facts.gguf_base) {
-        (Some(model), true) => {
-            ContractCell::new(Support::Lossy, format!("by the recipe of {model}, or into the files it came from; {lost}"))
+        (Some(model), true) => ContractCell::new(
+            Support::Lossy,
+            format!("by the recipe of {model}, or into the files it came from; {lost}"),
+        ),
+        (Some(model), false) => {
+            ContractCell::new(Support::Lossy, format!("by the recipe of {model}; {lost}"))
         }
-        (Some(model), false) => ContractCell::new(Support::Lossy, format!("by the recipe of {model}; {lost}")),
-        (None, true) => ContractCell::new(Support::Lossy, format!("into the files it came from; {lost}")),
-        (None, false) => {
-            ContractCell::no(facts.recipe_refused.unwrap_or("no recipe for this architecture, and no GGUF file that it came from"))
-        }
+        (None, true) => ContractCell::new(
+            Support::Lossy,
+            format!("into the files it came from; {lost}"),
+        ),
+        (None, false) => ContractCell::no(
+            facts
+                .recipe_refused
+                .unwrap_or("no recipe for this architecture, and no GGUF file that it came from"),
+        ),
     }
 }

@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::{Digest, dtype_bits};
-use crate::state::{ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, PortableModelStateDict, StateTensorEntry};
+use crate::state::{
+    ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, PortableModelStateDict,
+    StateTensorEntry,
+};
 
 /// Method by which a delta changes weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,22 +68,40 @@ fn words_of(tensor: &ModelStateTensorManifest) -> (ModelStateTensorManifest, u64
         Some(bits) if bits >= 8 => tensor.shape.clone(),
         _ => vec![tensor.byte_len().unwrap_or(0)],
     };
-    (ModelStateTensorManifest::parameter(&tensor.state_key, dtype, &shape), width)
+    (
+        ModelStateTensorManifest::parameter(&tensor.state_key, dtype, &shape),
+        width,
+    )
 }
 
 /// Iterates over the tensors that a delta changes: parameters and buffers.
 fn weights(state: &PortableModelStateDict) -> impl Iterator<Item = (&String, &StateTensorEntry)> {
-    state.tensors().iter().filter(|(_, entry)| !entry.is_state())
+    state
+        .tensors()
+        .iter()
+        .filter(|(_, entry)| !entry.is_state())
 }
 
 fn listed(mut refusals: Vec<Refusal>) -> Result<()> {
     refusals.sort_by(|a, b| a.subject.cmp(&b.subject));
-    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Refused(refusals))
+    }
 }
 
-fn mismatch(key: &str, expected: &ModelStateTensorManifest, found: &ModelStateTensorManifest) -> Refusal {
+fn mismatch(
+    key: &str,
+    expected: &ModelStateTensorManifest,
+    found: &ModelStateTensorManifest,
+) -> Refusal {
     let text = |tensor: &ModelStateTensorManifest| format!("{} {:?}", tensor.dtype, tensor.shape);
-    Refusal::new(word!("delta.tensor.mismatch")).stage("read").subject(key).expected(text(expected)).found(text(found))
+    Refusal::new(word!("delta.tensor.mismatch"))
+        .stage("read")
+        .subject(key)
+        .expected(text(expected))
+        .found(text(found))
 }
 
 impl PortableModelStateDict {
@@ -88,20 +109,49 @@ impl PortableModelStateDict {
     ///
     /// # Errors
     /// `delta.keys.differ` for each name that only one of them has; `delta.tensor.mismatch` for each tensor whose dtype or shape differs.
-    pub async fn derive_adapter_delta(&self, target: &Self, adapter_id: &str) -> Result<ModelAdapterDelta> {
-        let (base, other): (BTreeMap<_, _>, BTreeMap<_, _>) = (weights(self).collect(), weights(target).collect());
+    pub async fn derive_adapter_delta(
+        &self,
+        target: &Self,
+        adapter_id: &str,
+    ) -> Result<ModelAdapterDelta> {
+        let (base, other): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            (weights(self).collect(), weights(target).collect());
         let only = |key: &str, side: &str| {
-            let refusal = Refusal::new(word!("delta.keys.differ")).stage("read").subject(key);
-            refusal.expected("a tensor of both models").found(format!("only in the {side}"))
+            let refusal = Refusal::new(word!("delta.keys.differ"))
+                .stage("read")
+                .subject(key);
+            refusal
+                .expected("a tensor of both models")
+                .found(format!("only in the {side}"))
         };
-        let mut lonely: Vec<_> = base.keys().filter(|key| !other.contains_key(*key)).map(|key| only(key, "base")).collect();
-        lonely.extend(other.keys().filter(|key| !base.contains_key(*key)).map(|key| only(key, "target")));
+        let mut lonely: Vec<_> = base
+            .keys()
+            .filter(|key| !other.contains_key(*key))
+            .map(|key| only(key, "base"))
+            .collect();
+        lonely.extend(
+            other
+                .keys()
+                .filter(|key| !base.contains_key(*key))
+                .map(|key| only(key, "target")),
+        );
         listed(lonely)?;
-        let pairs = || base.iter().filter_map(|(key, base)| Some((*key, &base.manifest, &base.payload, other.get(*key)?)));
-        let differ = |a: &ModelStateTensorManifest, b: &ModelStateTensorManifest| a.dtype != b.dtype || a.shape != b.shape;
+        let pairs = || {
+            base.iter().filter_map(|(key, base)| {
+                Some((*key, &base.manifest, &base.payload, other.get(*key)?))
+            })
+        };
+        let differ = |a: &ModelStateTensorManifest, b: &ModelStateTensorManifest| {
+            a.dtype != b.dtype || a.shape != b.shape
+        };
         let unequal = pairs().filter(|(_, base, _, target)| differ(base, &target.manifest));
-        listed(unequal.map(|(key, base, _, target)| mismatch(key, base, &target.manifest)).collect())?;
-        let (base_weights_digest, target_weights_digest) = (self.weights_digest().await?, target.weights_digest().await?);
+        listed(
+            unequal
+                .map(|(key, base, _, target)| mismatch(key, base, &target.manifest))
+                .collect(),
+        )?;
+        let (base_weights_digest, target_weights_digest) =
+            (self.weights_digest().await?, target.weights_digest().await?);
         let mut tensors = BTreeMap::new();
         for (key, manifest, payload, target) in pairs() {
             if payload.digest().await? == target.payload.digest().await? {
@@ -109,14 +159,33 @@ impl PortableModelStateDict {
             }
             let (words, width) = words_of(manifest);
             let payload = Payload::words(target.payload.clone(), payload.clone(), width, true);
-            let words = StateTensorEntry { manifest: words, payload };
-            tensors.insert(key.clone(), DeltaTensor { dtype: manifest.dtype.clone(), words });
+            let words = StateTensorEntry {
+                manifest: words,
+                payload,
+            };
+            tensors.insert(
+                key.clone(),
+                DeltaTensor {
+                    dtype: manifest.dtype.clone(),
+                    words,
+                },
+            );
         }
         let (adapter_id, kind) = (adapter_id.to_string(), DeltaKind::ExactInteger);
         let mut account = ModelIoArtifactReceipt::new(Operation::Derive);
-        account.inputs = [self, target].iter().flat_map(|state| state.account.inputs.clone()).collect();
+        account.inputs = [self, target]
+            .iter()
+            .flat_map(|state| state.account.inputs.clone())
+            .collect();
         account.tensors.admitted = tensors.keys().cloned().collect();
-        Ok(ModelAdapterDelta { adapter_id, kind, base_weights_digest, target_weights_digest, tensors, account })
+        Ok(ModelAdapterDelta {
+            adapter_id,
+            kind,
+            base_weights_digest,
+            target_weights_digest,
+            tensors,
+            account,
+        })
     }
 
     /// Returns this state with the weights of the delta's target, which are compared with their digest. Groups stay; state tensors stay only
@@ -125,7 +194,11 @@ impl PortableModelStateDict {
     /// # Errors
     /// `delta.base.mismatch` if this state is not the delta's base; `delta.keys.differ` for tensors that it lacks, `delta.tensor.mismatch` for
     /// those of another dtype or shape; `delta.target.mismatch` if the result is not the target.
-    pub async fn apply_adapter_delta(&self, delta: &ModelAdapterDelta, keep_optimizer: bool) -> Result<Self> {
+    pub async fn apply_adapter_delta(
+        &self,
+        delta: &ModelAdapterDelta,
+        keep_optimizer: bool,
+    ) -> Result<Self> {
         let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
         let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
         self.moved(delta, keep_optimizer, base, target, false).await
@@ -136,7 +209,11 @@ impl PortableModelStateDict {
     /// # Errors
     /// `delta.target.mismatch` if this state is not the delta's target; `delta.base.mismatch` if the result is not its base; the others as
     /// there.
-    pub async fn remove_adapter_delta(&self, delta: &ModelAdapterDelta, keep_optimizer: bool) -> Result<Self> {
+    pub async fn remove_adapter_delta(
+        &self,
+        delta: &ModelAdapterDelta,
+        keep_optimizer: bool,
+    ) -> Result<Self> {
         let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
         let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
         self.moved(delta, keep_optimizer, target, base, true).await
@@ -151,38 +228,83 @@ impl PortableModelStateDict {
         subtract: bool,
     ) -> Result<Self> {
         let compare = |stated: (Digest, Word), found: Digest| {
-            let refusal = || Refusal::new(stated.1).stage("read").subject("weights").expected(stated.0).found(found);
-            if stated.0 == found { Ok(()) } else { Err(Error::from(refusal())) }
+            let refusal = || {
+                Refusal::new(stated.1)
+                    .stage("read")
+                    .subject("weights")
+                    .expected(stated.0)
+                    .found(found)
+            };
+            if stated.0 == found {
+                Ok(())
+            } else {
+                Err(Error::from(refusal()))
+            }
         };
         compare(from, self.weights_digest().await?)?;
         let mut tensors = self.tensors().clone();
         let mut groups = self.groups().to_vec();
         if !keep_optimizer {
             tensors.retain(|_, entry| !entry.is_state());
-            groups.iter_mut().flat_map(|group| &mut group.members).for_each(|member| member.state.clear());
+            groups
+                .iter_mut()
+                .flat_map(|group| &mut group.members)
+                .for_each(|member| member.state.clear());
         }
         let (mut absent, mut unequal) = (Vec::new(), Vec::new());
         for (key, DeltaTensor { dtype, words }) in &delta.tensors {
             let found = tensors.get_mut(key).filter(|entry| !entry.is_state());
             let Some(entry) = found else {
-                absent.push(Refusal::new(word!("delta.keys.differ")).stage("read").subject(key).found("only in the delta"));
+                absent.push(
+                    Refusal::new(word!("delta.keys.differ"))
+                        .stage("read")
+                        .subject(key)
+                        .found("only in the delta"),
+                );
                 continue;
             };
             let (expected, width) = words_of(&entry.manifest);
-            if entry.manifest.dtype != *dtype || expected.dtype != words.manifest.dtype || expected.shape != words.manifest.shape {
+            if entry.manifest.dtype != *dtype
+                || expected.dtype != words.manifest.dtype
+                || expected.shape != words.manifest.shape
+            {
                 unequal.push(mismatch(key, &expected, &words.manifest));
                 continue;
             }
-            entry.payload = Payload::words(entry.payload.clone(), words.payload.clone(), width, subtract);
+            entry.payload = Payload::words(
+                entry.payload.clone(),
+                words.payload.clone(),
+                width,
+                subtract,
+            );
         }
         absent.extend(unequal);
         listed(absent)?;
         let mut moved = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
-        let mut account = ModelIoArtifactReceipt::new(if subtract { Operation::Remove } else { Operation::Apply });
-        account.inputs = self.account.inputs.iter().chain(&delta.account.inputs).cloned().collect();
+        let mut account = ModelIoArtifactReceipt::new(if subtract {
+            Operation::Remove
+        } else {
+            Operation::Apply
+        });
+        account.inputs = self
+            .account
+            .inputs
+            .iter()
+            .chain(&delta.account.inputs)
+            .cloned()
+            .collect();
         account.tensors.admitted = moved.tensors().keys().cloned().collect();
-        account.tensors.dropped = self.tensors().keys().filter(|key| !moved.tensors().contains_key(*key)).cloned().collect();
-        account.groups.admitted = moved.groups().iter().map(|group| group.group_id.clone()).collect();
+        account.tensors.dropped = self
+            .tensors()
+            .keys()
+            .filter(|key| !moved.tensors().contains_key(*key))
+            .cloned()
+            .collect();
+        account.groups.admitted = moved
+            .groups()
+            .iter()
+            .map(|group| group.group_id.clone())
+            .collect();
         moved.account = account;
         compare(to, moved.weights_digest().await?)?;
         Ok(moved)

@@ -24,13 +24,27 @@ impl Difference<'_> {
     ///
     /// # Errors
     /// Errors of reading; `call.aborted` if the interrupt was requested.
-    pub(super) async fn read(&mut self, name: &str, size: usize, mut each: impl FnMut(&mut [f64])) -> Result<[u64; 2]> {
-        let side = |bundle| -> Result<Side<'_>> { Ok(Side { pieces: Bundle::pieces(bundle, name, PIECE_ELEMENTS)?, taken: 0 }) };
+    pub(super) async fn read(
+        &mut self,
+        name: &str,
+        size: usize,
+        mut each: impl FnMut(&mut [f64]),
+    ) -> Result<[u64; 2]> {
+        let side = |bundle| -> Result<Side<'_>> {
+            Ok(Side {
+                pieces: Bundle::pieces(bundle, name, PIECE_ELEMENTS)?,
+                taken: 0,
+            })
+        };
         let (mut tuned, mut base) = (side(self.tuned)?, side(self.base)?);
         let (mut block, mut since): (Vec<f64>, usize) = (Vec::new(), 0);
         self.pause().await?;
         loop {
-            let count = tuned.ready()?.min(base.ready()?).min(STEP).min(size - block.len());
+            let count = tuned
+                .ready()?
+                .min(base.ready()?)
+                .min(STEP)
+                .min(size - block.len());
             if count == 0 {
                 break;
             }

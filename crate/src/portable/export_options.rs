@@ -12,8 +12,13 @@ use crate::state::{Identity, ModelStateTensorManifest};
 ///
 /// # Errors
 /// The errors of [`ExportSource::of_bundle`] and of [`export_options_of`].
-pub fn export_options_of_model(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
-    let identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
+pub fn export_options_of_model(
+    bundle: &Rc<Bundle>,
+) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
+    let identity = Identity {
+        model_family: bundle.config.model_type.clone(),
+        ..Identity::default()
+    };
     let source = ExportSource::of_bundle(bundle)?;
     export_options_of(&source, &identity, bundle_tensors(bundle).iter())
 }
@@ -29,15 +34,28 @@ pub fn export_options_of<'a>(
 ) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
     let choices = export_choices(source);
     let made = |choice: &&ExportChoice| choice.format == ExportFormat::Gguf;
-    let refused = choices.iter().filter(made).all(|choice| !choice.ok || choice.needs.is_some());
-    let reason = choices.iter().filter(made).find_map(|choice| choice.plain.clone());
+    let refused = choices
+        .iter()
+        .filter(made)
+        .all(|choice| !choice.ok || choice.needs.is_some());
+    let reason = choices
+        .iter()
+        .filter(made)
+        .find_map(|choice| choice.plain.clone());
     let facts = ContractFacts {
         identity,
         state_digest: None,
         config: Some(&source.weights.config),
-        recipe_refused: refused.then(|| reason.as_deref().unwrap_or("the tokenizer or the model has no place in a new GGUF file")),
+        recipe_refused: refused.then(|| {
+            reason
+                .as_deref()
+                .unwrap_or("the tokenizer or the model has no place in a new GGUF file")
+        }),
         adapter: source.adapter_settings.is_some(),
-        gguf_base: source.base.as_ref().is_some_and(|base| base.format == "gguf"),
+        gguf_base: source
+            .base
+            .as_ref()
+            .is_some_and(|base| base.format == "gguf"),
         non_finite: None,
     };
     let contract = ModelIoCompatibilityContract::of(facts, tensors)?;
@@ -47,8 +65,16 @@ pub fn export_options_of<'a>(
 /// Returns the tensors of a model as a state dict lists them.
 pub(super) fn bundle_tensors(bundle: &Bundle) -> Vec<ModelStateTensorManifest> {
     let one = |name: String| {
-        let shape: Vec<u64> = bundle.shape(&name)?.into_iter().map(|dim| dim as u64).collect();
-        Some(ModelStateTensorManifest::parameter(&name, &bundle.dtype(&name)?, &shape))
+        let shape: Vec<u64> = bundle
+            .shape(&name)?
+            .into_iter()
+            .map(|dim| dim as u64)
+            .collect();
+        Some(ModelStateTensorManifest::parameter(
+            &name,
+            &bundle.dtype(&name)?,
+            &shape,
+        ))
     };
     bundle.names().into_iter().filter_map(one).collect()
 }

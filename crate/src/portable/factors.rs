@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use super::difference::Difference;
-use super::subspace::{add_transposed, best_product, orthonormalise, products, random_vectors, subtract};
+use super::subspace::{
+    add_transposed, best_product, orthonormalise, products, random_vectors, subtract,
+};
 use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::Module;
 use crate::error::Result;
@@ -27,21 +29,36 @@ pub(super) struct Factors {
 }
 
 /// Computes the factors of one target: the largest directions of D, as it is stored, found by multiplying vectors by DᵀD.
-pub(super) async fn factors_of(difference: &mut Difference<'_>, name: &str, module: &Module, rank: usize) -> Result<Factors> {
+pub(super) async fn factors_of(
+    difference: &mut Difference<'_>,
+    name: &str,
+    module: &Module,
+    rank: usize,
+) -> Result<Factors> {
     let [out, input] = module.shape;
-    let [rows, columns] = if module.fan_in_fan_out { [input, out] } else { [out, input] };
+    let [rows, columns] = if module.fan_in_fan_out {
+        [input, out]
+    } else {
+        [out, input]
+    };
     let width = (rank + SPARE).min(rows).min(columns);
     let mut vectors = random_vectors(&module.name, columns, width);
     orthonormalise(&mut vectors, width);
     for _ in 0..ROUNDS {
         let mut next = vec![0.0; vectors.len()];
-        let multiply = |block: &mut [f64]| add_transposed(block, &products(block, &vectors, width), &mut next, width);
+        let multiply = |block: &mut [f64]| {
+            add_transposed(block, &products(block, &vectors, width), &mut next, width)
+        };
         difference.read(name, ROWS * columns, multiply).await?;
         vectors = next;
         orthonormalise(&mut vectors, width);
     }
     let mut images = Vec::with_capacity(rows * width);
-    difference.read(name, ROWS * columns, |block| images.extend(products(block, &vectors, width))).await?;
+    difference
+        .read(name, ROWS * columns, |block| {
+            images.extend(products(block, &vectors, width))
+        })
+        .await?;
     let [left, right] = best_product(&images, &vectors, width, rank);
     drop((images, vectors));
 
@@ -54,18 +71,35 @@ pub(super) async fn factors_of(difference: &mut Difference<'_>, name: &str, modu
     };
     difference.read(name, ROWS * columns, leave).await?;
     // For a matrix that is stored as [in, out], the factors change places.
-    let [a, b] = if module.fan_in_fan_out { [transposed(&left, rank), transposed(&right, columns)] } else { [right, left] };
+    let [a, b] = if module.fan_in_fan_out {
+        [transposed(&left, rank), transposed(&right, columns)]
+    } else {
+        [right, left]
+    };
     Ok(Factors { a, b, rest })
 }
 
 /// Transposes a flat matrix: [rows, width] → [width, rows].
 fn transposed(values: &[f32], width: usize) -> Vec<f32> {
-    (0..width).flat_map(|column| values.iter().skip(column).step_by(width).copied()).collect()
+    (0..width)
+        .flat_map(|column| values.iter().skip(column).step_by(width).copied())
+        .collect()
 }
 
 /// Makes the tensor of a factor, whose bytes stay in memory until it is written.
 pub(super) fn in_memory(name: String, shape: [usize; 2], values: &[f32]) -> StreamTensor {
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let span = SourceSpan { bytes: bytes.len() as u64, source: Rc::new(MemorySource::new(name.as_str(), bytes)), begin: 0 };
-    StreamTensor { name, shape: shape.to_vec(), values: StreamValues::Copied("F32".to_string(), span) }
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    let span = SourceSpan {
+        bytes: bytes.len() as u64,
+        source: Rc::new(MemorySource::new(name.as_str(), bytes)),
+        begin: 0,
+    };
+    StreamTensor {
+        name,
+        shape: shape.to_vec(),
+        values: StreamValues::Copied("F32".to_string(), span),
+    }
 }

@@ -5,15 +5,18 @@ use std::rc::Rc;
 
 use super::model_metadata::{Bound, ModelMetadata};
 use super::safetensors::open_safetensors;
-use crate::bundle::{OpenOptions, PortableTokenizerBinding, gguf_files, open_bundle, open_bundle_with, summed_gguf};
+use crate::bundle::{
+    OpenOptions, PortableTokenizerBinding, gguf_files, open_bundle, open_bundle_with, summed_gguf,
+};
 use crate::checkpoint::{Checkpoint, Manifest};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, ROPE_FREQS, from_gguf};
 use crate::formats::{ByteSource, Digest, FileTensor, GgufValue, Hasher, base_name};
 use crate::state::{
-    BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile, OpenedState, Payload, Reordering,
-    SourceWord, StateManifest, StateTensorEntry, StatedDigests, byte_len,
+    BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile,
+    OpenedState, Payload, Reordering, SourceWord, StateManifest, StateTensorEntry, StatedDigests,
+    byte_len,
 };
 
 /// Files of one artifact, which its tensors share.
@@ -30,7 +33,10 @@ pub struct OpenedBundle {
 
 /// Returns the same files in boxes, to be opened as a model.
 pub(super) fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
-    files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect()
+    files
+        .iter()
+        .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
+        .collect()
 }
 
 /// Reads a checkpoint folder and verifies its bytes.
@@ -39,18 +45,31 @@ pub(super) fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
 /// The errors of [`Checkpoint::open`]; `checkpoint.corrupt` for a tokenizer other than the one that the manifest describes.
 pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
     let checkpoint = Checkpoint::open(boxed(files), None)?;
-    let Manifest { identity, tensors: records, groups, tokenizer: said, base, .. } = checkpoint.manifest().clone();
+    let Manifest {
+        identity,
+        tensors: records,
+        groups,
+        tokenizer: said,
+        base,
+        ..
+    } = checkpoint.manifest().clone();
     let bound = PortableTokenizerBinding::from_hf_folder(files)?;
     if said.is_some() && said != bound.as_ref().map(|(binding, _)| binding.account()) {
         let reason = "it does not describe the documents next to it".to_string();
-        return Err(Error::CheckpointCorrupt { what: "tokenizer".into(), reason });
+        return Err(Error::CheckpointCorrupt {
+            what: "tokenizer".into(),
+            reason,
+        });
     }
     let spans = checkpoint.spans();
     let mut sources: Vec<&Rc<dyn ByteSource>> = Vec::new();
     let mut state = empty(identity.clone(), SourceWord::Checkpoint, "checkpoint.json");
     for (key, record) in &records {
         let Some(span) = spans.get(key) else { continue };
-        if !sources.iter().any(|source| source.name() == span.source.name()) {
+        if !sources
+            .iter()
+            .any(|source| source.name() == span.source.name())
+        {
             sources.push(&span.source);
         }
         let manifest = ModelStateTensorManifest {
@@ -61,9 +80,15 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
             shape: record.shape.clone(),
         };
         let payload = Payload::of_source(Rc::clone(&span.source), span.begin, span.bytes);
-        state.tensors.insert(key.clone(), Box::new(StateTensorEntry { manifest, payload }));
+        state.tensors.insert(
+            key.clone(),
+            Box::new(StateTensorEntry { manifest, payload }),
+        );
     }
-    state.files = sources.into_iter().map(|source| header(source, safetensors_header_bytes(source)?)).collect::<Result<_>>()?;
+    state.files = sources
+        .into_iter()
+        .map(|source| header(source, safetensors_header_bytes(source)?))
+        .collect::<Result<_>>()?;
     state.inputs = files.iter().map(Input::of).collect();
     let mut manifest = StateManifest::new(identity, records, groups.clone());
     (manifest.base, manifest.tokenizer) = (base, said);
@@ -83,16 +108,31 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
 pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
     let bundle = open_bundle(boxed(files))?;
     let bound = bound_or_refused(PortableTokenizerBinding::from_hf_folder(files))?;
-    let shards: BTreeSet<String> = bundle.weight_files().into_iter().map(String::from).collect();
-    let wanted = |name: &str| shards.contains(name) || matches!(name, MANIFEST_FILE | "optimizer.safetensors");
-    let mut state = open_safetensors(files.iter().filter(|file| wanted(base_name(file.name()))).cloned().collect())?;
+    let shards: BTreeSet<String> = bundle
+        .weight_files()
+        .into_iter()
+        .map(String::from)
+        .collect();
+    let wanted = |name: &str| {
+        shards.contains(name) || matches!(name, MANIFEST_FILE | "optimizer.safetensors")
+    };
+    let mut state = open_safetensors(
+        files
+            .iter()
+            .filter(|file| wanted(base_name(file.name())))
+            .cloned()
+            .collect(),
+    )?;
     if bundle.shape(HEAD).is_none() {
         state.tensors.remove(HEAD);
     }
     state.source_format = SourceWord::HfFolder;
     state.inputs = files.iter().map(Input::of).collect();
     if state.manifest.is_none() {
-        state.identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
+        state.identity = Identity {
+            model_family: bundle.config.model_type.clone(),
+            ..Identity::default()
+        };
     }
     let mut metadata = ModelMetadata::of_model(&bundle, bound);
     state.warnings.append(&mut metadata.warnings);
@@ -107,39 +147,91 @@ pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
 pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle> {
     let positions = gguf_files(files);
     if positions.is_empty() {
-        return Err(Refusal::new(word!("bundle.empty")).expected("a GGUF file").into());
+        return Err(Refusal::new(word!("bundle.empty"))
+            .expected("a GGUF file")
+            .into());
     }
     let (mut file, mut homes, sums) = summed_gguf(files, &positions)?;
     let name = files[positions[0]].name().to_string();
     // Under the file's own names no value matters, and the model need not be one that tabtune has.
     let headers_only = names == NamePolicy::Source;
-    let model = open_bundle_with(boxed(files), OpenOptions { headers_only, ..OpenOptions::default() });
-    let model = if headers_only { model.ok() } else { Some(model?) };
-    let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default().to_string();
-    let bound =
-        bound_or_refused(PortableTokenizerBinding::from_gguf(&file, &name).map(|bound| bound.map(|binding| (binding, Vec::new()))))?;
-    let mut state = empty(Identity { model_family: family.clone(), ..Identity::default() }, SourceWord::Gguf, &name);
-    let kept: Option<BTreeSet<String>> =
-        model.as_ref().filter(|_| names == NamePolicy::Hf).map(|bundle| bundle.names().into_iter().collect());
+    let model = open_bundle_with(
+        boxed(files),
+        OpenOptions {
+            headers_only,
+            ..OpenOptions::default()
+        },
+    );
+    let model = if headers_only {
+        model.ok()
+    } else {
+        Some(model?)
+    };
+    let family = file
+        .get("general.architecture")
+        .and_then(GgufValue::text)
+        .unwrap_or_default()
+        .to_string();
+    let bound = bound_or_refused(
+        PortableTokenizerBinding::from_gguf(&file, &name)
+            .map(|bound| bound.map(|binding| (binding, Vec::new()))),
+    )?;
+    let mut state = empty(
+        Identity {
+            model_family: family.clone(),
+            ..Identity::default()
+        },
+        SourceWord::Gguf,
+        &name,
+    );
+    let kept: Option<BTreeSet<String>> = model
+        .as_ref()
+        .filter(|_| names == NamePolicy::Hf)
+        .map(|bundle| bundle.names().into_iter().collect());
     // The header's list is shrunk as the state grows.
     while let (Some(tensor), Some(home)) = (file.tensors.pop(), homes.pop()) {
         if file.tensors.len().is_power_of_two() {
             file.tensors.shrink_to_fit();
         }
         let source = &files[home];
-        let config = model.as_ref().map(|bundle| &bundle.config).filter(|_| names == NamePolicy::Hf);
-        let Some((key, shape, payload)) = placed(&tensor, source, &family, config, kept.as_ref()) else { continue };
+        let config = model
+            .as_ref()
+            .map(|bundle| &bundle.config)
+            .filter(|_| names == NamePolicy::Hf);
+        let Some((key, shape, payload)) = placed(&tensor, source, &family, config, kept.as_ref())
+        else {
+            continue;
+        };
         let manifest = ModelStateTensorManifest::parameter(&key, &tensor.dtype, &shape);
-        if state.tensors.insert(key.clone(), Box::new(StateTensorEntry { manifest, payload })).is_some() {
-            return Err(Refusal::new(word!("model.tensor.name-twice")).of(&name).subject(&key).into());
+        if state
+            .tensors
+            .insert(
+                key.clone(),
+                Box::new(StateTensorEntry { manifest, payload }),
+            )
+            .is_some()
+        {
+            return Err(Refusal::new(word!("model.tensor.name-twice"))
+                .of(&name)
+                .subject(&key)
+                .into());
         }
     }
-    let opened = |file: &BaseFile| Some(OpenedFile { header_sha256: file.header_sha256?, bytes: file.bytes });
+    let opened = |file: &BaseFile| {
+        Some(OpenedFile {
+            header_sha256: file.header_sha256?,
+            bytes: file.bytes,
+        })
+    };
     state.files = sums.iter().filter_map(opened).collect();
     state.inputs = files.iter().map(Input::of).collect();
     let mut metadata = match &model {
         Some(bundle) => ModelMetadata::of_model(bundle, bound),
-        None => ModelMetadata { tokenizer: bound.map(|(binding, _)| binding), warnings: file.warnings.clone(), ..ModelMetadata::default() },
+        None => ModelMetadata {
+            tokenizer: bound.map(|(binding, _)| binding),
+            warnings: file.warnings.clone(),
+            ..ModelMetadata::default()
+        },
     };
     state.warnings = std::mem::take(&mut metadata.warnings);
     Ok(OpenedBundle { state, metadata })
@@ -156,11 +248,15 @@ fn placed(
     let bytes = tensor.bytes.unwrap_or(0);
     let as_stored = || Payload::of_source(Rc::clone(source), tensor.begin, bytes);
     let own = || Some((tensor.name.clone(), tensor.shape.clone(), as_stored()));
-    let (Some(config), Some(kept)) = (config, kept) else { return own() };
+    let (Some(config), Some(kept)) = (config, kept) else {
+        return own();
+    };
     if tensor.name == ROPE_FREQS {
         return None;
     }
-    let Some((key, order)) = from_gguf(&tensor.name, family, config) else { return own() };
+    let Some((key, order)) = from_gguf(&tensor.name, family, config) else {
+        return own();
+    };
     if !kept.contains(&key) {
         return None;
     }
@@ -222,5 +318,8 @@ fn header(source: &dyn ByteSource, bytes: u64) -> Result<OpenedFile> {
         at += now;
     }
     let header_sha256: Digest = hasher.finish();
-    Ok(OpenedFile { header_sha256, bytes: source.len() })
+    Ok(OpenedFile {
+        header_sha256,
+        bytes: source.len(),
+    })
 }

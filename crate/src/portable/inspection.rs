@@ -79,7 +79,11 @@ pub struct TokenizerFacts {
 impl TokenizerFacts {
     /// Collects the facts of `tokenizer`.
     pub fn of(tokenizer: &Tokenizer) -> Self {
-        Self { kind: tokenizer.kind(), eos: tokenizer.eos().to_vec(), has_chat_template: tokenizer.has_chat_template() }
+        Self {
+            kind: tokenizer.kind(),
+            eos: tokenizer.eos().to_vec(),
+            has_chat_template: tokenizer.has_chat_template(),
+        }
     }
 }
 
@@ -96,7 +100,11 @@ pub struct ToldWarning {
 
 impl From<&Warning> for ToldWarning {
     fn from(warning: &Warning) -> Self {
-        Self { code: warning.code, subject: warning.subject.clone(), message: warning.message() }
+        Self {
+            code: warning.code,
+            subject: warning.subject.clone(),
+            message: warning.message(),
+        }
     }
 }
 
@@ -130,7 +138,11 @@ pub struct Inspection {
 
 /// Examines `files` together, with the tensors that a request takes and an adapter that is merged into them. No value is read except the few of
 /// a GGUF file's rotary divisors. Files that are refused get an inspection too.
-pub fn inspection(files: &SharedFiles, request: Option<PortableModelImportRequest>, adapter: Option<SharedFiles>) -> Inspection {
+pub fn inspection(
+    files: &SharedFiles,
+    request: Option<PortableModelImportRequest>,
+    adapter: Option<SharedFiles>,
+) -> Inspection {
     let kind = kind_of(files);
     let mut inspection = Inspection {
         kind,
@@ -145,9 +157,15 @@ pub fn inspection(files: &SharedFiles, request: Option<PortableModelImportReques
         warnings: Vec::new(),
     };
     let judged = match kind {
-        InspectionKind::Model => inspection.model(boxed(files), request, adapter.as_deref().map(boxed)),
+        InspectionKind::Model => {
+            inspection.model(boxed(files), request, adapter.as_deref().map(boxed))
+        }
         // A checkpoint folder is a model folder with two more files.
-        InspectionKind::Checkpoint => inspection.model(boxed(&without_run(files)), request, adapter.as_deref().map(boxed)),
+        InspectionKind::Checkpoint => inspection.model(
+            boxed(&without_run(files)),
+            request,
+            adapter.as_deref().map(boxed),
+        ),
         InspectionKind::State | InspectionKind::Optimizer => inspection.state(files),
         InspectionKind::Adapter | InspectionKind::Unknown => Ok(()),
     };
@@ -157,18 +175,27 @@ pub fn inspection(files: &SharedFiles, request: Option<PortableModelImportReques
             inspection.refusals = list;
         }
     } else if !inspection.trainable.ok && inspection.trainable.reason.is_none() {
-        inspection.trainable.reason = Some("these files are no model: give config.json and weights, or a GGUF file".into());
+        inspection.trainable.reason =
+            Some("these files are no model: give config.json and weights, or a GGUF file".into());
     }
     inspection
 }
 
 fn without_run(files: &SharedFiles) -> SharedFiles {
-    files.iter().filter(|file| ![MANIFEST, "optimizer.safetensors"].contains(&base_name(file.name()))).cloned().collect()
+    files
+        .iter()
+        .filter(|file| ![MANIFEST, "optimizer.safetensors"].contains(&base_name(file.name())))
+        .cloned()
+        .collect()
 }
 
 /// Determines the kind from the names of the files.
 fn kind_of(files: &SharedFiles) -> InspectionKind {
-    let any = |matches: &dyn Fn(&str) -> bool| files.iter().any(|file| matches(&base_name(file.name()).to_ascii_lowercase()));
+    let any = |matches: &dyn Fn(&str) -> bool| {
+        files
+            .iter()
+            .any(|file| matches(&base_name(file.name()).to_ascii_lowercase()))
+    };
     if any(&|name| name == MANIFEST) {
         InspectionKind::Checkpoint
     } else if any(&|name| name == "config.json" || name.ends_with(".gguf")) {
@@ -193,7 +220,15 @@ impl Inspection {
         request: Option<PortableModelImportRequest>,
         adapter: Option<Vec<Box<dyn ByteSource>>>,
     ) -> Result<()> {
-        let bundle = Rc::new(open_model_with(files, OpenOptions { adapter, request, headers_only: true, ..OpenOptions::default() })?);
+        let bundle = Rc::new(open_model_with(
+            files,
+            OpenOptions {
+                adapter,
+                request,
+                headers_only: true,
+                ..OpenOptions::default()
+            },
+        )?);
         let tensors = bundle_tensors(&bundle);
         self.list(tensors.iter());
         self.warnings = bundle.warnings.iter().map(ToldWarning::from).collect();
@@ -208,12 +243,24 @@ impl Inspection {
 
     /// Fills in the inspection for named tensors without a model.
     fn state(&mut self, files: &SharedFiles) -> Result<()> {
-        let documents = files.iter().find(|file| base_name(file.name()).ends_with(".state_dict.json"));
+        let documents = files
+            .iter()
+            .find(|file| base_name(file.name()).ends_with(".state_dict.json"));
         let opened = match documents {
             Some(document) => open_json(document.as_ref())?,
-            None => open_safetensors(files.iter().filter(|file| base_name(file.name()).ends_with(".safetensors")).cloned().collect())?,
+            None => open_safetensors(
+                files
+                    .iter()
+                    .filter(|file| base_name(file.name()).ends_with(".safetensors"))
+                    .cloned()
+                    .collect(),
+            )?,
         };
-        let tensors: Vec<ModelStateTensorManifest> = opened.tensors.into_values().map(|tensor| tensor.manifest).collect();
+        let tensors: Vec<ModelStateTensorManifest> = opened
+            .tensors
+            .into_values()
+            .map(|tensor| tensor.manifest)
+            .collect();
         self.list(tensors.iter());
         self.warnings = opened.warnings.iter().map(ToldWarning::from).collect();
         let facts = ContractFacts {
@@ -230,7 +277,9 @@ impl Inspection {
     }
 
     fn list<'a>(&mut self, tensors: impl Iterator<Item = &'a ModelStateTensorManifest>) {
-        let one = |tensor: &ModelStateTensorManifest| FileTensor::new(&tensor.state_key, &tensor.dtype, &tensor.shape);
+        let one = |tensor: &ModelStateTensorManifest| {
+            FileTensor::new(&tensor.state_key, &tensor.dtype, &tensor.shape)
+        };
         self.tensors = tensors.map(one).collect();
     }
 }
@@ -241,10 +290,24 @@ fn trainable(config: &ModelConfig) -> Result<Trainable> {
     for optimizer in OptimizerConfig::every() {
         for precision in [Precision::F32, Precision::Bf16] {
             let seq_len = PLANNED_TOKENS.min(config.max_position_embeddings);
-            let train = TrainConfig { optimizer: optimizer.clone(), precision, batch_size: 1, seq_len, ..TrainConfig::default() };
+            let train = TrainConfig {
+                optimizer: optimizer.clone(),
+                precision,
+                batch_size: 1,
+                seq_len,
+                ..TrainConfig::default()
+            };
             let bytes = memory_plan(config, &train, None, false)?.total();
-            options.push(TrainingOption { optimizer: optimizer_record(&optimizer, train.learning_rate)?.kind, precision, bytes });
+            options.push(TrainingOption {
+                optimizer: optimizer_record(&optimizer, train.learning_rate)?.kind,
+                precision,
+                bytes,
+            });
         }
     }
-    Ok(Trainable { ok: true, reason: None, options })
+    Ok(Trainable {
+        ok: true,
+        reason: None,
+        options,
+    })
 }

@@ -12,20 +12,40 @@ use crate::state::{Input, OpenedFile, OpenedState, SourceWord};
 /// `json.*`, `manifest.*` and `digest.mismatch`; `format.unsupported` for a Python pickle.
 pub fn open_json(source: &dyn ByteSource) -> Result<OpenedState> {
     if matches!(known_mark(source), Some("zip" | "pickle")) {
-        let hint = "Python pickles are never loaded; save the model as safetensors where it was made";
-        return Err(Refusal::new(word!("format.unsupported")).of(source.name()).found("pickle").hint(hint).into());
+        let hint =
+            "Python pickles are never loaded; save the model as safetensors where it was made";
+        return Err(Refusal::new(word!("format.unsupported"))
+            .of(source.name())
+            .found("pickle")
+            .hint(hint)
+            .into());
     }
     let read = read_state_json(source)?;
     Ok(OpenedState {
-        identity: read.manifest.as_ref().map(|manifest| manifest.identity.clone()).unwrap_or_default(),
+        identity: read
+            .manifest
+            .as_ref()
+            .map(|manifest| manifest.identity.clone())
+            .unwrap_or_default(),
         source_format: SourceWord::TorchStateDictJson,
-        tensors: read.tensors.into_iter().map(|entry| (entry.manifest.state_key.clone(), Box::new(entry))).collect(),
-        groups: read.manifest.as_ref().map(|manifest| manifest.groups.clone()).unwrap_or_default(),
+        tensors: read
+            .tensors
+            .into_iter()
+            .map(|entry| (entry.manifest.state_key.clone(), Box::new(entry)))
+            .collect(),
+        groups: read
+            .manifest
+            .as_ref()
+            .map(|manifest| manifest.groups.clone())
+            .unwrap_or_default(),
         manifest: read.manifest,
         stated: read.stated,
         optimizer_of: None,
         checks: Some(read.checks),
-        files: vec![OpenedFile { header_sha256: read.sha256, bytes: source.len() }],
+        files: vec![OpenedFile {
+            header_sha256: read.sha256,
+            bytes: source.len(),
+        }],
         inputs: vec![Input::summed(source, "weights", read.sha256)],
         artifact: base_name(source.name()).to_string(),
         warnings: Vec::new(),

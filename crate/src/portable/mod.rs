@@ -32,9 +32,14 @@ pub use self::{
     contract::{ContractCell, ContractFacts, ContractRow, ModelIoCompatibilityContract, Support},
     delta::{DeltaKind, ModelAdapterDelta},
     export_options::{export_options_of, export_options_of_model},
-    extract::{ExtractOptions, ExtractReport, Extracted, ExtractedTensor, UncoveredTensor, extract_adapter},
+    extract::{
+        ExtractOptions, ExtractReport, Extracted, ExtractedTensor, UncoveredTensor, extract_adapter,
+    },
     imports::{OpenedBundle, open_checkpoint, open_gguf, open_hf_folder},
-    inspection::{Inspection, InspectionKind, TokenizerFacts, ToldWarning, Trainable, TrainingOption, inspection},
+    inspection::{
+        Inspection, InspectionKind, TokenizerFacts, ToldWarning, Trainable, TrainingOption,
+        inspection,
+    },
     json::open_json,
     model_metadata::ModelMetadata,
     safetensors::open_safetensors,

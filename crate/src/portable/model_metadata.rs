@@ -36,7 +36,9 @@ pub(super) type Bound = Option<(PortableTokenizerBinding, Vec<Warning>)>;
 impl ModelMetadata {
     /// Collects the companions of the weights of an opened model.
     pub(super) fn of_model(bundle: &Bundle, bound: Bound) -> Self {
-        let (tokenizer, told) = bound.map_or((None, Vec::new()), |(binding, warnings)| (Some(binding), warnings));
+        let (tokenizer, told) = bound.map_or((None, Vec::new()), |(binding, warnings)| {
+            (Some(binding), warnings)
+        });
         let mut warnings = bundle.warnings.clone();
         warnings.extend(told);
         Self {

@@ -5,10 +5,14 @@ use std::rc::Rc;
 
 use crate::bundle::{FileStream, OPTIMIZER_WEIGHTS, Segment};
 use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, FileTensor, SafetensorsFile, Warning, base_name, read_whole, safetensors_header};
+use crate::formats::{
+    ByteSource, Digest, FileTensor, SafetensorsFile, Warning, base_name, read_whole,
+    safetensors_header,
+};
 use crate::state::{
-    ArtifactDigests, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, ModelStateTensorManifest, OPTIMIZER_FILE, OpenedFile, OpenedState,
-    Payload, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, StateTensorEntry, TensorRole, canonical,
+    ArtifactDigests, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, ModelStateTensorManifest,
+    OPTIMIZER_FILE, OpenedFile, OpenedState, Payload, PortableModelStateDict, RECEIPT, SourceWord,
+    StateManifest, StateTensorEntry, TensorRole, canonical,
 };
 
 /// Maximum size of a manifest file.
@@ -24,20 +28,37 @@ struct Part {
 impl Part {
     fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
         let file = SafetensorsFile::open(&source)?;
-        let opened = OpenedFile { header_sha256: file.header_sha256, bytes: source.len() };
-        Ok(Self { source, file, opened })
+        let opened = OpenedFile {
+            header_sha256: file.header_sha256,
+            bytes: source.len(),
+        };
+        Ok(Self {
+            source,
+            file,
+            opened,
+        })
     }
 
     fn is_optimizer(&self) -> bool {
-        self.file.metadata.get(OPTIMIZER_WEIGHTS).is_some() || base_name(self.source.name()) == OPTIMIZER_FILE
+        self.file.metadata.get(OPTIMIZER_WEIGHTS).is_some()
+            || base_name(self.source.name()) == OPTIMIZER_FILE
     }
 
     /// Returns the digest of the weights that it belongs to, which an optimizer file must state.
     fn belongs_to(&self) -> Result<Digest> {
         let stated = self.file.metadata.get(OPTIMIZER_WEIGHTS);
-        let refusal = Refusal::new(word!("manifest.optimizer.mismatch")).of(self.source.name()).subject(OPTIMIZER_WEIGHTS);
-        let wrong = || refusal.expected("the digest of the weights that it belongs to").found(stated.as_deref().unwrap_or("none"));
-        Ok(stated.as_deref().and_then(Digest::from_hex).ok_or_else(wrong)?)
+        let refusal = Refusal::new(word!("manifest.optimizer.mismatch"))
+            .of(self.source.name())
+            .subject(OPTIMIZER_WEIGHTS);
+        let wrong = || {
+            refusal
+                .expected("the digest of the weights that it belongs to")
+                .found(stated.as_deref().unwrap_or("none"))
+        };
+        Ok(stated
+            .as_deref()
+            .and_then(Digest::from_hex)
+            .ok_or_else(wrong)?)
     }
 }
 
@@ -49,27 +70,42 @@ impl Part {
 /// the manifest does not agree with the files.
 pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     let inputs = files.iter().map(Input::of).collect();
-    let document = files.iter().find(|file| base_name(file.name()) == MANIFEST_FILE).cloned();
+    let document = files
+        .iter()
+        .find(|file| base_name(file.name()) == MANIFEST_FILE)
+        .cloned();
     let parts = files
         .into_iter()
         .filter(|file| !matches!(base_name(file.name()), MANIFEST_FILE | RECEIPT))
         .map(Part::open)
         .collect::<Result<Vec<_>>>()?;
-    let (mut optimizer, weights): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(Part::is_optimizer);
+    let (mut optimizer, weights): (Vec<Part>, Vec<Part>) =
+        parts.into_iter().partition(Part::is_optimizer);
     let Some(first) = weights.first() else {
-        return Err(Refusal::new(word!("bundle.empty")).expected("a safetensors file of weights").into());
+        return Err(Refusal::new(word!("bundle.empty"))
+            .expected("a safetensors file of weights")
+            .into());
     };
     let artifact = first.source.name().to_string();
-    let inside = weights.iter().find_map(|part| part.file.metadata.get(MANIFEST_KEY));
+    let inside = weights
+        .iter()
+        .find_map(|part| part.file.metadata.get(MANIFEST_KEY));
     let manifest = match (inside, &document) {
         (Some(text), _) => Some(StateManifest::read(&text, &artifact)?),
-        (None, Some(document)) => Some(StateManifest::read(&document_text(document)?, document.name())?),
+        (None, Some(document)) => Some(StateManifest::read(
+            &document_text(document)?,
+            document.name(),
+        )?),
         (None, None) => None,
     };
     let mut warnings = Vec::new();
     if manifest.is_none() {
         // Without a manifest, the group of a state tensor is unknown.
-        warnings.extend(optimizer.drain(..).map(|part| Warning::new(word!("bundle.unused"), base_name(part.source.name()))));
+        warnings.extend(
+            optimizer
+                .drain(..)
+                .map(|part| Warning::new(word!("bundle.unused"), base_name(part.source.name()))),
+        );
     }
     let optimizer_of = optimizer.first().map(Part::belongs_to).transpose()?;
     let mut opened_files = Vec::new();
@@ -80,29 +116,51 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
         for tensor in &part.file.tensors {
             let opened = Box::new(opened_tensor(part, tensor, manifest.as_ref()));
             if tensors.insert(tensor.name.clone(), opened).is_some() {
-                return Err(Refusal::new(word!("index.tensor.duplicate")).of(part.source.name()).subject(&tensor.name).into());
+                return Err(Refusal::new(word!("index.tensor.duplicate"))
+                    .of(part.source.name())
+                    .subject(&tensor.name)
+                    .into());
             }
         }
     }
     let mut groups = Vec::new();
     if let Some(manifest) = &manifest {
-        let of = |StateTensorEntry { manifest: own, payload }: &StateTensorEntry| {
-            (own.dtype.clone(), own.shape.clone(), payload.file().unwrap_or_default().to_string())
+        let of = |StateTensorEntry {
+                      manifest: own,
+                      payload,
+                  }: &StateTensorEntry| {
+            (
+                own.dtype.clone(),
+                own.shape.clone(),
+                payload.file().unwrap_or_default().to_string(),
+            )
         };
-        let found = tensors.iter().map(|(key, tensor)| (key.clone(), of(tensor))).collect();
+        let found = tensors
+            .iter()
+            .map(|(key, tensor)| (key.clone(), of(tensor)))
+            .collect();
         manifest.check_against(&found, &artifact)?;
         if manifest.absent_optimizer_files(&found).is_empty() {
             groups.clone_from(&manifest.groups);
         } else {
-            warnings.push(Warning::new(word!("manifest.optimizer.absent"), OPTIMIZER_FILE));
+            warnings.push(Warning::new(
+                word!("manifest.optimizer.absent"),
+                OPTIMIZER_FILE,
+            ));
         }
     }
     Ok(OpenedState {
-        identity: manifest.as_ref().map(|manifest| manifest.identity.clone()).unwrap_or_default(),
+        identity: manifest
+            .as_ref()
+            .map(|manifest| manifest.identity.clone())
+            .unwrap_or_default(),
         source_format: SourceWord::Safetensors,
         tensors,
         groups,
-        stated: manifest.as_ref().and_then(|manifest| manifest.digests.clone()).unwrap_or_default(),
+        stated: manifest
+            .as_ref()
+            .and_then(|manifest| manifest.digests.clone())
+            .unwrap_or_default(),
         manifest,
         optimizer_of,
         checks: None,
@@ -116,19 +174,40 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
 fn document_text(document: &Rc<dyn ByteSource>) -> Result<String> {
     if document.len() > MAX_MANIFEST_BYTES {
         let refusal = Refusal::new(word!("source.too-large")).of(document.name());
-        return Err(refusal.expected(format!("at most {MAX_MANIFEST_BYTES} bytes")).found(document.len()).into());
+        return Err(refusal
+            .expected(format!("at most {MAX_MANIFEST_BYTES} bytes"))
+            .found(document.len())
+            .into());
     }
-    let wrong = |_| Error::from(Refusal::new(word!("manifest.json")).of(document.name()).expected("UTF-8"));
+    let wrong = |_| {
+        Error::from(
+            Refusal::new(word!("manifest.json"))
+                .of(document.name())
+                .expected("UTF-8"),
+        )
+    };
     String::from_utf8(read_whole(document)?).map_err(wrong)
 }
 
-fn opened_tensor(part: &Part, tensor: &FileTensor, manifest: Option<&StateManifest>) -> StateTensorEntry {
-    let mut described = ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
+fn opened_tensor(
+    part: &Part,
+    tensor: &FileTensor,
+    manifest: Option<&StateManifest>,
+) -> StateTensorEntry {
+    let mut described =
+        ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
     if let Some(manifest) = manifest {
         manifest.complete(&mut described);
     }
-    let payload = Payload::of_source(part.source.clone(), tensor.begin, tensor.end() - tensor.begin);
-    StateTensorEntry { manifest: described, payload }
+    let payload = Payload::of_source(
+        part.source.clone(),
+        tensor.begin,
+        tensor.end() - tensor.begin,
+    );
+    StateTensorEntry {
+        manifest: described,
+        payload,
+    }
 }
 
 impl PortableModelStateDict {
@@ -143,28 +222,51 @@ impl PortableModelStateDict {
     }
 
     /// Writes the same with the weights in the file `name`.
-    pub(super) async fn safetensors_stream(&self, name: &str, manifest: &StateManifest) -> Result<FileStream> {
+    pub(super) async fn safetensors_stream(
+        &self,
+        name: &str,
+        manifest: &StateManifest,
+    ) -> Result<FileStream> {
         if let Some(blocks) = self.traversal_records().find(|tensor| !tensor.is_dense()) {
-            let refusal =
-                Refusal::new(word!("export.safetensors.quantised")).of(MODEL_FILE).subject(&blocks.state_key).found(&blocks.dtype);
-            return Err(refusal.hint("dequantise it: ask for a dtype (f32, bf16 or f16)").into());
+            let refusal = Refusal::new(word!("export.safetensors.quantised"))
+                .of(MODEL_FILE)
+                .subject(&blocks.state_key)
+                .found(&blocks.dtype);
+            return Err(refusal
+                .hint("dequantise it: ask for a dtype (f32, bf16 or f16)")
+                .into());
         }
-        let (state, weights): (Vec<_>, Vec<_>) = self.tensors().values().partition(|entry| entry.is_state());
+        let (state, weights): (Vec<_>, Vec<_>) =
+            self.tensors().values().partition(|entry| entry.is_state());
         let mut manifest = manifest.clone();
         (manifest.digests, manifest.files) = (None, None);
         for record in manifest.tensors.values_mut() {
-            record.file = if matches!(record.role, TensorRole::State(_)) { OPTIMIZER_FILE } else { MODEL_FILE }.to_string();
+            record.file = if matches!(record.role, TensorRole::State(_)) {
+                OPTIMIZER_FILE
+            } else {
+                MODEL_FILE
+            }
+            .to_string();
         }
         let text = |key: &str, value: String| (key.to_string(), value);
         let mut stream = FileStream::summed();
-        let metadata = BTreeMap::from([text("format", "pt".to_string()), text(MANIFEST_KEY, canonical(&manifest)?)]);
+        let metadata = BTreeMap::from([
+            text("format", "pt".to_string()),
+            text(MANIFEST_KEY, canonical(&manifest)?),
+        ]);
         push_file(&mut stream, name, &weights, &metadata, Some(false))?;
         if !state.is_empty() {
             let weights = self.weights_digest().await?;
-            let metadata = BTreeMap::from([text("format", "pt".to_string()), text(OPTIMIZER_WEIGHTS, weights.to_string())]);
+            let metadata = BTreeMap::from([
+                text("format", "pt".to_string()),
+                text(OPTIMIZER_WEIGHTS, weights.to_string()),
+            ]);
             push_file(&mut stream, OPTIMIZER_FILE, &state, &metadata, Some(true))?;
         }
-        stream.know(ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)?);
+        stream.know(ArtifactDigests::of_manifest(
+            &manifest.identity,
+            &manifest.groups,
+        )?);
         Ok(stream)
     }
 }
@@ -180,17 +282,38 @@ pub(super) fn push_file(
 ) -> Result<()> {
     let mut listed = Vec::with_capacity(entries.len());
     for StateTensorEntry { manifest, .. } in entries {
-        let too_large = |_| Error::from(Refusal::new(word!("export.tensor.size")).of(name).subject(&manifest.state_key));
-        let dims: std::result::Result<Vec<usize>, _> = manifest.shape.iter().map(|&dim| usize::try_from(dim)).collect();
-        listed.push((manifest.state_key.clone(), manifest.dtype.as_str(), dims.map_err(too_large)?));
+        let too_large = |_| {
+            Error::from(
+                Refusal::new(word!("export.tensor.size"))
+                    .of(name)
+                    .subject(&manifest.state_key),
+            )
+        };
+        let dims: std::result::Result<Vec<usize>, _> = manifest
+            .shape
+            .iter()
+            .map(|&dim| usize::try_from(dim))
+            .collect();
+        listed.push((
+            manifest.state_key.clone(),
+            manifest.dtype.as_str(),
+            dims.map_err(too_large)?,
+        ));
     }
     let (header, spans) = safetensors_header(&listed, metadata)?;
     if let Some(state) = counted {
-        let listed = listed.into_iter().map(|(key, dtype, shape)| (key, dtype.to_string(), shape)).collect();
+        let listed = listed
+            .into_iter()
+            .map(|(key, dtype, shape)| (key, dtype.to_string(), shape))
+            .collect();
         stream.expect(header.len() as u64, &listed, &spans, state);
     }
     let mut contents = vec![Segment::Bytes(header)];
-    contents.extend(entries.iter().map(|entry| Segment::of_payload(&entry.payload)));
+    contents.extend(
+        entries
+            .iter()
+            .map(|entry| Segment::of_payload(&entry.payload)),
+    );
     stream.push_segments(name, contents);
     Ok(())
 }

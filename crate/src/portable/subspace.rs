@@ -49,7 +49,9 @@ pub(super) fn add_transposed(rows: &[f64], factors: &[f64], out: &mut [f64], wid
 }
 
 fn add_scaled(out: &mut [f64], factor: f64, values: &[f64]) {
-    out.iter_mut().zip(values).for_each(|(out, value)| *out += factor * value);
+    out.iter_mut()
+        .zip(values)
+        .for_each(|(out, value)| *out += factor * value);
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -59,7 +61,15 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// Makes the vectors orthogonal and of length 1 (Gram and Schmidt, repeated). One in the span of those before it becomes a direction of
 /// rounding errors, orthogonal to them, or 0.
 pub(super) fn orthonormalise(vectors: &mut [f64], width: usize) {
-    let length = |vectors: &[f64], at: usize| vectors.iter().skip(at).step_by(width).map(|value| value * value).sum::<f64>().sqrt();
+    let length = |vectors: &[f64], at: usize| {
+        vectors
+            .iter()
+            .skip(at)
+            .step_by(width)
+            .map(|value| value * value)
+            .sum::<f64>()
+            .sqrt()
+    };
     let mut shares = vec![0.0; width];
     for at in 0..width {
         let (mut before, mut settled) = (length(vectors, at), false);
@@ -79,7 +89,11 @@ pub(super) fn orthonormalise(vectors: &mut [f64], width: usize) {
             }
         }
         let scale = if settled { 1.0 / before } else { 0.0 };
-        vectors.iter_mut().skip(at).step_by(width).for_each(|value| *value *= scale);
+        vectors
+            .iter_mut()
+            .skip(at)
+            .step_by(width)
+            .for_each(|value| *value *= scale);
     }
 }
 
@@ -88,9 +102,17 @@ pub(super) fn orthonormalise(vectors: &mut [f64], width: usize) {
 /// beyond `width` are 0.
 ///
 /// Both lists are rotated together until the images are orthogonal (Hestenes, 1958): then image and vector are σ·u and v.
-pub(super) fn best_product(images: &[f64], vectors: &[f64], width: usize, rank: usize) -> [Vec<f32>; 2] {
-    let separate =
-        |list: &[f64]| -> Vec<Vec<f64>> { (0..width).map(|at| list.iter().skip(at).step_by(width).copied().collect()).collect() };
+pub(super) fn best_product(
+    images: &[f64],
+    vectors: &[f64],
+    width: usize,
+    rank: usize,
+) -> [Vec<f32>; 2] {
+    let separate = |list: &[f64]| -> Vec<Vec<f64>> {
+        (0..width)
+            .map(|at| list.iter().skip(at).step_by(width).copied().collect())
+            .collect()
+    };
     let (mut images, mut vectors) = (separate(images), separate(vectors));
     let squares: f64 = images.iter().map(|image| dot(image, image)).sum();
     // Directions of rounding errors are left as they are.
@@ -99,7 +121,10 @@ pub(super) fn best_product(images: &[f64], vectors: &[f64], width: usize, rank: 
         let mut turned = false;
         for second in 1..width {
             for first in 0..second {
-                let (a, b) = (dot(&images[first], &images[first]), dot(&images[second], &images[second]));
+                let (a, b) = (
+                    dot(&images[first], &images[first]),
+                    dot(&images[second], &images[second]),
+                );
                 let both = dot(&images[first], &images[second]);
                 if a.min(b) <= least || both.abs() <= ORTHOGONAL * (a * b).sqrt() {
                     continue;
@@ -116,15 +141,31 @@ pub(super) fn best_product(images: &[f64], vectors: &[f64], width: usize, rank: 
             break;
         }
     }
-    let mut sizes: Vec<(f64, usize)> = images.iter().map(|image| dot(image, image).sqrt()).zip(0..).collect();
+    let mut sizes: Vec<(f64, usize)> = images
+        .iter()
+        .map(|image| dot(image, image).sqrt())
+        .zip(0..)
+        .collect();
     sizes.sort_by(|a, b| b.0.total_cmp(&a.0));
     let length = |list: &[Vec<f64>]| list.first().map_or(0, Vec::len);
     let (rows, columns) = (length(&images), length(&vectors));
     let (mut left, mut right) = (vec![0.0; rows * rank], vec![0.0; rank * columns]);
-    for (place, (size, at)) in sizes.into_iter().take(rank).enumerate().filter(|(_, (size, _))| *size > 0.0) {
+    for (place, (size, at)) in sizes
+        .into_iter()
+        .take(rank)
+        .enumerate()
+        .filter(|(_, (size, _))| *size > 0.0)
+    {
         let root = size.sqrt();
-        left.iter_mut().skip(place).step_by(rank).zip(&images[at]).for_each(|(out, value)| *out = (value / root) as f32);
-        right[place * columns..][..columns].iter_mut().zip(&vectors[at]).for_each(|(out, value)| *out = (value * root) as f32);
+        left.iter_mut()
+            .skip(place)
+            .step_by(rank)
+            .zip(&images[at])
+            .for_each(|(out, value)| *out = (value / root) as f32);
+        right[place * columns..][..columns]
+            .iter_mut()
+            .zip(&vectors[at])
+            .for_each(|(out, value)| *out = (value * root) as f32);
     }
     [left, right]
 }
@@ -135,7 +176,9 @@ pub(super) fn subtract(rows: &mut [f64], left: &[f32], right: &[f32], rank: usiz
     for (row, factors) in rows.chunks_exact_mut(columns).zip(left.chunks_exact(rank)) {
         for (factor, values) in factors.iter().zip(right.chunks_exact(columns)) {
             let factor = f64::from(*factor);
-            row.iter_mut().zip(values).for_each(|(row, value)| *row -= factor * f64::from(*value));
+            row.iter_mut()
+                .zip(values)
+                .for_each(|(row, value)| *row -= factor * f64::from(*value));
         }
     }
 }

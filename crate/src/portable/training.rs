@@ -13,10 +13,12 @@ use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
 use crate::model::{Model, Plan};
 use crate::state::{
-    GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord,
-    StateTensorEntry, StateWord, TensorRole, check_trainable,
+    GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, Payload,
+    PortableModelStateDict, SourceWord, StateTensorEntry, StateWord, TensorRole, check_trainable,
 };
-use crate::train::{DEFAULT_GROUP, LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config};
+use crate::train::{
+    DEFAULT_GROUP, LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config,
+};
 
 /// A run, and the parts of its groups that no trainer uses: their names, the residency of their tensors, the scales as they were given.
 pub struct TrainingGroups {
@@ -28,7 +30,10 @@ pub struct TrainingGroups {
 impl TrainingGroups {
     /// Creates a run whose groups are its own.
     pub fn new(trainer: Trainer) -> Self {
-        Self { trainer, carried: Vec::new() }
+        Self {
+            trainer,
+            carried: Vec::new(),
+        }
     }
 
     /// Returns the groups in their present state.
@@ -38,12 +43,23 @@ impl TrainingGroups {
         if self.carried.is_empty() {
             return live;
         }
-        let states: BTreeMap<&str, &GroupMember> =
-            live.iter().flat_map(|group| &group.members).map(|member| (member.parameter.as_str(), member)).collect();
+        let states: BTreeMap<&str, &GroupMember> = live
+            .iter()
+            .flat_map(|group| &group.members)
+            .map(|member| (member.parameter.as_str(), member))
+            .collect();
         let schedule = live.first().and_then(|group| group.scheduler.clone());
         let now = |group: &ModelStateGroupAssignment| {
-            let members = group.members.iter().map(|member| states.get(member.parameter.as_str()).map_or(member, |live| *live).clone());
-            let steps = group.members.iter().map(|member| self.trainer.optim().step_count(&member.parameter));
+            let members = group.members.iter().map(|member| {
+                states
+                    .get(member.parameter.as_str())
+                    .map_or(member, |live| *live)
+                    .clone()
+            });
+            let steps = group
+                .members
+                .iter()
+                .map(|member| self.trainer.optim().step_count(&member.parameter));
             ModelStateGroupAssignment {
                 applied_steps: steps.max().unwrap_or(0).max(group.applied_steps),
                 scheduler: group.scheduler.as_ref().and(schedule.clone()),
@@ -70,13 +86,19 @@ impl PortableModelStateDict {
             checkpoint_family: "tabtune.train".into(),
             checkpoint_ref: Some(format!("step-{}", trainer.progress().completed_steps)),
         };
-        let all = trainer.model().stream_tensors().into_iter().chain(trainer.state_stream());
-        let tensors = all.map(|tensor| (tensor.name.clone(), entry(tensor))).collect();
+        let all = trainer
+            .model()
+            .stream_tensors()
+            .into_iter()
+            .chain(trainer.state_stream());
+        let tensors = all
+            .map(|tensor| (tensor.name.clone(), entry(tensor)))
+            .collect();
         Self::new(identity, SourceWord::Tabtune, tensors, training.groups())
     }
 
     /// Creates the run that continues from this state: `settings` state what groups do not (steps, batches, seed, clipping), and the groups
-    /// state the rest. The order of the data begins anew. Parameters of F16, F32, F64 and BF16 are stored as `settings.precision` requires.
+    /// state the rest. The order of the data begins again. Parameters of F16, F32, F64 and BF16 are stored as `settings.precision` requires.
     ///
     /// # Errors
     /// `state.tensor.quantised` for blocks; `state.group.kind` and `.state-words` for groups that tabtune does not train;
@@ -93,13 +115,31 @@ impl PortableModelStateDict {
         self.refuse_blocks()?;
         check_trainable(self.groups(), "")?;
         let config = self.train_config(settings)?;
-        let model = self.model(model, config.precision, device, interrupt).await?;
-        let schedule_start = self.groups().iter().find_map(|group| group.scheduler.as_ref()?.start);
-        let completed_steps = self.groups().iter().map(|group| group.applied_steps).max().unwrap_or(0);
-        let progress = Progress { completed_steps, schedule_start, ..Progress::default() };
+        let model = self
+            .model(model, config.precision, device, interrupt)
+            .await?;
+        let schedule_start = self
+            .groups()
+            .iter()
+            .find_map(|group| group.scheduler.as_ref()?.start);
+        let completed_steps = self
+            .groups()
+            .iter()
+            .map(|group| group.applied_steps)
+            .max()
+            .unwrap_or(0);
+        let progress = Progress {
+            completed_steps,
+            schedule_start,
+            ..Progress::default()
+        };
         let loader = Loader::for_run(&dataset, &config)?.state();
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
-        let members = self.groups().iter().flat_map(|group| &group.members).filter(|member| !member.state.is_empty());
+        let members = self
+            .groups()
+            .iter()
+            .flat_map(|group| &group.members)
+            .filter(|member| !member.state.is_empty());
         for member in members {
             let mut tensors = BTreeMap::new();
             let mut step = 0;
@@ -107,22 +147,37 @@ impl PortableModelStateDict {
                 let entry = self.entry(key)?;
                 match word {
                     StateWord::Step => step = step_of(&entry.payload).await?,
-                    word => drop(tensors.insert(word.text(), uploaded(entry, None, device, interrupt).await?)),
+                    word => drop(
+                        tensors
+                            .insert(word.text(), uploaded(entry, None, device, interrupt).await?),
+                    ),
                 }
             }
-            trainer.optim_mut().put_state(&member.parameter, step, tensors)?;
+            trainer
+                .optim_mut()
+                .put_state(&member.parameter, step, tensors)?;
         }
-        Ok(TrainingGroups { trainer, carried: self.groups().to_vec() })
+        Ok(TrainingGroups {
+            trainer,
+            carried: self.groups().to_vec(),
+        })
     }
 
     fn refuse_blocks(&self) -> Result<()> {
         let blocks = self.traversal_records().filter(|tensor| !tensor.is_dense());
         let refusal = |tensor: &ModelStateTensorManifest| {
-            let refusal = Refusal::new(word!("state.tensor.quantised")).stage("read").subject(&tensor.state_key).found(&tensor.dtype);
+            let refusal = Refusal::new(word!("state.tensor.quantised"))
+                .stage("read")
+                .subject(&tensor.state_key)
+                .found(&tensor.dtype);
             refusal.hint("dequantise it by an explicit conversion to f32, bf16 or f16")
         };
         let refusals: Vec<Refusal> = blocks.map(refusal).collect();
-        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+        if refusals.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Refused(refusals))
+        }
     }
 
     /// Returns `settings` with the optimizers, groups, rate and schedule of this state.
@@ -130,23 +185,44 @@ impl PortableModelStateDict {
         if settings.block_coordinate.is_some() {
             // The blocks that train follow from the steps of the run, and those of a parameter restart.
             let rule = "null for groups, which do not say how many steps their run has had";
-            return Err(Error::InvalidConfig(vec![Fault::new("block_coordinate", rule, "an object")]));
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "block_coordinate",
+                rule,
+                "an object",
+            )]));
         }
-        let none = || Refusal::new(word!("state.group.member-missing")).expected("groups").found("weights alone");
+        let none = || {
+            Refusal::new(word!("state.group.member-missing"))
+                .expected("groups")
+                .found("weights alone")
+        };
         let first = self.groups().first().ok_or_else(none)?;
-        let rate = |group: &ModelStateGroupAssignment| group.optimizer.hyperparameters.get(LEARNING_RATE).copied();
+        let rate = |group: &ModelStateGroupAssignment| {
+            group.optimizer.hyperparameters.get(LEARNING_RATE).copied()
+        };
         let mut groups = Vec::new();
         for group in self.groups() {
-            let wrong = |key: &str| Refusal::new(word!("state.group.hyperparameter")).subject(&format!("{}/{key}", group.group_id));
+            let wrong = |key: &str| {
+                Refusal::new(word!("state.group.hyperparameter"))
+                    .subject(&format!("{}/{key}", group.group_id))
+            };
             if rate(group) != rate(first) {
-                return Err(wrong(LEARNING_RATE).expected("one rate for all groups").into());
+                return Err(wrong(LEARNING_RATE)
+                    .expected("one rate for all groups")
+                    .into());
             }
             if group.scheduler != first.scheduler {
-                return Err(wrong("scheduler").expected("one schedule for all groups").into());
+                return Err(wrong("scheduler")
+                    .expected("one schedule for all groups")
+                    .into());
             }
             let optimizer = optimizer_config(&group.optimizer)?;
             let decay = optimizer.weight_decay() * group.parameter_semantics.weight_decay_scale;
-            let names: Vec<&str> = group.members.iter().map(|member| member.parameter.as_str()).collect();
+            let names: Vec<&str> = group
+                .members
+                .iter()
+                .map(|member| member.parameter.as_str())
+                .collect();
             groups.push(GroupConfig {
                 pattern: format!("{{{}}}", names.join(",")),
                 optimizer: Some(optimizer.with_weight_decay(decay)),
@@ -155,22 +231,48 @@ impl PortableModelStateDict {
                 frozen: group.parameter_semantics.frozen,
             });
         }
-        let schedule = first.scheduler.as_ref().map_or_else(|| Ok(ScheduleConfig::default()), schedule_config)?;
-        let optimizer = groups.first().and_then(|group| group.optimizer.clone()).unwrap_or_default();
+        let schedule = first
+            .scheduler
+            .as_ref()
+            .map_or_else(|| Ok(ScheduleConfig::default()), schedule_config)?;
+        let optimizer = groups
+            .first()
+            .and_then(|group| group.optimizer.clone())
+            .unwrap_or_default();
         let learning_rate = rate(first).unwrap_or(settings.learning_rate);
         // The single group of a run without groups is converted back to no groups.
         let unnamed = self.groups().len() == 1 && first.group_id == DEFAULT_GROUP;
-        if unnamed && groups.iter().all(|group| !group.frozen && group.learning_rate_scale == 1.0) {
+        if unnamed
+            && groups
+                .iter()
+                .all(|group| !group.frozen && group.learning_rate_scale == 1.0)
+        {
             groups.clear();
         }
-        Ok(TrainConfig { optimizer, groups, schedule, learning_rate, ..settings.clone() })
+        Ok(TrainConfig {
+            optimizer,
+            groups,
+            schedule,
+            learning_rate,
+            ..settings.clone()
+        })
     }
 
     /// Creates the model of the parameters of this state. Missing, further and differently shaped ones are refused.
-    async fn model(&self, config: &ModelConfig, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Model> {
+    async fn model(
+        &self,
+        config: &ModelConfig,
+        precision: Precision,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Model> {
         let plan = Plan::of(config, None)?;
-        let missing: Vec<String> =
-            plan.parameters.iter().filter(|asked| !self.tensors().contains_key(&asked.name)).map(|asked| asked.name.clone()).collect();
+        let missing: Vec<String> = plan
+            .parameters
+            .iter()
+            .filter(|asked| !self.tensors().contains_key(&asked.name))
+            .map(|asked| asked.name.clone())
+            .collect();
         if !missing.is_empty() {
             return Err(Error::MissingTensors(missing));
         }
@@ -188,13 +290,25 @@ impl PortableModelStateDict {
         let mut loaded = BTreeMap::new();
         for asked in &plan.parameters {
             let entry = self.entry(&asked.name)?;
-            let found: Vec<usize> = entry.manifest.shape.iter().filter_map(|&dim| usize::try_from(dim).ok()).collect();
+            let found: Vec<usize> = entry
+                .manifest
+                .shape
+                .iter()
+                .filter_map(|&dim| usize::try_from(dim).ok())
+                .collect();
             if found != asked.shape {
-                return Err(Error::TensorShape { name: asked.name.clone(), expected: asked.shape.clone(), found });
+                return Err(Error::TensorShape {
+                    name: asked.name.clone(),
+                    expected: asked.shape.clone(),
+                    found,
+                });
             }
             let packed = precision == Precision::Bf16 && asked.kind.is_matrix();
             let dtype = if packed { DType::BF16 } else { DType::F32 };
-            loaded.insert(asked.name.clone(), uploaded(entry, Some(dtype), device, interrupt).await?);
+            loaded.insert(
+                asked.name.clone(),
+                uploaded(entry, Some(dtype), device, interrupt).await?,
+            );
         }
         Model::from_tensors(config, precision, device, loaded)
     }
@@ -214,11 +328,21 @@ fn entry(tensor: StreamTensor) -> StateTensorEntry {
 
 async fn step_of(payload: &Payload) -> Result<u64> {
     let bytes = payload.bytes().await?;
-    Ok(u64::from_le_bytes(bytes.as_ref().try_into().expect("a step is U64 [], as the groups were checked")))
+    Ok(u64::from_le_bytes(
+        bytes
+            .as_ref()
+            .try_into()
+            .expect("a step is U64 [], as the groups were checked"),
+    ))
 }
 
 /// Uploads the tensor to the device, piece by piece: its bytes if it is stored as `dtype`, or if no dtype is requested, else its values.
-async fn uploaded(entry: &StateTensorEntry, dtype: Option<DType>, device: &Device, interrupt: &Interrupt) -> Result<Tensor<1>> {
+async fn uploaded(
+    entry: &StateTensorEntry,
+    dtype: Option<DType>,
+    device: &Device,
+    interrupt: &Interrupt,
+) -> Result<Tensor<1>> {
     let StateTensorEntry { manifest, payload } = entry;
     let unread = || unreadable(&manifest.dtype, &manifest.state_key, "");
     let stored = match manifest.dtype.as_str() {
@@ -227,8 +351,14 @@ async fn uploaded(entry: &StateTensorEntry, dtype: Option<DType>, device: &Devic
         _ => None,
     };
     let target = dtype.or(stored).ok_or_else(unread)?;
-    let elements = manifest.numel().and_then(|count| usize::try_from(count).ok());
-    let elements = elements.ok_or_else(|| Refusal::new(word!("source.too-large")).stage("read").subject(&manifest.state_key))?;
+    let elements = manifest
+        .numel()
+        .and_then(|count| usize::try_from(count).ok());
+    let elements = elements.ok_or_else(|| {
+        Refusal::new(word!("source.too-large"))
+            .stage("read")
+            .subject(&manifest.state_key)
+    })?;
     let mut upload = Upload::new(elements, target, device);
     let (mut at, end) = (0, payload.len());
     let mut values = Vec::new();
@@ -240,7 +370,9 @@ async fn uploaded(entry: &StateTensorEntry, dtype: Option<DType>, device: &Devic
             upload.put_bytes(&bytes)?;
         } else {
             values.clear();
-            Encoding::of_dtype(&manifest.dtype).ok_or_else(unread)?.decode(&bytes, &mut values);
+            Encoding::of_dtype(&manifest.dtype)
+                .ok_or_else(unread)?
+                .decode(&bytes, &mut values);
             upload.put(&values)?;
         }
         upload.settle(interrupt).await?;

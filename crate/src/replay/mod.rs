@@ -75,18 +75,41 @@ impl Errors {
     /// Returns the verdict; up to `allowed` values may differ by one bf16 ulp.
     fn report(self, file: &str, kind: &'static str, allowed: usize) -> ReplayReport {
         let (compared, differ) = self.exact;
-        let excess = if differ <= allowed && self.ulp.0 <= 1 { 0 } else { differ };
-        let max_error = if self.broken.is_empty() { self.share.0.max(excess as f64) } else { f64::MAX };
+        let excess = if differ <= allowed && self.ulp.0 <= 1 {
+            0
+        } else {
+            differ
+        };
+        let max_error = if self.broken.is_empty() {
+            self.share.0.max(excess as f64)
+        } else {
+            f64::MAX
+        };
         let mut detail = Vec::new();
         if compared > 0 {
-            detail.push(format!("{differ}/{compared} bit patterns differ{}{}", if differ > 0 { ", first " } else { "" }, self.ulp.1));
+            detail.push(format!(
+                "{differ}/{compared} bit patterns differ{}{}",
+                if differ > 0 { ", first " } else { "" },
+                self.ulp.1
+            ));
         }
         if !self.share.1.is_empty() {
-            detail.push(format!("{:.2} of the bound: {}", self.share.0, self.share.1));
+            detail.push(format!(
+                "{:.2} of the bound: {}",
+                self.share.0, self.share.1
+            ));
         }
         detail.extend(self.broken);
         let ok = max_error <= 1.0 && excess == 0;
-        ReplayReport { file: file.to_string(), kind, max_error, tolerance: 1.0, ok, detail: detail.join("; "), skipped: None }
+        ReplayReport {
+            file: file.to_string(),
+            kind,
+            max_error,
+            tolerance: 1.0,
+            ok,
+            detail: detail.join("; "),
+            skipped: None,
+        }
     }
 }
 
@@ -95,7 +118,8 @@ impl Errors {
 /// # Errors
 /// [`Error::SourceRead`] for a file of another format, and the errors of the optimizer and the device.
 pub async fn replay(file: &str, bytes: &[u8], device: &Device) -> Result<ReplayReport> {
-    let root: Value = serde_json::from_slice(bytes).map_err(|e| unreadable(file, &e.to_string()))?;
+    let root: Value =
+        serde_json::from_slice(bytes).map_err(|e| unreadable(file, &e.to_string()))?;
     let class = root["replay"]["class"].as_str().unwrap_or_default();
     let kind = if root["params"].is_array() {
         "optimizer"
@@ -109,14 +133,27 @@ pub async fn replay(file: &str, bytes: &[u8], device: &Device) -> Result<ReplayR
         "schedule"
     };
     if class == "information" {
-        let reason = root["replay"]["reason"].as_str().unwrap_or("recorded for information").to_string();
+        let reason = root["replay"]["reason"]
+            .as_str()
+            .unwrap_or("recorded for information")
+            .to_string();
         let (file, detail) = (file.to_string(), String::new());
-        return Ok(ReplayReport { file, kind, max_error: 0.0, tolerance: 0.0, ok: true, detail, skipped: Some(reason) });
+        return Ok(ReplayReport {
+            file,
+            kind,
+            max_error: 0.0,
+            tolerance: 0.0,
+            ok: true,
+            detail,
+            skipped: Some(reason),
+        });
     }
     let mut errors = Errors::default();
     let mut allowed = 0;
     let done = match kind {
-        "optimizer" => optimizer::replay(&root, device, &mut errors).await?.map(|tolerated| allowed = tolerated),
+        "optimizer" => optimizer::replay(&root, device, &mut errors)
+            .await?
+            .map(|tolerated| allowed = tolerated),
         "projector" => tables::projectors(&root, device, &mut errors).await?,
         "noise" => tables::noise(&root, device, &mut errors).await?,
         "rounding" => tables::rounding(&root, device, &mut errors).await?,
@@ -127,5 +164,8 @@ pub async fn replay(file: &str, bytes: &[u8], device: &Device) -> Result<ReplayR
 }
 
 fn unreadable(file: &str, reason: &str) -> Error {
-    Error::SourceRead { name: file.to_string(), reason: format!("not a vector file: {reason}") }
+    Error::SourceRead {
+        name: file.to_string(),
+        reason: format!("not a vector file: {reason}"),
+    }
 }

@@ -12,14 +12,20 @@ const DEFAULT_MINIMUM: f64 = 0.1;
 pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> f64 {
     let n = step.saturating_sub(1);
     match schedule {
-        ScheduleConfig::Constant(s) => warmup(n, base, s.warmup_steps, s.warmup_from_zero).unwrap_or(base),
+        ScheduleConfig::Constant(s) => {
+            warmup(n, base, s.warmup_steps, s.warmup_from_zero).unwrap_or(base)
+        }
         ScheduleConfig::Cosine(s) => {
             // μ + (B − μ)·½(1 + cos(π·x))
-            falling(n, base, s, |x| s.min_learning_rate + (base - s.min_learning_rate) * 0.5 * (1.0 + (PI * x).cos()))
+            falling(n, base, s, |x| {
+                s.min_learning_rate + (base - s.min_learning_rate) * 0.5 * (1.0 + (PI * x).cos())
+            })
         }
         ScheduleConfig::Linear(s) => {
             // μ + (B − μ)·(1 − x)
-            falling(n, base, s, |x| s.min_learning_rate + (base - s.min_learning_rate) * (1.0 - x))
+            falling(n, base, s, |x| {
+                s.min_learning_rate + (base - s.min_learning_rate) * (1.0 - x)
+            })
         }
         ScheduleConfig::Wsd(s) => wsd(n, base, s, start),
         ScheduleConfig::Infinite(s) => infinite(n, base, s, start),
@@ -33,7 +39,9 @@ pub fn preview(
     schedule: &ScheduleConfig,
     start: Option<u64>,
 ) -> impl Iterator<Item = f64> {
-    steps.into_iter().map(move |step| learning_rate(step, base, schedule, start))
+    steps
+        .into_iter()
+        .map(move |step| learning_rate(step, base, schedule, start))
 }
 
 /// Clamps a rate, because rounding must not move it past either end.
@@ -55,7 +63,11 @@ fn falling(n: u64, base: f64, s: &FallingSchedule, curve: impl Fn(f64) -> f64) -
     if n >= s.total_steps {
         return s.min_learning_rate;
     }
-    between(s.min_learning_rate, base, curve((n - s.warmup_steps) as f64 / (s.total_steps - s.warmup_steps) as f64))
+    between(
+        s.min_learning_rate,
+        base,
+        curve((n - s.warmup_steps) as f64 / (s.total_steps - s.warmup_steps) as f64),
+    )
 }
 
 fn wsd(n: u64, base: f64, s: &WsdSchedule, start: Option<u64>) -> f64 {
@@ -64,7 +76,9 @@ fn wsd(n: u64, base: f64, s: &WsdSchedule, start: Option<u64>) -> f64 {
     }
     let minimum = s.min_learning_rate.unwrap_or(DEFAULT_MINIMUM * base);
     match start {
-        Some(start) if n >= start => decay(n - start, s.decay_steps as f64, s.decay_type, base, minimum),
+        Some(start) if n >= start => {
+            decay(n - start, s.decay_steps as f64, s.decay_type, base, minimum)
+        }
         _ => base,
     }
 }
@@ -78,12 +92,20 @@ fn infinite(n: u64, base: f64, s: &InfiniteSchedule, start: Option<u64>) -> f64 
     if cooled < s.cooldown_steps {
         // c + ((B − c)/2)·(1 + cos(π(n − W)/C))
         let share = cooled as f64 / s.cooldown_steps as f64;
-        return between(constant, base, constant + (base - constant) / 2.0 * (1.0 + (PI * share).cos()));
+        return between(
+            constant,
+            base,
+            constant + (base - constant) / 2.0 * (1.0 + (PI * share).cos()),
+        );
     }
     let minimum = s.min_learning_rate.unwrap_or(DEFAULT_MINIMUM * constant);
     match start {
         Some(start) if n >= start => {
-            let length = if s.annealing_steps > 0 { s.annealing_steps as f64 } else { s.tau.unwrap_or(0.0) + start as f64 };
+            let length = if s.annealing_steps > 0 {
+                s.annealing_steps as f64
+            } else {
+                s.tau.unwrap_or(0.0) + start as f64
+            };
             decay(n - start, length, s.annealing_type, constant, minimum)
         }
         _ => constant,

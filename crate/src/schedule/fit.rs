@@ -7,7 +7,12 @@ use crate::config::{FallingSchedule, ScheduleConfig, TrainConfig};
 pub(crate) fn highest_rate(config: &TrainConfig, completed: u64, start: Option<u64>) -> f64 {
     let rate = |step: u64| learning_rate(step, config.learning_rate, &config.schedule, start);
     let (first, last) = (completed.saturating_add(1), config.steps);
-    let peak = config.schedule.warmup().0.saturating_add(1).clamp(first, last.max(first));
+    let peak = config
+        .schedule
+        .warmup()
+        .0
+        .saturating_add(1)
+        .clamp(first, last.max(first));
     rate(first).max(rate(peak))
 }
 
@@ -30,29 +35,50 @@ pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
     let falls = |name: &str, s: &FallingSchedule| {
         if s.total_steps < steps && s.min_learning_rate <= 0.0 {
             let idle = steps - s.total_steps;
-            return Some(format!("a {name} over {} steps in a run of {steps}: the last {idle} steps have a rate of 0", s.total_steps));
+            return Some(format!(
+                "a {name} over {} steps in a run of {steps}: the last {idle} steps have a rate of 0",
+                s.total_steps
+            ));
         }
         let cut = s.total_steps > steps && last() > s.min_learning_rate;
         cut.then(|| {
-            format!("a {name} over {} steps in a run of {steps}: {} of a minimum of {:.3e}", s.total_steps, ends(), s.min_learning_rate)
+            format!(
+                "a {name} over {} steps in a run of {steps}: {} of a minimum of {:.3e}",
+                s.total_steps,
+                ends(),
+                s.min_learning_rate
+            )
         })
     };
     let decays = |what: &str, length: f64| {
         let start = start?;
         if start >= steps {
-            return Some(format!("{what} that starts after step {start} in a run of {steps}: it never begins, and {}", ends()));
+            return Some(format!(
+                "{what} that starts after step {start} in a run of {steps}: it never begins, and {}",
+                ends()
+            ));
         }
         let cut = start as f64 + length > steps as f64;
         cut.then(|| format!("{what} over {length} steps that starts after step {start} in a run of {steps}: it is cut off, and {}", ends()))
     };
     let mut found = Vec::new();
-    let ignored = |flag: &str, own: &str, at: i64| format!("{flag} has no effect: by {own} it starts after step {at}");
+    let ignored = |flag: &str, own: &str, at: i64| {
+        format!("{flag} has no effect: by {own} it starts after step {at}")
+    };
     match &config.schedule {
         ScheduleConfig::Wsd(s) if s.start_decay && s.decay_start_step >= 0 => {
-            found.push(ignored("start_decay", "decay_start_step", s.decay_start_step));
+            found.push(ignored(
+                "start_decay",
+                "decay_start_step",
+                s.decay_start_step,
+            ));
         }
         ScheduleConfig::Infinite(s) if s.start_annealing && s.annealing_start_step >= 0 => {
-            found.push(ignored("start_annealing", "annealing_start_step", s.annealing_start_step));
+            found.push(ignored(
+                "start_annealing",
+                "annealing_start_step",
+                s.annealing_start_step,
+            ));
         }
         _ => {}
     }
@@ -66,7 +92,11 @@ pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
             if cooled > steps {
                 found.push(format!("a cooldown that ends after step {cooled} in a run of {steps}: it is cut off, and {}", ends()));
             }
-            let length = if s.annealing_steps > 0 { s.annealing_steps as f64 } else { s.tau.unwrap_or(0.0) + start.unwrap_or(0) as f64 };
+            let length = if s.annealing_steps > 0 {
+                s.annealing_steps as f64
+            } else {
+                s.tau.unwrap_or(0.0) + start.unwrap_or(0) as f64
+            };
             found.extend(decays("an annealing", length));
         }
     }

@@ -21,9 +21,19 @@ impl Scheduler {
     /// # Errors
     /// [`Error::InvalidConfig`](crate::Error::InvalidConfig) for settings that cannot work; every fault is listed.
     pub fn new(learning_rate: f64, schedule: ScheduleConfig) -> Result<Self> {
-        TrainConfig { learning_rate, schedule: schedule.clone(), ..TrainConfig::default() }.validate()?;
+        TrainConfig {
+            learning_rate,
+            schedule: schedule.clone(),
+            ..TrainConfig::default()
+        }
+        .validate()?;
         let start = resolve_start(&schedule, None, 0);
-        Ok(Self { schedule, base: learning_rate, start, completed: 0 })
+        Ok(Self {
+            schedule,
+            base: learning_rate,
+            start,
+            completed: 0,
+        })
     }
 
     /// Starts the decay or annealing at the current step; one that has begun continues.
@@ -44,7 +54,9 @@ impl LrScheduler for Scheduler {
 
     fn to_record(&self) -> LrSchedulerRecord {
         let record = LrSchedulerRecord::new().with_scalar("completed_steps", self.completed);
-        self.start.into_iter().fold(record, |record, start| record.with_scalar("schedule_start", start))
+        self.start.into_iter().fold(record, |record, start| {
+            record.with_scalar("schedule_start", start)
+        })
     }
 
     /// Loads the record. The trait cannot refuse it: a record without a count starts at the first step.

@@ -7,7 +7,11 @@ use crate::error::{Error, Fault, Result};
 fn decay_of(schedule: &ScheduleConfig) -> Option<(i64, bool, u64)> {
     match schedule {
         ScheduleConfig::Wsd(s) => Some((s.decay_start_step, s.start_decay, s.warmup_steps)),
-        ScheduleConfig::Infinite(s) => Some((s.annealing_start_step, s.start_annealing, s.warmup_steps.saturating_add(s.cooldown_steps))),
+        ScheduleConfig::Infinite(s) => Some((
+            s.annealing_start_step,
+            s.start_annealing,
+            s.warmup_steps.saturating_add(s.cooldown_steps),
+        )),
         ScheduleConfig::Constant(_) | ScheduleConfig::Cosine(_) | ScheduleConfig::Linear(_) => None,
     }
 }
@@ -29,20 +33,52 @@ pub fn resolve_start(schedule: &ScheduleConfig, saved: Option<u64>, completed: u
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] for a schedule that cannot decay, or that lacks the length of its decay.
-pub fn trigger(schedule: &mut ScheduleConfig, start: Option<u64>, completed: u64) -> Result<Option<u64>> {
-    let refuse = |key: &str, rule: &str, value: &str| Err(Error::InvalidConfig(vec![Fault::new(key, rule, value)]));
+pub fn trigger(
+    schedule: &mut ScheduleConfig,
+    start: Option<u64>,
+    completed: u64,
+) -> Result<Option<u64>> {
+    let refuse = |key: &str, rule: &str, value: &str| {
+        Err(Error::InvalidConfig(vec![Fault::new(key, rule, value)]))
+    };
     match schedule {
         ScheduleConfig::Wsd(s) if s.decay_steps == 0 => {
-            return refuse("schedule.decay_steps", "an integer ≥ 1 where a decay starts", "absent");
+            return refuse(
+                "schedule.decay_steps",
+                "an integer ≥ 1 where a decay starts",
+                "absent",
+            );
         }
         ScheduleConfig::Infinite(s) if s.annealing_steps == 0 && s.tau.is_none() => {
-            return refuse("schedule.annealing_steps", "an integer ≥ 1 (or tau) where the annealing starts", "absent");
+            return refuse(
+                "schedule.annealing_steps",
+                "an integer ≥ 1 (or tau) where the annealing starts",
+                "absent",
+            );
         }
         ScheduleConfig::Wsd(s) => s.start_decay = true,
         ScheduleConfig::Infinite(s) => s.start_annealing = true,
-        ScheduleConfig::Constant(_) => return refuse("schedule.type", "wsd or infinite, which can start a decay", "constant"),
-        ScheduleConfig::Cosine(_) => return refuse("schedule.type", "wsd or infinite, which can start a decay", "cosine"),
-        ScheduleConfig::Linear(_) => return refuse("schedule.type", "wsd or infinite, which can start a decay", "linear"),
+        ScheduleConfig::Constant(_) => {
+            return refuse(
+                "schedule.type",
+                "wsd or infinite, which can start a decay",
+                "constant",
+            );
+        }
+        ScheduleConfig::Cosine(_) => {
+            return refuse(
+                "schedule.type",
+                "wsd or infinite, which can start a decay",
+                "cosine",
+            );
+        }
+        ScheduleConfig::Linear(_) => {
+            return refuse(
+                "schedule.type",
+                "wsd or infinite, which can start a decay",
+                "linear",
+            );
+        }
     }
     Ok(start.or_else(|| decay_of(schedule).map(|(_, _, earliest)| completed.max(earliest))))
 }
@@ -52,9 +88,22 @@ pub fn is_config_only(schedule: &ScheduleConfig, key: &str) -> bool {
     let bare = key.strip_prefix("schedule.").unwrap_or(key);
     match schedule {
         ScheduleConfig::Infinite(_) => {
-            matches!(bare, "start_annealing" | "annealing_start_step" | "annealing_type" | "annealing_steps" | "tau" | "min_learning_rate")
+            matches!(
+                bare,
+                "start_annealing"
+                    | "annealing_start_step"
+                    | "annealing_type"
+                    | "annealing_steps"
+                    | "tau"
+                    | "min_learning_rate"
+            )
         }
-        ScheduleConfig::Wsd(_) => matches!(bare, "start_decay" | "decay_start_step" | "decay_type" | "decay_steps" | "min_learning_rate"),
-        ScheduleConfig::Constant(_) | ScheduleConfig::Cosine(_) | ScheduleConfig::Linear(_) => false,
+        ScheduleConfig::Wsd(_) => matches!(
+            bare,
+            "start_decay" | "decay_start_step" | "decay_type" | "decay_steps" | "min_learning_rate"
+        ),
+        ScheduleConfig::Constant(_) | ScheduleConfig::Cosine(_) | ScheduleConfig::Linear(_) => {
+            false
+        }
     }
 }

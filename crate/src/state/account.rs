@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::payload::Payload;
 use super::{
-    CheckResult, ModelIoArtifactReceipt, Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning,
-    SelectionReport,
+    CheckResult, ModelIoArtifactReceipt, Operation, ReceiptCheck, ReceiptFile, ReceiptGroups,
+    ReceiptTensors, ReceiptWarning, SelectionReport,
 };
 use crate::error::Result;
 use crate::formats::{ByteSource, Digest, SourceSpan, Warning};
@@ -20,29 +20,52 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn of(source: &Rc<dyn ByteSource>) -> Self {
-        let all = SourceSpan { source: Rc::clone(source), begin: 0, bytes: source.len() };
-        Self { file: ReceiptFile::of_name(source.name(), source.len(), None), all: Some(all) }
+        let all = SourceSpan {
+            source: Rc::clone(source),
+            begin: 0,
+            bytes: source.len(),
+        };
+        Self {
+            file: ReceiptFile::of_name(source.name(), source.len(), None),
+            all: Some(all),
+        }
     }
 
     pub(crate) fn summed(source: &dyn ByteSource, role: &str, sum: Digest) -> Self {
-        let file = ReceiptFile { role: role.to_string(), ..ReceiptFile::of_name(source.name(), source.len(), Some(sum)) };
+        let file = ReceiptFile {
+            role: role.to_string(),
+            ..ReceiptFile::of_name(source.name(), source.len(), Some(sum))
+        };
         Self { file, all: None }
     }
 
     /// Returns its entry in a receipt. With `read`, all of it is read, unless its checksum is known.
     async fn told(&self, read: bool) -> Result<ReceiptFile> {
         let sum = match &self.all {
-            Some(SourceSpan { source, begin, bytes }) if read => {
-                Some(Payload::of_source(Rc::clone(source), *begin, *bytes).digest().await?)
-            }
+            Some(SourceSpan {
+                source,
+                begin,
+                bytes,
+            }) if read => Some(
+                Payload::of_source(Rc::clone(source), *begin, *bytes)
+                    .digest()
+                    .await?,
+            ),
             _ => self.file.sha256,
         };
-        Ok(ReceiptFile { sha256: sum, ..self.file.clone() })
+        Ok(ReceiptFile {
+            sha256: sum,
+            ..self.file.clone()
+        })
     }
 }
 
 /// Creates the receipt of an operation with its tensors and groups.
-pub(crate) fn account(operation: Operation, report: &SelectionReport, warnings: &[Warning]) -> ModelIoArtifactReceipt {
+pub(crate) fn account(
+    operation: Operation,
+    report: &SelectionReport,
+    warnings: &[Warning],
+) -> ModelIoArtifactReceipt {
     ModelIoArtifactReceipt {
         tensors: ReceiptTensors {
             admitted: report.admitted.clone(),
@@ -50,7 +73,10 @@ pub(crate) fn account(operation: Operation, report: &SelectionReport, warnings: 
             renamed: report.renamed.clone(),
             ..ReceiptTensors::default()
         },
-        groups: ReceiptGroups { admitted: report.groups_admitted.clone(), dropped: report.groups_dropped.clone() },
+        groups: ReceiptGroups {
+            admitted: report.groups_admitted.clone(),
+            dropped: report.groups_dropped.clone(),
+        },
         warnings: warnings.iter().map(ReceiptWarning::from).collect(),
         ..ModelIoArtifactReceipt::new(operation)
     }
@@ -68,7 +94,10 @@ pub(crate) async fn imported(
         account.inputs.push(input.told(read).await?);
     }
     if !read {
-        account.checks.push(ReceiptCheck { name: "inputs".into(), result: CheckResult::Skipped });
+        account.checks.push(ReceiptCheck {
+            name: "inputs".into(),
+            result: CheckResult::Skipped,
+        });
     }
     Ok(account)
 }

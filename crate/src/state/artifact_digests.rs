@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::digest::{BundleParts, assignment_digest, bundle_digest, optimizer_digest, state_digest};
+use super::digest::{
+    BundleParts, assignment_digest, bundle_digest, optimizer_digest, state_digest,
+};
 use super::group::ModelStateGroupAssignment;
 use super::manifest::StatedDigests;
 use super::tensor::Identity;
@@ -27,9 +29,20 @@ pub(crate) struct ArtifactDigests {
 
 impl ArtifactDigests {
     /// Creates the digests of an artifact whose manifest has this identity and these groups.
-    pub(crate) fn of_manifest(identity: &Identity, groups: &[ModelStateGroupAssignment]) -> Result<Self> {
-        let assignment = if groups.is_empty() { None } else { Some(assignment_digest(groups)?) };
-        Ok(Self { identity: identity.clone(), assignment, ..Self::default() })
+    pub(crate) fn of_manifest(
+        identity: &Identity,
+        groups: &[ModelStateGroupAssignment],
+    ) -> Result<Self> {
+        let assignment = if groups.is_empty() {
+            None
+        } else {
+            Some(assignment_digest(groups)?)
+        };
+        Ok(Self {
+            identity: identity.clone(),
+            assignment,
+            ..Self::default()
+        })
     }
 
     /// The same with the digests of the tokenizer and of the chat templates. A tokenizer that is refused leaves the tensors usable: it has
@@ -40,16 +53,45 @@ impl ArtifactDigests {
     }
 
     /// Returns the digests of the artifact. Those of the whole state and of the bundle are computed from the others.
-    pub(crate) fn digests(&self, weights: Option<Digest>, optimizer: Option<Digest>) -> Result<StatedDigests> {
-        let &Self { assignment, tokenizer, template, .. } = self;
+    pub(crate) fn digests(
+        &self,
+        weights: Option<Digest>,
+        optimizer: Option<Digest>,
+    ) -> Result<StatedDigests> {
+        let &Self {
+            assignment,
+            tokenizer,
+            template,
+            ..
+        } = self;
         let (mut state, mut bundle) = (None, None);
         if let Some(weights) = weights {
             let none = BTreeMap::new();
             let groups = assignment.map_or_else(|| assignment_digest(&[]), Ok)?;
-            state = Some(state_digest(weights, optimizer.unwrap_or_else(|| optimizer_digest(&none)), groups));
-            bundle =
-                Some(bundle_digest(&self.identity, &BundleParts { weights: Some(weights), optimizer, assignment, tokenizer, template }));
+            state = Some(state_digest(
+                weights,
+                optimizer.unwrap_or_else(|| optimizer_digest(&none)),
+                groups,
+            ));
+            bundle = Some(bundle_digest(
+                &self.identity,
+                &BundleParts {
+                    weights: Some(weights),
+                    optimizer,
+                    assignment,
+                    tokenizer,
+                    template,
+                },
+            ));
         }
-        Ok(StatedDigests { weights, optimizer, assignment, state, tokenizer, template, bundle })
+        Ok(StatedDigests {
+            weights,
+            optimizer,
+            assignment,
+            state,
+            tokenizer,
+            template,
+            bundle,
+        })
     }
 }

@@ -63,11 +63,17 @@ pub fn check_groups(
             steps(group, member, step_of, &mut findings);
         }
         if group.applied_steps > MAX_COUNT {
-            findings.add(STEP_RANGE, &group.group_id, |refusal| refusal.expected("at most 2^53 - 1").found(group.applied_steps));
+            findings.add(STEP_RANGE, &group.group_id, |refusal| {
+                refusal
+                    .expected("at most 2^53 - 1")
+                    .found(group.applied_steps)
+            });
         }
     }
     for (id, count) in named.into_iter().filter(|(_, count)| *count > 1) {
-        findings.add(DUPLICATE, id, |refusal| refusal.expected("one group of this name").found(count));
+        findings.add(DUPLICATE, id, |refusal| {
+            refusal.expected("one group of this name").found(count)
+        });
     }
     claims(tensors, groups, &mut findings);
     findings.result()
@@ -83,15 +89,29 @@ pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> 
     for group in groups {
         let kind = &group.optimizer.kind;
         if !OptimizerKind::of_word(kind).is_some_and(|kind| kind.trained) {
-            findings.add(KIND, &group.group_id, |refusal| refusal.expected(OptimizerKind::trained().join(", ")).found(kind));
+            findings.add(KIND, &group.group_id, |refusal| {
+                refusal
+                    .expected(OptimizerKind::trained().join(", "))
+                    .found(kind)
+            });
         }
-        for member in group.members.iter().filter(|member| !member.state.is_empty()) {
+        for member in group
+            .members
+            .iter()
+            .filter(|member| !member.state.is_empty())
+        {
             if let Some(key) = member.state.get(&StateWord::Master) {
-                findings.add(KIND, key, |refusal| refusal.expected("no state tensor master"));
+                findings.add(KIND, key, |refusal| {
+                    refusal.expected("no state tensor master")
+                });
             }
             if !member.state.contains_key(&StateWord::Step) {
                 let found = listed(member.state.keys().map(|word| word.text()));
-                findings.add(STATE_WORDS, &member.parameter, |refusal| refusal.expected("step among the state tensors").found(found));
+                findings.add(STATE_WORDS, &member.parameter, |refusal| {
+                    refusal
+                        .expected("step among the state tensors")
+                        .found(found)
+                });
             }
         }
     }
@@ -101,49 +121,101 @@ pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> 
 /// Checks that hyperparameters and scales are finite and in their ranges.
 fn settings(group: &ModelStateGroupAssignment, findings: &mut Findings<'_>) {
     let semantics = &group.parameter_semantics;
-    let scales = [("learning_rate_scale", semantics.learning_rate_scale), ("weight_decay_scale", semantics.weight_decay_scale)];
-    let own = group.optimizer.hyperparameters.iter().map(|(name, value)| (name.as_str(), *value));
+    let scales = [
+        ("learning_rate_scale", semantics.learning_rate_scale),
+        ("weight_decay_scale", semantics.weight_decay_scale),
+    ];
+    let own = group
+        .optimizer
+        .hyperparameters
+        .iter()
+        .map(|(name, value)| (name.as_str(), *value));
     for (name, value) in own.chain(scales) {
-        let Range(expected, holds) = Hyperparameter::of_key(name).map_or(FINITE, |known| known.carried);
+        let Range(expected, holds) =
+            Hyperparameter::of_key(name).map_or(FINITE, |known| known.carried);
         if !(value.is_finite() && holds(value)) {
-            findings.add(HYPERPARAMETER, &format!("{}/{name}", group.group_id), |refusal| refusal.expected(expected).found(value));
+            findings.add(
+                HYPERPARAMETER,
+                &format!("{}/{name}", group.group_id),
+                |refusal| refusal.expected(expected).found(value),
+            );
         }
     }
 }
 
 /// Checks that every key is a tensor with the role that the member gives it.
-fn roles(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMember, findings: &mut Findings<'_>) {
-    let state = member.state.iter().map(|(word, key)| (TensorRole::State(*word), key));
+fn roles(
+    tensors: &Tensors,
+    group: &ModelStateGroupAssignment,
+    member: &GroupMember,
+    findings: &mut Findings<'_>,
+) {
+    let state = member
+        .state
+        .iter()
+        .map(|(word, key)| (TensorRole::State(*word), key));
     for (role, key) in std::iter::once((TensorRole::Parameter, &member.parameter)).chain(state) {
         match tensors.get(key) {
-            None => findings.add(MEMBER_MISSING, key, |refusal| refusal.expected(format!("a tensor, for {}", group.group_id))),
-            Some(tensor) if tensor.role != role => findings.add(ROLE, key, |refusal| refusal.expected(role).found(tensor.role)),
+            None => findings.add(MEMBER_MISSING, key, |refusal| {
+                refusal.expected(format!("a tensor, for {}", group.group_id))
+            }),
+            Some(tensor) if tensor.role != role => findings.add(ROLE, key, |refusal| {
+                refusal.expected(role).found(tensor.role)
+            }),
             Some(_) => {}
         }
     }
 }
 
 /// Checks that the state tensors are those that the group's kind of optimizer keeps, in shape and dtype, or that there are none.
-fn state(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMember, findings: &mut Findings<'_>) {
-    let state: BTreeMap<StateWord, &ModelStateTensorManifest> =
-        member.state.iter().filter_map(|(word, key)| Some((*word, tensors.get(key)?))).collect();
+fn state(
+    tensors: &Tensors,
+    group: &ModelStateGroupAssignment,
+    member: &GroupMember,
+    findings: &mut Findings<'_>,
+) {
+    let state: BTreeMap<StateWord, &ModelStateTensorManifest> = member
+        .state
+        .iter()
+        .filter_map(|(word, key)| Some((*word, tensors.get(key)?)))
+        .collect();
     for (word, tensor) in &state {
         let dtypes = word.dtypes();
         if !dtypes.contains(&tensor.dtype.as_str()) {
-            findings.add(STATE_DTYPE, &member.state[word], |refusal| refusal.expected(dtypes.join(", ")).found(&tensor.dtype));
+            findings.add(STATE_DTYPE, &member.state[word], |refusal| {
+                refusal.expected(dtypes.join(", ")).found(&tensor.dtype)
+            });
         }
     }
-    let Some(parameter) = tensors.get(&member.parameter).filter(|_| !member.state.is_empty()) else { return };
-    let shapes = state.iter().map(|(word, tensor)| (*word, tensor.shape.as_slice())).collect();
+    let Some(parameter) = tensors
+        .get(&member.parameter)
+        .filter(|_| !member.state.is_empty())
+    else {
+        return;
+    };
+    let shapes = state
+        .iter()
+        .map(|(word, tensor)| (*word, tensor.shape.as_slice()))
+        .collect();
     let expected_state = ExpectedState::of(&group.optimizer, &parameter.shape, &shapes);
     if let Some(expected_state) = &expected_state {
-        let missing = expected_state.required.keys().any(|word| !member.state.contains_key(word));
-        if missing || member.state.keys().any(|word| expected_state.shape(*word).is_none()) {
-            let [required, optional] =
-                [&expected_state.required, &expected_state.optional].map(|words| listed(words.keys().map(|word| word.text())));
+        let missing = expected_state
+            .required
+            .keys()
+            .any(|word| !member.state.contains_key(word));
+        if missing
+            || member
+                .state
+                .keys()
+                .any(|word| expected_state.shape(*word).is_none())
+        {
+            let [required, optional] = [&expected_state.required, &expected_state.optional]
+                .map(|words| listed(words.keys().map(|word| word.text())));
             let expected = format!("[{required}], perhaps [{optional}]");
             let found = listed(member.state.keys().map(|word| word.text()));
-            findings.add(STATE_WORDS, &member.parameter, |refusal| refusal.expected(expected).found(format!("[{found}]")));
+            findings.add(STATE_WORDS, &member.parameter, |refusal| {
+                refusal.expected(expected).found(format!("[{found}]"))
+            });
         }
     }
     for (word, tensor) in &state {
@@ -154,19 +226,39 @@ fn state(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMem
         };
         if let Some(expected) = expected.filter(|expected| *expected != tensor.shape) {
             let shapes = [expected, &tensor.shape].map(|shape| format!("{shape:?}"));
-            findings.add(STATE_SHAPE, &member.state[word], |refusal| refusal.expected(&shapes[0]).found(&shapes[1]));
+            findings.add(STATE_SHAPE, &member.state[word], |refusal| {
+                refusal.expected(&shapes[0]).found(&shapes[1])
+            });
         }
     }
 }
 
 /// Checks that no member has more steps than its group, and that no step exceeds what JSON holds exactly.
-fn steps(group: &ModelStateGroupAssignment, member: &GroupMember, step_of: &dyn Fn(&str) -> Option<u64>, findings: &mut Findings<'_>) {
-    let Some((key, step)) = member.state.get(&StateWord::Step).and_then(|key| Some((key, step_of(key)?))) else { return };
+fn steps(
+    group: &ModelStateGroupAssignment,
+    member: &GroupMember,
+    step_of: &dyn Fn(&str) -> Option<u64>,
+    findings: &mut Findings<'_>,
+) {
+    let Some((key, step)) = member
+        .state
+        .get(&StateWord::Step)
+        .and_then(|key| Some((key, step_of(key)?)))
+    else {
+        return;
+    };
     if step > MAX_COUNT {
-        findings.add(STEP_RANGE, key, |refusal| refusal.expected("at most 2^53 - 1").found(step));
+        findings.add(STEP_RANGE, key, |refusal| {
+            refusal.expected("at most 2^53 - 1").found(step)
+        });
     } else if step > group.applied_steps {
-        let expected = format!("at most {}, the applied steps of {}", group.applied_steps, group.group_id);
-        findings.add(STEP_RANGE, key, |refusal| refusal.expected(expected).found(step));
+        let expected = format!(
+            "at most {}, the applied steps of {}",
+            group.applied_steps, group.group_id
+        );
+        findings.add(STEP_RANGE, key, |refusal| {
+            refusal.expected(expected).found(step)
+        });
     }
 }
 
@@ -179,10 +271,18 @@ fn claims(tensors: &Tensors, groups: &[ModelStateGroupAssignment], findings: &mu
         }
     }
     for (key, groups) in claims.iter().filter(|(_, groups)| groups.len() > 1) {
-        findings.add(SHARED, key, |refusal| refusal.expected("one member that has it").found(listed(groups.iter().copied())));
+        findings.add(SHARED, key, |refusal| {
+            refusal
+                .expected("one member that has it")
+                .found(listed(groups.iter().copied()))
+        });
     }
-    let orphans = tensors.iter().filter(|(key, tensor)| matches!(tensor.role, TensorRole::State(_)) && !claims.contains_key(key.as_str()));
+    let orphans = tensors.iter().filter(|(key, tensor)| {
+        matches!(tensor.role, TensorRole::State(_)) && !claims.contains_key(key.as_str())
+    });
     for (key, _) in orphans {
-        findings.add(ORPHAN, key, |refusal| refusal.expected("a group that has it"));
+        findings.add(ORPHAN, key, |refusal| {
+            refusal.expected("a group that has it")
+        });
     }
 }

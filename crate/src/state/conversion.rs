@@ -38,8 +38,11 @@ impl Conversion {
 /// values were rounded to. `None` if all values are the same.
 pub(crate) fn changes_of(conversions: &[Conversion], scaled: bool) -> Option<String> {
     let merged = conversions.iter().any(|one| one.survival.is_some());
-    let types: BTreeSet<&str> =
-        conversions.iter().filter(|one| one.rounds()).map(|one| one.to.strip_prefix("GGML:").unwrap_or(&one.to)).collect();
+    let types: BTreeSet<&str> = conversions
+        .iter()
+        .filter(|one| one.rounds())
+        .map(|one| one.to.strip_prefix("GGML:").unwrap_or(&one.to))
+        .collect();
     let words: Vec<&str> = types.into_iter().collect();
     let changes = [
         merged.then(|| "merging the adapter".to_string()),
@@ -66,14 +69,27 @@ impl Measure {
     pub(crate) fn new(tensor: &str, from: &str, to: TensorType, merged: bool) -> Self {
         let (tensor, from) = (tensor.to_string(), from.to_string());
         let survival = merged.then_some(1.0);
-        let conversion = Conversion { tensor, from, to: to.ggml().dtype(), max_abs_error: 0.0, non_finite: 0, survival };
-        Self { to, conversion, waiting: Vec::new(), squares: 0.0 }
+        let conversion = Conversion {
+            tensor,
+            from,
+            to: to.ggml().dtype(),
+            max_abs_error: 0.0,
+            non_finite: 0,
+            survival,
+        };
+        Self {
+            to,
+            conversion,
+            waiting: Vec::new(),
+            squares: 0.0,
+        }
     }
 
     /// Completes the measurement after all values were compared, given the 2-norm of the merged change and the sum of squares of the errors of
     /// adding it in f32. That rounding and the type's are independent. If the change is zero, there is no survival.
     pub(crate) fn of_change(&mut self, norm: f64, squares: f64) {
-        self.conversion.survival = (norm > 0.0).then(|| 1.0 - (self.squares + squares).sqrt() / norm);
+        self.conversion.survival =
+            (norm > 0.0).then(|| 1.0 - (self.squares + squares).sqrt() / norm);
     }
 
     /// Compares the next values with the blocks that they completed.

@@ -35,7 +35,13 @@ impl Hasher {
 /// # Errors
 /// `config.invalid` for a value that is no JSON.
 pub fn canonical(value: &impl Serialize) -> Result<String> {
-    let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("document", "JSON with finite numbers", error)]);
+    let wrong = |error: serde_json::Error| {
+        Error::InvalidConfig(vec![Fault::new(
+            "document",
+            "JSON with finite numbers",
+            error,
+        )])
+    };
     serde_json_canonicalizer::to_string(value).map_err(wrong)
 }
 
@@ -46,7 +52,9 @@ pub fn leaf(key: &str, dtype: &str, shape: &[u64], payload: Digest) -> Digest {
     hasher.text(dtype);
     // A shape has at most 8 dimensions.
     hasher.update(&(shape.len() as u32).to_le_bytes());
-    shape.iter().for_each(|dim| hasher.update(&dim.to_le_bytes()));
+    shape
+        .iter()
+        .for_each(|dim| hasher.update(&dim.to_le_bytes()));
     hasher.update(payload.as_bytes());
     hasher.finish()
 }
@@ -54,7 +62,9 @@ pub fn leaf(key: &str, dtype: &str, shape: &[u64], payload: Digest) -> Digest {
 fn leaves(tag: u8, label: &str, leaves: &BTreeMap<String, Digest>) -> Digest {
     let mut hasher = Hasher::tagged(tag, label);
     hasher.count(leaves.len());
-    leaves.values().for_each(|leaf| hasher.update(leaf.as_bytes()));
+    leaves
+        .values()
+        .for_each(|leaf| hasher.update(leaf.as_bytes()));
     hasher.finish()
 }
 
@@ -73,8 +83,11 @@ pub fn optimizer_digest(of: &BTreeMap<String, Digest>) -> Digest {
 /// # Errors
 /// `state.group.hyperparameter` for a value that is NaN or infinite; `config.invalid` for a group that is no JSON.
 pub fn assignment_digest(groups: &[ModelStateGroupAssignment]) -> Result<Digest> {
-    let without =
-        |group: &ModelStateGroupAssignment| ModelStateGroupAssignment { residency_policy: None, residency: None, ..group.clone() };
+    let without = |group: &ModelStateGroupAssignment| ModelStateGroupAssignment {
+        residency_policy: None,
+        residency: None,
+        ..group.clone()
+    };
     let kept: Vec<_> = groups.iter().map(without).collect();
     // JSON would have null in its place.
     if let Some((group, name)) = not_finite(groups) {
@@ -90,14 +103,24 @@ pub fn assignment_digest(groups: &[ModelStateGroupAssignment]) -> Result<Digest>
 
 /// Returns the first hyperparameter that is NaN or infinite, with its group.
 fn not_finite(groups: &[ModelStateGroupAssignment]) -> Option<(&str, &str)> {
-    let all = groups.iter().flat_map(|group| group.optimizer.hyperparameters.iter().map(move |(name, value)| (group, name, value)));
-    all.filter(|(.., value)| !value.is_finite()).map(|(group, name, _)| (group.group_id.as_str(), name.as_str())).next()
+    let all = groups.iter().flat_map(|group| {
+        group
+            .optimizer
+            .hyperparameters
+            .iter()
+            .map(move |(name, value)| (group, name, value))
+    });
+    all.filter(|(.., value)| !value.is_finite())
+        .map(|(group, name, _)| (group.group_id.as_str(), name.as_str()))
+        .next()
 }
 
 /// Computes the digest of a state: weights, state tensors and groups, each the digest of an empty set where there are none.
 pub fn state_digest(weights: Digest, optimizer: Digest, assignment: Digest) -> Digest {
     let mut hasher = Hasher::tagged(7, "tabtune/state/1");
-    [weights, optimizer, assignment].iter().for_each(|part| hasher.update(part.as_bytes()));
+    [weights, optimizer, assignment]
+        .iter()
+        .for_each(|part| hasher.update(part.as_bytes()));
     hasher.finish()
 }
 
@@ -105,7 +128,10 @@ pub fn state_digest(weights: Digest, optimizer: Digest, assignment: Digest) -> D
 ///
 /// # Errors
 /// `config.invalid` for a record that is no JSON.
-pub fn tokenizer_digest(assets: &BTreeMap<String, Digest>, record: &TokenizerRecord) -> Result<Digest> {
+pub fn tokenizer_digest(
+    assets: &BTreeMap<String, Digest>,
+    record: &TokenizerRecord,
+) -> Result<Digest> {
     let mut hasher = Hasher::tagged(4, "tabtune/tokenizer/1");
     hasher.count(assets.len());
     for (name, digest) in assets {
@@ -155,7 +181,13 @@ pub fn bundle_digest(identity: &Identity, parts: &BundleParts) -> Digest {
         }
         None => hasher.update(&[0]),
     }
-    for part in [parts.weights, parts.optimizer, parts.assignment, parts.tokenizer, parts.template] {
+    for part in [
+        parts.weights,
+        parts.optimizer,
+        parts.assignment,
+        parts.tokenizer,
+        parts.template,
+    ] {
         match part {
             Some(digest) => {
                 hasher.update(&[1]);

@@ -16,7 +16,11 @@ pub(crate) struct Findings<'a> {
 impl<'a> Findings<'a> {
     /// Creates an empty list of findings about `artifact`.
     pub(crate) fn new(artifact: &'a str, steps: Steps) -> Self {
-        Self { artifact, steps, list: Vec::new() }
+        Self {
+            artifact,
+            steps,
+            list: Vec::new(),
+        }
     }
 
     /// Adds a finding about `subject`; `tell` adds the expected and found values. Findings beyond the 10,000th are left out.
@@ -24,7 +28,11 @@ impl<'a> Findings<'a> {
         if self.list.len() >= MAX_LISTED {
             return;
         }
-        let step = self.steps.iter().position(|words| words.contains(&code)).unwrap_or(self.steps.len());
+        let step = self
+            .steps
+            .iter()
+            .position(|words| words.contains(&code))
+            .unwrap_or(self.steps.len());
         let refusal = Refusal::new(code).of(self.artifact).subject(subject);
         self.list.push((step, subject.to_string(), tell(refusal)));
     }
@@ -35,7 +43,12 @@ impl<'a> Findings<'a> {
             return Ok(());
         }
         self.list.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        Err(Error::Refused(self.list.into_iter().map(|(_, _, refusal)| refusal).collect()))
+        Err(Error::Refused(
+            self.list
+                .into_iter()
+                .map(|(_, _, refusal)| refusal)
+                .collect(),
+        ))
     }
 }
 

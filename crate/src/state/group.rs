@@ -56,7 +56,11 @@ fn one() -> f64 {
 
 impl Default for ParameterSemantics {
     fn default() -> Self {
-        Self { learning_rate_scale: 1.0, weight_decay_scale: 1.0, frozen: false }
+        Self {
+            learning_rate_scale: 1.0,
+            weight_decay_scale: 1.0,
+            frozen: false,
+        }
     }
 }
 
@@ -85,7 +89,9 @@ pub struct GroupMember {
 impl GroupMember {
     /// Returns the keys of its tensors: the parameter, then its state by word.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(&self.parameter).chain(self.state.values()).map(String::as_str)
+        std::iter::once(&self.parameter)
+            .chain(self.state.values())
+            .map(String::as_str)
     }
 }
 

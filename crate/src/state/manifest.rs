@@ -160,7 +160,11 @@ pub struct ManifestFile {
 
 impl StateManifest {
     /// Creates a manifest of these tensors and groups, without the optional parts.
-    pub fn new(identity: Identity, tensors: BTreeMap<String, TensorRecord>, groups: Vec<ModelStateGroupAssignment>) -> Self {
+    pub fn new(
+        identity: Identity,
+        tensors: BTreeMap<String, TensorRecord>,
+        groups: Vec<ModelStateGroupAssignment>,
+    ) -> Self {
         Self {
             format: FORMAT.to_string(),
             version: VERSION,
@@ -192,19 +196,46 @@ impl StateManifest {
         for group in &self.groups {
             let semantics = &group.parameter_semantics;
             let scales = [semantics.learning_rate_scale, semantics.weight_decay_scale];
-            if !group.optimizer.hyperparameters.values().chain(&scales).all(|value| value.is_finite()) {
-                return Err(Error::InvalidConfig(vec![Fault::new("groups", "finite numbers", &group.group_id)]));
+            if !group
+                .optimizer
+                .hyperparameters
+                .values()
+                .chain(&scales)
+                .all(|value| value.is_finite())
+            {
+                return Err(Error::InvalidConfig(vec![Fault::new(
+                    "groups",
+                    "finite numbers",
+                    &group.group_id,
+                )]));
             }
         }
         let text = serde_json::to_string_pretty(self);
-        text.map(|text| text + "\n").map_err(|error| Error::InvalidConfig(vec![Fault::new("manifest", "a JSON document", error)]))
+        text.map(|text| text + "\n").map_err(|error| {
+            Error::InvalidConfig(vec![Fault::new("manifest", "a JSON document", error)])
+        })
     }
 
     /// Returns its tensors as those of a state dict.
     pub fn state_tensors(&self) -> BTreeMap<String, ModelStateTensorManifest> {
         let tensor = |(key, record): (&String, &TensorRecord)| {
-            let TensorRecord { path, role, dtype, shape, .. } = record.clone();
-            (key.clone(), ModelStateTensorManifest { state_key: key.clone(), model_tree_path: path, role, dtype, shape })
+            let TensorRecord {
+                path,
+                role,
+                dtype,
+                shape,
+                ..
+            } = record.clone();
+            (
+                key.clone(),
+                ModelStateTensorManifest {
+                    state_key: key.clone(),
+                    model_tree_path: path,
+                    role,
+                    dtype,
+                    shape,
+                },
+            )
         };
         self.tensors.iter().map(tensor).collect()
     }

@@ -19,9 +19,20 @@ impl StateManifest {
     /// Returns the names of files that hold only state tensors of this manifest, none of which is in `found`: the optimizer file that was left
     /// behind.
     pub fn absent_optimizer_files(&self, found: &Found) -> BTreeSet<&str> {
-        let is_there = |(key, record): &(&String, &TensorRecord)| !is_state(record) || found.contains_key(*key);
-        let needed: BTreeSet<&str> = self.tensors.iter().filter(is_there).map(|(_, record)| record.file.as_str()).collect();
-        self.tensors.values().map(|record| record.file.as_str()).filter(|file| !needed.contains(file)).collect()
+        let is_there = |(key, record): &(&String, &TensorRecord)| {
+            !is_state(record) || found.contains_key(*key)
+        };
+        let needed: BTreeSet<&str> = self
+            .tensors
+            .iter()
+            .filter(is_there)
+            .map(|(_, record)| record.file.as_str())
+            .collect();
+        self.tensors
+            .values()
+            .map(|record| record.file.as_str())
+            .filter(|file| !needed.contains(file))
+            .collect()
     }
 
     /// Compares the manifest with the tensors that its files contain: dtype, shape and file of each. File names count only where the weights
@@ -32,23 +43,41 @@ impl StateManifest {
     pub fn check_against(&self, found: &Found, artifact: &str) -> Result<()> {
         let mut findings = Findings::new(artifact, STEPS);
         let left = self.absent_optimizer_files(found);
-        let shards: BTreeSet<&str> = self.tensors.values().filter(|record| !is_state(record)).map(|record| record.file.as_str()).collect();
+        let shards: BTreeSet<&str> = self
+            .tensors
+            .values()
+            .filter(|record| !is_state(record))
+            .map(|record| record.file.as_str())
+            .collect();
         for (key, record) in &self.tensors {
             let Some((dtype, shape, file)) = found.get(key) else {
                 if !left.contains(record.file.as_str()) {
-                    findings.add(TENSOR_MISSING, key, |refusal| refusal.expected(format!("a tensor of {}", record.file)));
+                    findings.add(TENSOR_MISSING, key, |refusal| {
+                        refusal.expected(format!("a tensor of {}", record.file))
+                    });
                 }
                 continue;
             };
             if (dtype, shape) != (&record.dtype, &record.shape) {
                 let expected = format!("{} {:?}", record.dtype, record.shape);
-                findings.add(TENSOR_MISMATCH, key, |refusal| refusal.expected(expected).found(format!("{dtype} {shape:?}")));
+                findings.add(TENSOR_MISMATCH, key, |refusal| {
+                    refusal
+                        .expected(expected)
+                        .found(format!("{dtype} {shape:?}"))
+                });
             } else if shards.len() > 1 && *file != record.file {
-                findings.add(TENSOR_MISMATCH, key, |refusal| refusal.expected(&record.file).found(file));
+                findings.add(TENSOR_MISMATCH, key, |refusal| {
+                    refusal.expected(&record.file).found(file)
+                });
             }
         }
-        for (key, (dtype, shape, _)) in found.iter().filter(|(key, _)| !self.tensors.contains_key(*key)) {
-            findings.add(TENSOR_UNLISTED, key, |refusal| refusal.found(format!("{dtype} {shape:?}")));
+        for (key, (dtype, shape, _)) in found
+            .iter()
+            .filter(|(key, _)| !self.tensors.contains_key(*key))
+        {
+            findings.add(TENSOR_UNLISTED, key, |refusal| {
+                refusal.found(format!("{dtype} {shape:?}"))
+            });
         }
         findings.result()
     }

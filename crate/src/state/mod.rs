@@ -40,15 +40,21 @@ pub use conversion::Conversion;
 pub(crate) use conversion::{Measure, changes_of};
 pub(crate) use digest::document_digest;
 pub use digest::{
-    BundleParts, DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest, state_digest, template_digest,
-    tokenizer_digest, weights_digest,
+    BundleParts, DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest,
+    state_digest, template_digest, tokenizer_digest, weights_digest,
 };
 pub use group::{
-    GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerRecord, ParameterSemantics, Residency, ResidencyPolicy, SchedulerAccount,
+    GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerRecord, ParameterSemantics,
+    Residency, ResidencyPolicy, SchedulerAccount,
 };
-pub use manifest::{AssetAccount, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord, TokenizerAccount};
+pub use manifest::{
+    AssetAccount, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord,
+    TokenizerAccount,
+};
 pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};
-pub(crate) use manifest_parts::{base as base_of, files as files_of, groups as groups_of, tensors as tensors_of};
+pub(crate) use manifest_parts::{
+    base as base_of, files as files_of, groups as groups_of, tensors as tensors_of,
+};
 pub use non_finite::refuse_non_finite;
 pub(crate) use non_finite::refuse_non_finite_as;
 pub use opened_state::{ImportedState, OpenedFile, OpenedState};
@@ -56,14 +62,16 @@ pub use origin::{Base, BaseFile, SourceFormat};
 pub use payload::Payload;
 pub use plan::{PlanEntry, PortableModelBundleImportPlan};
 pub use receipt::{
-    CheckResult, DataRecord, Evaluation, EvaluationRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck,
-    ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
+    CheckResult, DataRecord, Evaluation, EvaluationRecord, LossRecord, ModelIoArtifactReceipt,
+    Operation, RECEIPT, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning,
+    Tool, TrainingRecord,
 };
 pub use reordering::Reordering;
 pub(crate) use reordering::{PairedRows, RowsPiece, TransposedPart};
 pub use request::{
-    GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap,
-    TensorMaterializationPolicy, VerifyPolicy,
+    GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest,
+    PortableTensorImportSelection, PortableTensorKeyRemap, TensorMaterializationPolicy,
+    VerifyPolicy,
 };
 pub use select::{Selected, SelectedTensor, SelectionReport, select};
 pub use source_word::SourceWord;

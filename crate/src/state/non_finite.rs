@@ -13,9 +13,22 @@ pub fn refuse_non_finite(counts: &[(String, u64)]) -> Result<()> {
 /// Refuses such weights with another code.
 pub(crate) fn refuse_non_finite_as(word: Word, counts: &[(String, u64)]) -> Result<()> {
     let refuse = |(name, count): &(String, u64)| {
-        let refusal = Refusal::new(word).stage("read").subject(name).expected("finite values");
-        refusal.found(format!("{count} NaN or infinite")).hint("allow it (allowNonFinite, --allow-non-finite) if these weights never count")
+        let refusal = Refusal::new(word)
+            .stage("read")
+            .subject(name)
+            .expected("finite values");
+        refusal
+            .found(format!("{count} NaN or infinite"))
+            .hint("allow it (allowNonFinite, --allow-non-finite) if these weights never count")
     };
-    let refusals: Vec<Refusal> = counts.iter().filter(|(_, count)| *count > 0).map(refuse).collect();
-    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+    let refusals: Vec<Refusal> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(refuse)
+        .collect();
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Refused(refusals))
+    }
 }

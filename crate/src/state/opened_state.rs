@@ -11,8 +11,9 @@ use super::state_dict::{PortableModelStateDict, is_step};
 use super::survey::survey;
 use super::tensor_entry::StateTensorEntry;
 use super::{
-    Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest, Selected, SelectionReport, StateDigests,
-    StateManifest, StatedDigests, StatedResult, TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf, refuse_non_finite, select,
+    Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest, Selected,
+    SelectionReport, StateDigests, StateManifest, StatedDigests, StatedResult,
+    TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf, refuse_non_finite, select,
 };
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{Digest, Warning, unreadable};
@@ -96,23 +97,41 @@ impl OpenedState {
 
     /// Applies the selection of `request` to the headers.
     pub(crate) fn select(&self, request: &PortableModelImportRequest) -> Result<Selected> {
-        let manifests = self.tensors.iter().map(|(key, tensor)| (key.clone(), tensor.manifest.clone())).collect();
+        let manifests = self
+            .tensors
+            .iter()
+            .map(|(key, tensor)| (key.clone(), tensor.manifest.clone()))
+            .collect();
         select(&manifests, &self.groups, request, &self.artifact)
     }
 
     /// Returns the payload of a tensor.
     pub(crate) fn payload(&self, key: &str) -> Result<Payload> {
         let Some(tensor) = self.tensors.get(key) else {
-            return Err(Refusal::new(word!("plan.tensor.unknown")).stage("read").of(&self.artifact).subject(key).into());
+            return Err(Refusal::new(word!("plan.tensor.unknown"))
+                .stage("read")
+                .of(&self.artifact)
+                .subject(key)
+                .into());
         };
         if tensor.manifest.byte_len().is_none() {
-            return Err(unreadable(&tensor.manifest.dtype, key, tensor.payload.file().unwrap_or_default()).into());
+            return Err(unreadable(
+                &tensor.manifest.dtype,
+                key,
+                tensor.payload.file().unwrap_or_default(),
+            )
+            .into());
         }
         Ok(tensor.payload.clone())
     }
 
     /// Creates the state dict of a selection; with `hold` all its values stay in memory.
-    pub(crate) async fn materialize(&self, selected: Selected, request: &PortableModelImportRequest, hold: bool) -> Result<ImportedState> {
+    pub(crate) async fn materialize(
+        &self,
+        selected: Selected,
+        request: &PortableModelImportRequest,
+        hold: bool,
+    ) -> Result<ImportedState> {
         let mut tensors = BTreeMap::new();
         let mut sources = BTreeMap::new();
         for entry in selected.entries {
@@ -123,9 +142,20 @@ impl OpenedState {
                 payload = Payload::owned(payload.bytes().await?);
             }
             sources.insert(entry.source_key, payload.clone());
-            tensors.insert(entry.tensor.state_key.clone(), StateTensorEntry { manifest: entry.tensor, payload });
+            tensors.insert(
+                entry.tensor.state_key.clone(),
+                StateTensorEntry {
+                    manifest: entry.tensor,
+                    payload,
+                },
+            );
         }
-        let state_dict = PortableModelStateDict::new(self.identity.clone(), self.source_format, tensors, selected.groups);
+        let state_dict = PortableModelStateDict::new(
+            self.identity.clone(),
+            self.source_format,
+            tensors,
+            selected.groups,
+        );
         let mut state_dict = state_dict.map_err(|error| error.in_file(&self.artifact))?;
         let mut warnings = self.warnings.clone();
         warnings.extend(selected.warnings);
@@ -134,39 +164,87 @@ impl OpenedState {
                 read_values(&state_dict, request, &self.artifact, &mut warnings).await?;
                 self.verify(&sources).await?
             }
-            VerifyPolicy::Header => self.checks.clone().unwrap_or_else(|| NAMES.map(|name| (name, StatedResult::Skipped)).into()),
+            VerifyPolicy::Header => self
+                .checks
+                .clone()
+                .unwrap_or_else(|| NAMES.map(|name| (name, StatedResult::Skipped)).into()),
         };
         // With deferred values, inputs are not read a second time for their checksums.
         let eager = request.materialization_policy == TensorMaterializationPolicy::Eager;
         let whole = request.verify == VerifyPolicy::Full && eager;
         state_dict.account = imported(&self.inputs, &selected.report, &warnings, whole).await?;
         let (manifest, files) = (self.manifest.clone(), self.files.clone());
-        Ok(ImportedState { state_dict, manifest, report: selected.report, checks, files, warnings })
+        Ok(ImportedState {
+            state_dict,
+            manifest,
+            report: selected.report,
+            checks,
+            files,
+            warnings,
+        })
     }
 
     /// Compares the stated digests with those of the values that were read, under the names of the source.
-    async fn verify(&self, read: &BTreeMap<String, Payload>) -> Result<BTreeMap<&'static str, StatedResult>> {
+    async fn verify(
+        &self,
+        read: &BTreeMap<String, Payload>,
+    ) -> Result<BTreeMap<&'static str, StatedResult>> {
         let mut leaves = BTreeMap::new();
         for (key, payload) in read {
-            let Some(manifest) = self.tensors.get(key).map(|tensor| &tensor.manifest) else { continue };
-            leaves.insert(key.clone(), (manifest.role, leaf(key, &manifest.dtype, &manifest.shape, payload.digest().await?)));
+            let Some(manifest) = self.tensors.get(key).map(|tensor| &tensor.manifest) else {
+                continue;
+            };
+            leaves.insert(
+                key.clone(),
+                (
+                    manifest.role,
+                    leaf(
+                        key,
+                        &manifest.dtype,
+                        &manifest.shape,
+                        payload.digest().await?,
+                    ),
+                ),
+            );
         }
-        let groups = self.manifest.as_ref().map_or(&self.groups, |manifest| &manifest.groups);
+        let groups = self
+            .manifest
+            .as_ref()
+            .map_or(&self.groups, |manifest| &manifest.groups);
         let digests = StateDigests::of(&leaves, groups)?;
         let whole = |state: bool| {
-            let listed = self.manifest.as_ref().map(|manifest| manifest.tensors.iter().map(|(key, record)| (key, record.role)));
+            let listed = self.manifest.as_ref().map(|manifest| {
+                manifest
+                    .tensors
+                    .iter()
+                    .map(|(key, record)| (key, record.role))
+            });
             let mut listed: Vec<_> = listed.map_or(Vec::new(), Iterator::collect);
-            listed.extend(self.tensors.iter().map(|(key, tensor)| (key, tensor.manifest.role)));
-            listed.iter().all(|(key, role)| matches!(role, TensorRole::State(_)) != state || read.contains_key(*key))
+            listed.extend(
+                self.tensors
+                    .iter()
+                    .map(|(key, tensor)| (key, tensor.manifest.role)),
+            );
+            listed.iter().all(|(key, role)| {
+                matches!(role, TensorRole::State(_)) != state || read.contains_key(*key)
+            })
         };
         let whole = (whole(false), whole(true));
-        if let Some(stated) = self.optimizer_of.filter(|stated| whole.0 && *stated != digests.weights) {
-            let refusal = Refusal::new(word!("manifest.optimizer.mismatch")).stage("read").of(&self.artifact).subject("weights");
+        if let Some(stated) = self
+            .optimizer_of
+            .filter(|stated| whole.0 && *stated != digests.weights)
+        {
+            let refusal = Refusal::new(word!("manifest.optimizer.mismatch"))
+                .stage("read")
+                .of(&self.artifact)
+                .subject("weights");
             return Err(refusal.expected(stated).found(digests.weights).into());
         }
         match &self.checks {
             Some(checks) => Ok(checks.clone()),
-            None => digests.verify(&self.stated, whole).map_err(|error| error.in_file(&self.artifact)),
+            None => digests
+                .verify(&self.stated, whole)
+                .map_err(|error| error.in_file(&self.artifact)),
         }
     }
 }
@@ -188,7 +266,13 @@ async fn read_values(
     for (key, StateTensorEntry { manifest, payload }) in state.tensors() {
         let found = survey(manifest, payload).await?;
         if found.bad_bool {
-            refusals.push(Refusal::new(word!("safetensors.payload.bool")).stage("read").of(artifact).subject(key).expected("0 or 1"));
+            refusals.push(
+                Refusal::new(word!("safetensors.payload.bool"))
+                    .stage("read")
+                    .of(artifact)
+                    .subject(key)
+                    .expected("0 or 1"),
+            );
         }
         if found.non_finite > 0 {
             counts.push((key.clone(), found.non_finite));
@@ -198,9 +282,15 @@ async fn read_values(
         return Err(Error::Refused(refusals));
     }
     match request.non_finite {
-        NonFinitePolicy::Refuse => refuse_non_finite(&counts).map_err(|error| error.in_file(artifact)),
+        NonFinitePolicy::Refuse => {
+            refuse_non_finite(&counts).map_err(|error| error.in_file(artifact))
+        }
         NonFinitePolicy::Warn => {
-            warnings.extend(counts.iter().map(|(key, _)| Warning::new(word!("tensor.non-finite"), key)));
+            warnings.extend(
+                counts
+                    .iter()
+                    .map(|(key, _)| Warning::new(word!("tensor.non-finite"), key)),
+            );
             Ok(())
         }
     }

@@ -85,15 +85,33 @@ impl BaseFile {
 impl Base {
     /// Describes a base whose files name it `title`.
     pub(crate) fn new(title: &str, format: SourceFormat, files: Vec<BaseFile>) -> Self {
-        let stem = |file: &BaseFile| file.name.rsplit_once('.').map_or(file.name.clone(), |(stem, _)| stem.to_string());
-        let name = if title.is_empty() { files.first().map(stem).unwrap_or_default() } else { title.to_string() };
-        Self { name: shown(&name), format: format.to_string(), files, weights_digest: None, merged_adapter: Vec::new(), verified: None }
+        let stem = |file: &BaseFile| {
+            file.name
+                .rsplit_once('.')
+                .map_or(file.name.clone(), |(stem, _)| stem.to_string())
+        };
+        let name = if title.is_empty() {
+            files.first().map(stem).unwrap_or_default()
+        } else {
+            title.to_string()
+        };
+        Self {
+            name: shown(&name),
+            format: format.to_string(),
+            files,
+            weights_digest: None,
+            merged_adapter: Vec::new(),
+            verified: None,
+        }
     }
 
     /// Copies the digests of whole files that `other` has for the same files.
     pub(crate) fn take_sums(&mut self, other: &Self) {
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
-            let same = other.files.iter().find(|one| (one.bytes, one.header_sha256) == (file.bytes, file.header_sha256));
+            let same = other
+                .files
+                .iter()
+                .find(|one| (one.bytes, one.header_sha256) == (file.bytes, file.header_sha256));
             file.sha256 = same.and_then(|one| one.sha256);
         }
     }
@@ -102,15 +120,27 @@ impl Base {
     pub fn matches(&self, other: &Self) -> bool {
         let sorted = |base: &Self| {
             // Older checkpoints also list other files of the folder of a GGUF file.
-            let weights =
-                base.files.iter().filter(|file| file.header_sha256.is_some() || file.name.to_ascii_lowercase().ends_with(".gguf"));
-            let mut files: Vec<(u64, Option<Digest>)> = weights.map(|file| (file.bytes, file.header_sha256)).collect();
+            let weights = base.files.iter().filter(|file| {
+                file.header_sha256.is_some() || file.name.to_ascii_lowercase().ends_with(".gguf")
+            });
+            let mut files: Vec<(u64, Option<Digest>)> = weights
+                .map(|file| (file.bytes, file.header_sha256))
+                .collect();
             files.sort_unstable();
             files
         };
         let (own, others) = (sorted(self), sorted(other));
-        let told = own.iter().chain(&others).all(|(_, header)| header.is_some());
-        let sizes = |files: &[(u64, Option<Digest>)]| files.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>();
-        if told { own == others } else { sizes(&own) == sizes(&others) }
+        let told = own
+            .iter()
+            .chain(&others)
+            .all(|(_, header)| header.is_some());
+        let sizes = |files: &[(u64, Option<Digest>)]| {
+            files.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>()
+        };
+        if told {
+            own == others
+        } else {
+            sizes(&own) == sizes(&others)
+        }
     }
 }

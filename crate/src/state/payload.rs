@@ -33,7 +33,10 @@ pub struct Payload {
 
 impl Clone for Payload {
     fn clone(&self) -> Self {
-        Self { place: self.place.clone(), sum: OnceCell::from(Rc::clone(self.sum())) }
+        Self {
+            place: self.place.clone(),
+            sum: OnceCell::from(Rc::clone(self.sum())),
+        }
     }
 }
 
@@ -73,7 +76,10 @@ impl fmt::Debug for Payload {
 
 impl Payload {
     fn new(place: Place) -> Self {
-        Self { place, sum: OnceCell::new() }
+        Self {
+            place,
+            sum: OnceCell::new(),
+        }
     }
 
     fn sum(&self) -> &Rc<OnceCell<Digest>> {
@@ -94,17 +100,35 @@ impl Payload {
 
     /// Creates a payload of `bytes` bytes of `source`, from `begin` on.
     pub fn of_source(source: Rc<dyn ByteSource>, begin: u64, bytes: u64) -> Self {
-        Self::new(Place::Span(SourceSpan { source, begin, bytes }))
+        Self::new(Place::Span(SourceSpan {
+            source,
+            begin,
+            bytes,
+        }))
     }
 
     /// Creates the payload of `bytes` bytes of `source`, from `begin` on, in Hugging Face's order, where the file has them in another one. A
     /// tensor of this shape (Hugging Face's) that cannot have the order `stored` is left as it is.
-    pub fn reordered(source: Rc<dyn ByteSource>, begin: u64, bytes: u64, shape: &[u64], stored: Reordering) -> Self {
+    pub fn reordered(
+        source: Rc<dyn ByteSource>,
+        begin: u64,
+        bytes: u64,
+        shape: &[u64],
+        stored: Reordering,
+    ) -> Self {
         match stored.ordered(Rc::clone(&source), begin, bytes, shape) {
             None => Self::of_source(source, begin, bytes),
             Some(ordered) => Self::new(Place::Ordered {
-                stored: SourceSpan { source, begin, bytes },
-                ordered: SourceSpan { source: ordered.into(), begin: 0, bytes },
+                stored: SourceSpan {
+                    source,
+                    begin,
+                    bytes,
+                },
+                ordered: SourceSpan {
+                    source: ordered.into(),
+                    begin: 0,
+                    bytes,
+                },
             }),
         }
     }
@@ -116,7 +140,12 @@ impl Payload {
 
     /// Computes `left` plus (or minus) `right`, as unsigned words of `width` bytes, wrapping.
     pub(crate) fn words(left: Self, right: Self, width: u64, subtract: bool) -> Self {
-        Self::new(Place::Words(Rc::new(Words { left, right, width, subtract })))
+        Self::new(Place::Words(Rc::new(Words {
+            left,
+            right,
+            width,
+            subtract,
+        })))
     }
 
     /// Returns the number of bytes.
@@ -136,7 +165,11 @@ impl Payload {
 
     /// Returns the bytes, if they are in memory.
     pub(crate) fn in_memory(&self) -> Option<&Rc<[u8]>> {
-        if let Place::Owned(bytes) = &self.place { Some(bytes) } else { None }
+        if let Place::Owned(bytes) = &self.place {
+            Some(bytes)
+        } else {
+            None
+        }
     }
 
     /// Reads the bytes `range`, which is at most a piece long.
@@ -148,14 +181,24 @@ impl Payload {
             // The range is inside a slice, so the offsets fit into `usize`.
             Place::Owned(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
             Place::Span(span) | Place::Ordered { ordered: span, .. } => span.read(&range),
-            Place::Device(tensor) => read_parts(&[Part { tensor: tensor.as_ref().clone(), bytes: range }]).await,
+            Place::Device(tensor) => {
+                read_parts(&[Part {
+                    tensor: tensor.as_ref().clone(),
+                    bytes: range,
+                }])
+                .await
+            }
             Place::Words(words) => Box::pin(words.read(range)).await,
         }
     }
 
     /// Returns the handle of a tensor on the device.
     pub(crate) fn on_device(&self) -> Option<&Tensor<1>> {
-        if let Place::Device(tensor) = &self.place { Some(tensor) } else { None }
+        if let Place::Device(tensor) = &self.place {
+            Some(tensor)
+        } else {
+            None
+        }
     }
 
     /// Returns the bytes as those of a file, if they are in memory or in one.
@@ -163,7 +206,11 @@ impl Payload {
         match &self.place {
             Place::Owned(bytes) => {
                 let source = Rc::new(MemorySource::new("", bytes.to_vec()));
-                Some(SourceSpan { source, begin: 0, bytes: bytes.len() as u64 })
+                Some(SourceSpan {
+                    source,
+                    begin: 0,
+                    bytes: bytes.len() as u64,
+                })
             }
             Place::Span(span) | Place::Ordered { ordered: span, .. } => Some(span.clone()),
             Place::Device(_) | Place::Words(_) => None,
@@ -172,7 +219,11 @@ impl Payload {
 
     /// Returns where the bytes are stored, in whatever order, if they are in a file.
     pub(crate) fn stored(&self) -> Option<&SourceSpan> {
-        if let Place::Span(span) | Place::Ordered { stored: span, .. } = &self.place { Some(span) } else { None }
+        if let Place::Span(span) | Place::Ordered { stored: span, .. } = &self.place {
+            Some(span)
+        } else {
+            None
+        }
     }
 
     /// Returns the name of the file that they are in, without a path.
@@ -189,7 +240,11 @@ impl Payload {
     }
 
     /// Calls `each` with the bytes in pieces that are multiples of `unit` bytes, except for the last one.
-    pub(crate) async fn for_each_whole(&self, unit: usize, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(crate) async fn for_each_whole(
+        &self,
+        unit: usize,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         let unit = unit.max(1);
         let whole = (PIECE_BYTES / unit).max(1) as u64 * unit as u64;
         let (mut at, end) = (0, self.len());
@@ -239,9 +294,17 @@ impl Payload {
         if let Place::Owned(bytes) = &self.place {
             return Ok(bytes.clone());
         }
-        let too_large = || Refusal::new(word!("source.too-large")).stage("read").expected("what memory can hold").found(self.len());
+        let too_large = || {
+            Refusal::new(word!("source.too-large"))
+                .stage("read")
+                .expected("what memory can hold")
+                .found(self.len())
+        };
         let mut bytes = Vec::new();
-        usize::try_from(self.len()).ok().and_then(|len| bytes.try_reserve_exact(len).ok()).ok_or_else(too_large)?;
+        usize::try_from(self.len())
+            .ok()
+            .and_then(|len| bytes.try_reserve_exact(len).ok())
+            .ok_or_else(too_large)?;
         self.for_each_piece(|piece| {
             bytes.extend_from_slice(piece);
             Ok(())
@@ -258,7 +321,13 @@ impl Words {
         let to = range.end.next_multiple_of(self.width).min(self.left.len());
         let mut bytes = self.left.read(from..to).await?;
         let right = self.right.read(from..to).await?;
-        let word = |a: u64, b| if self.subtract { a.wrapping_sub(b) } else { a.wrapping_add(b) };
+        let word = |a: u64, b| {
+            if self.subtract {
+                a.wrapping_sub(b)
+            } else {
+                a.wrapping_add(b)
+            }
+        };
         match self.width {
             1 => combine::<1>(&mut bytes, &right, word),
             2 => combine::<2>(&mut bytes, &right, word),
@@ -279,7 +348,12 @@ fn combine<const N: usize>(left: &mut [u8], right: &[u8], word: impl Fn(u64, u64
         all[..N].copy_from_slice(bytes);
         u64::from_le_bytes(all)
     };
-    for (a, b) in left.as_chunks_mut::<N>().0.iter_mut().zip(right.as_chunks::<N>().0) {
+    for (a, b) in left
+        .as_chunks_mut::<N>()
+        .0
+        .iter_mut()
+        .zip(right.as_chunks::<N>().0)
+    {
         let sum = word(wide(a), wide(b)).to_le_bytes();
         a.copy_from_slice(&sum[..N]);
     }

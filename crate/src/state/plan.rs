@@ -10,8 +10,8 @@ use super::opened_state::{ImportedState, OpenedState};
 use super::source_word::SourceWord;
 use super::state_dict::{JSON_FILE, manifest_of};
 use super::{
-    DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest, TensorMaterializationPolicy,
-    document_digest,
+    DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest,
+    TensorMaterializationPolicy, document_digest,
 };
 use crate::error::{Refusal, Result, word};
 use crate::formats::{Digest, Warning};
@@ -76,21 +76,44 @@ impl PortableModelBundleImportPlan {
         let selected = opened.select(&request)?;
         let mut entries = BTreeMap::new();
         for entry in &selected.entries {
-            let Some(tensor) = opened.tensors.get(&entry.source_key) else { continue };
+            let Some(tensor) = opened.tensors.get(&entry.source_key) else {
+                continue;
+            };
             // Values in memory are those of a JSON document, in which they have no position.
-            let (begin, bytes) = tensor.payload.stored().map_or((0, tensor.payload.len()), |span| (span.begin, span.bytes));
+            let (begin, bytes) = tensor
+                .payload
+                .stored()
+                .map_or((0, tensor.payload.len()), |span| (span.begin, span.bytes));
             let file = tensor.payload.file().unwrap_or(JSON_FILE).to_string();
             let end = begin + bytes;
-            let (source_key, dtype, shape) = (entry.source_key.clone(), entry.tensor.dtype.clone(), entry.tensor.shape.clone());
-            entries.insert(entry.tensor.state_key.clone(), PlanEntry { source_key, file, begin, end, dtype, shape });
+            let (source_key, dtype, shape) = (
+                entry.source_key.clone(),
+                entry.tensor.dtype.clone(),
+                entry.tensor.shape.clone(),
+            );
+            entries.insert(
+                entry.tensor.state_key.clone(),
+                PlanEntry {
+                    source_key,
+                    file,
+                    begin,
+                    end,
+                    dtype,
+                    shape,
+                },
+            );
         }
         let admitted = selected.entries.iter().map(|entry| &entry.tensor);
         let mut manifest = manifest_of(&opened.identity, admitted, &selected.groups);
         if let Some(whole) = &opened.manifest {
             manifest.base.clone_from(&whole.base);
             manifest.tokenizer.clone_from(&whole.tokenizer);
-            manifest.profile_contract.clone_from(&whole.profile_contract);
-            manifest.preferred_formats.clone_from(&whole.preferred_formats);
+            manifest
+                .profile_contract
+                .clone_from(&whole.profile_contract);
+            manifest
+                .preferred_formats
+                .clone_from(&whole.preferred_formats);
         }
         let (source_format, policy) = (opened.source_format, request.materialization_policy);
         let document = json!({
@@ -101,12 +124,30 @@ impl PortableModelBundleImportPlan {
             "entries": entries,
         });
         let plan_digest = document_digest(DocumentKind::Plan, &document)?;
-        let findings = opened.warnings.iter().chain(&selected.warnings).cloned().collect();
+        let findings = opened
+            .warnings
+            .iter()
+            .chain(&selected.warnings)
+            .cloned()
+            .collect();
         let held = match policy {
-            TensorMaterializationPolicy::Eager => Some(Box::new(opened.materialize(selected.clone(), &request, true).await?)),
+            TensorMaterializationPolicy::Eager => Some(Box::new(
+                opened.materialize(selected.clone(), &request, true).await?,
+            )),
             TensorMaterializationPolicy::Deferred => None,
         };
-        Ok(Self { source_format, policy, manifest, entries, findings, plan_digest, opened, request, selected, held })
+        Ok(Self {
+            source_format,
+            policy,
+            manifest,
+            entries,
+            findings,
+            plan_digest,
+            opened,
+            request,
+            selected,
+            held,
+        })
     }
 
     /// Returns the number of admitted tensors.
@@ -116,7 +157,11 @@ impl PortableModelBundleImportPlan {
 
     /// Returns the number of admitted tensors whose values were not read.
     pub fn deferred_tensor_count(&self) -> usize {
-        if self.held.is_some() { 0 } else { self.entries.len() }
+        if self.held.is_some() {
+            0
+        } else {
+            self.entries.len()
+        }
     }
 
     /// Returns the plan in lines that are equal for equal plans.
@@ -131,7 +176,9 @@ impl PortableModelBundleImportPlan {
             format!("plan_digest={}", self.plan_digest),
         ];
         let deferred = self.held.is_none();
-        lines.extend(self.entries.iter().map(|(target, entry)| format!("{target}|source={}|deferred={deferred}", entry.source_key)));
+        lines.extend(self.entries.iter().map(|(target, entry)| {
+            format!("{target}|source={}|deferred={deferred}", entry.source_key)
+        }));
         lines
     }
 
@@ -139,13 +186,28 @@ impl PortableModelBundleImportPlan {
     ///
     /// # Errors
     /// `plan.tensor.unknown` for another name; `gguf.tensor.type-unknown` for a type of unknown size.
-    pub async fn materialize_tensor(&self, target: &str) -> Result<(ModelStateTensorManifest, Rc<[u8]>)> {
-        let found = self.selected.entries.iter().find(|entry| entry.tensor.state_key == target);
-        let unknown = || Refusal::new(word!("plan.tensor.unknown")).stage("read").of(&self.opened.artifact).subject(target);
+    pub async fn materialize_tensor(
+        &self,
+        target: &str,
+    ) -> Result<(ModelStateTensorManifest, Rc<[u8]>)> {
+        let found = self
+            .selected
+            .entries
+            .iter()
+            .find(|entry| entry.tensor.state_key == target);
+        let unknown = || {
+            Refusal::new(word!("plan.tensor.unknown"))
+                .stage("read")
+                .of(&self.opened.artifact)
+                .subject(target)
+        };
         let entry = found.ok_or_else(unknown)?;
         match &self.held {
             Some(held) => held.state_dict.tensor(target).await,
-            None => Ok((entry.tensor.clone(), self.opened.payload(&entry.source_key)?.bytes().await?)),
+            None => Ok((
+                entry.tensor.clone(),
+                self.opened.payload(&entry.source_key)?.bytes().await?,
+            )),
         }
     }
 
@@ -156,7 +218,11 @@ impl PortableModelBundleImportPlan {
     pub async fn materialize_bundle(&self) -> Result<ImportedState> {
         match &self.held {
             Some(held) => Ok(held.as_ref().clone()),
-            None => self.opened.materialize(self.selected.clone(), &self.request, false).await,
+            None => {
+                self.opened
+                    .materialize(self.selected.clone(), &self.request, false)
+                    .await
+            }
         }
     }
 }

@@ -86,7 +86,10 @@ impl ModelIoArtifactReceipt {
         Self {
             version: VERSION,
             operation,
-            tool: Tool { name: "tabtune".into(), version: env!("CARGO_PKG_VERSION").into() },
+            tool: Tool {
+                name: "tabtune".into(),
+                version: env!("CARGO_PKG_VERSION").into(),
+            },
             base: None,
             training: None,
             inputs: Vec::new(),
@@ -109,7 +112,12 @@ impl ModelIoArtifactReceipt {
     /// # Errors
     /// `receipt.invalid` or `config.invalid` if its contents are no JSON.
     pub fn digest(&self) -> Result<Digest> {
-        let plain = Self { receipt_digest: None, time: None, device: None, ..self.clone() };
+        let plain = Self {
+            receipt_digest: None,
+            time: None,
+            device: None,
+            ..self.clone()
+        };
         let document = serde_json::to_value(plain).map_err(|error| invalid("").found(error))?;
         document_digest(DocumentKind::Receipt, &document)
     }
@@ -133,14 +141,29 @@ impl ModelIoArtifactReceipt {
         known: &ArtifactDigests,
     ) -> Result<Self> {
         let mut receipt = self.clone();
-        receipt.outputs = written.iter().map(|(name, bytes, sum)| ReceiptFile::of_name(name, *bytes, Some(*sum))).collect();
-        let weights = (!weights.is_empty()).then(|| weights_digest(&weights)).or(known.weights);
-        let optimizer = (!state.is_empty()).then(|| optimizer_digest(&state)).or(known.optimizer);
+        receipt.outputs = written
+            .iter()
+            .map(|(name, bytes, sum)| ReceiptFile::of_name(name, *bytes, Some(*sum)))
+            .collect();
+        let weights = (!weights.is_empty())
+            .then(|| weights_digest(&weights))
+            .or(known.weights);
+        let optimizer = (!state.is_empty())
+            .then(|| optimizer_digest(&state))
+            .or(known.optimizer);
         receipt.digests = known.digests(weights, optimizer)?;
-        receipt.tensors.converted = conversions.iter().filter(|one| one.from != one.to).map(|one| one.tensor.clone()).collect();
+        receipt.tensors.converted = conversions
+            .iter()
+            .filter(|one| one.from != one.to)
+            .map(|one| one.tensor.clone())
+            .collect();
         receipt.tensors.converted.sort_unstable();
-        let lost = conversions.iter().filter(|one| one.survival.is_some_and(|survival| survival < MIN_SURVIVAL));
-        receipt.warnings.extend(lost.map(|one| ReceiptWarning::from(&Warning::new(word!("export.lora.lost"), &one.tensor))));
+        let lost = conversions
+            .iter()
+            .filter(|one| one.survival.is_some_and(|survival| survival < MIN_SURVIVAL));
+        receipt.warnings.extend(lost.map(|one| {
+            ReceiptWarning::from(&Warning::new(word!("export.lora.lost"), &one.tensor))
+        }));
         receipt.conversions = conversions;
         receipt.seal()
     }
@@ -162,17 +185,28 @@ impl ModelIoArtifactReceipt {
         let named = |refusal: Refusal| Error::from(refusal.of(artifact));
         let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
             named(match fault {
-                JsonFault::Syntax { at } | JsonFault::Depth { at } => invalid("").expected("JSON").at(at as u64),
-                JsonFault::Duplicate { at, path } => invalid(&path).expected("each key once").at(at as u64),
+                JsonFault::Syntax { at } | JsonFault::Depth { at } => {
+                    invalid("").expected("JSON").at(at as u64)
+                }
+                JsonFault::Duplicate { at, path } => {
+                    invalid(&path).expected("each key once").at(at as u64)
+                }
             })
         })?;
         check_counts(document).map_err(|error| error.in_file(artifact))?;
-        let receipt: Self = json::typed(document, "").map_err(|wrong| named(invalid("").found(wrong.found)))?;
+        let receipt: Self =
+            json::typed(document, "").map_err(|wrong| named(invalid("").found(wrong.found)))?;
         if receipt.version != VERSION {
-            return Err(named(invalid("version").expected(VERSION).found(receipt.version)));
+            return Err(named(
+                invalid("version").expected(VERSION).found(receipt.version),
+            ));
         }
         if receipt.receipt_digest.is_none() {
-            return Err(named(invalid("receipt_digest").expected("a SHA-256").found("none")));
+            return Err(named(
+                invalid("receipt_digest")
+                    .expected("a SHA-256")
+                    .found("none"),
+            ));
         }
         Ok(receipt)
     }
@@ -180,15 +214,36 @@ impl ModelIoArtifactReceipt {
 
 fn invalid(subject: &str) -> Refusal {
     let refusal = Refusal::new(word!("receipt.invalid"));
-    if subject.is_empty() { refusal } else { refusal.subject(subject) }
+    if subject.is_empty() {
+        refusal
+    } else {
+        refusal.subject(subject)
+    }
 }
 
 /// Refuses integers that some readers of JSON do not read exactly.
 fn check_counts(value: Json<'_>) -> Result<()> {
     if let Json::Number(digits) = value {
-        let beyond = digits.parse::<i128>().is_ok_and(|number| number.unsigned_abs() > u128::from(MAX_COUNT));
-        return if beyond { Err(invalid("").expected("integers up to 2^53 - 1").found(digits).into()) } else { Ok(()) };
+        let beyond = digits
+            .parse::<i128>()
+            .is_ok_and(|number| number.unsigned_abs() > u128::from(MAX_COUNT));
+        return if beyond {
+            Err(invalid("")
+                .expected("integers up to 2^53 - 1")
+                .found(digits)
+                .into())
+        } else {
+            Ok(())
+        };
     }
-    value.list().into_iter().flatten().try_for_each(check_counts)?;
-    value.object().into_iter().flatten().try_for_each(|(_, value)| check_counts(value))
+    value
+        .list()
+        .into_iter()
+        .flatten()
+        .try_for_each(check_counts)?;
+    value
+        .object()
+        .into_iter()
+        .flatten()
+        .try_for_each(|(_, value)| check_counts(value))
 }

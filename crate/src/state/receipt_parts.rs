@@ -135,7 +135,10 @@ impl ReceiptFile {
     /// Describes the file `name`, whose role and format follow from its name.
     pub fn of_name(name: &str, bytes: u64, sha256: Option<Digest>) -> Self {
         let name = base_name(name);
-        let format = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
+        let format = name
+            .rsplit_once('.')
+            .map_or("", |(_, end)| end)
+            .to_ascii_lowercase();
         let role = match (name, format.as_str()) {
             ("optimizer.safetensors", _) => "optimizer",
             ("adapter_config.json" | "adapter_model.safetensors", _) => "adapter",
@@ -143,7 +146,9 @@ impl ReceiptFile {
             _ if name.ends_with(".state_dict.json") => "weights",
             (_, "safetensors" | "gguf") => "weights",
             ("config.json" | "generation_config.json", _) => "config",
-            ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _) => "tokenizer",
+            ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _) => {
+                "tokenizer"
+            }
             _ if CARRIED_FILES.contains(&name) => "tokenizer",
             (_, "jinja") => "template",
             ("README.md", _) => "card",
@@ -151,7 +156,13 @@ impl ReceiptFile {
             _ if name.ends_with(".index.json") => "index",
             _ => "other",
         };
-        Self { role: role.to_string(), name: name.to_string(), format, bytes, sha256 }
+        Self {
+            role: role.to_string(),
+            name: name.to_string(),
+            format,
+            bytes,
+            sha256,
+        }
     }
 }
 
@@ -220,6 +231,9 @@ pub struct ReceiptWarning {
 
 impl From<&Warning> for ReceiptWarning {
     fn from(warning: &Warning) -> Self {
-        Self { code: warning.code.to_string(), subject: warning.subject.clone() }
+        Self {
+            code: warning.code.to_string(),
+            subject: warning.subject.clone(),
+        }
     }
 }

@@ -26,7 +26,11 @@ impl Reordering {
     pub(crate) fn fitting(self, shape: &[usize]) -> Self {
         let rows = shape.first().copied().unwrap_or(1);
         match self {
-            Self::PairedRows(heads) if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads) => Self::Same,
+            Self::PairedRows(heads)
+                if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads) =>
+            {
+                Self::Same
+            }
             Self::Transposed if shape.len() != 2 => Self::Same,
             order => order,
         }
@@ -34,10 +38,15 @@ impl Reordering {
 
     /// Returns the places of the rows of a matrix with this many, if they are not those of Hugging Face; out of the file.
     pub(crate) fn rows(self, rows: u64) -> Option<PairedRows> {
-        let Self::PairedRows(heads) = self else { return None };
+        let Self::PairedRows(heads) = self else {
+            return None;
+        };
         let heads = heads as u64;
         let fits = heads > 0 && rows > 0 && rows.is_multiple_of(2 * heads);
-        fits.then(|| PairedRows { head_rows: rows / heads, into_file: false })
+        fits.then(|| PairedRows {
+            head_rows: rows / heads,
+            into_file: false,
+        })
     }
 
     /// Returns the bytes `begin..begin + bytes` of `source` in Hugging Face's order, from the first byte on, if the file has another one. The
@@ -51,13 +60,28 @@ impl Reordering {
     ) -> Option<Box<dyn ByteSource + 'a>> {
         match (self, shape) {
             (Self::Transposed, &[rows, columns]) => {
-                let elements = rows.checked_mul(columns).filter(|elements| *elements > 0 && bytes.is_multiple_of(*elements))?;
+                let elements = rows
+                    .checked_mul(columns)
+                    .filter(|elements| *elements > 0 && bytes.is_multiple_of(*elements))?;
                 let width = bytes / elements;
-                matches!(width, 1 | 2 | 4 | 8).then(|| Box::new(Transposed { source, begin, shape: [rows, columns], width }) as _)
+                matches!(width, 1 | 2 | 4 | 8).then(|| {
+                    Box::new(Transposed {
+                        source,
+                        begin,
+                        shape: [rows, columns],
+                        width,
+                    }) as _
+                })
             }
             (_, &[rows, ..]) if bytes > 0 && bytes.is_multiple_of(rows.max(1)) => {
                 let order = self.rows(rows)?;
-                Some(Box::new(Permuted { source, begin, bytes, row: bytes / rows, order }))
+                Some(Box::new(Permuted {
+                    source,
+                    begin,
+                    bytes,
+                    row: bytes / rows,
+                    order,
+                }))
             }
             _ => None,
         }
@@ -82,7 +106,10 @@ pub(crate) enum RowsPiece {
 impl PairedRows {
     /// Returns the same order in the other direction: out of Hugging Face's order into that of the file.
     pub(crate) fn into_file(self) -> Self {
-        Self { into_file: true, ..self }
+        Self {
+            into_file: true,
+            ..self
+        }
     }
 
     /// Returns the number of rows of a head.
@@ -92,8 +119,17 @@ impl PairedRows {
 
     /// Returns the row that comes to place `n`. Row `p·H/2 + j` of a head of H rows is the file's row `2j + p`.
     fn row(self, n: u64) -> u64 {
-        let (first, n, half) = (n - n % self.head_rows, n % self.head_rows, self.head_rows / 2);
-        first + if self.into_file { n % 2 * half + n / 2 } else { 2 * (n % half) + n / half }
+        let (first, n, half) = (
+            n - n % self.head_rows,
+            n % self.head_rows,
+            self.head_rows / 2,
+        );
+        first
+            + if self.into_file {
+                n % 2 * half + n / 2
+            } else {
+                2 * (n % half) + n / half
+            }
     }
 
     /// Appends the rows of whole heads, `width` elements each, in the other order.
@@ -147,14 +183,20 @@ impl<S: ByteSource> ByteSource for Permuted<S> {
         let (mut at, mut rest) = (offset, buf);
         while !rest.is_empty() {
             // From the beginning of a head on, whole heads are read.
-            let to_head = Some(at % (self.order.head_rows() * self.row)).filter(|column| *column > 0);
-            let left = to_head.map_or(rest.len() as u64, |column| (self.order.head_rows() * self.row - column).min(rest.len() as u64));
+            let to_head =
+                Some(at % (self.order.head_rows() * self.row)).filter(|column| *column > 0);
+            let left = to_head.map_or(rest.len() as u64, |column| {
+                (self.order.head_rows() * self.row - column).min(rest.len() as u64)
+            });
             let planned = self.order.piece(at, left, left, self.row);
             // Each span is as long as a part of the buffer.
             let mut next = |bytes: Range<u64>| {
-                let (piece, after) = std::mem::take(&mut rest).split_at_mut((bytes.end - bytes.start) as usize);
+                let (piece, after) =
+                    std::mem::take(&mut rest).split_at_mut((bytes.end - bytes.start) as usize);
                 (rest, at) = (after, at + piece.len() as u64);
-                self.source.read_at(self.begin + bytes.start, piece).map(|()| piece)
+                self.source
+                    .read_at(self.begin + bytes.start, piece)
+                    .map(|()| piece)
             };
             match planned {
                 RowsPiece::Heads(heads) => {
@@ -163,7 +205,9 @@ impl<S: ByteSource> ByteSource for Permuted<S> {
                     self.order.sort(piece, self.row as usize, &mut sorted);
                     piece.copy_from_slice(&sorted);
                 }
-                RowsPiece::Rows(spans) => spans.into_iter().try_for_each(|span| next(span).map(drop))?,
+                RowsPiece::Rows(spans) => spans
+                    .into_iter()
+                    .try_for_each(|span| next(span).map(drop))?,
             }
         }
         Ok(())
@@ -180,14 +224,29 @@ pub(crate) struct TransposedPart {
 impl TransposedPart {
     /// Describes the elements `part` of the matrix [rows, columns], which is stored [columns, rows].
     pub(crate) fn new([rows, columns]: [u64; 2], part: Range<u64>) -> Self {
-        Self { rows, columns, part }
+        Self {
+            rows,
+            columns,
+            part,
+        }
     }
 
     /// Returns the stored elements among which the part is: whole stored rows.
     pub(crate) fn stored(&self) -> Range<u64> {
-        let Some(last) = self.part.end.checked_sub(1).filter(|last| *last >= self.part.start) else { return 0..0 };
+        let Some(last) = self
+            .part
+            .end
+            .checked_sub(1)
+            .filter(|last| *last >= self.part.start)
+        else {
+            return 0..0;
+        };
         let is_in_one_row = self.part.start / self.columns == last / self.columns;
-        let columns = if is_in_one_row { self.part.start % self.columns..last % self.columns + 1 } else { 0..self.columns };
+        let columns = if is_in_one_row {
+            self.part.start % self.columns..last % self.columns + 1
+        } else {
+            0..self.columns
+        };
         columns.start * self.rows..columns.end * self.rows
     }
 
@@ -198,10 +257,12 @@ impl TransposedPart {
             let (column, begin) = (from / self.rows, from % self.rows);
             let end = (begin + stop - from).min(self.rows);
             // Rows whose element of this column is in the part.
-            let rows = [self.part.start, self.part.end].map(|bound| bound.saturating_sub(column).div_ceil(self.columns));
+            let rows = [self.part.start, self.part.end]
+                .map(|bound| bound.saturating_sub(column).div_ceil(self.columns));
             for row in begin.max(rows[0])..end.min(rows[1]) {
                 // Both indices lie inside slices that are in memory.
-                part[(row * self.columns + column - self.part.start) as usize] = run[(from - at + row - begin) as usize];
+                part[(row * self.columns + column - self.part.start) as usize] =
+                    run[(from - at + row - begin) as usize];
             }
             from += end - begin;
         }
@@ -228,7 +289,8 @@ impl<S: ByteSource> Transposed<S> {
         while at < end {
             let count = (end - at).min(RUN_BYTES / self.width);
             run.resize(count as usize, [0; N]);
-            self.source.read_at(self.begin + at * self.width, run.as_flattened_mut())?;
+            self.source
+                .read_at(self.begin + at * self.width, run.as_flattened_mut())?;
             part.place(at, &run, &mut elements);
             at += count;
         }

@@ -132,8 +132,16 @@ impl PortableModelImportRequest {
     pub fn read(text: &str) -> Result<Self> {
         let request = json_document(text).and_then(|value| json_typed(value, ""));
         request.map_err(|wrong| {
-            let key = if wrong.path.is_empty() { "request".to_string() } else { format!("request/{}", wrong.path) };
-            Error::InvalidConfig(vec![Fault::new(key, "the fields of a request", wrong.found)])
+            let key = if wrong.path.is_empty() {
+                "request".to_string()
+            } else {
+                format!("request/{}", wrong.path)
+            };
+            Error::InvalidConfig(vec![Fault::new(
+                key,
+                "the fields of a request",
+                wrong.found,
+            )])
         })
     }
 
@@ -145,16 +153,40 @@ impl PortableModelImportRequest {
     pub(crate) fn check_for_model(&self) -> Result<()> {
         let deferred = self.materialization_policy != TensorMaterializationPolicy::default();
         let fields = [
-            ("materialization_policy", deferred, "a model's values are read when they are asked for"),
-            ("verify", self.verify != VerifyPolicy::default(), "no digests are compared: tabtune verify and verifyFiles do that"),
-            ("names", self.names != NamePolicy::default(), "patterns and new names go by the names in the files"),
+            (
+                "materialization_policy",
+                deferred,
+                "a model's values are read when they are asked for",
+            ),
+            (
+                "verify",
+                self.verify != VerifyPolicy::default(),
+                "no digests are compared: tabtune verify and verifyFiles do that",
+            ),
+            (
+                "names",
+                self.names != NamePolicy::default(),
+                "patterns and new names go by the names in the files",
+            ),
         ];
-        let refused = fields.into_iter().filter(|(_, asked, _)| *asked).map(|(field, _, reason)| {
-            let refusal = Refusal::new(word!("request.unsupported")).of("request").subject(field);
-            refusal.expected("nothing of it, when a model is opened or converted").hint(reason)
-        });
+        let refused =
+            fields
+                .into_iter()
+                .filter(|(_, asked, _)| *asked)
+                .map(|(field, _, reason)| {
+                    let refusal = Refusal::new(word!("request.unsupported"))
+                        .of("request")
+                        .subject(field);
+                    refusal
+                        .expected("nothing of it, when a model is opened or converted")
+                        .hint(reason)
+                });
         let refused: Vec<Refusal> = refused.collect();
-        if refused.is_empty() { Ok(()) } else { Err(Error::Refused(refused)) }
+        if refused.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Refused(refused))
+        }
     }
 
     /// Returns the same request with its patterns ascending, each once: requests that mean the same become equal, and so do their digests.
@@ -162,7 +194,10 @@ impl PortableModelImportRequest {
     #[must_use]
     pub fn in_order(&self) -> Self {
         let mut ordered = self.clone();
-        for patterns in [&mut ordered.selection.include_patterns, &mut ordered.selection.exclude_patterns] {
+        for patterns in [
+            &mut ordered.selection.include_patterns,
+            &mut ordered.selection.exclude_patterns,
+        ] {
             patterns.sort();
             patterns.dedup();
         }

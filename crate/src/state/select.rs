@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::findings::{Findings, Steps, listed};
 use super::group::ModelStateGroupAssignment;
-use super::request::{GroupPolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap};
+use super::request::{
+    GroupPolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap,
+};
 use super::tensor::{ModelStateTensorManifest, TensorRole};
 use crate::config::{check_glob, glob_matches};
 use crate::error::{Result, Word, word};
@@ -24,8 +26,13 @@ const TARGET_COLLISION: Word = word!("remap.target.collision");
 const GROUP_INCOMPLETE: Word = word!("select.group.incomplete");
 const RESULT_EMPTY: Word = word!("select.result.empty");
 
-const STEPS: Steps =
-    &[&[INCLUDE_MISSING, PATTERN_INVALID], &[EXCLUDE_UNKNOWN], &[SOURCE_MISSING], &[TARGET_INVALID, TARGET_COLLISION], &[GROUP_INCOMPLETE]];
+const STEPS: Steps = &[
+    &[INCLUDE_MISSING, PATTERN_INVALID],
+    &[EXCLUDE_UNKNOWN],
+    &[SOURCE_MISSING],
+    &[TARGET_INVALID, TARGET_COLLISION],
+    &[GROUP_INCOMPLETE],
+];
 
 type Tensors = BTreeMap<String, ModelStateTensorManifest>;
 
@@ -85,24 +92,54 @@ pub fn select(
     if weights_only {
         taken.retain(|key| !is_state(&tensors[*key]));
     }
-    let names = new_names(tensors, &request.key_remap, &taken, &mut findings, &mut warnings);
+    let names = new_names(
+        tensors,
+        &request.key_remap,
+        &taken,
+        &mut findings,
+        &mut warnings,
+    );
     check_targets(&names, &mut findings);
-    let (kept, left): (Vec<_>, Vec<_>) = groups.iter().partition(|group| !weights_only && stays(group, &taken, &mut findings));
+    let (kept, left): (Vec<_>, Vec<_>) = groups
+        .iter()
+        .partition(|group| !weights_only && stays(group, &taken, &mut findings));
     findings.result()?;
     if taken.is_empty() {
         warnings.push(Warning::new(RESULT_EMPTY, artifact));
     }
-    let mut entries: Vec<SelectedTensor> = names.iter().map(|(key, name)| renamed_tensor(&tensors[*key], name)).collect();
+    let mut entries: Vec<SelectedTensor> = names
+        .iter()
+        .map(|(key, name)| renamed_tensor(&tensors[*key], name))
+        .collect();
     entries.sort_by(|a, b| a.tensor.state_key.cmp(&b.tensor.state_key));
     let report = SelectionReport {
-        admitted: entries.iter().map(|entry| entry.tensor.state_key.clone()).collect(),
-        dropped: tensors.keys().filter(|key| !taken.contains(key.as_str())).cloned().collect(),
-        renamed: names.iter().filter(|(key, name)| *key != name).map(|(key, name)| (key.to_string(), name.clone())).collect(),
+        admitted: entries
+            .iter()
+            .map(|entry| entry.tensor.state_key.clone())
+            .collect(),
+        dropped: tensors
+            .keys()
+            .filter(|key| !taken.contains(key.as_str()))
+            .cloned()
+            .collect(),
+        renamed: names
+            .iter()
+            .filter(|(key, name)| *key != name)
+            .map(|(key, name)| (key.to_string(), name.clone()))
+            .collect(),
         groups_admitted: kept.iter().map(|group| group.group_id.clone()).collect(),
         groups_dropped: left.iter().map(|group| group.group_id.clone()).collect(),
     };
-    let groups = kept.into_iter().map(|group| renamed_group(group, &names)).collect();
-    Ok(Selected { entries, groups, report, warnings })
+    let groups = kept
+        .into_iter()
+        .map(|group| renamed_group(group, &names))
+        .collect();
+    Ok(Selected {
+        entries,
+        groups,
+        report,
+        warnings,
+    })
 }
 
 fn is_state(tensor: &ModelStateTensorManifest) -> bool {
@@ -116,34 +153,57 @@ fn candidates<'a>(
     findings: &mut Findings<'_>,
     warnings: &mut Vec<Warning>,
 ) -> BTreeSet<&'a str> {
-    for key in selection.include_state_keys.iter().filter(|key| !tensors.contains_key(*key)) {
-        findings.add(INCLUDE_MISSING, key, |refusal| refusal.expected("a tensor of the source"));
+    for key in selection
+        .include_state_keys
+        .iter()
+        .filter(|key| !tensors.contains_key(*key))
+    {
+        findings.add(INCLUDE_MISSING, key, |refusal| {
+            refusal.expected("a tensor of the source")
+        });
     }
-    let everything = selection.include_state_keys.is_empty() && selection.include_patterns.is_empty();
-    let mut patterns = [&selection.include_patterns, &selection.exclude_patterns].map(|given| given.iter().collect::<BTreeSet<_>>());
+    let everything =
+        selection.include_state_keys.is_empty() && selection.include_patterns.is_empty();
+    let mut patterns = [&selection.include_patterns, &selection.exclude_patterns]
+        .map(|given| given.iter().collect::<BTreeSet<_>>());
     let mut unmatched = BTreeSet::new();
     for pattern in patterns[0].union(&patterns[1]) {
         if !check_glob(pattern) {
-            findings.add(PATTERN_INVALID, pattern, |refusal| refusal.expected("1 to 1,024 bytes, at most 1,024 alternatives"));
+            findings.add(PATTERN_INVALID, pattern, |refusal| {
+                refusal.expected("1 to 1,024 bytes, at most 1,024 alternatives")
+            });
         } else if !tensors.keys().any(|key| glob_matches(pattern, key)) {
             unmatched.insert(pattern);
         }
     }
-    warnings.extend(unmatched.into_iter().map(|pattern| Warning::new(PATTERN_UNMATCHED, pattern)));
-    for key in selection.exclude_state_keys.iter().filter(|key| !tensors.contains_key(*key)) {
+    warnings.extend(
+        unmatched
+            .into_iter()
+            .map(|pattern| Warning::new(PATTERN_UNMATCHED, pattern)),
+    );
+    for key in selection
+        .exclude_state_keys
+        .iter()
+        .filter(|key| !tensors.contains_key(*key))
+    {
         if selection.allow_unknown_excludes {
             warnings.push(Warning::new(EXCLUDE_UNKNOWN, key));
         } else {
-            findings.add(EXCLUDE_UNKNOWN, key, |refusal| refusal.expected("a tensor of the source"));
+            findings.add(EXCLUDE_UNKNOWN, key, |refusal| {
+                refusal.expected("a tensor of the source")
+            });
         }
     }
-    patterns.iter_mut().for_each(|patterns| patterns.retain(|pattern| check_glob(pattern)));
+    patterns
+        .iter_mut()
+        .for_each(|patterns| patterns.retain(|pattern| check_glob(pattern)));
     let [include, exclude] = patterns;
     let named = |keys: &BTreeSet<String>, patterns: &BTreeSet<&String>, key: &str| {
         keys.contains(key) || patterns.iter().any(|pattern| glob_matches(pattern, key))
     };
     let taken = |key: &&str| {
-        (everything || named(&selection.include_state_keys, &include, key)) && !named(&selection.exclude_state_keys, &exclude, key)
+        (everything || named(&selection.include_state_keys, &include, key))
+            && !named(&selection.exclude_state_keys, &exclude, key)
     };
     tensors.keys().map(String::as_str).filter(taken).collect()
 }
@@ -158,17 +218,26 @@ fn new_names<'a>(
 ) -> BTreeMap<&'a str, String> {
     for key in remap.source_to_target.keys() {
         if !tensors.contains_key(key) {
-            findings.add(SOURCE_MISSING, key, |refusal| refusal.expected("a tensor of the source"));
+            findings.add(SOURCE_MISSING, key, |refusal| {
+                refusal.expected("a tensor of the source")
+            });
         } else if !taken.contains(key.as_str()) {
             warnings.push(Warning::new(SOURCE_UNSELECTED, key));
         }
     }
     let new = |key: &str| {
         let along = || {
-            let (parameter, word) = key.rsplit_once(':').filter(|_| remap.rename_state && is_state(&tensors[key]))?;
+            let (parameter, word) = key
+                .rsplit_once(':')
+                .filter(|_| remap.rename_state && is_state(&tensors[key]))?;
             Some(format!("{}:{word}", remap.source_to_target.get(parameter)?))
         };
-        remap.source_to_target.get(key).cloned().or_else(along).unwrap_or_else(|| key.to_string())
+        remap
+            .source_to_target
+            .get(key)
+            .cloned()
+            .or_else(along)
+            .unwrap_or_else(|| key.to_string())
     };
     taken.iter().map(|key| (*key, new(key))).collect()
 }
@@ -181,8 +250,14 @@ fn check_targets(names: &BTreeMap<&str, String>, findings: &mut Findings<'_>) {
     }
     for (name, sources) in sources {
         let renamed = sources.iter().any(|key| *key != name);
-        if renamed && (name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control)) {
-            findings.add(TARGET_INVALID, name, |refusal| refusal.expected("1 to 1,024 bytes without control characters"));
+        if renamed
+            && (name.is_empty()
+                || name.len() > MAX_NAME_BYTES
+                || name.chars().any(char::is_control))
+        {
+            findings.add(TARGET_INVALID, name, |refusal| {
+                refusal.expected("1 to 1,024 bytes without control characters")
+            });
         }
         if sources.len() > 1 {
             findings.add(TARGET_COLLISION, name, |mut refusal| {
@@ -194,26 +269,44 @@ fn check_targets(names: &BTreeMap<&str, String>, findings: &mut Findings<'_>) {
 }
 
 /// Returns whether all tensors of a group are taken; a part of them is a finding.
-fn stays(group: &ModelStateGroupAssignment, taken: &BTreeSet<&str>, findings: &mut Findings<'_>) -> bool {
+fn stays(
+    group: &ModelStateGroupAssignment,
+    taken: &BTreeSet<&str>,
+    findings: &mut Findings<'_>,
+) -> bool {
     let keys = || group.members.iter().flat_map(|member| member.keys());
     let missing: Vec<&str> = keys().filter(|key| !taken.contains(key)).collect();
     if !missing.is_empty() && missing.len() < keys().count() {
         findings.add(GROUP_INCOMPLETE, &group.group_id, |mut refusal| {
             refusal.found = Some(listed(missing.iter().copied()));
-            refusal.expected("all tensors of the group, or none").hint("weights_only takes weights without their groups")
+            refusal
+                .expected("all tensors of the group, or none")
+                .hint("weights_only takes weights without their groups")
         });
     }
     missing.is_empty()
 }
 
 fn renamed_tensor(tensor: &ModelStateTensorManifest, name: &str) -> SelectedTensor {
-    let renamed = ModelStateTensorManifest { state_key: name.to_string(), ..tensor.clone() };
-    SelectedTensor { source_key: tensor.state_key.clone(), tensor: renamed }
+    let renamed = ModelStateTensorManifest {
+        state_key: name.to_string(),
+        ..tensor.clone()
+    };
+    SelectedTensor {
+        source_key: tensor.state_key.clone(),
+        tensor: renamed,
+    }
 }
 
-fn renamed_group(group: &ModelStateGroupAssignment, names: &BTreeMap<&str, String>) -> ModelStateGroupAssignment {
+fn renamed_group(
+    group: &ModelStateGroupAssignment,
+    names: &BTreeMap<&str, String>,
+) -> ModelStateGroupAssignment {
     let mut group = group.clone();
-    let keys = group.members.iter_mut().flat_map(|member| std::iter::once(&mut member.parameter).chain(member.state.values_mut()));
+    let keys = group
+        .members
+        .iter_mut()
+        .flat_map(|member| std::iter::once(&mut member.parameter).chain(member.state.values_mut()));
     for key in keys {
         if let Some(name) = names.get(key.as_str()) {
             key.clone_from(name);

@@ -9,8 +9,9 @@ use super::account::account;
 use super::source_word::SourceWord;
 use super::tensor_entry::{StateTensorEntry, broken_row, wrong_key, wrong_length};
 use super::{
-    Identity, ModelIoArtifactReceipt, ModelStateGroupAssignment, ModelStateTensorManifest, Operation, PortableModelImportRequest, Selected,
-    SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, check_groups, select, weights_digest,
+    Identity, ModelIoArtifactReceipt, ModelStateGroupAssignment, ModelStateTensorManifest,
+    Operation, PortableModelImportRequest, Selected, SelectionReport, StateDigests, StateManifest,
+    StateWord, TensorRecord, TensorRole, check_groups, select, weights_digest,
 };
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{Digest, Encoding, Warning, unreadable};
@@ -57,8 +58,11 @@ pub struct PortableModelStateDict {
 impl fmt::Debug for PortableModelStateDict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("PortableModelStateDict");
-        out.field("identity", &self.identity).field("source_format", &self.source_format);
-        out.field("tensors", &self.tensors.len()).field("groups", &self.groups.len()).finish_non_exhaustive()
+        out.field("identity", &self.identity)
+            .field("source_format", &self.source_format);
+        out.field("tensors", &self.tensors.len())
+            .field("groups", &self.groups.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -86,10 +90,24 @@ impl PortableModelStateDict {
         tensors: BTreeMap<String, StateTensorEntry>,
         groups: Vec<ModelStateGroupAssignment>,
     ) -> Result<Self> {
-        let mut refusals: Vec<Refusal> = tensors.iter().filter_map(|(key, entry)| wrong_key(key, &entry.manifest)).collect();
-        refusals.extend(tensors.iter().filter_map(|(key, entry)| wrong_length(key, entry)));
-        refusals.extend(tensors.iter().filter_map(|(key, entry)| broken_row(key, &entry.manifest)));
-        let manifests: BTreeMap<_, _> = tensors.iter().map(|(key, entry)| (key.clone(), entry.manifest.clone())).collect();
+        let mut refusals: Vec<Refusal> = tensors
+            .iter()
+            .filter_map(|(key, entry)| wrong_key(key, &entry.manifest))
+            .collect();
+        refusals.extend(
+            tensors
+                .iter()
+                .filter_map(|(key, entry)| wrong_length(key, entry)),
+        );
+        refusals.extend(
+            tensors
+                .iter()
+                .filter_map(|(key, entry)| broken_row(key, &entry.manifest)),
+        );
+        let manifests: BTreeMap<_, _> = tensors
+            .iter()
+            .map(|(key, entry)| (key.clone(), entry.manifest.clone()))
+            .collect();
         let step_of = |key: &str| {
             let bytes = tensors.get(key)?.payload.in_memory()?;
             Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?))
@@ -102,7 +120,14 @@ impl PortableModelStateDict {
             return Err(Error::Refused(refusals));
         }
         let account = ModelIoArtifactReceipt::new(Operation::Export);
-        Ok(Self { identity, source_format, tensors, groups, digests: OnceCell::new(), account })
+        Ok(Self {
+            identity,
+            source_format,
+            tensors,
+            groups,
+            digests: OnceCell::new(),
+            account,
+        })
     }
 
     /// The tensors by key: parameters, buffers, and those that optimizers keep.
@@ -141,11 +166,21 @@ impl PortableModelStateDict {
     /// read.
     pub async fn dense_f32(&self, key: &str) -> Result<Vec<f32>> {
         let StateTensorEntry { manifest, payload } = self.entry(key)?;
-        let encoding = Encoding::of_dtype(&manifest.dtype).ok_or_else(|| unreadable(&manifest.dtype, key, ""))?;
-        let too_large = || Refusal::new(word!("source.too-large")).stage("read").subject(key).found(format!("{:?}", manifest.shape));
+        let encoding = Encoding::of_dtype(&manifest.dtype)
+            .ok_or_else(|| unreadable(&manifest.dtype, key, ""))?;
+        let too_large = || {
+            Refusal::new(word!("source.too-large"))
+                .stage("read")
+                .subject(key)
+                .found(format!("{:?}", manifest.shape))
+        };
         let mut values: Vec<f32> = Vec::new();
-        let count = manifest.numel().and_then(|count| usize::try_from(count).ok());
-        count.and_then(|count| values.try_reserve_exact(count).ok()).ok_or_else(too_large)?;
+        let count = manifest
+            .numel()
+            .and_then(|count| usize::try_from(count).ok());
+        count
+            .and_then(|count| values.try_reserve_exact(count).ok())
+            .ok_or_else(too_large)?;
         payload
             .for_each_whole(encoding.unit().0, |piece| {
                 encoding.decode(piece, &mut values);
@@ -156,25 +191,55 @@ impl PortableModelStateDict {
     }
 
     pub(crate) fn entry(&self, key: &str) -> Result<&StateTensorEntry> {
-        self.tensors.get(key).ok_or_else(|| Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(key).into())
+        self.tensors.get(key).ok_or_else(|| {
+            Refusal::new(word!("plan.tensor.unknown"))
+                .stage("read")
+                .subject(key)
+                .into()
+        })
     }
 
     /// Selects the part that `request` asks for, under its new names. Only groups and names are used: no value is read.
     ///
     /// # Errors
     /// `select.*` and `remap.*`, all findings at once.
-    pub fn select_and_remap(&self, request: &PortableModelImportRequest) -> Result<SelectedStateDict> {
-        let manifests = self.tensors.iter().map(|(key, entry)| (key.clone(), entry.manifest.clone())).collect();
-        let Selected { entries, groups, report, warnings } = select(&manifests, &self.groups, request, "")?;
+    pub fn select_and_remap(
+        &self,
+        request: &PortableModelImportRequest,
+    ) -> Result<SelectedStateDict> {
+        let manifests = self
+            .tensors
+            .iter()
+            .map(|(key, entry)| (key.clone(), entry.manifest.clone()))
+            .collect();
+        let Selected {
+            entries,
+            groups,
+            report,
+            warnings,
+        } = select(&manifests, &self.groups, request, "")?;
         let mut tensors = BTreeMap::new();
         for selected in entries {
             let payload = self.entry(&selected.source_key)?.payload.clone();
-            tensors.insert(selected.tensor.state_key.clone(), StateTensorEntry { manifest: selected.tensor, payload });
+            tensors.insert(
+                selected.tensor.state_key.clone(),
+                StateTensorEntry {
+                    manifest: selected.tensor,
+                    payload,
+                },
+            );
         }
         let mut state_dict = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
         let inputs = self.account.inputs.clone();
-        state_dict.account = ModelIoArtifactReceipt { inputs, ..account(Operation::Select, &report, &warnings) };
-        Ok(SelectedStateDict { state_dict, report, warnings })
+        state_dict.account = ModelIoArtifactReceipt {
+            inputs,
+            ..account(Operation::Select, &report, &warnings)
+        };
+        Ok(SelectedStateDict {
+            state_dict,
+            report,
+            warnings,
+        })
     }
 
     /// Returns the digests; each tensor whose digest is not known yet is read once, by pieces.
@@ -215,11 +280,34 @@ pub(crate) fn manifest_of<'a>(
     groups: &[ModelStateGroupAssignment],
 ) -> StateManifest {
     let record = |tensor: &ModelStateTensorManifest| {
-        let file = if matches!(tensor.role, TensorRole::State(_)) { OPTIMIZER_FILE } else { MODEL_FILE };
-        let ModelStateTensorManifest { state_key, model_tree_path: path, role, dtype, shape } = tensor.clone();
-        (state_key, TensorRecord { path, role, dtype, shape, file: file.to_string() })
+        let file = if matches!(tensor.role, TensorRole::State(_)) {
+            OPTIMIZER_FILE
+        } else {
+            MODEL_FILE
+        };
+        let ModelStateTensorManifest {
+            state_key,
+            model_tree_path: path,
+            role,
+            dtype,
+            shape,
+        } = tensor.clone();
+        (
+            state_key,
+            TensorRecord {
+                path,
+                role,
+                dtype,
+                shape,
+                file: file.to_string(),
+            },
+        )
     };
-    StateManifest::new(identity.clone(), tensors.map(record).collect(), groups.to_vec())
+    StateManifest::new(
+        identity.clone(),
+        tensors.map(record).collect(),
+        groups.to_vec(),
+    )
 }
 
 /// Returns whether a tensor is the number of updates of a parameter.

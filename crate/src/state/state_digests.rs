@@ -41,14 +41,26 @@ impl StateDigests {
     ///
     /// # Errors
     /// The errors of [`assignment_digest`].
-    pub fn of(leaves: &BTreeMap<String, (TensorRole, Digest)>, groups: &[ModelStateGroupAssignment]) -> Result<Self> {
+    pub fn of(
+        leaves: &BTreeMap<String, (TensorRole, Digest)>,
+        groups: &[ModelStateGroupAssignment],
+    ) -> Result<Self> {
         let part = |state: bool| {
-            let of_part = leaves.iter().filter(|(_, (role, _))| matches!(role, TensorRole::State(_)) == state);
-            of_part.map(|(key, (_, leaf))| (key.clone(), *leaf)).collect()
+            let of_part = leaves
+                .iter()
+                .filter(|(_, (role, _))| matches!(role, TensorRole::State(_)) == state);
+            of_part
+                .map(|(key, (_, leaf))| (key.clone(), *leaf))
+                .collect()
         };
         let (weights, optimizer) = (weights_digest(&part(false)), optimizer_digest(&part(true)));
         let assignment = assignment_digest(groups)?;
-        Ok(Self { weights, optimizer, assignment, state: state_digest(weights, optimizer, assignment) })
+        Ok(Self {
+            weights,
+            optimizer,
+            assignment,
+            state: state_digest(weights, optimizer, assignment),
+        })
     }
 
     /// Compares the digests with the stated ones. `whole` states whether they cover all parameters and buffers of the artifact, and all its
@@ -56,7 +68,11 @@ impl StateDigests {
     ///
     /// # Errors
     /// `digest.mismatch` for each that differs; the subject is `weights`, `optimizer`, `assignment` or `state`.
-    pub fn verify(&self, stated: &StatedDigests, whole: (bool, bool)) -> Result<BTreeMap<&'static str, StatedResult>> {
+    pub fn verify(
+        &self,
+        stated: &StatedDigests,
+        whole: (bool, bool),
+    ) -> Result<BTreeMap<&'static str, StatedResult>> {
         let parts = [
             ("weights", stated.weights, self.weights, whole.0),
             ("optimizer", stated.optimizer, self.optimizer, whole.1),
@@ -71,13 +87,23 @@ impl StateDigests {
                 Some(_) if !whole => StatedResult::Subset,
                 Some(stated) => {
                     if stated != found {
-                        refusals.push(Refusal::new(word!("digest.mismatch")).stage("read").subject(name).expected(stated).found(found));
+                        refusals.push(
+                            Refusal::new(word!("digest.mismatch"))
+                                .stage("read")
+                                .subject(name)
+                                .expected(stated)
+                                .found(found),
+                        );
                     }
                     StatedResult::Verified
                 }
             };
             results.insert(name, result);
         }
-        if refusals.is_empty() { Ok(results) } else { Err(Error::Refused(refusals)) }
+        if refusals.is_empty() {
+            Ok(results)
+        } else {
+            Err(Error::Refused(refusals))
+        }
     }
 }

@@ -19,7 +19,10 @@ impl PortableModelStateDict {
     }
 
     /// The same for a state with a tokenizer and chat templates of these digests.
-    pub(crate) async fn receipt_with(&self, documents: [Option<Digest>; 2]) -> Result<ModelIoArtifactReceipt> {
+    pub(crate) async fn receipt_with(
+        &self,
+        documents: [Option<Digest>; 2],
+    ) -> Result<ModelIoArtifactReceipt> {
         let mut receipt = self.account.clone();
         let digests = self.digests().await?;
         let has_state = self.tensors().values().any(StateTensorEntry::is_state);
@@ -28,7 +31,11 @@ impl PortableModelStateDict {
         receipt.digests = known.digests(Some(digests.weights), optimizer)?;
         if self.source_format == SourceWord::Checkpoint && receipt.operation == Operation::Import {
             // A checkpoint's own document states the other digests.
-            (receipt.digests.assignment, receipt.digests.state, receipt.digests.bundle) = (None, None, None);
+            (
+                receipt.digests.assignment,
+                receipt.digests.state,
+                receipt.digests.bundle,
+            ) = (None, None, None);
         }
         receipt.seal()
     }
@@ -41,7 +48,11 @@ impl PortableModelStateDict {
         }
         if draft.tensors == ReceiptTensors::default() {
             draft.tensors.admitted = self.tensors().keys().cloned().collect();
-            draft.groups.admitted = self.groups().iter().map(|group| group.group_id.clone()).collect();
+            draft.groups.admitted = self
+                .groups()
+                .iter()
+                .map(|group| group.group_id.clone())
+                .collect();
         }
         draft
     }

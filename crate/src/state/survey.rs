@@ -20,13 +20,18 @@ pub(crate) struct Survey {
 }
 
 /// Reads the tensor once. Its payload keeps its digest.
-pub(crate) async fn survey(manifest: &ModelStateTensorManifest, payload: &Payload) -> Result<Survey> {
+pub(crate) async fn survey(
+    manifest: &ModelStateTensorManifest,
+    payload: &Payload,
+) -> Result<Survey> {
     let mut found = Survey::default();
     let mut hasher = payload.known_digest().is_none().then(Hasher::new);
     let mut elements = 0;
-    let blocks = Encoding::of_dtype(&manifest.dtype).filter(|encoding| matches!(encoding, Encoding::Blocks(_)));
+    let blocks = Encoding::of_dtype(&manifest.dtype)
+        .filter(|encoding| matches!(encoding, Encoding::Blocks(_)));
     // F4 and F6 have no values that are not finite; their elements are not counted.
-    let plain = dtype_bits(&manifest.dtype).map_or(1, |bits| usize::try_from(bits / 8).unwrap_or(1).max(1));
+    let plain =
+        dtype_bits(&manifest.dtype).map_or(1, |bits| usize::try_from(bits / 8).unwrap_or(1).max(1));
     let unit = blocks.map_or(plain, |encoding| encoding.unit().0);
     let mut values = Vec::new();
     payload
@@ -46,7 +51,12 @@ pub(crate) async fn survey(manifest: &ModelStateTensorManifest, payload: &Payloa
                 }
                 None => {
                     if count_non_finite(&manifest.dtype, piece) > 0 {
-                        found.add(elements, piece.chunks(unit).map(|value| count_non_finite(&manifest.dtype, value) > 0));
+                        found.add(
+                            elements,
+                            piece
+                                .chunks(unit)
+                                .map(|value| count_non_finite(&manifest.dtype, value) > 0),
+                        );
                     }
                     elements += (piece.len() / unit) as u64;
                 }

@@ -54,7 +54,10 @@ impl TryFrom<String> for TensorRole {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        match (text.as_str(), text.strip_prefix("state:").and_then(StateWord::from_text)) {
+        match (
+            text.as_str(),
+            text.strip_prefix("state:").and_then(StateWord::from_text),
+        ) {
             ("parameter", _) => Ok(Self::Parameter),
             ("buffer", _) => Ok(Self::Buffer),
             (_, Some(word)) => Ok(Self::State(word)),
@@ -114,7 +117,9 @@ impl ModelStateTensorManifest {
 
     /// Returns the number of values; `None` beyond 64 bits.
     pub fn numel(&self) -> Option<u64> {
-        self.shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))
+        self.shape
+            .iter()
+            .try_fold(1u64, |product, &dim| product.checked_mul(dim))
     }
 
     /// Returns the length of its stored bytes; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
@@ -138,7 +143,9 @@ fn path_of(key: &str) -> Vec<String> {
 /// Returns the length of the stored bytes of a tensor; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond
 /// 64 bits.
 pub fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
-    let elements = shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))?;
+    let elements = shape
+        .iter()
+        .try_fold(1u64, |product, &dim| product.checked_mul(dim))?;
     if let Some(bits) = dtype_bits(dtype) {
         let bits = elements.checked_mul(bits)?;
         return bits.is_multiple_of(8).then_some(bits / 8);

@@ -26,13 +26,23 @@ impl StateTensorEntry {
 
     /// Returns the digest of name, dtype, shape and bytes, if that of the bytes is known already.
     pub(crate) fn known_leaf(&self) -> Option<Digest> {
-        let ModelStateTensorManifest { state_key, dtype, shape, .. } = &self.manifest;
+        let ModelStateTensorManifest {
+            state_key,
+            dtype,
+            shape,
+            ..
+        } = &self.manifest;
         Some(leaf(state_key, dtype, shape, self.payload.known_digest()?))
     }
 
     /// Computes the digest of name, dtype, shape and bytes.
     pub(super) async fn leaf(&self) -> Result<Digest> {
-        let ModelStateTensorManifest { state_key, dtype, shape, .. } = &self.manifest;
+        let ModelStateTensorManifest {
+            state_key,
+            dtype,
+            shape,
+            ..
+        } = &self.manifest;
         Ok(leaf(state_key, dtype, shape, self.payload.digest().await?))
     }
 }
@@ -44,20 +54,33 @@ pub(super) fn wrong_key(key: &str, manifest: &ModelStateTensorManifest) -> Optio
         return Some(refusal.expected(key).found(&manifest.state_key));
     }
     let sized = (1..=MAX_KEY_BYTES).contains(&key.len());
-    (!sized).then(|| refusal.expected(format!("1 to {MAX_KEY_BYTES} bytes")).found(key.len()))
+    (!sized).then(|| {
+        refusal
+            .expected(format!("1 to {MAX_KEY_BYTES} bytes"))
+            .found(key.len())
+    })
 }
 
 /// Returns whether the rows are no whole number of blocks.
 fn has_broken_row(manifest: &ModelStateTensorManifest) -> bool {
     let block = GgmlType::of_dtype(&manifest.dtype).and_then(|ggml| ggml.block);
-    block.is_some_and(|(elements, _)| manifest.shape.last().is_none_or(|row| !row.is_multiple_of(elements)))
+    block.is_some_and(|(elements, _)| {
+        manifest
+            .shape
+            .last()
+            .is_none_or(|row| !row.is_multiple_of(elements))
+    })
 }
 
 /// Refuses rows that are no whole number of blocks.
 pub(super) fn broken_row(key: &str, manifest: &ModelStateTensorManifest) -> Option<Refusal> {
     let refusal = Refusal::new(word!("state.tensor.block-row")).subject(key);
     let expected = format!("rows of whole blocks of {}", manifest.dtype);
-    has_broken_row(manifest).then(|| refusal.expected(expected).found(format!("{:?}", manifest.shape)))
+    has_broken_row(manifest).then(|| {
+        refusal
+            .expected(expected)
+            .found(format!("{:?}", manifest.shape))
+    })
 }
 
 /// Refuses another number of bytes than dtype and shape require, unless the rows are broken, which is refused already.
@@ -67,8 +90,11 @@ pub(super) fn wrong_length(key: &str, entry: &StateTensorEntry) -> Option<Refusa
     if need == Some(payload.len()) || has_broken_row(manifest) {
         return None;
     }
-    let refusal = Refusal::new(word!("state.tensor.length")).subject(key).found(format!("{} bytes", payload.len()));
-    let known = dtype_bits(&manifest.dtype).is_some() || GgmlType::of_dtype(&manifest.dtype).is_some_and(|ggml| ggml.block.is_some());
+    let refusal = Refusal::new(word!("state.tensor.length"))
+        .subject(key)
+        .found(format!("{} bytes", payload.len()));
+    let known = dtype_bits(&manifest.dtype).is_some()
+        || GgmlType::of_dtype(&manifest.dtype).is_some_and(|ggml| ggml.block.is_some());
     Some(match need {
         Some(need) => refusal.expected(format!("{need} bytes")),
         None if known => refusal.expected(format!("a size below 2^64 for {:?}", manifest.shape)),

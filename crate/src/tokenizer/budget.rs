@@ -54,20 +54,33 @@ impl Patterns {
     /// Collects the patterns of a document, and returns its parts with these patterns in our engine's syntax. Refuses more than 1 MiB
     /// of them, what our engine cannot say, and parts on which the library would panic.
     pub(super) fn of(document: &[u8]) -> Result<(Self, Parts)> {
-        let mut parts: Parts = serde_json::from_slice(document).map_err(|e| unread(TOKENIZER_FILE, document, e))?;
+        let mut parts: Parts =
+            serde_json::from_slice(document).map_err(|e| unread(TOKENIZER_FILE, document, e))?;
         let (mut compiled, mut bytes) = (Vec::new(), 0);
-        for part in [&mut parts.normalizer, &mut parts.pre_tokenizer, &mut parts.decoder] {
+        for part in [
+            &mut parts.normalizer,
+            &mut parts.pre_tokenizer,
+            &mut parts.decoder,
+        ] {
             each(part, &mut |regex, text| {
                 if regex && ![GPT2, LLAMA_BPE, QWEN2].contains(&text.as_str()) {
-                    let own = rewritten(text).map_err(|Unsaid { found, reason }| unsaid(text, found, reason))?;
+                    let own = rewritten(text)
+                        .map_err(|Unsaid { found, reason }| unsaid(text, found, reason))?;
                     if bytes + own.len() <= MAX_PATTERN_BYTES {
-                        compiled.push(Regex::new(&own).map_err(|error| unsaid(text, error, "write it in a simpler way"))?);
+                        compiled.push(
+                            Regex::new(&own).map_err(|error| {
+                                unsaid(text, error, "write it in a simpler way")
+                            })?,
+                        );
                     }
                     *text = own;
                 }
                 bytes += text.len();
                 if bytes > MAX_PATTERN_BYTES {
-                    return Err(over(format!("at most {MAX_PATTERN_BYTES} bytes of patterns"), bytes));
+                    return Err(over(
+                        format!("at most {MAX_PATTERN_BYTES} bytes of patterns"),
+                        bytes,
+                    ));
                 }
                 Ok(())
             })?;
@@ -78,19 +91,39 @@ impl Patterns {
 
     /// Refuses a text on which a pattern needs more backtracking steps than the engine allows.
     pub(super) fn check(&self, text: &str) -> Result<()> {
-        let stopped = self.0.iter().find_map(|pattern| pattern.find_iter(text).find_map(std::result::Result::err));
-        stopped.map_or(Ok(()), |error| Err(over("a pattern that matches within the engine's limit".into(), error)))
+        let stopped = self
+            .0
+            .iter()
+            .find_map(|pattern| pattern.find_iter(text).find_map(std::result::Result::err));
+        stopped.map_or(Ok(()), |error| {
+            Err(over(
+                "a pattern that matches within the engine's limit".into(),
+                error,
+            ))
+        })
     }
 }
 
 /// Returns the refusal of an expression, in which `found` is not read for `reason`.
 fn unsaid(expression: &str, found: impl std::fmt::Display, reason: &str) -> Error {
-    let refusal = Refusal::new(word!("tokenizer.invalid")).stage("bind").of(TOKENIZER_FILE).subject(expression);
-    refusal.expected("an expression that can be read as Oniguruma reads it").found(found).hint(reason).into()
+    let refusal = Refusal::new(word!("tokenizer.invalid"))
+        .stage("bind")
+        .of(TOKENIZER_FILE)
+        .subject(expression);
+    refusal
+        .expected("an expression that can be read as Oniguruma reads it")
+        .found(found)
+        .hint(reason)
+        .into()
 }
 
 fn over(expected: String, found: impl std::fmt::Display) -> Error {
-    Refusal::new(word!("tokenizer.budget")).stage("bind").of(TOKENIZER_FILE).expected(expected).found(found).into()
+    Refusal::new(word!("tokenizer.budget"))
+        .stage("bind")
+        .of(TOKENIZER_FILE)
+        .expected(expected)
+        .found(found)
+        .into()
 }
 
 /// Hands every `{"Regex": text}` (true) and `{"String": text}` (false) below `value` to `found`.

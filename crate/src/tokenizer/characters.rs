@@ -31,8 +31,14 @@ pub(super) fn parts(text: &str) -> Result<TokenizerParts> {
 }
 
 /// Returns the table of a vocabulary of single characters without merges, as [`parts`] makes it; `None` for other vocabularies.
-pub(super) fn table(inner: &tokenizers::Tokenizer, document: &[u8], vocab: &HashMap<String, u32>) -> Option<HashMap<char, u32>> {
-    let plain = inner.get_pre_tokenizer().is_none() && inner.get_normalizer().is_none() && inner.get_post_processor().is_none();
+pub(super) fn table(
+    inner: &tokenizers::Tokenizer,
+    document: &[u8],
+    vocab: &HashMap<String, u32>,
+) -> Option<HashMap<char, u32>> {
+    let plain = inner.get_pre_tokenizer().is_none()
+        && inner.get_normalizer().is_none()
+        && inner.get_post_processor().is_none();
     if !plain || !matches!(inner.get_model(), tokenizers::ModelWrapper::BPE(_)) {
         return None;
     }

@@ -45,12 +45,19 @@ pub struct Conversation {
 impl Conversation {
     /// Creates a conversation of messages only.
     pub fn new(messages: Vec<Value>) -> Self {
-        Self { messages, ..Self::default() }
+        Self {
+            messages,
+            ..Self::default()
+        }
     }
 
     /// Returns the conversation with its first `count` messages.
     pub(crate) fn first(&self, count: usize) -> Self {
-        Self { messages: self.messages.iter().take(count).cloned().collect(), names: self.names.clone(), date: self.date }
+        Self {
+            messages: self.messages.iter().take(count).cloned().collect(),
+            names: self.names.clone(),
+            date: self.date,
+        }
     }
 }
 
@@ -78,32 +85,78 @@ impl Template {
     /// `tokenizer.template` for a text that is not Jinja, `template.budget` for one that is too long.
     pub fn compile(source: &str) -> Result<Self> {
         if source.len() > TEMPLATE_BYTES {
-            return Err(over(format!("at most {TEMPLATE_BYTES} bytes"), source.len()));
+            return Err(over(
+                format!("at most {TEMPLATE_BYTES} bytes"),
+                source.len(),
+            ));
         }
-        let Source { text, marks } = rewritten(source).map_err(|reason| Error::Template { reason })?;
-        let compiled = environment().and_then(|mut env| env.add_template_owned(NAME, text).map(|()| env));
-        Ok(Self { env: compiled.map_err(refuse)?, marks })
+        let Source { text, marks } =
+            rewritten(source).map_err(|reason| Error::Template { reason })?;
+        let compiled =
+            environment().and_then(|mut env| env.add_template_owned(NAME, text).map(|()| env));
+        Ok(Self {
+            env: compiled.map_err(refuse)?,
+            marks,
+        })
     }
 
     /// Renders a conversation. `specials` are the special tokens by their names.
-    pub fn render(&self, conversation: &Conversation, add_generation_prompt: bool, specials: &[(String, String)]) -> Result<Rendered> {
-        let env = conversation.date.map_or(Cow::Borrowed(&self.env), |date| Cow::Owned(dated(self.env.clone(), date)));
+    pub fn render(
+        &self,
+        conversation: &Conversation,
+        add_generation_prompt: bool,
+        specials: &[(String, String)],
+    ) -> Result<Rendered> {
+        let env = conversation.date.map_or(Cow::Borrowed(&self.env), |date| {
+            Cow::Owned(dated(self.env.clone(), date))
+        });
         let template = env.get_template(NAME).map_err(refuse)?;
-        let mut context: BTreeMap<&str, JinjaValue> =
-            specials.iter().map(|(key, text)| (key.as_str(), JinjaValue::from(text.as_str()))).collect();
+        let mut context: BTreeMap<&str, JinjaValue> = specials
+            .iter()
+            .map(|(key, text)| (key.as_str(), JinjaValue::from(text.as_str())))
+            .collect();
         context.insert("tools", JinjaValue::from(()));
         context.insert("documents", JinjaValue::from(()));
-        context.extend(conversation.names.iter().map(|(key, value)| (key.as_str(), value_of(value.clone()))));
-        context.insert("messages", JinjaValue::from(conversation.messages.iter().cloned().map(value_of).collect::<Vec<_>>()));
-        context.insert("add_generation_prompt", JinjaValue::from(add_generation_prompt));
+        context.extend(
+            conversation
+                .names
+                .iter()
+                .map(|(key, value)| (key.as_str(), value_of(value.clone()))),
+        );
+        context.insert(
+            "messages",
+            JinjaValue::from(
+                conversation
+                    .messages
+                    .iter()
+                    .cloned()
+                    .map(value_of)
+                    .collect::<Vec<_>>(),
+            ),
+        );
+        context.insert(
+            "add_generation_prompt",
+            JinjaValue::from(add_generation_prompt),
+        );
         let mut output = Bounded(Vec::new());
-        template.render_captured_to(JinjaValue::from(context), &mut output).map_err(refuse)?;
-        let text = String::from_utf8(output.0).map_err(|e| Error::Template { reason: e.to_string() })?;
+        template
+            .render_captured_to(JinjaValue::from(context), &mut output)
+            .map_err(refuse)?;
+        let text = String::from_utf8(output.0).map_err(|e| Error::Template {
+            reason: e.to_string(),
+        })?;
         if !self.marks {
-            return Ok(Rendered { text, generated: Vec::new() });
+            return Ok(Rendered {
+                text,
+                generated: Vec::new(),
+            });
         }
         // A conversation's own noncharacters must neither be taken for marks nor be lost.
-        let own = conversation.messages.iter().chain(conversation.names.values()).any(|value| value.to_string().contains(MARKS));
+        let own = conversation
+            .messages
+            .iter()
+            .chain(conversation.names.values())
+            .any(|value| value.to_string().contains(MARKS));
         if own {
             let reason = "the conversation has the noncharacters U+FDD0 or U+FDD1, by which the template's marks are found here".to_owned();
             return Err(Error::Template { reason });
@@ -119,19 +172,30 @@ fn dated(mut env: Environment<'static>, date: Date) -> Environment<'static> {
         let mut given = Arguments::new(&given)?;
         let format = given.need_text("format")?;
         given.end()?;
-        date.strftime(&format).ok_or_else(|| JinjaError::new(ErrorKind::InvalidOperation, "strftime_now: a width is too large"))
+        date.strftime(&format).ok_or_else(|| {
+            JinjaError::new(
+                ErrorKind::InvalidOperation,
+                "strftime_now: a width is too large",
+            )
+        })
     });
     env
 }
 
 /// Removes the characters of [`MARKS`], and returns the ranges between them.
 fn without_marks(marked: &str) -> Rendered {
-    let (mut text, mut generated, mut begin) = (String::with_capacity(marked.len()), Vec::new(), None);
+    let (mut text, mut generated, mut begin) =
+        (String::with_capacity(marked.len()), Vec::new(), None);
     for c in marked.chars() {
         if c == MARKS[0] {
             begin = Some(text.len());
         } else if c == MARKS[1] {
-            generated.extend(begin.take().map(|begin| begin..text.len()).filter(|range| !range.is_empty()));
+            generated.extend(
+                begin
+                    .take()
+                    .map(|begin| begin..text.len())
+                    .filter(|range| !range.is_empty()),
+            );
         } else {
             text.push(c);
         }
@@ -141,8 +205,14 @@ fn without_marks(marked: &str) -> Rendered {
 
 fn value_of(json: Value) -> JinjaValue {
     match json {
-        Value::Object(fields) => JinjaValue::from_pairs(fields.into_iter().map(|(key, value)| (key, value_of(value)))),
-        Value::Array(items) => JinjaValue::from(items.into_iter().map(value_of).collect::<Vec<_>>()),
+        Value::Object(fields) => JinjaValue::from_pairs(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key, value_of(value))),
+        ),
+        Value::Array(items) => {
+            JinjaValue::from(items.into_iter().map(value_of).collect::<Vec<_>>())
+        }
         plain => JinjaValue::from(Serde(plain)),
     }
 }
@@ -152,21 +222,39 @@ fn refuse(error: JinjaError) -> Error {
     match error.kind() {
         ErrorKind::OutOfFuel => over(format!("at most {FUEL} instructions"), "more"),
         ErrorKind::WriteFailure => over(format!("at most {OUTPUT_BYTES} bytes of output"), "more"),
-        ErrorKind::InvalidOperation | ErrorKind::SyntaxError if detail.contains("recursion limit") => {
-            over(format!("at most {DEPTH} levels of calls and blocks"), "more")
+        ErrorKind::InvalidOperation | ErrorKind::SyntaxError
+            if detail.contains("recursion limit") =>
+        {
+            over(
+                format!("at most {DEPTH} levels of calls and blocks"),
+                "more",
+            )
         }
         kind => {
-            let at = error.line().map_or_else(String::new, |line| format!(" (line {line})"));
+            let at = error
+                .line()
+                .map_or_else(String::new, |line| format!(" (line {line})"));
             // The engine's message quotes the template, which may also raise errors with its own text.
-            let reason = if detail.is_empty() { kind.to_string() } else { format!("{kind}: {}", shown(detail)) };
-            Error::Template { reason: format!("{reason}{at}") }
+            let reason = if detail.is_empty() {
+                kind.to_string()
+            } else {
+                format!("{kind}: {}", shown(detail))
+            };
+            Error::Template {
+                reason: format!("{reason}{at}"),
+            }
         }
     }
 }
 
 /// Returns the refusal of a template that costs too much.
 fn over(expected: String, found: impl std::fmt::Display) -> Error {
-    Refusal::new(word!("template.budget")).stage("bind").of("chat template").expected(expected).found(found).into()
+    Refusal::new(word!("template.budget"))
+        .stage("bind")
+        .of("chat template")
+        .expected(expected)
+        .found(found)
+        .into()
 }
 
 struct Bounded(Vec<u8>);
@@ -187,15 +275,25 @@ impl io::Write for Bounded {
 
 fn environment() -> Result<Environment<'static>, JinjaError> {
     let mut env = Environment::new();
-    env.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    env.set_syntax(
+        SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build()?,
+    );
     env.set_fuel(Some(FUEL));
     env.set_recursion_limit(DEPTH);
     env.set_unknown_method_callback(method);
     add_filters(&mut env);
-    env.add_filter("generated", |text: String| format!("{}{text}{}", MARKS[0], MARKS[1]));
-    env.set_formatter(|out, _, value| Ok(out.write_str(&printed(value))?));
-    env.add_function("raise_exception", |message: String| -> Result<JinjaValue, JinjaError> {
-        Err(JinjaError::new(ErrorKind::InvalidOperation, message))
+    env.add_filter("generated", |text: String| {
+        format!("{}{text}{}", MARKS[0], MARKS[1])
     });
+    env.set_formatter(|out, _, value| Ok(out.write_str(&printed(value))?));
+    env.add_function(
+        "raise_exception",
+        |message: String| -> Result<JinjaValue, JinjaError> {
+            Err(JinjaError::new(ErrorKind::InvalidOperation, message))
+        },
+    );
     Ok(env)
 }

@@ -32,14 +32,24 @@ const END: &str = "<|endoftext|>";
 static LLAMA: TokenizerClass = TokenizerClass {
     names: &["LlamaTokenizer", "CodeLlamaTokenizer"],
     model_types: &[],
-    tokens: &[("bos_token", "<s>"), ("eos_token", "</s>"), ("unk_token", "<unk>")],
+    tokens: &[
+        ("bos_token", "<s>"),
+        ("eos_token", "</s>"),
+        ("unk_token", "<unk>"),
+    ],
     framing: Framing::Begun,
     of_pieces: true,
 };
 static GEMMA: TokenizerClass = TokenizerClass {
     names: &["GemmaTokenizer"],
     model_types: &[],
-    tokens: &[("bos_token", "<bos>"), ("eos_token", "<eos>"), ("unk_token", "<unk>"), ("pad_token", "<pad>"), ("mask_token", "<mask>")],
+    tokens: &[
+        ("bos_token", "<bos>"),
+        ("eos_token", "<eos>"),
+        ("unk_token", "<unk>"),
+        ("pad_token", "<pad>"),
+        ("mask_token", "<mask>"),
+    ],
     framing: Framing::Begun,
     of_pieces: false,
 };
@@ -75,7 +85,12 @@ pub(super) static QWEN2: TokenizerClass = TokenizerClass {
 static GPT_NEOX: TokenizerClass = TokenizerClass {
     names: &["GPTNeoXTokenizer"],
     model_types: &["gpt_neox"],
-    tokens: &[("bos_token", END), ("eos_token", END), ("unk_token", END), ("pad_token", "<|padding|>")],
+    tokens: &[
+        ("bos_token", END),
+        ("eos_token", END),
+        ("unk_token", END),
+        ("pad_token", "<|padding|>"),
+    ],
     framing: Framing::Keys,
     of_pieces: false,
 };
@@ -84,7 +99,13 @@ static GPT_NEOX: TokenizerClass = TokenizerClass {
 pub(super) static BERT: TokenizerClass = TokenizerClass {
     names: &["BertTokenizer"],
     model_types: &[],
-    tokens: &[("unk_token", "[UNK]"), ("sep_token", "[SEP]"), ("pad_token", "[PAD]"), ("cls_token", "[CLS]"), ("mask_token", "[MASK]")],
+    tokens: &[
+        ("unk_token", "[UNK]"),
+        ("sep_token", "[SEP]"),
+        ("pad_token", "[PAD]"),
+        ("cls_token", "[CLS]"),
+        ("mask_token", "[MASK]"),
+    ],
     framing: Framing::Processor,
     of_pieces: false,
 };
@@ -95,10 +116,19 @@ impl TokenizerClass {
         let all = [&LLAMA, &GEMMA, &COHERE, &GPT2, &QWEN2, &GPT_NEOX, &BERT];
         let key = "tokenizer_class";
         match settings[key].as_str().or_else(|| config[key].as_str()) {
-            Some(name) => all.into_iter().find(|class| class.names.contains(&name.strip_suffix("Fast").unwrap_or(name))),
+            Some(name) => all.into_iter().find(|class| {
+                class
+                    .names
+                    .contains(&name.strip_suffix("Fast").unwrap_or(name))
+            }),
             None => {
                 let model_type = config["model_type"].as_str().unwrap_or_default();
-                all.into_iter().find(|class| class.model_types.iter().any(|word| model_type.starts_with(word)))
+                all.into_iter().find(|class| {
+                    class
+                        .model_types
+                        .iter()
+                        .any(|word| model_type.starts_with(word))
+                })
             }
         }
     }

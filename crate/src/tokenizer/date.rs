@@ -5,9 +5,29 @@ use std::str::FromStr;
 
 use crate::error::{Error, Fault, Result, shown};
 
-const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-const MONTHS: [&str; 12] =
-    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+const DAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
 /// Number of days in a year before each month, and in a whole year.
 const BEFORE: [u32; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
 /// Number of days from the first of January of the year 1 to 1970.
@@ -29,7 +49,11 @@ fn is_leap(year: u32) -> bool {
 
 /// Returns the number of days in the first `month` months of `year`, for 0 to 12 months.
 fn days_before(year: u32, month: u32) -> u32 {
-    let days = usize::try_from(month).ok().and_then(|month| BEFORE.get(month)).copied().unwrap_or_default();
+    let days = usize::try_from(month)
+        .ok()
+        .and_then(|month| BEFORE.get(month))
+        .copied()
+        .unwrap_or_default();
     days + u32::from(month > 1 && is_leap(year))
 }
 
@@ -43,15 +67,20 @@ impl Date {
     /// Creates a date, if it exists; months and days count from 1.
     pub fn new(year: u32, month: u32, day: u32) -> Option<Self> {
         let lasts = || days_before(year, month) - days_before(year, month - 1);
-        ((1..=9999).contains(&year) && (1..=12).contains(&month) && day >= 1 && day <= lasts()).then_some(Self { year, month, day })
+        ((1..=9999).contains(&year) && (1..=12).contains(&month) && day >= 1 && day <= lasts())
+            .then_some(Self { year, month, day })
     }
 
     /// Returns the date in UTC at this number of seconds after 1970 began; `None` after the year 9999.
     pub fn of_unix_secs(secs: u64) -> Option<Self> {
         let days = u32::try_from(secs / 86_400).ok()?.checked_add(EPOCH)?;
-        let year = (days / 366 + 1..=days / 365 + 1).rev().find(|&year| days_before_year(year) <= days)?;
+        let year = (days / 366 + 1..=days / 365 + 1)
+            .rev()
+            .find(|&year| days_before_year(year) <= days)?;
         let of_year = days - days_before_year(year);
-        let month = (1..=12).rev().find(|&month| days_before(year, month - 1) <= of_year)?;
+        let month = (1..=12)
+            .rev()
+            .find(|&month| days_before(year, month - 1) <= of_year)?;
         Self::new(year, month, of_year - days_before(year, month - 1) + 1)
     }
 
@@ -73,8 +102,10 @@ impl Date {
     /// Returns year and week by ISO 8601: a week belongs to the year that contains its Thursday.
     fn iso_week(self) -> (u32, u32) {
         let thursday = self.since_first() - (self.of_week() + 6) % 7 + 3;
-        let year =
-            (self.year.saturating_sub(1)..=self.year + 1).rev().find(|&year| days_before_year(year) <= thursday).unwrap_or(self.year);
+        let year = (self.year.saturating_sub(1)..=self.year + 1)
+            .rev()
+            .find(|&year| days_before_year(year) <= thursday)
+            .unwrap_or(self.year);
         (year, (thursday - days_before_year(year)) / 7 + 1)
     }
 
@@ -84,20 +115,30 @@ impl Date {
         let (mut out, mut rest) = (String::with_capacity(format.len()), format);
         while let Some((text, directive)) = rest.split_once('%') {
             out.push_str(text);
-            let flags_end = directive.find(|c| !"-_0^#".contains(c)).unwrap_or(directive.len());
+            let flags_end = directive
+                .find(|c| !"-_0^#".contains(c))
+                .unwrap_or(directive.len());
             let (flags, after) = directive.split_at(flags_end);
-            let width_end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+            let width_end = after
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(after.len());
             let (width, after) = after.split_at(width_end);
             // Modifiers for other locales.
             let after = after.strip_prefix(['E', 'O']).unwrap_or(after);
             let mut following = after.chars();
-            let field = following.next().and_then(|letter| self.field(letter, flags.is_empty() && width.is_empty()));
+            let field = following
+                .next()
+                .and_then(|letter| self.field(letter, flags.is_empty() && width.is_empty()));
             let Some(field) = field else {
                 out.push('%');
                 rest = directive;
                 continue;
             };
-            let width = if width.is_empty() { 0 } else { width.parse().ok().filter(|width| *width <= WIDTH)? };
+            let width = if width.is_empty() {
+                0
+            } else {
+                width.parse().ok().filter(|width| *width <= WIDTH)?
+            };
             field.write(flags, width, &mut out);
             rest = following.as_str();
         }
@@ -108,7 +149,12 @@ impl Date {
     /// Returns the value of a directive; `plain` means without flags and width.
     fn field(self, letter: char, plain: bool) -> Option<Field> {
         let (iso_year, iso_week) = self.iso_week();
-        let name = |names: &[&'static str], index: u32| usize::try_from(index).ok().and_then(|index| names.get(index)).copied();
+        let name = |names: &[&'static str], index: u32| {
+            usize::try_from(index)
+                .ok()
+                .and_then(|index| names.get(index))
+                .copied()
+        };
         let [day, month] = [name(&DAYS, self.of_week())?, name(&MONTHS, self.month - 1)?];
         let several = |format: &str| self.strftime(format).map(Field::text);
         Some(match letter {
@@ -132,11 +178,19 @@ impl Date {
             'l' => Field::number(12, 2, ' '),
             'm' => Field::number(self.month, 2, '0'),
             'n' => Field::text("\n".to_owned()),
-            'p' => Field { case: Case::Half, ..Field::text("AM".to_owned()) },
-            'P' => Field { case: Case::Kept, ..Field::text("am".to_owned()) },
+            'p' => Field {
+                case: Case::Half,
+                ..Field::text("AM".to_owned())
+            },
+            'P' => Field {
+                case: Case::Kept,
+                ..Field::text("am".to_owned())
+            },
             'r' => several("%I:%M:%S %p")?,
             'R' => several("%H:%M")?,
-            's' => Field::text(((i64::from(self.since_first()) - i64::from(EPOCH)) * 86_400).to_string()),
+            's' => Field::text(
+                ((i64::from(self.since_first()) - i64::from(EPOCH)) * 86_400).to_string(),
+            ),
             't' => Field::text("\t".to_owned()),
             'T' | 'X' => several("%H:%M:%S")?,
             'u' => Field::number((self.of_week() + 6) % 7 + 1, 1, '0'),
@@ -175,30 +229,51 @@ enum Case {
 
 impl Field {
     fn text(text: String) -> Self {
-        Self { text, digits: 0, pad: ' ', case: Case::Plain }
+        Self {
+            text,
+            digits: 0,
+            pad: ' ',
+            case: Case::Plain,
+        }
     }
 
     fn name(text: &str) -> Self {
-        Self { case: Case::Name, ..Self::text(text.to_owned()) }
+        Self {
+            case: Case::Name,
+            ..Self::text(text.to_owned())
+        }
     }
 
     fn number(value: u32, digits: usize, pad: char) -> Self {
-        Self { digits, pad, ..Self::text(value.to_string()) }
+        Self {
+            digits,
+            pad,
+            ..Self::text(value.to_string())
+        }
     }
 
     fn write(self, flags: &str, width: usize, out: &mut String) {
         let pad = flags.chars().rev().find(|flag| "-_0".contains(*flag));
-        let digits = if pad == Some('-') { width } else { self.digits.max(width) };
+        let digits = if pad == Some('-') {
+            width
+        } else {
+            self.digits.max(width)
+        };
         let fill = match pad {
             Some('_' | '-') => ' ',
             Some('0') => '0',
             _ => self.pad,
         };
-        out.extend(std::iter::repeat_n(fill, digits.saturating_sub(self.text.len())));
+        out.extend(std::iter::repeat_n(
+            fill,
+            digits.saturating_sub(self.text.len()),
+        ));
         match self.case {
             Case::Half if flags.contains('#') => out.push_str(&self.text.to_lowercase()),
             Case::Name if flags.contains('#') => out.push_str(&self.text.to_uppercase()),
-            Case::Half | Case::Name | Case::Plain if flags.contains('^') => out.push_str(&self.text.to_uppercase()),
+            Case::Half | Case::Name | Case::Plain if flags.contains('^') => {
+                out.push_str(&self.text.to_uppercase())
+            }
             _ => out.push_str(&self.text),
         }
     }
@@ -219,17 +294,23 @@ impl FromStr for Date {
     /// `config.invalid` if the text has another form or names no day of the calendar.
     fn from_str(text: &str) -> Result<Self> {
         let digits = |range: std::ops::Range<usize>| {
-            let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+            let digits = text
+                .get(range)
+                .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
             digits.and_then(|digits| digits.parse().ok())
         };
         let form = text.len() == 10 && text.get(4..5) == Some("-") && text.get(7..8) == Some("-");
-        let parts = form.then(|| Some((digits(0..4)?, digits(5..7)?, digits(8..10)?))).flatten();
-        parts.and_then(|(year, month, day)| Self::new(year, month, day)).ok_or_else(|| {
-            Error::InvalidConfig(vec![Fault::new(
-                "chat_date",
-                "a day of the calendar, written YYYY-MM-DD, such as 2026-07-31",
-                shown(text),
-            )])
-        })
+        let parts = form
+            .then(|| Some((digits(0..4)?, digits(5..7)?, digits(8..10)?)))
+            .flatten();
+        parts
+            .and_then(|(year, month, day)| Self::new(year, month, day))
+            .ok_or_else(|| {
+                Error::InvalidConfig(vec![Fault::new(
+                    "chat_date",
+                    "a day of the calendar, written YYYY-MM-DD, such as 2026-07-31",
+                    shown(text),
+                )])
+            })
     }
 }

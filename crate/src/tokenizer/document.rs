@@ -3,7 +3,10 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tokenizers::models::bpe::BPE;
-use tokenizers::{DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, TokenizerImpl};
+use tokenizers::{
+    DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
+    TokenizerImpl,
+};
 
 use super::budget::Parts;
 use super::parts::TokenizerParts;
@@ -11,7 +14,8 @@ use super::{TOKENIZER_FILE, replacement, unread};
 use crate::error::Result;
 
 /// A tokenizer with a model of type `M`.
-type With<M> = TokenizerImpl<M, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
+type With<M> =
+    TokenizerImpl<M, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
 
 /// Reads the tokenizer of a document, with `parts` in place of its own. For byte pair encoding, as in nearly all large ones, no tree of
 /// the whole model is built: for 150,000 tokens it would take a hundred megabytes. Other models, and faulty documents, are read in the
@@ -76,16 +80,27 @@ impl<'a> Model<'a> {
     /// Makes characters without a token fall back to byte tokens if `to_bytes`, else to the token `unknown`. With `to_bytes`, a run of
     /// characters that have no byte tokens either gives a single `unknown`.
     pub(super) fn falling_back(self, to_bytes: bool, unknown: Option<&'a str>) -> Self {
-        Self { fuse_unk: to_bytes, byte_fallback: to_bytes, unk_token: unknown, ..self }
+        Self {
+            fuse_unk: to_bytes,
+            byte_fallback: to_bytes,
+            unk_token: unknown,
+            ..self
+        }
     }
 
     /// Sets whether a word that is a token is taken as a whole, without merges.
     pub(super) fn ignoring_merges(self, ignored: bool) -> Self {
-        Self { ignore_merges: ignored, ..self }
+        Self {
+            ignore_merges: ignored,
+            ..self
+        }
     }
 }
 
-fn vocabulary<S: Serializer>(parts: &&TokenizerParts, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn vocabulary<S: Serializer>(
+    parts: &&TokenizerParts,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_map(parts.listed())
 }
 
@@ -98,8 +113,19 @@ enum Merge<'a> {
     Apart([&'a str; 2]),
 }
 
-fn pairs<S: Serializer>(pairs: &[(&str, &str)], serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    let spaced = pairs.iter().any(|(left, right)| left.contains(' ') || right.contains(' '));
-    let one = |&(left, right)| if spaced { Merge::Apart([left, right]) } else { Merge::Joined(format!("{left} {right}")) };
+fn pairs<S: Serializer>(
+    pairs: &[(&str, &str)],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let spaced = pairs
+        .iter()
+        .any(|(left, right)| left.contains(' ') || right.contains(' '));
+    let one = |&(left, right)| {
+        if spaced {
+            Merge::Apart([left, right])
+        } else {
+            Merge::Joined(format!("{left} {right}"))
+        }
+    };
     serializer.collect_seq(pairs.iter().map(one))
 }

@@ -11,7 +11,12 @@ impl Tokenizer {
     /// `tokenizer.text` for a character without a token or an id beyond the embedding; `tokenizer.budget`.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         if let Some(table) = &self.characters {
-            let id = |c: char| table.get(&c).copied().ok_or_else(|| unencodable(format!("the vocabulary lacks the character {c:?}")));
+            let id = |c: char| {
+                table
+                    .get(&c)
+                    .copied()
+                    .ok_or_else(|| unencodable(format!("the vocabulary lacks the character {c:?}")))
+            };
             return text.chars().map(id).collect();
         }
         self.check_characters(text)?;
@@ -33,7 +38,9 @@ impl Tokenizer {
         if self.characters.is_some() || last {
             return Ok((self.encode(text)?, text.len()));
         }
-        let Some((ids, length)) = self.split.next(&self.inner, text, false)? else { return Ok((Vec::new(), 0)) };
+        let Some((ids, length)) = self.split.next(&self.inner, text, false)? else {
+            return Ok((Vec::new(), 0));
+        };
         let part = text.get(..length).unwrap_or(text);
         self.patterns.check(part)?;
         self.check_characters(part)?;
@@ -45,7 +52,11 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Self::encode`].
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
-        let ids = if self.characters.is_some() { self.encode(text)? } else { self.plain_ids(text)? };
+        let ids = if self.characters.is_some() {
+            self.encode(text)?
+        } else {
+            self.plain_ids(text)?
+        };
         Ok([self.prompt_prefix(), &ids, self.prompt_suffix()].concat())
     }
 
@@ -93,7 +104,11 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Self::encode`] and [`Self::render_chat`].
     #[doc(hidden)]
-    pub fn encode_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<(Vec<u32>, Findings)> {
+    pub fn encode_chat(
+        &self,
+        conversation: &Conversation,
+        add_generation_prompt: bool,
+    ) -> Result<(Vec<u32>, Findings)> {
         self.check_chat_template()?;
         let conversation = self.as_read(conversation);
         let text = self.render_chat(&conversation, add_generation_prompt)?.text;
@@ -109,11 +124,17 @@ impl Tokenizer {
     #[doc(hidden)]
     pub fn encode_with_starts(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>)> {
         if self.characters.is_some() {
-            return Ok((self.encode(text)?, text.char_indices().map(|(start, _)| start).collect()));
+            return Ok((
+                self.encode(text)?,
+                text.char_indices().map(|(start, _)| start).collect(),
+            ));
         }
         self.patterns.check(text)?;
         self.check_characters(text)?;
         let encoding = self.inner.encode(text, false).map_err(unencodable)?;
-        Ok((self.in_use(encoding.get_ids().to_vec())?, starts(&encoding, self.coverage.byte_level)))
+        Ok((
+            self.in_use(encoding.get_ids().to_vec())?,
+            starts(&encoding, self.coverage.byte_level),
+        ))
     }
 }

@@ -8,12 +8,18 @@ use crate::formats::{Flaw, foreign, not_json};
 /// Returns the refusal of `what` for a reason that a library states.
 pub(super) fn bad(what: &str, reason: impl ToString) -> Error {
     // Messages of the libraries may quote the file.
-    Error::Tokenizer { what: what.to_owned(), reason: shown(&reason.to_string()) }
+    Error::Tokenizer {
+        what: what.to_owned(),
+        reason: shown(&reason.to_string()),
+    }
 }
 
 /// Returns the refusal of the document `what`, in whose place there is something else.
 pub(super) fn flawed(what: &str, flaw: &Flaw) -> Error {
-    Error::Tokenizer { what: what.to_owned(), reason: flaw.to_string() }
+    Error::Tokenizer {
+        what: what.to_owned(),
+        reason: flaw.to_string(),
+    }
 }
 
 /// Returns the refusal of the document `what`, whose `bytes` a library could not read as JSON.
@@ -32,8 +38,12 @@ pub(crate) fn read_json<'a, T: Deserialize<'a>>(what: &str, bytes: &'a [u8]) -> 
 pub(super) fn unencodable(reason: impl ToString) -> Error {
     let mut reason = reason.to_string();
     // The words of the library for a vocabulary without an unknown token.
-    if ["`unk_id` is missing", "token from the vocabulary"].iter().any(|words| reason.contains(words)) {
-        "the vocabulary has no token for one of its characters and none for unknown characters".clone_into(&mut reason);
+    if ["`unk_id` is missing", "token from the vocabulary"]
+        .iter()
+        .any(|words| reason.contains(words))
+    {
+        "the vocabulary has no token for one of its characters and none for unknown characters"
+            .clone_into(&mut reason);
     }
     Error::TextNotEncodable { reason }
 }

@@ -42,7 +42,10 @@ impl Tally {
     }
 
     fn extend(&mut self, other: &Self) {
-        other.named.iter().for_each(|(name, times)| self.add(name, *times));
+        other
+            .named
+            .iter()
+            .for_each(|(name, times)| self.add(name, *times));
         self.count += other.others();
     }
 
@@ -52,10 +55,28 @@ impl Tally {
     }
 
     fn list(&self, quoted: bool) -> String {
-        let plain = |name: &str| name.replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r");
-        let name = |name: &str| if quoted { format!("\"{}\"", shown(&plain(name))) } else { shown(name) };
-        let mut names: Vec<String> = self.named.iter().map(|(text, count)| format!("{} ({count})", name(text))).collect();
-        names.extend(Some(self.others()).filter(|others| *others > 0).map(|others| format!("{others} more")));
+        let plain = |name: &str| {
+            name.replace('\n', "\\n")
+                .replace('\t', "\\t")
+                .replace('\r', "\\r")
+        };
+        let name = |name: &str| {
+            if quoted {
+                format!("\"{}\"", shown(&plain(name)))
+            } else {
+                shown(name)
+            }
+        };
+        let mut names: Vec<String> = self
+            .named
+            .iter()
+            .map(|(text, count)| format!("{} ({count})", name(text)))
+            .collect();
+        names.extend(
+            Some(self.others())
+                .filter(|others| *others > 0)
+                .map(|others| format!("{others} more")),
+        );
         names.join(", ")
     }
 }
@@ -83,17 +104,41 @@ impl Findings {
     /// Returns code, number of occurrences and sentence of each kind that occurred.
     pub(crate) fn told(&self) -> Vec<(Word, usize, String)> {
         let kinds = [
-            (word!("data.unknown"), self.unknown.count, self.unknown.list(true)),
-            (word!("data.control"), self.control.count, self.control.list(false)),
+            (
+                word!("data.unknown"),
+                self.unknown.count,
+                self.unknown.list(true),
+            ),
+            (
+                word!("data.control"),
+                self.control.count,
+                self.control.list(false),
+            ),
             (word!("data.arguments.text"), self.quoted, String::new()),
         ];
-        let told = |(word, count, list): (Word, usize, String)| (word, count, Refusal::told(word, ["", "", &list]).to_string());
-        kinds.into_iter().filter(|(_, count, _)| *count > 0).map(told).collect()
+        let told = |(word, count, list): (Word, usize, String)| {
+            (
+                word,
+                count,
+                Refusal::told(word, ["", "", &list]).to_string(),
+            )
+        };
+        kinds
+            .into_iter()
+            .filter(|(_, count, _)| *count > 0)
+            .map(told)
+            .collect()
     }
 
     /// Returns the warnings.
     pub fn warnings(&self) -> Vec<TextWarning> {
-        self.told().into_iter().map(|(word, _, message)| TextWarning { code: word.text(), message }).collect()
+        self.told()
+            .into_iter()
+            .map(|(word, _, message)| TextWarning {
+                code: word.text(),
+                message,
+            })
+            .collect()
     }
 }
 
@@ -104,10 +149,13 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Tokenizer::encode`].
     pub fn findings(&self, text: &str, ids: &[u32]) -> Result<Findings> {
-        let (mut found, controls, unknown) = (Findings::default(), self.controls(), self.coverage.unknown);
+        let (mut found, controls, unknown) =
+            (Findings::default(), self.controls(), self.coverage.unknown);
         for id in ids.iter().filter(|id| Some(**id) != unknown) {
             if let Ok(at) = controls.binary_search_by_key(id, |(id, _)| *id) {
-                found.control.add(controls.get(at).map_or("", |(_, token)| token), 1);
+                found
+                    .control
+                    .add(controls.get(at).map_or("", |(_, token)| token), 1);
             }
         }
         if let Some(unknown) = unknown.filter(|id| ids.contains(id)) {
@@ -125,7 +173,11 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Tokenizer::encode`].
     pub(crate) fn stream_findings(&self, text: &str, ids: &[u32]) -> Result<Findings> {
-        let ids: Vec<u32> = ids.iter().copied().filter(|id| !self.eos.contains(id)).collect();
+        let ids: Vec<u32> = ids
+            .iter()
+            .copied()
+            .filter(|id| !self.eos.contains(id))
+            .collect();
         self.findings(text, &ids)
     }
 
@@ -134,13 +186,28 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As for [`Tokenizer::encode`].
-    pub fn chat_findings(&self, conversation: &Conversation, text: &str, ids: &[u32]) -> Result<Findings> {
-        let mut found = Findings { control: Tally::default(), ..self.findings(text, ids)? };
+    pub fn chat_findings(
+        &self,
+        conversation: &Conversation,
+        text: &str,
+        ids: &[u32],
+    ) -> Result<Findings> {
+        let mut found = Findings {
+            control: Tally::default(),
+            ..self.findings(text, ids)?
+        };
         for message in &conversation.messages {
-            let said = message.as_object().into_iter().flatten().filter(|(key, _)| *key != "role");
+            let said = message
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(key, _)| *key != "role");
             said.for_each(|(_, value)| self.add_controls(value, &mut found.control));
         }
-        conversation.names.values().for_each(|value| self.add_controls(value, &mut found.control));
+        conversation
+            .names
+            .values()
+            .for_each(|value| self.add_controls(value, &mut found.control));
         found.quoted = usize::from(self.quotes_arguments(conversation));
         Ok(found)
     }
@@ -152,20 +219,30 @@ impl Tokenizer {
                 let mut rest = text.as_str();
                 let begins = |rest: &str| {
                     let tokens = self.controls().iter().map(|(_, token)| token.as_str());
-                    tokens.filter(|token| rest.starts_with(*token)).max_by_key(|token| token.len())
+                    tokens
+                        .filter(|token| rest.starts_with(*token))
+                        .max_by_key(|token| token.len())
                 };
-                let firsts: BTreeSet<char> = self.controls().iter().filter_map(|(_, token)| token.chars().next()).collect();
+                let firsts: BTreeSet<char> = self
+                    .controls()
+                    .iter()
+                    .filter_map(|(_, token)| token.chars().next())
+                    .collect();
                 let firsts: Vec<char> = firsts.into_iter().collect();
                 while let Some(at) = rest.find(firsts.as_slice()) {
                     let (_, from) = rest.split_at(at);
                     let token = begins(from);
                     token.into_iter().for_each(|token| found.add(token, 1));
-                    let passed = token.or_else(|| from.get(..from.chars().next().map_or(0, char::len_utf8))).map_or(0, str::len);
+                    let passed = token
+                        .or_else(|| from.get(..from.chars().next().map_or(0, char::len_utf8)))
+                        .map_or(0, str::len);
                     rest = from.get(passed..).unwrap_or_default();
                 }
             }
             Value::Array(items) => items.iter().for_each(|item| self.add_controls(item, found)),
-            Value::Object(fields) => fields.values().for_each(|item| self.add_controls(item, found)),
+            Value::Object(fields) => fields
+                .values()
+                .for_each(|item| self.add_controls(item, found)),
             _ => {}
         }
     }
@@ -176,10 +253,18 @@ impl Tokenizer {
             let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
             let turn = self.turn_end();
             // Some tokenizers write the text of a special token in letters.
-            let is_one = |id: u32, text: &str| self.inner.encode_fast(text, false).is_ok_and(|found| found.get_ids().contains(&id));
-            let control = added.iter().filter(|(id, token)| (token.special || turn == Some(**id)) && !token.content.is_empty());
-            let mut control: Vec<(u32, String)> =
-                control.filter(|(id, token)| is_one(**id, &token.content)).map(|(id, token)| (*id, token.content.clone())).collect();
+            let is_one = |id: u32, text: &str| {
+                self.inner
+                    .encode_fast(text, false)
+                    .is_ok_and(|found| found.get_ids().contains(&id))
+            };
+            let control = added.iter().filter(|(id, token)| {
+                (token.special || turn == Some(**id)) && !token.content.is_empty()
+            });
+            let mut control: Vec<(u32, String)> = control
+                .filter(|(id, token)| is_one(**id, &token.content))
+                .map(|(id, token)| (*id, token.content.clone()))
+                .collect();
             control.sort_unstable();
             control
         })
@@ -189,20 +274,33 @@ impl Tokenizer {
     fn quotes_arguments(&self, conversation: &Conversation) -> bool {
         let (mut probe, mut given) = (conversation.clone(), false);
         for message in &mut probe.messages {
-            for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+            for call in message
+                .get_mut("tool_calls")
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+            {
                 let of_function = call.get("function").is_some();
-                let holder = if of_function { call.get_mut("function") } else { Some(call) };
+                let holder = if of_function {
+                    call.get_mut("function")
+                } else {
+                    Some(call)
+                };
                 let arguments = holder.and_then(|holder| holder.get_mut("arguments"));
                 if let Some(text) = arguments.filter(|value| value.as_str().is_some_and(is_json)) {
                     (*text, given) = (ARGUMENTS.into(), true);
                 }
             }
         }
-        given && self.render_chat(&probe, false).is_ok_and(|rendered| rendered.text.contains("{\\\"probe 7351\\\""))
+        given
+            && self
+                .render_chat(&probe, false)
+                .is_ok_and(|rendered| rendered.text.contains("{\\\"probe 7351\\\""))
     }
 }
 
 /// Returns true for the JSON text of an object or a list.
 fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    text.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

@@ -39,14 +39,29 @@ const CUTTING: [&str; 12] = [
 pub(super) fn check_text(normalizer: &Value, pre_tokenizer: &Value) -> Result<()> {
     let (mut normalizers, mut pre_tokenizers) = (Vec::new(), Vec::new());
     steps("normalizer", "normalizers", normalizer, &mut normalizers)?;
-    steps("pre_tokenizer", "pretokenizers", pre_tokenizer, &mut pre_tokenizers)?;
-    let is_empty = |step: &&Value| is(step, "FixedLength") && step.get("length").and_then(Value::as_u64) == Some(0);
+    steps(
+        "pre_tokenizer",
+        "pretokenizers",
+        pre_tokenizer,
+        &mut pre_tokenizers,
+    )?;
+    let is_empty = |step: &&Value| {
+        is(step, "FixedLength") && step.get("length").and_then(Value::as_u64) == Some(0)
+    };
     if pre_tokenizers.iter().any(is_empty) {
-        return Err(refused("pre_tokenizer FixedLength", "a length of at least 1", 0));
+        return Err(refused(
+            "pre_tokenizer FixedLength",
+            "a length of at least 1",
+            0,
+        ));
     }
     // A step that writes all characters again asks for the places of the first ones, and a text that is put before them has none.
-    let bytes = pre_tokenizers.iter().any(|step| !CUTTING.iter().any(|name| is(step, name)));
-    let last = normalizers.iter().rposition(|step| !KEEPING.iter().any(|name| is(step, name)));
+    let bytes = pre_tokenizers
+        .iter()
+        .any(|step| !CUTTING.iter().any(|name| is(step, name)));
+    let last = normalizers
+        .iter()
+        .rposition(|step| !KEEPING.iter().any(|name| is(step, name)));
     for (at, step) in normalizers.iter().enumerate() {
         if is(step, "Precompiled") {
             check_charsmap(step.get("precompiled_charsmap").unwrap_or(NULL))?;
@@ -55,11 +70,25 @@ pub(super) fn check_text(normalizer: &Value, pre_tokenizer: &Value) -> Result<()
             continue;
         }
         if step.get("prepend").and_then(Value::as_str) == Some("") {
-            return Err(refused("normalizer Prepend", "a text to put before another", "an empty one"));
+            return Err(refused(
+                "normalizer Prepend",
+                "a text to put before another",
+                "an empty one",
+            ));
         }
-        let writes = step.get("content").and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-        if let Some(pattern) = step.get("pattern").filter(|pattern| writes && may_match_nothing(pattern)) {
-            return Err(refused("normalizer Replace", "a pattern that matches at least one character", pattern));
+        let writes = step
+            .get("content")
+            .and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty());
+        if let Some(pattern) = step
+            .get("pattern")
+            .filter(|pattern| writes && may_match_nothing(pattern))
+        {
+            return Err(refused(
+                "normalizer Replace",
+                "a pattern that matches at least one character",
+                pattern,
+            ));
         }
     }
     Ok(())
@@ -73,9 +102,17 @@ pub(super) fn check_decoder(decoder: &Value) -> Result<()> {
     let mut decoders = Vec::new();
     steps("decoder", "decoders", decoder, &mut decoders)?;
     // The library reads the end of a token that has fewer characters, and none may be left by the step before.
-    let stripped = |step: &&Value| step.get("content").and_then(|_| step.get("stop")?.as_u64()).filter(|stop| *stop > 0);
+    let stripped = |step: &&Value| {
+        step.get("content")
+            .and_then(|_| step.get("stop")?.as_u64())
+            .filter(|stop| *stop > 0)
+    };
     match decoders.iter().find_map(stripped) {
-        Some(stop) => Err(refused("decoder Strip", "a stop of 0, since a token may be shorter than what is stripped", stop)),
+        Some(stop) => Err(refused(
+            "decoder Strip",
+            "a stop of 0, since a token may be shorter than what is stripped",
+            stop,
+        )),
         None => Ok(()),
     }
 }
@@ -86,7 +123,9 @@ pub(super) fn check_decoder(decoder: &Value) -> Result<()> {
 /// `tokenizer.invalid`.
 pub(super) fn check_post_processor(processor: &Value) -> Result<()> {
     // With special tokens for the frame of a text, without them for the text.
-    [true, false].into_iter().try_for_each(|special| processed(processor, 1, special).map(drop))
+    [true, false]
+        .into_iter()
+        .try_for_each(|special| processed(processor, 1, special).map(drop))
 }
 
 /// Refuses added tokens on which the library would panic: one of spaces that takes those before it, although a token there took them.
@@ -95,17 +134,31 @@ pub(super) fn check_post_processor(processor: &Value) -> Result<()> {
 /// `tokenizer.invalid`.
 pub(super) fn check_added_tokens(tokens: &Value) -> Result<()> {
     let tokens = tokens.as_array().map(Vec::as_slice).unwrap_or_default();
-    let left = tokens.iter().filter(|token| says(token, "lstrip") && !says(token, "rstrip"));
-    let mut spaces = left.filter_map(|token| token.get("content")?.as_str()).filter(|text| !text.is_empty() && text.trim().is_empty());
-    match spaces.next().filter(|_| tokens.iter().any(|token| says(token, "rstrip"))) {
-        Some(text) => Err(refused("added_tokens", "no lstrip for a token of spaces, where another token has rstrip", format!("{text:?}"))),
+    let left = tokens
+        .iter()
+        .filter(|token| says(token, "lstrip") && !says(token, "rstrip"));
+    let mut spaces = left
+        .filter_map(|token| token.get("content")?.as_str())
+        .filter(|text| !text.is_empty() && text.trim().is_empty());
+    match spaces
+        .next()
+        .filter(|_| tokens.iter().any(|token| says(token, "rstrip")))
+    {
+        Some(text) => Err(refused(
+            "added_tokens",
+            "no lstrip for a token of spaces, where another token has rstrip",
+            format!("{text:?}"),
+        )),
         None => Ok(()),
     }
 }
 
 /// Returns the refusal of a part.
 pub(super) fn refused(part: &str, expected: &str, found: impl fmt::Display) -> Error {
-    bad(TOKENIZER_FILE, format!("{part}: expected {expected}, found {found}"))
+    bad(
+        TOKENIZER_FILE,
+        format!("{part}: expected {expected}, found {found}"),
+    )
 }
 
 /// Collects the steps of a part in their order, with the sequences that have further ones under `key`.
@@ -115,7 +168,11 @@ fn steps<'a>(part: &str, key: &str, value: &'a Value, all: &mut Vec<&'a Value>) 
         // The library reads some lists as the fields of a step.
         Value::Object(fields) => {
             all.push(value);
-            let mut inner = fields.get(key).and_then(Value::as_array).into_iter().flatten();
+            let mut inner = fields
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             inner.try_for_each(|step| steps(part, key, step, all))
         }
         other => Err(refused(part, "an object", other)),
@@ -166,28 +223,60 @@ fn processed(processor: &Value, count: usize, special: bool) -> Result<usize> {
         Value::Object(fields) => fields,
         other => return Err(refused("post_processor", "an object", other)),
     };
-    let mut inner = fields.get("processors").and_then(Value::as_array).into_iter().flatten();
-    let after = inner.try_fold(count, |count, processor| processed(processor, count, special))?;
+    let mut inner = fields
+        .get("processors")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let after = inner.try_fold(count, |count, processor| {
+        processed(processor, count, special)
+    })?;
     if !fields.contains_key("single") {
         return Ok(after);
     }
     let template = match count {
         1 => "single",
         2 => "pair",
-        _ => return Err(refused(TEMPLATE, "one or two parts of a text from the processors before it", count)),
+        _ => {
+            return Err(refused(
+                TEMPLATE,
+                "one or two parts of a text from the processors before it",
+                count,
+            ));
+        }
     };
     let mut parts = 0;
-    for piece in fields.get(template).and_then(Value::as_array).into_iter().flatten() {
-        let id = |kind: &str| piece.get(kind).map(|piece| piece.get("id").or_else(|| piece.get(0)).unwrap_or(NULL));
+    for piece in fields
+        .get(template)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let id = |kind: &str| {
+            piece
+                .get(kind)
+                .map(|piece| piece.get("id").or_else(|| piece.get(0)).unwrap_or(NULL))
+        };
         if let Some(id) = id("Sequence") {
             if id != "A" && count < 2 {
-                return Err(refused(TEMPLATE, "Sequence A alone for a single text", format!("Sequence {id}")));
+                return Err(refused(
+                    TEMPLATE,
+                    "Sequence A alone for a single text",
+                    format!("Sequence {id}"),
+                ));
             }
             parts += 1;
         } else if let Some(id) = id("SpecialToken") {
-            let listed = fields.get("special_tokens").zip(id.as_str()).is_some_and(|(tokens, id)| tokens.get(id).is_some());
+            let listed = fields
+                .get("special_tokens")
+                .zip(id.as_str())
+                .is_some_and(|(tokens, id)| tokens.get(id).is_some());
             if !listed {
-                return Err(refused(TEMPLATE, "special tokens that are listed in special_tokens", id));
+                return Err(refused(
+                    TEMPLATE,
+                    "special tokens that are listed in special_tokens",
+                    id,
+                ));
             }
             parts += usize::from(special);
         }
@@ -197,38 +286,67 @@ fn processed(processor: &Value, count: usize, special: bool) -> Result<usize> {
 
 /// Refuses a table of replaced characters that cannot be read, or whose search would leave it: the length of a trie, its units, texts.
 fn check_charsmap(value: &Value) -> Result<()> {
-    let text = value.as_str().ok_or_else(|| refused(PRECOMPILED, "a precompiled_charsmap in base64", value))?;
+    let text = value
+        .as_str()
+        .ok_or_else(|| refused(PRECOMPILED, "a precompiled_charsmap in base64", value))?;
     // Padding may be left out.
-    let bytes = STANDARD.decode(text).or_else(|_| STANDARD_NO_PAD.decode(text));
-    let bytes = bytes.map_err(|error| refused(PRECOMPILED, "a precompiled_charsmap in base64", error))?;
-    let short = || refused(PRECOMPILED, "a precompiled_charsmap with the whole of its trie", format!("{} bytes", bytes.len()));
+    let bytes = STANDARD
+        .decode(text)
+        .or_else(|_| STANDARD_NO_PAD.decode(text));
+    let bytes =
+        bytes.map_err(|error| refused(PRECOMPILED, "a precompiled_charsmap in base64", error))?;
+    let short = || {
+        refused(
+            PRECOMPILED,
+            "a precompiled_charsmap with the whole of its trie",
+            format!("{} bytes", bytes.len()),
+        )
+    };
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
     let units = (u32::from_le_bytes(*length) / 4) as usize;
     let (trie, texts) = rest.split_at_checked(units * 4).ok_or_else(short)?;
-    let texts = std::str::from_utf8(texts).map_err(|error| refused(PRECOMPILED, "texts of UTF-8 in precompiled_charsmap", error))?;
-    let units: Vec<u32> = trie.as_chunks::<4>().0.iter().map(|unit| u32::from_le_bytes(*unit)).collect();
+    let texts = std::str::from_utf8(texts)
+        .map_err(|error| refused(PRECOMPILED, "texts of UTF-8 in precompiled_charsmap", error))?;
+    let units: Vec<u32> = trie
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|unit| u32::from_le_bytes(*unit))
+        .collect();
     match is_trie(&units, texts) {
         true => Ok(()),
-        false => Err(refused(PRECOMPILED, "a trie in precompiled_charsmap that leads to its texts", "one that leads elsewhere")),
+        false => Err(refused(
+            PRECOMPILED,
+            "a trie in precompiled_charsmap that leads to its texts",
+            "one that leads elsewhere",
+        )),
     }
 }
 
 /// Returns true if each search in a double array of the Darts library stays in it, and ends at the beginning of a character of `texts`.
 fn is_trie(units: &[u32], texts: &str) -> bool {
     let offset = |unit: u32| ((unit >> 10) << ((unit & (1 << 9)) >> 6)) as usize;
-    let Some(root) = units.first() else { return false };
+    let Some(root) = units.first() else {
+        return false;
+    };
     let (mut seen, mut places) = (vec![false; units.len()], vec![offset(*root)]);
     while let Some(place) = places.pop() {
         // The bytes of UTF-8 but for zero, which ends a text.
         for byte in 1..=0xf4_usize {
             let next = place ^ byte;
-            let (Some(&unit), Some(known)) = (units.get(next), seen.get_mut(next)) else { return false };
+            let (Some(&unit), Some(known)) = (units.get(next), seen.get_mut(next)) else {
+                return false;
+            };
             if (unit & 0x8000_00ff) as usize != byte || std::mem::replace(known, true) {
                 continue;
             }
             let below = next ^ offset(unit);
             let has_leaf = (unit >> 8) & 1 == 1;
-            if has_leaf && !units.get(below).is_some_and(|leaf| texts.is_char_boundary((leaf & 0x7fff_ffff) as usize)) {
+            if has_leaf
+                && !units
+                    .get(below)
+                    .is_some_and(|leaf| texts.is_char_boundary((leaf & 0x7fff_ffff) as usize))
+            {
                 return false;
             }
             places.push(below);

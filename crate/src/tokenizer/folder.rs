@@ -9,10 +9,15 @@ use tokenizers::{ModelWrapper, PostProcessorWrapper};
 use super::class::{BERT, TokenizerClass};
 use super::coverage::Coverage;
 use super::frame::Frame;
-use super::names::{ADDED_FILE, CONFIG_FILE, MERGES, MODEL_FILE, MORE_TEMPLATES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE, VOCAB};
+use super::names::{
+    ADDED_FILE, CONFIG_FILE, MERGES, MODEL_FILE, MORE_TEMPLATES, SPECIALS_FILE, TEMPLATE_FILE,
+    TOKENIZER_FILE, VOCAB,
+};
 use super::stated::{Stated, special_text};
 use super::templates::Templates;
-use super::{Tokenizer, TokenizerKind, bad, budget, characters, document, pairs, read_json, spaces, split};
+use super::{
+    Tokenizer, TokenizerKind, bad, budget, characters, document, pairs, read_json, spaces, split,
+};
 use crate::error::Result;
 
 /// Documents that accompany the tokenizer to an export, in this order; `tokenizer.json` comes first, whether it was read or made.
@@ -24,9 +29,22 @@ impl Tokenizer {
     ///
     /// # Errors
     /// `tokenizer.invalid` for files that cannot be read; `tokenizer.budget`.
-    pub fn from_hf(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
-        let files = [(TOKENIZER_FILE, Some(tokenizer_json)), (CONFIG_FILE, tokenizer_config), (TEMPLATE_FILE, chat_template)];
-        Self::need_of(files.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes?.to_vec()))).collect())
+    pub fn from_hf(
+        tokenizer_json: &[u8],
+        tokenizer_config: Option<&[u8]>,
+        chat_template: Option<&[u8]>,
+    ) -> Result<Self> {
+        let files = [
+            (TOKENIZER_FILE, Some(tokenizer_json)),
+            (CONFIG_FILE, tokenizer_config),
+            (TEMPLATE_FILE, chat_template),
+        ];
+        Self::need_of(
+            files
+                .into_iter()
+                .filter_map(|(name, bytes)| Some((name.to_owned(), bytes?.to_vec())))
+                .collect(),
+        )
     }
 
     /// Creates the tokenizer of documents among which there is a `tokenizer.json`.
@@ -43,20 +61,40 @@ impl Tokenizer {
     #[doc(hidden)]
     pub fn from_folder(mut documents: BTreeMap<String, Vec<u8>>) -> Result<Option<Self>> {
         let object = |name: &str| -> Result<Value> {
-            let Some(bytes) = documents.get(name) else { return Ok(json!({})) };
+            let Some(bytes) = documents.get(name) else {
+                return Ok(json!({}));
+            };
             let value: Value = read_json(name, bytes)?;
-            if value.is_object() { Ok(value) } else { Err(bad(name, "expected an object of JSON")) }
+            if value.is_object() {
+                Ok(value)
+            } else {
+                Err(bad(name, "expected an object of JSON"))
+            }
         };
         let (settings, map) = (object(CONFIG_FILE)?, object(SPECIALS_FILE)?);
-        let beside = if Stated::overrules(&settings) { Value::Null } else { object(ADDED_FILE)? };
+        let beside = if Stated::overrules(&settings) {
+            Value::Null
+        } else {
+            object(ADDED_FILE)?
+        };
         // Its faults are reported where the model is read.
         let config = object(MODEL_FILE).unwrap_or_default();
         let class = TokenizerClass::of(&settings, &config);
-        let vocabulary = match (documents.remove(TOKENIZER_FILE), documents.get(VOCAB), documents.get(MERGES)) {
+        let vocabulary = match (
+            documents.remove(TOKENIZER_FILE),
+            documents.get(VOCAB),
+            documents.get(MERGES),
+        ) {
             (Some(document), ..) => document,
             (None, Some(vocab), Some(merges)) => {
                 let stated = Stated::of(&settings, &map, &beside, class, None)?;
-                pairs::Files { vocab, merges, settings: &settings, config: &config }.tokenizer_json(&stated)?
+                pairs::Files {
+                    vocab,
+                    merges,
+                    settings: &settings,
+                    config: &config,
+                }
+                .tokenizer_json(&stated)?
             }
             _ => return Ok(None),
         };
@@ -75,15 +113,33 @@ impl Tokenizer {
             stated.keep_flags();
         }
         let mut unusual = stated.add_to(&mut inner)?;
-        unusual.code = settings["auto_map"].get("AutoTokenizer").is_some().then(|| CONFIG_FILE.to_owned()).into_iter().collect();
+        unusual.code = settings["auto_map"]
+            .get("AutoTokenizer")
+            .is_some()
+            .then(|| CONFIG_FILE.to_owned())
+            .into_iter()
+            .collect();
         let templates = Templates::of(&settings, &documents)?;
         let mut assets = vec![(TOKENIZER_FILE.to_owned(), vocabulary)];
-        assets.extend(ASSETS.into_iter().filter_map(|name| documents.remove_entry(name)));
-        assets.extend(documents.into_iter().filter(|(name, _)| name.starts_with(MORE_TEMPLATES)));
-        let document = assets.first().map_or(&[][..], |(_, bytes)| bytes.as_slice());
+        assets.extend(
+            ASSETS
+                .into_iter()
+                .filter_map(|name| documents.remove_entry(name)),
+        );
+        assets.extend(
+            documents
+                .into_iter()
+                .filter(|(name, _)| name.starts_with(MORE_TEMPLATES)),
+        );
+        let document = assets
+            .first()
+            .map_or(&[][..], |(_, bytes)| bytes.as_slice());
 
         let vocab = inner.get_vocab(true);
-        let last = vocab.values().max().ok_or_else(|| bad(TOKENIZER_FILE, "the vocabulary is empty"))?;
+        let last = vocab
+            .values()
+            .max()
+            .ok_or_else(|| bad(TOKENIZER_FILE, "the vocabulary is empty"))?;
         let vocab_size = *last as usize + 1;
         let characters = characters::table(&inner, document, &vocab);
         let kind = match inner.get_model() {
@@ -95,12 +151,28 @@ impl Tokenizer {
         };
         // A token that only the class names is one that the model knows if the vocabulary has it.
         let known = |id: &u32| !unusual.implied.contains_key(id);
-        let id = |name: &str| stated.text(name).and_then(|text| inner.token_to_id(text)).filter(known);
+        let id = |name: &str| {
+            stated
+                .text(name)
+                .and_then(|text| inner.token_to_id(text))
+                .filter(known)
+        };
         let (bos, pad) = (Vec::from_iter(id("bos_token")), id("pad_token"));
         let end = special_text(&settings["eos_token"]).and_then(|text| inner.token_to_id(&text));
         let eos = Vec::from_iter(end.or_else(|| id("eos_token")));
-        let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
-        let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
+        let split = if characters.is_some() {
+            split::SplitRule::Whole
+        } else {
+            split::SplitRule::probe(&inner, &vocab)
+        };
+        let anchor = ["a", "e", "0"].iter().find_map(|text| {
+            inner
+                .encode_fast(*text, false)
+                .ok()?
+                .get_ids()
+                .last()
+                .copied()
+        });
         let frame = Frame::of(&inner, class, &settings, &bos, &eos)?;
         inner.with_post_processor(None::<PostProcessorWrapper>);
         let coverage = Coverage::of(&inner, document, &vocab)?;
@@ -131,7 +203,9 @@ impl Tokenizer {
 
 /// Turns off what the file keeps of its last training run: a text is always encoded whole, alone, and to the same ids.
 fn disable_settings_of_training(inner: &mut tokenizers::Tokenizer) -> Result<()> {
-    inner.with_truncation(None).map_err(|error| bad(TOKENIZER_FILE, error))?;
+    inner
+        .with_truncation(None)
+        .map_err(|error| bad(TOKENIZER_FILE, error))?;
     inner.with_padding(None);
     if let ModelWrapper::BPE(model) = inner.get_model()
         && model.dropout.is_some()

@@ -32,26 +32,53 @@ impl Frame {
     ) -> Result<Self> {
         let written = Self::written(inner)?;
         let framing = class.map_or(Framing::Processor, |class| class.framing);
-        let settled = |key: &str, written: Vec<u32>, own: &[u32], begins: bool| match (framing, settings.get(key)) {
+        let settled = |key: &str, written: Vec<u32>, own: &[u32], begins: bool| match (
+            framing,
+            settings.get(key),
+        ) {
             (Framing::Processor, _) => written,
             (_, Some(Value::Bool(true))) => own.to_vec(),
             (_, Some(Value::Bool(false))) | (Framing::Keys, _) => Vec::new(),
             (Framing::Begun, None) if begins && written.is_empty() => own.to_vec(),
             (Framing::Begun, _) => written,
         };
-        Ok(Self { before: settled("add_bos_token", written.before, bos, true), after: settled("add_eos_token", written.after, eos, false) })
+        Ok(Self {
+            before: settled("add_bos_token", written.before, bos, true),
+            after: settled("add_eos_token", written.after, eos, false),
+        })
     }
 
     /// Returns the tokens that the post-processor puts around a text.
     fn written(inner: &tokenizers::Tokenizer) -> Result<Self> {
-        let Some(processor) = inner.get_post_processor() else { return Ok(Self::default()) };
-        let one =
-            |id| Encoding::new(vec![id], vec![0], vec![String::new()], vec![None], vec![(0, 0)], vec![0], vec![1], Vec::new(), [].into());
-        let around = processor.process(one(TEXT), None, true).map_err(|error| bad(TOKENIZER_FILE, error))?;
-        let mut parts = around.get_ids().split(|id| *id == TEXT).map(<[u32]>::to_vec);
+        let Some(processor) = inner.get_post_processor() else {
+            return Ok(Self::default());
+        };
+        let one = |id| {
+            Encoding::new(
+                vec![id],
+                vec![0],
+                vec![String::new()],
+                vec![None],
+                vec![(0, 0)],
+                vec![0],
+                vec![1],
+                Vec::new(),
+                [].into(),
+            )
+        };
+        let around = processor
+            .process(one(TEXT), None, true)
+            .map_err(|error| bad(TOKENIZER_FILE, error))?;
+        let mut parts = around
+            .get_ids()
+            .split(|id| *id == TEXT)
+            .map(<[u32]>::to_vec);
         match (parts.next(), parts.next(), parts.next()) {
             (Some(before), Some(after), None) => Ok(Self { before, after }),
-            _ => Err(bad(TOKENIZER_FILE, "the post-processor writes a text twice, or not at all")),
+            _ => Err(bad(
+                TOKENIZER_FILE,
+                "the post-processor writes a text twice, or not at all",
+            )),
         }
     }
 }

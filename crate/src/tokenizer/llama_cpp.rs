@@ -39,11 +39,44 @@ pub(crate) const FILLS: usize = 6;
 /// Texts of tokens around code that is to be filled in, whatever their type: before it, after it, in its place, and three kinds that also end
 /// a text: padding, the name of a repository, and the border of a file.
 const FILL_TEXTS: [&[&str]; FILLS] = [
-    &["<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>"],
-    &["<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>"],
-    &["<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>"],
+    &[
+        "<|fim_prefix|>",
+        "<fim-prefix>",
+        "<fim_prefix>",
+        "<｜fim▁begin｜>",
+        "<PRE>",
+        "▁<PRE>",
+        "<|code_prefix|>",
+        "<|prefix|>",
+    ],
+    &[
+        "<|fim_suffix|>",
+        "<fim-suffix>",
+        "<fim_suffix>",
+        "<｜fim▁hole｜>",
+        "<SUF>",
+        "▁<SUF>",
+        "<|code_suffix|>",
+        "<|suffix|>",
+    ],
+    &[
+        "<|fim_middle|>",
+        "<fim-middle>",
+        "<fim_middle>",
+        "<｜fim▁end｜>",
+        "<MID>",
+        "▁<MID>",
+        "<|code_middle|>",
+        "<|middle|>",
+    ],
     &["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"],
-    &["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"],
+    &[
+        "<|fim_repo|>",
+        "<|repo_name|>",
+        "<fim-repo>",
+        "<REPO>",
+        "<reponame>",
+    ],
     &["<|file_sep|>"],
 ];
 
@@ -72,7 +105,9 @@ pub(crate) struct GgufIds {
 
 /// Returns true if llama.cpp takes a token with this text for one of its own, whatever its type.
 pub(super) fn is_known_text(text: &str) -> bool {
-    ENDS.contains(&text) || SHOWN.contains(&text) || FILL_TEXTS.iter().any(|texts| texts.contains(&text))
+    ENDS.contains(&text)
+        || SHOWN.contains(&text)
+        || FILL_TEXTS.iter().any(|texts| texts.contains(&text))
 }
 
 /// Returns true if llama.cpp ends a text at a token with this text.
@@ -99,17 +134,42 @@ impl TokenizerParts {
         let in_use = |id: Option<u32>| id.filter(|id| (*id as usize) < count);
         self.bos = stated.bos.or(in_use(bos));
         self.unk = stated.unk.or(in_use(unk));
-        let mut ends: Vec<u32> = stated.eos.or(in_use(eos)).into_iter().chain(stated.turns.into_iter().flatten()).collect();
+        let mut ends: Vec<u32> = stated
+            .eos
+            .or(in_use(eos))
+            .into_iter()
+            .chain(stated.turns.into_iter().flatten())
+            .collect();
         let found = |texts: &[&str]| {
-            let known = self.tokens.iter().enumerate().filter(|(_, text)| texts.contains(&text.as_str()));
-            known.filter_map(|(id, _)| u32::try_from(id).ok()).collect::<Vec<u32>>()
+            let known = self
+                .tokens
+                .iter()
+                .enumerate()
+                .filter(|(_, text)| texts.contains(&text.as_str()));
+            known
+                .filter_map(|(id, _)| u32::try_from(id).ok())
+                .collect::<Vec<u32>>()
         };
         let (by_text, shown) = (found(&ENDS), found(&SHOWN));
-        let filling: Vec<Option<u32>> = FILL_TEXTS.iter().map(|texts| found(texts).first().copied()).collect();
-        let unnamed = filling.iter().zip(stated.fills).filter(|(_, named)| named.is_none()).filter_map(|(id, _)| *id);
+        let filling: Vec<Option<u32>> = FILL_TEXTS
+            .iter()
+            .map(|texts| found(texts).first().copied())
+            .collect();
+        let unnamed = filling
+            .iter()
+            .zip(stated.fills)
+            .filter(|(_, named)| named.is_none())
+            .filter_map(|(id, _)| *id);
         let control: Vec<u32> = by_text.iter().copied().chain(unnamed).collect();
         ends.extend(by_text);
-        ends.extend(stated.fills.iter().zip(filling).skip(ENDING_FILLS).filter_map(|(named, id)| named.or(id)));
+        ends.extend(
+            stated
+                .fills
+                .iter()
+                .zip(filling)
+                .skip(ENDING_FILLS)
+                .filter_map(|(named, id)| named.or(id)),
+        );
         self.set_kinds(&control, CONTROL);
         self.set_kinds(&shown, USER_DEFINED);
         self.eos.clear();
@@ -121,14 +181,23 @@ impl TokenizerParts {
         let calls = |has: Has<'_>| has("<|call|>") || has("<|calls|>");
         let inner = |has: Has<'_>| calls(has) && (has("<|return|>") || has("<|flush|>"));
         self.reconsider("<|end|>", inner, USER_DEFINED);
-        self.reconsider("</s>", |has| has("<|tool_response>") || has("<|plamo:eos|>"), NORMAL);
+        self.reconsider(
+            "</s>",
+            |has| has("<|tool_response>") || has("<|plamo:eos|>"),
+            NORMAL,
+        );
         self.strip_spaces(&stated.title);
         self
     }
 
     /// Takes a token out of those that end a text if others are among them, by `also`, and gives it a type.
     fn reconsider(&mut self, text: &str, also: impl Fn(Has<'_>) -> bool, kind: i32) {
-        let texts: Vec<&str> = self.eos.iter().filter_map(|id| self.tokens.get(*id as usize)).map(String::as_str).collect();
+        let texts: Vec<&str> = self
+            .eos
+            .iter()
+            .filter_map(|id| self.tokens.get(*id as usize))
+            .map(String::as_str)
+            .collect();
         let place = texts.iter().position(|found| *found == text);
         let place = place.filter(|_| also(&|other| texts.contains(&other)));
         if let Some(place) = place {
@@ -151,14 +220,43 @@ impl TokenizerParts {
     /// Marks the tokens that take the spaces next to them. GGUF has no place for this: llama.cpp goes by names.
     fn strip_spaces(&mut self, title: &str) {
         let title = title.to_ascii_lowercase();
-        let pre = if let PartsModel::ByteLevelBpe { pre, .. } = &self.model { pre.as_str() } else { "" };
-        let id_of = |text: &str| self.tokens.iter().position(|token| token == text).and_then(|id| u32::try_from(id).ok());
-        let masks = [(["jina-v2-de", "jina-v2-es", "jina-v2-code"].contains(&pre), "<mask>"), (title.contains("modern-bert"), "[MASK]")];
-        self.lstrip = masks.iter().filter(|(named, _)| *named).take(1).filter_map(|(_, mask)| id_of(mask)).collect();
+        let pre = if let PartsModel::ByteLevelBpe { pre, .. } = &self.model {
+            pre.as_str()
+        } else {
+            ""
+        };
+        let id_of = |text: &str| {
+            self.tokens
+                .iter()
+                .position(|token| token == text)
+                .and_then(|id| u32::try_from(id).ok())
+        };
+        let masks = [
+            (
+                ["jina-v2-de", "jina-v2-es", "jina-v2-code"].contains(&pre),
+                "<mask>",
+            ),
+            (title.contains("modern-bert"), "[MASK]"),
+        ];
+        self.lstrip = masks
+            .iter()
+            .filter(|(named, _)| *named)
+            .take(1)
+            .filter_map(|(_, mask)| id_of(mask))
+            .collect();
         if !masks[0].0 && (title.contains("phi-3") || title.contains("phi3")) {
             let kept = ["<unk>", "<s>", "<|endoftext|>"];
-            let strips = |id: &usize| self.is_marked(*id) && self.tokens.get(*id).is_some_and(|text| !kept.contains(&text.as_str()));
-            self.rstrip = (0..self.tokens.len()).filter(strips).filter_map(|id| u32::try_from(id).ok()).collect();
+            let strips = |id: &usize| {
+                self.is_marked(*id)
+                    && self
+                        .tokens
+                        .get(*id)
+                        .is_some_and(|text| !kept.contains(&text.as_str()))
+            };
+            self.rstrip = (0..self.tokens.len())
+                .filter(strips)
+                .filter_map(|id| u32::try_from(id).ok())
+                .collect();
             self.lstrip.clear();
         }
     }
@@ -166,8 +264,17 @@ impl TokenizerParts {
     /// Returns the ids that an export names as ends of a text, a turn and a message: all if there are at most three, else those that llama.cpp
     /// does not find by their texts, after the first.
     pub(crate) fn named_ends(&self) -> Vec<u32> {
-        let known = |id: &u32| self.tokens.get(*id as usize).is_some_and(|text| ends_by_text(text));
+        let known = |id: &u32| {
+            self.tokens
+                .get(*id as usize)
+                .is_some_and(|text| ends_by_text(text))
+        };
         let few = self.eos.len() <= MAX_ENDS;
-        self.eos.iter().enumerate().filter(|(place, id)| *place == 0 || few || !known(id)).map(|(_, id)| *id).collect()
+        self.eos
+            .iter()
+            .enumerate()
+            .filter(|(place, id)| *place == 0 || few || !known(id))
+            .map(|(_, id)| *id)
+            .collect()
     }
 }

@@ -24,17 +24,32 @@ impl Model {
     /// # Errors
     /// `tokenizer.invalid`.
     pub(super) fn check(&self, document: &[u8]) -> Result<()> {
-        let prefix = self.continuing_subword_prefix.as_deref().unwrap_or_default();
+        let prefix = self
+            .continuing_subword_prefix
+            .as_deref()
+            .unwrap_or_default();
         if !prefix.is_empty() {
-            let with: WithMerges = serde_json::from_slice(document).map_err(|error| unread(TOKENIZER_FILE, document, error))?;
+            let with: WithMerges = serde_json::from_slice(document)
+                .map_err(|error| unread(TOKENIZER_FILE, document, error))?;
             let mut pairs = with.model.merges.iter().filter_map(Merge::parts);
-            if let Some((left, right)) = pairs.find(|(_, right)| right.get(prefix.len()..).is_none()) {
-                let expected = format!("second parts that begin with continuing_subword_prefix {prefix:?}");
-                return Err(refused("model merges", &expected, format!("{left} {right}")));
+            if let Some((left, right)) =
+                pairs.find(|(_, right)| right.get(prefix.len()..).is_none())
+            {
+                let expected =
+                    format!("second parts that begin with continuing_subword_prefix {prefix:?}");
+                return Err(refused(
+                    "model merges",
+                    &expected,
+                    format!("{left} {right}"),
+                ));
             }
         }
         if self.merges.length > self.vocab.longest + prefix.len() {
-            return Err(refused("model merges", "merges that make a token of the vocabulary", &self.merges.text));
+            return Err(refused(
+                "model merges",
+                "merges that make a token of the vocabulary",
+                &self.merges.text,
+            ));
         }
         Ok(())
     }
@@ -100,8 +115,14 @@ impl<'de> Visitor<'de> for Merges {
 
     fn visit_seq<S: SeqAccess<'de>>(mut self, mut list: S) -> std::result::Result<Self, S::Error> {
         while let Some(merge) = list.next_element::<Merge>()? {
-            if let Some((left, right)) = merge.parts().filter(|(left, right)| left.len() + right.len() > self.length) {
-                self = Self { length: left.len() + right.len(), text: format!("{left} {right}") };
+            if let Some((left, right)) = merge
+                .parts()
+                .filter(|(left, right)| left.len() + right.len() > self.length)
+            {
+                self = Self {
+                    length: left.len() + right.len(),
+                    text: format!("{left} {right}"),
+                };
             }
         }
         Ok(self)

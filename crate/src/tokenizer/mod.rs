@@ -50,7 +50,9 @@ pub(crate) use faults::read_json;
 use faults::{bad, unencodable, unread};
 pub(crate) use llama_cpp::{FILLS, GgufIds};
 pub(crate) use messages::{MessageFault, REASONING, read_message, read_tools};
-pub(crate) use names::{ADDED_FILE, CONFIG_FILE, READ_FILES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE};
+pub(crate) use names::{
+    ADDED_FILE, CONFIG_FILE, READ_FILES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE,
+};
 pub(crate) use notes::listed_briefly;
 pub(crate) use pairs::SAVE_TOKENIZER;
 pub(crate) use parts::TOKENIZER_JSON_SERVES;
@@ -114,7 +116,11 @@ impl Tokenizer {
         let mut built = Self::from_documents(document, &config, template)?;
         built.add_eos(&eos);
         // These documents are keys of a GGUF file.
-        built.templates.empty.iter_mut().for_each(|place| "tokenizer.chat_template".clone_into(place));
+        built
+            .templates
+            .empty
+            .iter_mut()
+            .for_each(|place| "tokenizer.chat_template".clone_into(place));
         Ok(built)
     }
 
@@ -128,10 +134,16 @@ impl Tokenizer {
         Self::from_documents(document, &config, None)
     }
 
-    fn from_documents(tokenizer_json: Vec<u8>, config: &Value, template: Option<String>) -> Result<Self> {
+    fn from_documents(
+        tokenizer_json: Vec<u8>,
+        config: &Value,
+        template: Option<String>,
+    ) -> Result<Self> {
         let config_text = serde_json::to_string_pretty(config).map_err(|e| bad(CONFIG_FILE, e))?;
-        let mut documents =
-            BTreeMap::from([(TOKENIZER_FILE.to_owned(), tokenizer_json), (CONFIG_FILE.to_owned(), config_text.into_bytes())]);
+        let mut documents = BTreeMap::from([
+            (TOKENIZER_FILE.to_owned(), tokenizer_json),
+            (CONFIG_FILE.to_owned(), config_text.into_bytes()),
+        ]);
         // A list has the main template, too, and a file next to it would overrule all of it.
         if let Some(text) = template.filter(|_| config.get("chat_template").is_none()) {
             documents.insert(TEMPLATE_FILE.to_owned(), text.into_bytes());
@@ -163,9 +175,18 @@ impl Tokenizer {
             return Ok(String::new());
         }
         let added = self.inner.get_added_vocabulary();
-        let own = |id: &u32| added.get_added_tokens_decoder().get(id).map(|token| token.content.clone());
+        let own = |id: &u32| {
+            added
+                .get_added_tokens_decoder()
+                .get(id)
+                .map(|token| token.content.clone())
+        };
         let text = |id: &u32| own(id).or_else(|| self.inner.get_model().id_to_token(*id));
-        let tokens: Vec<String> = ids.iter().filter_map(text).filter(|text| !plain || !added.is_special_token(text)).collect();
+        let tokens: Vec<String> = ids
+            .iter()
+            .filter_map(text)
+            .filter(|text| !plain || !added.is_special_token(text))
+            .collect();
         match self.inner.get_decoder() {
             Some(decoder) => decoder.decode(tokens).map_err(|e| bad("decode", e)),
             None => Ok(tokens.join(" ")),
@@ -189,9 +210,11 @@ impl Tokenizer {
 
     fn check(&self, ids: &[u32]) -> Result<()> {
         match ids.iter().position(|&id| id as usize >= self.vocab_size) {
-            Some(position) => {
-                Err(Error::TokenRange { id: i64::from(ids.get(position).copied().unwrap_or(0)), position, vocab_size: self.vocab_size })
-            }
+            Some(position) => Err(Error::TokenRange {
+                id: i64::from(ids.get(position).copied().unwrap_or(0)),
+                position,
+                vocab_size: self.vocab_size,
+            }),
             None => Ok(()),
         }
     }

@@ -12,4 +12,13 @@ pub const MORE_TEMPLATES: &str = "additional_chat_templates/";
 pub(super) const MODEL_FILE: &str = "config.json";
 
 /// Documents that a tokenizer is made of; a chat template of another name lies in [`MORE_TEMPLATES`].
-pub(crate) const READ_FILES: [&str; 8] = [TOKENIZER_FILE, CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE, ADDED_FILE, VOCAB, MERGES, MODEL_FILE];
+pub(crate) const READ_FILES: [&str; 8] = [
+    TOKENIZER_FILE,
+    CONFIG_FILE,
+    TEMPLATE_FILE,
+    SPECIALS_FILE,
+    ADDED_FILE,
+    VOCAB,
+    MERGES,
+    MODEL_FILE,
+];

@@ -10,15 +10,23 @@ const MAX_LISTED: usize = 8;
 impl Tokenizer {
     /// Returns warnings about the special tokens and the templates.
     pub(crate) fn notes(&self) -> Vec<Warning> {
-        let told = |code: Word, subjects: &[String]| (!subjects.is_empty()).then(|| Warning::new(code, &listed_briefly(subjects)));
-        let in_use = self.unusual.unlisted.iter().filter(|(id, _)| (**id as usize) < self.vocab_size);
+        let told = |code: Word, subjects: &[String]| {
+            (!subjects.is_empty()).then(|| Warning::new(code, &listed_briefly(subjects)))
+        };
+        let in_use = self
+            .unusual
+            .unlisted
+            .iter()
+            .filter(|(id, _)| (**id as usize) < self.vocab_size);
         let absent: Vec<String> = in_use.map(|(id, text)| format!("{text} {id}")).collect();
         let notes = [
             told(word!("tokenizer.special.absent"), &absent),
             told(word!("tokenizer.id.other"), &self.unusual.moved),
             told(word!("tokenizer.code"), &self.unusual.code),
             told(word!("tokenizer.template.empty"), &self.templates.empty),
-            self.templates.conflict.then(|| Warning::new(word!("tokenizer.template.conflict"), TEMPLATE_FILE)),
+            self.templates
+                .conflict
+                .then(|| Warning::new(word!("tokenizer.template.conflict"), TEMPLATE_FILE)),
         ];
         notes.into_iter().flatten().collect()
     }
@@ -27,6 +35,10 @@ impl Tokenizer {
 /// Lists names, the first eight of many.
 pub(crate) fn listed_briefly(names: &[String]) -> String {
     let (first, rest) = names.split_at(names.len().min(MAX_LISTED));
-    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    let more = if rest.is_empty() {
+        String::new()
+    } else {
+        format!(" and {} more", rest.len())
+    };
     first.join(", ") + &more
 }

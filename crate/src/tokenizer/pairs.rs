@@ -16,8 +16,7 @@ use crate::error::{Refusal, Result, word};
 use crate::formats::foreign;
 
 /// Hint on how to get a tokenizer.json.
-pub(crate) const SAVE_TOKENIZER: &str =
-    "save a tokenizer.json where the model was made: AutoTokenizer.from_pretrained(folder).save_pretrained(folder) in transformers";
+pub(crate) const SAVE_TOKENIZER: &str = "save a tokenizer.json where the model was made: AutoTokenizer.from_pretrained(folder).save_pretrained(folder) in transformers";
 
 /// The files of a vocabulary, and `tokenizer_config.json` and `config.json`, which state its rule.
 pub(super) struct Files<'a> {
@@ -32,9 +31,21 @@ impl Files<'_> {
     fn class(&self) -> Option<&'static TokenizerClass> {
         let stated = TokenizerClass::of(self.settings, self.config);
         let named = self.settings["tokenizer_class"].as_str();
-        let open = named.is_none_or(|name| matches!(name, "PreTrainedTokenizer" | "TokenizersBackend"));
-        let implied = || if self.config["model_type"].as_str().is_some_and(|word| word.starts_with("qwen")) { &QWEN2 } else { &GPT2 };
-        stated.or_else(|| open.then(implied)).filter(|class| [&GPT2, &QWEN2].contains(class))
+        let open =
+            named.is_none_or(|name| matches!(name, "PreTrainedTokenizer" | "TokenizersBackend"));
+        let implied = || {
+            if self.config["model_type"]
+                .as_str()
+                .is_some_and(|word| word.starts_with("qwen"))
+            {
+                &QWEN2
+            } else {
+                &GPT2
+            }
+        };
+        stated
+            .or_else(|| open.then(implied))
+            .filter(|class| [&GPT2, &QWEN2].contains(class))
     }
 
     /// Converts the vocabulary to a `tokenizer.json`.
@@ -43,8 +54,14 @@ impl Files<'_> {
     /// `tokenizer.invalid`, and `tokenizer.model.unsupported` for another class and for tokens that are not bytes.
     pub(super) fn tokenizer_json(&self, stated: &Stated) -> Result<Vec<u8>> {
         let class = self.class().ok_or_else(|| {
-            let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").of(CONFIG_FILE).subject("tokenizer_class");
-            refusal.expected("GPT2Tokenizer or Qwen2Tokenizer").found(&self.settings["tokenizer_class"]).hint(SAVE_TOKENIZER)
+            let refusal = Refusal::new(word!("tokenizer.model.unsupported"))
+                .stage("bind")
+                .of(CONFIG_FILE)
+                .subject("tokenizer_class");
+            refusal
+                .expected("GPT2Tokenizer or Qwen2Tokenizer")
+                .found(&self.settings["tokenizer_class"])
+                .hint(SAVE_TOKENIZER)
         })?;
         let mut vocab: BTreeMap<String, u32> = read_json(VOCAB, self.vocab)?;
         let added = stated.with_ids(&vocab);
@@ -53,14 +70,24 @@ impl Files<'_> {
         vocab.extend(added.iter().map(|(id, token)| (token.content.clone(), *id)));
         let mut ids = HashSet::new();
         if let Some((token, id)) = vocab.iter().find(|(_, id)| !ids.insert(**id)) {
-            return Err(bad(VOCAB, format!("{token:?} has the id {id} of another token")));
+            return Err(bad(
+                VOCAB,
+                format!("{token:?} has the id {id} of another token"),
+            ));
         }
         let merges = self.pairs(&vocab)?;
         let made = |token: &&String| token.chars().count() > 1 && !is_added(token);
         if let Some(token) = vocab.keys().find(made).filter(|_| merges.is_empty()) {
-            let refusal = Refusal::new(word!("tokenizer.merges.missing")).stage("bind").of(MERGES).subject(token);
-            let refusal = refusal.expected("the pairs that make the tokens of vocab.json").found("no pair");
-            return Err(refusal.hint("if the file was downloaded, fetch it again").into());
+            let refusal = Refusal::new(word!("tokenizer.merges.missing"))
+                .stage("bind")
+                .of(MERGES)
+                .subject(token);
+            let refusal = refusal
+                .expected("the pairs that make the tokens of vocab.json")
+                .found("no pair");
+            return Err(refusal
+                .hint("if the file was downloaded, fetch it again")
+                .into());
         }
         let document = Document {
             version: "1.0",
@@ -68,7 +95,11 @@ impl Files<'_> {
             padding: (),
             post_processor: post_processor(self.settings, stated, &vocab),
             added_tokens: added.iter().map(|(id, token)| entry(*id, token)).collect(),
-            normalizer: if class == &QWEN2 { json!({"type": "NFC"}) } else { Value::Null },
+            normalizer: if class == &QWEN2 {
+                json!({"type": "NFC"})
+            } else {
+                Value::Null
+            },
             pre_tokenizer: pre_tokenizer(class, self.settings),
             decoder: byte_level(false, true),
             model: Bpe {
@@ -94,17 +125,27 @@ impl Files<'_> {
             return Err(flawed(MERGES, &flaw));
         }
         let text = std::str::from_utf8(self.merges).map_err(|e| bad(MERGES, e))?;
-        let lines = text.lines().enumerate().filter(|(at, line)| !(line.is_empty() || *at == 0 && line.starts_with("#version")));
+        let lines = text
+            .lines()
+            .enumerate()
+            .filter(|(at, line)| !(line.is_empty() || *at == 0 && line.starts_with("#version")));
         let pair = |(at, line)| {
             let line: &str = line;
             let fault = |what: &str| bad(MERGES, format!("line {} {what}", at + 1));
             let (left, right) = line
                 .split_once(' ')
-                .filter(|(left, right)| !left.is_empty() && !right.is_empty() && !right.contains(' '))
+                .filter(|(left, right)| {
+                    !left.is_empty() && !right.is_empty() && !right.contains(' ')
+                })
                 .ok_or_else(|| fault("is no pair"))?;
             let whole = format!("{left}{right}");
-            match [left, right, &whole].into_iter().find(|token| !vocab.contains_key(*token)) {
-                Some(absent) => Err(fault(&format!("needs the token {absent}, which vocab.json lacks"))),
+            match [left, right, &whole]
+                .into_iter()
+                .find(|token| !vocab.contains_key(*token))
+            {
+                Some(absent) => Err(fault(&format!(
+                    "needs the token {absent}, which vocab.json lacks"
+                ))),
                 None => Ok(line),
             }
         };
@@ -121,9 +162,17 @@ fn entry(id: u32, token: &AddedToken) -> Value {
 /// Refuses tokens with characters that do not represent bytes.
 fn check_bytes<'a>(mut tokens: impl Iterator<Item = &'a String>) -> Result<()> {
     let bytes = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet();
-    let Some(token) = tokens.find(|token| !token.chars().all(|c| bytes.contains(&c))) else { return Ok(()) };
-    let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").of(VOCAB).subject(token);
-    Err(refusal.expected("tokens of bytes, each as a character of GPT-2's table").hint(SAVE_TOKENIZER).into())
+    let Some(token) = tokens.find(|token| !token.chars().all(|c| bytes.contains(&c))) else {
+        return Ok(());
+    };
+    let refusal = Refusal::new(word!("tokenizer.model.unsupported"))
+        .stage("bind")
+        .of(VOCAB)
+        .subject(token);
+    Err(refusal
+        .expected("tokens of bytes, each as a character of GPT-2's table")
+        .hint(SAVE_TOKENIZER)
+        .into())
 }
 
 fn byte_level(add_prefix_space: bool, use_regex: bool) -> Value {
@@ -145,18 +194,35 @@ fn post_processor(settings: &Value, stated: &Stated, vocab: &BTreeMap<String, u3
         let text = stated.text(name).filter(|_| settings[flag] == true)?;
         vocab.get(text).map(|id| (text.to_owned(), *id))
     };
-    let (before, after) = (asked("add_bos_token", "bos_token"), asked("add_eos_token", "eos_token"));
+    let (before, after) = (
+        asked("add_bos_token", "bos_token"),
+        asked("add_eos_token", "eos_token"),
+    );
     if before.is_none() && after.is_none() {
         return Value::Null;
     }
     let mut specials = Map::new();
     let mut piece = |(text, id): &(String, u32)| {
-        specials.insert(text.clone(), json!({"id": text, "ids": [id], "tokens": [text]}));
+        specials.insert(
+            text.clone(),
+            json!({"id": text, "ids": [id], "tokens": [text]}),
+        );
         json!({"SpecialToken": {"id": text, "type_id": 0}})
     };
-    let (before, after) = (before.as_ref().map(&mut piece), after.as_ref().map(&mut piece));
-    let whole = |sequences: &[Value]| -> Vec<Value> { before.iter().chain(sequences).chain(&after).cloned().collect() };
-    let [first, second] = ["A", "B"].map(|id| json!({"Sequence": {"id": id, "type_id": u8::from(id == "B")}}));
+    let (before, after) = (
+        before.as_ref().map(&mut piece),
+        after.as_ref().map(&mut piece),
+    );
+    let whole = |sequences: &[Value]| -> Vec<Value> {
+        before
+            .iter()
+            .chain(sequences)
+            .chain(&after)
+            .cloned()
+            .collect()
+    };
+    let [first, second] =
+        ["A", "B"].map(|id| json!({"Sequence": {"id": id, "type_id": u8::from(id == "B")}}));
     let (single, pair) = (whole(std::slice::from_ref(&first)), whole(&[first, second]));
     json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": specials})
 }

@@ -55,8 +55,7 @@ pub struct TokenizerParts {
 }
 
 /// Hint for a vocabulary of a GGUF file whose rule is refused.
-pub(crate) const TOKENIZER_JSON_SERVES: &str =
-    "the model's tokenizer.json serves instead: give it together with the file, as a folder of both or, in a browser, as two files";
+pub(crate) const TOKENIZER_JSON_SERVES: &str = "the model's tokenizer.json serves instead: give it together with the file, as a folder of both or, in a browser, as two files";
 
 pub(super) const NORMAL: i32 = 1;
 pub(super) const UNKNOWN: i32 = 2;
@@ -69,7 +68,11 @@ impl TokenizerParts {
     /// Returns tokens and their ids. In a vocabulary of characters, rows without a character are not tokens.
     pub(super) fn listed(&self) -> impl Iterator<Item = (&str, usize)> {
         let all = self.model != PartsModel::Characters;
-        let counted = self.tokens.iter().enumerate().filter(move |(id, _)| all || self.kind(*id) != UNUSED);
+        let counted = self
+            .tokens
+            .iter()
+            .enumerate()
+            .filter(move |(id, _)| all || self.kind(*id) != UNUSED);
         counted.map(|(id, token)| (token.as_str(), id))
     }
 
@@ -92,8 +95,15 @@ impl TokenizerParts {
 
 /// Returns true if a text represents one byte: `<0x0A>`.
 pub(super) fn is_byte(text: &str) -> bool {
-    let digits = text.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
-    digits.is_some_and(|digits| digits.len() == 2 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F')))
+    let digits = text
+        .strip_prefix("<0x")
+        .and_then(|rest| rest.strip_suffix('>'));
+    digits.is_some_and(|digits| {
+        digits.len() == 2
+            && digits
+                .bytes()
+                .all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'))
+    })
 }
 
 /// A merge and the values that determine its rank: score, id of the result, ids of its parts.

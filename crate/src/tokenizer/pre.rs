@@ -36,7 +36,13 @@ pub(super) enum Beginning {
 
 impl Pre {
     const fn new(words: &'static [&'static str], splits: &'static [&'static str]) -> Self {
-        Self { words, splits, published: &[], whole: false, beginning: Beginning::Known }
+        Self {
+            words,
+            splits,
+            published: &[],
+            whole: false,
+            beginning: Beginning::Known,
+        }
     }
 
     const fn also(self, published: &'static [&'static [&'static str]]) -> Self {
@@ -44,7 +50,11 @@ impl Pre {
     }
 
     const fn whole(self, beginning: Beginning) -> Self {
-        Self { whole: true, beginning, ..self }
+        Self {
+            whole: true,
+            beginning,
+            ..self
+        }
     }
 
     /// Returns the rule of the word `pre`; `None` if there is none, or it is refused.
@@ -54,7 +64,10 @@ impl Pre {
 
     /// Returns the word for a rule with these expressions, each in the form of [`canonical`], and true if they are llama.cpp's own.
     pub(super) fn word_for(splits: &[String], whole: bool) -> Option<(&'static str, bool)> {
-        let same = |listed: &[&str]| listed.len() == splits.len() && listed.iter().zip(splits).all(|(a, b)| canonical(a) == *b);
+        let same = |listed: &[&str]| {
+            listed.len() == splits.len()
+                && listed.iter().zip(splits).all(|(a, b)| canonical(a) == *b)
+        };
         let is_published = |rule: &Self| rule.published.iter().any(|listed| same(listed));
         let mut rules = RULES.iter().filter(|rule| rule.whole == whole);
         if let Some(rule) = rules.clone().find(|rule| same(rule.splits)) {
@@ -70,7 +83,10 @@ const SPELLINGS: [(&str, &str); 10] = [
     ("\r", r"\r"),
     ("\n", r"\n"),
     ("\t", r"\t"),
-    ("(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])", contractions!()),
+    (
+        "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])",
+        contractions!(),
+    ),
     ("'(?i:[sdmt]|ll|ve|re)", contractions!()),
     ("'(?:[sdmt]|ll|ve|re)|", "'s|'t|'re|'ve|'m|'ll|'d|"),
     // No class contains what comes after it, so that giving back changes nothing.
@@ -83,7 +99,11 @@ const SPELLINGS: [(&str, &str); 10] = [
 
 /// Returns an expression in the spelling in which equal ones of published documents are equal texts.
 pub(super) fn canonical(expression: &str) -> String {
-    SPELLINGS.iter().fold(expression.to_owned(), |text, (from, to)| text.replace(from, to))
+    SPELLINGS
+        .iter()
+        .fold(expression.to_owned(), |text, (from, to)| {
+            text.replace(from, to)
+        })
 }
 
 /// Returns true if an expression leaves no part of a text between its matches.

@@ -3,16 +3,24 @@
 use std::fmt;
 
 use serde::de::value::StringDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
+};
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::Value;
 
 use super::budget::Parts;
 
 /// Reads a value of a document, with `parts` in place of its own.
-pub(super) fn read<'de, T: Deserialize<'de>>(document: &'de [u8], parts: &'de Parts) -> serde_json::Result<T> {
+pub(super) fn read<'de, T: Deserialize<'de>>(
+    document: &'de [u8],
+    parts: &'de Parts,
+) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_slice(document);
-    let value = T::deserialize(Replacement { inner: &mut reader, parts })?;
+    let value = T::deserialize(Replacement {
+        inner: &mut reader,
+        parts,
+    })?;
     reader.end()?;
     Ok(value)
 }
@@ -27,7 +35,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Replacement<'de, D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_map(Replacement { inner: visitor, parts: self.parts })
+        self.inner.deserialize_map(Replacement {
+            inner: visitor,
+            parts: self.parts,
+        })
     }
 
     forward_to_deserialize_any! {
@@ -44,7 +55,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Replacement<'de, V> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<V::Value, M::Error> {
-        self.inner.visit_map(Fields { map, parts: self.parts, next: None })
+        self.inner.visit_map(Fields {
+            map,
+            parts: self.parts,
+            next: None,
+        })
     }
 }
 
@@ -58,8 +73,13 @@ struct Fields<'de, M> {
 impl<'de, M: MapAccess<'de>> MapAccess<'de> for Fields<'de, M> {
     type Error = M::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, M::Error> {
-        let Some(key) = self.map.next_key::<String>()? else { return Ok(None) };
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, M::Error> {
+        let Some(key) = self.map.next_key::<String>()? else {
+            return Ok(None);
+        };
         self.next = match key.as_str() {
             "normalizer" => Some(&self.parts.normalizer),
             "pre_tokenizer" => Some(&self.parts.pre_tokenizer),

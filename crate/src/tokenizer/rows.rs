@@ -10,24 +10,48 @@ impl Tokenizer {
     pub(crate) fn limit(&mut self, rows: usize) -> Option<Vec<String>> {
         let beyond = |id: u32| usize::try_from(id).is_ok_and(|id| id >= rows);
         let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
-        let listed = self.inner.get_vocab(true).into_iter().filter(|(_, id)| beyond(*id));
+        let listed = self
+            .inner
+            .get_vocab(true)
+            .into_iter()
+            .filter(|(_, id)| beyond(*id));
         let mut tokens: Vec<(u32, String)> = listed.map(|(text, id)| (id, text)).collect();
         if !tokens.iter().all(|(id, _)| added.contains_key(id)) {
             return None;
         }
         tokens.sort_unstable();
         self.vocab_size = self.vocab_size.min(rows);
-        for ids in [&mut self.bos, &mut self.frame.before, &mut self.frame.after, &mut self.eos] {
+        for ids in [
+            &mut self.bos,
+            &mut self.frame.before,
+            &mut self.frame.after,
+            &mut self.eos,
+        ] {
             ids.retain(|&id| !beyond(id));
         }
         self.pad = self.pad.filter(|&id| !beyond(id));
-        Some(tokens.into_iter().filter(|(id, _)| !self.unusual.implied.contains_key(id)).map(|(_, text)| text).collect())
+        Some(
+            tokens
+                .into_iter()
+                .filter(|(id, _)| !self.unusual.implied.contains_key(id))
+                .map(|(_, text)| text)
+                .collect(),
+        )
     }
 
     /// Returns the ids of a text; refuses them if one is that of a disabled token.
     pub(super) fn in_use(&self, ids: Vec<u32>) -> Result<Vec<u32>> {
-        let Some(id) = ids.iter().copied().find(|&id| usize::try_from(id).is_ok_and(|id| id >= self.vocab_size)) else { return Ok(ids) };
-        let (token, rows) = (self.inner.id_to_token(id).unwrap_or_default(), self.vocab_size);
+        let Some(id) = ids
+            .iter()
+            .copied()
+            .find(|&id| usize::try_from(id).is_ok_and(|id| id >= self.vocab_size))
+        else {
+            return Ok(ids);
+        };
+        let (token, rows) = (
+            self.inner.id_to_token(id).unwrap_or_default(),
+            self.vocab_size,
+        );
         Err(unencodable(format!(
             "the embedding has {rows} rows, and none for the token {token:?} with the id {id}: take it out of the text"
         )))

@@ -13,10 +13,21 @@ use crate::error::Result;
 
 /// Applies `add_prefix_space` of the `settings` as transformers 4.57 does: to a pre-tokenizer that is the byte level alone, which has no space
 /// if the key is absent, unless the class is Llama's; and for a vocabulary of pieces of that class, to the marks of spaces.
-pub(super) fn settle(inner: &mut Tokenizer, class: Option<&TokenizerClass>, settings: &Value) -> Result<()> {
+pub(super) fn settle(
+    inner: &mut Tokenizer,
+    class: Option<&TokenizerClass>,
+    settings: &Value,
+) -> Result<()> {
     let pieces = class.is_some_and(|class| class.of_pieces);
-    let of_llama = settings["tokenizer_class"].as_str().map_or(class.is_none(), |name| name.contains("Llama"));
-    let Some(wanted) = settings["add_prefix_space"].as_bool().or((!of_llama).then_some(false)) else { return Ok(()) };
+    let of_llama = settings["tokenizer_class"]
+        .as_str()
+        .map_or(class.is_none(), |name| name.contains("Llama"));
+    let Some(wanted) = settings["add_prefix_space"]
+        .as_bool()
+        .or((!of_llama).then_some(false))
+    else {
+        return Ok(());
+    };
     let set = |part: &mut PreTokenizerWrapper| match part {
         PreTokenizerWrapper::Metaspace(space) if pieces => set_scheme(space, wanted),
         _ => {}
@@ -39,11 +50,18 @@ pub(super) fn settle(inner: &mut Tokenizer, class: Option<&TokenizerClass>, sett
     inner.with_pre_tokenizer(changed);
     if pieces && !wanted {
         if let Some(NormalizerWrapper::Sequence(parts)) = inner.get_normalizer().cloned() {
-            let kept = parts.into_iter().filter(|part| !matches!(part, NormalizerWrapper::Prepend(_))).collect();
-            inner.with_normalizer(Some(Normalizers::new(kept))).map_err(|error| bad("normalizer", error))?;
+            let kept = parts
+                .into_iter()
+                .filter(|part| !matches!(part, NormalizerWrapper::Prepend(_)))
+                .collect();
+            inner
+                .with_normalizer(Some(Normalizers::new(kept)))
+                .map_err(|error| bad("normalizer", error))?;
         }
         if let Some(DecoderWrapper::Sequence(parts)) = inner.get_decoder() {
-            let kept = parts.get_decoders().iter().filter(|part| !matches!(part, DecoderWrapper::Strip(strip) if strip.content == ' '));
+            let kept = parts.get_decoders().iter().filter(
+                |part| !matches!(part, DecoderWrapper::Strip(strip) if strip.content == ' '),
+            );
             let kept = Decoders::new(kept.cloned().collect());
             inner.with_decoder(Some(kept));
         }
@@ -53,11 +71,16 @@ pub(super) fn settle(inner: &mut Tokenizer, class: Option<&TokenizerClass>, sett
 
 /// Sets what a class of BERT takes from the `settings`: lower case, accents, and spaces around Chinese characters.
 pub(super) fn settle_bert(inner: &mut Tokenizer, settings: &Value) -> Result<()> {
-    let Some(NormalizerWrapper::BertNormalizer(mut own)) = inner.get_normalizer().cloned() else { return Ok(()) };
+    let Some(NormalizerWrapper::BertNormalizer(mut own)) = inner.get_normalizer().cloned() else {
+        return Ok(());
+    };
     own.lowercase = settings["do_lower_case"].as_bool().unwrap_or(true);
     own.strip_accents = settings["strip_accents"].as_bool();
     own.handle_chinese_chars = settings["tokenize_chinese_chars"].as_bool().unwrap_or(true);
-    inner.with_normalizer(Some(own)).map(drop).map_err(|error| bad("normalizer", error))
+    inner
+        .with_normalizer(Some(own))
+        .map(drop)
+        .map_err(|error| bad("normalizer", error))
 }
 
 fn set_scheme(space: &mut tokenizers::pre_tokenizers::metaspace::Metaspace, wanted: bool) {

@@ -33,8 +33,18 @@ impl SplitRule {
         if vocab.keys().any(|token| crosses_words(token)) {
             return Self::Whole;
         }
-        let ids = |text: &str| inner.encode_fast(text, false).map(|e| e.get_ids().to_vec()).unwrap_or_default();
-        let probes = [("one of", " the words"), ("It was a", " b"), ("x\n\ny z", " Tests of\n w"), ("  so", " then  9 ")];
+        let ids = |text: &str| {
+            inner
+                .encode_fast(text, false)
+                .map(|e| e.get_ids().to_vec())
+                .unwrap_or_default()
+        };
+        let probes = [
+            ("one of", " the words"),
+            ("It was a", " b"),
+            ("x\n\ny z", " Tests of\n w"),
+            ("  so", " then  9 "),
+        ];
         let fits = |drop: bool| {
             probes.iter().all(|(left, right)| {
                 let cut = if drop { right.trim_start() } else { right };
@@ -61,8 +71,21 @@ impl SplitRule {
 
     /// Returns the ids of the next piece of a text, and its length in bytes, which depends only on the text; `None` if more of the text is
     /// needed and this is not the `last` part.
-    pub(super) fn next(self, inner: &tokenizers::Tokenizer, text: &str, last: bool) -> Result<Option<(Vec<u32>, usize)>> {
-        let encode = |text: &str| Ok::<_, Error>(inner.encode_fast(text, false).map_err(unencodable)?.get_ids().to_vec());
+    pub(super) fn next(
+        self,
+        inner: &tokenizers::Tokenizer,
+        text: &str,
+        last: bool,
+    ) -> Result<Option<(Vec<u32>, usize)>> {
+        let encode = |text: &str| {
+            Ok::<_, Error>(
+                inner
+                    .encode_fast(text, false)
+                    .map_err(unencodable)?
+                    .get_ids()
+                    .to_vec(),
+            )
+        };
         if let Some((piece, used)) = self.cut(text) {
             return Ok(Some((encode(piece)?, used)));
         }
@@ -74,7 +97,11 @@ impl SplitRule {
             }
             most *= 2;
         }
-        if last { Ok(Some((encode(text)?, text.len()))) } else { Ok(None) }
+        if last {
+            Ok(Some((encode(text)?, text.len())))
+        } else {
+            Ok(None)
+        }
     }
 
     /// Returns the next piece, unless it is the last one, and its length including the part that is left out after it.
@@ -82,13 +109,22 @@ impl SplitRule {
         if self == Self::Whole || text.len() <= PIECE_BYTES {
             return None;
         }
-        let searched = text.as_bytes().get(..SEARCHED_BYTES).unwrap_or(text.as_bytes());
+        let searched = text
+            .as_bytes()
+            .get(..SEARCHED_BYTES)
+            .unwrap_or(text.as_bytes());
         let found = searched.windows(3).skip(PIECE_BYTES).position(|w| {
-            let [left, space, right] = w else { return false };
+            let [left, space, right] = w else {
+                return false;
+            };
             left.is_ascii_lowercase() && *space == b' ' && right.is_ascii_lowercase()
         })?;
         let (piece, next) = text.split_at_checked(PIECE_BYTES + found + 1)?;
-        let left_out = if self == Self::DropSpace { next.len() - next.trim_start_matches(' ').len() } else { 0 };
+        let left_out = if self == Self::DropSpace {
+            next.len() - next.trim_start_matches(' ').len()
+        } else {
+            0
+        };
         Some((piece, piece.len() + left_out))
     }
 
@@ -100,20 +136,32 @@ impl SplitRule {
         let near = |at: usize| at + OVERLAP_BYTES >= text.len() && at + MARGIN_BYTES <= text.len();
         let begins = |index: &usize| {
             let start = offsets.get(*index).map_or(0, |(start, _)| *start);
-            let before = index.checked_sub(1).and_then(|before| offsets.get(before)).map_or(0, |(start, _)| *start);
+            let before = index
+                .checked_sub(1)
+                .and_then(|before| offsets.get(before))
+                .map_or(0, |(start, _)| *start);
             start > before && near(start) && text.is_char_boundary(start)
         };
         for index in (0..ids.len()).filter(begins).take(JOINTS) {
             let start = offsets.get(index).map_or(0, |(start, _)| *start);
             let rest = text.get(start..).unwrap_or_default();
-            let left_out = if self == Self::DropSpace { rest.len() - rest.trim_start_matches(' ').len() } else { 0 };
+            let left_out = if self == Self::DropSpace {
+                rest.len() - rest.trim_start_matches(' ').len()
+            } else {
+                0
+            };
             // Encoded separately, any other rest would begin with a space that it does not have in the text.
             if self == Self::DropSpace && left_out == 0 {
                 continue;
             }
-            let alone = inner.encode_fast(rest.get(left_out..).unwrap_or_default(), false).map_err(unencodable)?;
+            let alone = inner
+                .encode_fast(rest.get(left_out..).unwrap_or_default(), false)
+                .map_err(unencodable)?;
             if Some(alone.get_ids()) == ids.get(index..) {
-                return Ok(Some((ids.get(..index).unwrap_or_default().to_vec(), start + left_out)));
+                return Ok(Some((
+                    ids.get(..index).unwrap_or_default().to_vec(),
+                    start + left_out,
+                )));
             }
         }
         Ok(None)

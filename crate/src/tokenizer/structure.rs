@@ -12,7 +12,9 @@ use super::{TOKENIZER_FILE, bad, llama_cpp};
 use crate::error::{Refusal, Result, shown, word};
 
 pub(super) fn refuse(expected: &str) -> Refusal {
-    Refusal::new(word!("export.gguf.tokenizer")).of(TOKENIZER_FILE).expected(expected)
+    Refusal::new(word!("export.gguf.tokenizer"))
+        .of(TOKENIZER_FILE)
+        .expected(expected)
 }
 
 /// Part of a document that llama.cpp has no rule for: what it does, as the words after its name, and what was found in it.
@@ -23,7 +25,11 @@ struct Difference {
 }
 
 fn differs(part: &'static str, does: &'static str, found: impl ToString) -> Difference {
-    Difference { part, does, found: found.to_string() }
+    Difference {
+        part,
+        does,
+        found: found.to_string(),
+    }
 }
 
 /// Words about a pre-tokenizer whose rule llama.cpp does not have.
@@ -49,15 +55,22 @@ impl Structure<'_> {
     /// # Errors
     /// `export.gguf.tokenizer` with the part that llama.cpp has no rule for; `tokenizer.invalid`.
     pub(super) fn model(&self, parts: &TokenizerParts) -> Result<PartsModel> {
-        let listed = merges(self.document).ok_or_else(|| bad(TOKENIZER_FILE, "merges that are no pairs"))?;
-        let byte_level = ["pre_tokenizer", "decoder"].iter().any(|part| self.document[*part].to_string().contains("\"ByteLevel\""));
+        let listed =
+            merges(self.document).ok_or_else(|| bad(TOKENIZER_FILE, "merges that are no pairs"))?;
+        let byte_level = ["pre_tokenizer", "decoder"]
+            .iter()
+            .any(|part| self.document[*part].to_string().contains("\"ByteLevel\""));
         let found = self.common(parts).and_then(|()| match byte_level {
             true => self.byte_level(parts, &listed),
             false => self.sentence_piece(parts, &listed),
         });
         found.map_err(|Difference { part, does, found }| {
-            let refusal = Refusal::new(word!("export.gguf.tokenizer")).of(TOKENIZER_FILE).subject(part);
-            refusal.found_whole(format!("{does}: {}", shown(&found))).into()
+            let refusal = Refusal::new(word!("export.gguf.tokenizer"))
+                .of(TOKENIZER_FILE)
+                .subject(part);
+            refusal
+                .found_whole(format!("{does}: {}", shown(&found)))
+                .into()
         })
     }
 
@@ -66,21 +79,37 @@ impl Structure<'_> {
         for part in ["continuing_subword_prefix", "end_of_word_suffix"] {
             let value = &self.document["model"][part];
             if value.as_str().is_some_and(|text| !text.is_empty()) {
-                return Err(differs("model", "marks parts of words, which llama.cpp does not", format!("{part} {value}")));
+                return Err(differs(
+                    "model",
+                    "marks parts of words, which llama.cpp does not",
+                    format!("{part} {value}"),
+                ));
             }
         }
-        let ordinary = |(id, text): &(usize, &String)| parts.kind(*id) == NORMAL && llama_cpp::is_known_text(text);
+        let ordinary = |(id, text): &(usize, &String)| {
+            parts.kind(*id) == NORMAL && llama_cpp::is_known_text(text)
+        };
         if let Some((_, text)) = parts.tokens.iter().enumerate().find(ordinary) {
-            return Err(differs("added_tokens", "lack a token that llama.cpp takes for a special one by its text", text));
+            return Err(differs(
+                "added_tokens",
+                "lack a token that llama.cpp takes for a special one by its text",
+                text,
+            ));
         }
         if self.splits_special {
-            return Err(differs("added_tokens", "are letters in a text, where llama.cpp finds them", "split_special_tokens"));
+            return Err(differs(
+                "added_tokens",
+                "are letters in a text, where llama.cpp finds them",
+                "split_special_tokens",
+            ));
         }
         let contents: Vec<&str> = self.added.iter().map(|(text, _)| text.as_str()).collect();
         match crossing(&contents) {
-            Some((left, right)) => {
-                Err(differs("added_tokens", "overlap, so that llama.cpp finds other ones in a text", format!("{left} and {right}")))
-            }
+            Some((left, right)) => Err(differs(
+                "added_tokens",
+                "overlap, so that llama.cpp finds other ones in a text",
+                format!("{left} and {right}"),
+            )),
             None => Ok(()),
         }
     }
@@ -90,9 +119,12 @@ impl Structure<'_> {
 fn normalizers(value: &Value) -> Vec<&Value> {
     match value {
         Value::Null => Vec::new(),
-        sequence if sequence["type"] == "Sequence" => {
-            sequence["normalizers"].as_array().into_iter().flatten().flat_map(normalizers).collect()
-        }
+        sequence if sequence["type"] == "Sequence" => sequence["normalizers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(normalizers)
+            .collect(),
         step => vec![step],
     }
 }
@@ -102,17 +134,27 @@ fn crossing<'a>(texts: &[&'a str]) -> Option<(&'a str, &'a str)> {
     let mut beginnings: HashMap<&str, Vec<&'a str>> = HashMap::new();
     for text in texts {
         for (cut, _) in text.char_indices().skip(1) {
-            beginnings.entry(text.split_at(cut).0).or_default().push(text);
+            beginnings
+                .entry(text.split_at(cut).0)
+                .or_default()
+                .push(text);
         }
     }
     for left in texts {
         for (cut, _) in left.char_indices().skip(1) {
             let end = left.split_at(cut).1;
-            let longer = beginnings.get(end).into_iter().flatten().find(|right| right.len() >= left.len() && **right != *left);
-            let joined = longer.map(|right| format!("{left}{}", right.strip_prefix(end).unwrap_or_default()));
+            let longer = beginnings
+                .get(end)
+                .into_iter()
+                .flatten()
+                .find(|right| right.len() >= left.len() && **right != *left);
+            let joined = longer
+                .map(|right| format!("{left}{}", right.strip_prefix(end).unwrap_or_default()));
             // One that begins where the left one does, and is as long as the right one, is found first by both.
             if let (Some(right), Some(joined)) = (longer, joined)
-                && !texts.iter().any(|text| text.len() >= right.len() && joined.starts_with(text))
+                && !texts
+                    .iter()
+                    .any(|text| text.len() >= right.len() && joined.starts_with(text))
             {
                 return Some((left, right));
             }
@@ -123,7 +165,12 @@ fn crossing<'a>(texts: &[&'a str]) -> Option<(&'a str, &'a str)> {
 
 /// Returns the merges, best first, each of which is a pair or a text with a space between its parts.
 fn merges(document: &Value) -> Option<Vec<(&str, &str)>> {
-    document.pointer("/model/merges")?.as_array()?.iter().map(merge).collect()
+    document
+        .pointer("/model/merges")?
+        .as_array()?
+        .iter()
+        .map(merge)
+        .collect()
 }
 
 fn merge(value: &Value) -> Option<(&str, &str)> {

@@ -38,8 +38,12 @@ impl Templates {
         let mut templates = Self::default();
         let mut all: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, bytes) in documents {
-            let named = name.strip_prefix(MORE_TEMPLATES).and_then(|name| name.strip_suffix(".jinja"));
-            let Some(named) = named.or((name == TEMPLATE_FILE).then_some(MAIN)) else { continue };
+            let named = name
+                .strip_prefix(MORE_TEMPLATES)
+                .and_then(|name| name.strip_suffix(".jinja"));
+            let Some(named) = named.or((name == TEMPLATE_FILE).then_some(MAIN)) else {
+                continue;
+            };
             let text = template_text(name, bytes)?;
             if text.trim().is_empty() {
                 templates.empty.push(name.clone());
@@ -57,7 +61,10 @@ impl Templates {
         };
         // As transformers does, the last of several with one name is taken.
         let stated: BTreeMap<&str, &str> = stated.into_iter().collect();
-        for (name, text) in stated.into_iter().filter(|(name, _)| !files || *name == MAIN) {
+        for (name, text) in stated
+            .into_iter()
+            .filter(|(name, _)| !files || *name == MAIN)
+        {
             if text.trim().is_empty() {
                 templates.empty.push(CONFIG_FILE.to_owned());
             } else {
@@ -78,31 +85,52 @@ impl Templates {
 /// or an object of texts by name.
 fn stated(settings: &Value) -> Result<Vec<(&str, &str)>> {
     let wrong = |found: &Value| {
-        let reason = format!("chat_template: expected a text or templates by name, found {}", shown(&found.to_string()));
-        Error::Tokenizer { what: CONFIG_FILE.to_owned(), reason }
+        let reason = format!(
+            "chat_template: expected a text or templates by name, found {}",
+            shown(&found.to_string())
+        );
+        Error::Tokenizer {
+            what: CONFIG_FILE.to_owned(),
+            reason,
+        }
     };
     match settings.get("chat_template") {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![(MAIN, text.as_str())]),
-        Some(Value::Object(texts)) => {
-            texts.iter().map(|(name, text)| text.as_str().map(|text| (name.as_str(), text)).ok_or_else(|| wrong(text))).collect()
-        }
-        Some(Value::Array(list)) => list.iter().map(|entry| named(entry).ok_or_else(|| wrong(entry))).collect(),
+        Some(Value::Object(texts)) => texts
+            .iter()
+            .map(|(name, text)| {
+                text.as_str()
+                    .map(|text| (name.as_str(), text))
+                    .ok_or_else(|| wrong(text))
+            })
+            .collect(),
+        Some(Value::Array(list)) => list
+            .iter()
+            .map(|entry| named(entry).ok_or_else(|| wrong(entry)))
+            .collect(),
         Some(other) => Err(wrong(other)),
     }
 }
 
 /// Returns name and text of a template in a list.
 fn named(entry: &Value) -> Option<(&str, &str)> {
-    Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?))
+    Some((
+        entry.get("name")?.as_str()?,
+        entry.get("template")?.as_str()?,
+    ))
 }
 
 /// Returns the text of the chat template in the file `name`. Refuses a file that is something else: every text would be rendered with it.
 fn template_text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
     let flaw = foreign(bytes).filter(|_| !bytes.trim_ascii().is_empty());
     if let Some(Flaw { found, hint }) = flaw {
-        let hint = format!("{hint}, or delete it so that the template of tokenizer_config.json counts");
-        return Err(Error::Tokenizer { what: name.to_owned(), reason: format!("{found}, not a template: {hint}") });
+        let hint =
+            format!("{hint}, or delete it so that the template of tokenizer_config.json counts");
+        return Err(Error::Tokenizer {
+            what: name.to_owned(),
+            reason: format!("{found}, not a template: {hint}"),
+        });
     }
     std::str::from_utf8(bytes).map_err(|error| bad(name, error))
 }
@@ -111,7 +139,10 @@ fn template_text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
 impl Tokenizer {
     /// Returns true if the chat template writes the date.
     pub fn asks_for_date(&self) -> bool {
-        self.chat_template().into_iter().chain(self.tool_template()).any(|template| template.contains("strftime_now"))
+        self.chat_template()
+            .into_iter()
+            .chain(self.tool_template())
+            .any(|template| template.contains("strftime_now"))
     }
 
     /// Returns the text of the chat template.
@@ -126,8 +157,15 @@ impl Tokenizer {
 
     /// Returns true if a chat template has a word anywhere, as one that reads a key or a variable does.
     pub(crate) fn templates_name(&self, word: &str) -> bool {
-        let named = self.templates.named.iter().map(|(_, template)| template.as_str());
-        self.chat_template().into_iter().chain(named).any(|template| template.contains(word))
+        let named = self
+            .templates
+            .named
+            .iter()
+            .map(|(_, template)| template.as_str());
+        self.chat_template()
+            .into_iter()
+            .chain(named)
+            .any(|template| template.contains(word))
     }
 
     /// Returns true if conversations with tools have a template of their own.
@@ -137,34 +175,61 @@ impl Tokenizer {
 
     /// Returns the text of the template for conversations with tools, if there is one of its own.
     fn tool_template(&self) -> Option<&str> {
-        self.templates.named.iter().find(|(name, _)| name == TOOL_TEMPLATE).map(|(_, template)| template.as_str())
+        self.templates
+            .named
+            .iter()
+            .find(|(name, _)| name == TOOL_TEMPLATE)
+            .map(|(_, template)| template.as_str())
     }
 
     /// Returns the template of a conversation: with tools, the one named `tool_use`, if there is one, as in transformers.
     fn template_for(&self, conversation: &Conversation) -> Result<&Template> {
-        let tools = conversation.names.get("tools").is_some_and(|tools| !tools.is_null());
+        let tools = conversation
+            .names
+            .get("tools")
+            .is_some_and(|tools| !tools.is_null());
         self.template(self.tool_template().filter(|_| tools))
     }
 
     /// Returns the template for tools that is given, or else the main one. It is compiled when it is used first.
     fn template(&self, for_tools: Option<&str>) -> Result<&Template> {
         let [main, with_tools] = &self.compiled;
-        let compiled = if for_tools.is_some() { with_tools } else { main };
+        let compiled = if for_tools.is_some() {
+            with_tools
+        } else {
+            main
+        };
         if let Some(template) = compiled.get() {
             return Ok(template);
         }
-        let template = Template::compile(for_tools.or(self.chat_template()).ok_or_else(|| self.without_template())?)?;
+        let template = Template::compile(
+            for_tools
+                .or(self.chat_template())
+                .ok_or_else(|| self.without_template())?,
+        )?;
         Ok(compiled.get_or_init(|| template))
     }
 
     /// Returns the refusal of a conversation for which there is no template.
     fn without_template(&self) -> Error {
-        let names: Vec<String> = self.templates.named.iter().map(|(name, _)| shown(name)).collect();
+        let names: Vec<String> = self
+            .templates
+            .named
+            .iter()
+            .map(|(name, _)| shown(name))
+            .collect();
         let reason = if names.is_empty() {
             "the model has no chat template".to_owned()
         } else {
-            let whose = if self.tool_template().is_some() { ", which a conversation without tools needs" } else { "" };
-            format!("the model has no default chat template{whose}, only named ones: {}", listed_briefly(&names))
+            let whose = if self.tool_template().is_some() {
+                ", which a conversation without tools needs"
+            } else {
+                ""
+            };
+            format!(
+                "the model has no default chat template{whose}, only named ones: {}",
+                listed_briefly(&names)
+            )
         };
         Error::Template { reason }
     }
@@ -174,14 +239,23 @@ impl Tokenizer {
     /// # Errors
     /// `tokenizer.template` for a missing or faulty template, `template.budget` for one that is too long.
     pub(crate) fn check_chat_template(&self) -> Result<()> {
-        self.template(self.tool_template().filter(|_| self.chat_template().is_none())).map(drop)
+        self.template(
+            self.tool_template()
+                .filter(|_| self.chat_template().is_none()),
+        )
+        .map(drop)
     }
 
     /// Renders a conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
     ///
     /// # Errors
     /// `tokenizer.template` for a missing or faulty template, or one that refuses the conversation; `template.budget`.
-    pub fn render_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<Rendered> {
-        self.template_for(conversation)?.render(conversation, add_generation_prompt, &self.specials)
+    pub fn render_chat(
+        &self,
+        conversation: &Conversation,
+        add_generation_prompt: bool,
+    ) -> Result<Rendered> {
+        self.template_for(conversation)?
+            .render(conversation, add_generation_prompt, &self.specials)
     }
 }

@@ -22,7 +22,10 @@ impl Tokenizer {
             let text = self.render_chat(&conversation, false).ok()?.text;
             let end = text.rfind(ANSWER)? + ANSWER.len();
             let after = self.first_mark(text.get(end..)?).map(|(id, _)| id);
-            after.or_else(|| self.closing(&conversation, &text, &next_message(&Value::Null)).map(|(id, _)| id))
+            after.or_else(|| {
+                self.closing(&conversation, &text, &next_message(&Value::Null))
+                    .map(|(id, _)| id)
+            })
         })
     }
 
@@ -33,14 +36,24 @@ impl Tokenizer {
 
     /// Returns the token that begins the turn of the message `next` after a conversation that renders as `text`, and the text up to
     /// its end, in which only white space precedes it: it ends an answer that has no end of its own.
-    pub(crate) fn closing(&self, conversation: &Conversation, text: &str, next: &Value) -> Option<(u32, String)> {
+    pub(crate) fn closing(
+        &self,
+        conversation: &Conversation,
+        text: &str,
+        next: &Value,
+    ) -> Option<(u32, String)> {
         let mut longer = conversation.clone();
         longer.messages.push(next.clone());
         let rendered = self.render_chat(&longer, false).ok()?.text;
         let rest = rendered.strip_prefix(text)?;
         let (id, range) = self.first_mark(rest)?;
         let blank = rest.get(..range.start)?.trim().is_empty();
-        blank.then(|| rest.get(..range.end).map(|closing| (id, closing.to_owned()))).flatten()
+        blank
+            .then(|| {
+                rest.get(..range.end)
+                    .map(|closing| (id, closing.to_owned()))
+            })
+            .flatten()
     }
 
     /// Returns the result of [`Self::closing`] after an answer with this message's tool calls, in the shortest possible conversation: a
@@ -59,7 +72,10 @@ impl Tokenizer {
     /// depend on the date.
     fn probe(&self, answer: Value) -> Conversation {
         let messages = vec![json!({"role": "user", "content": "question"}), answer];
-        let mut conversation = Conversation { date: Date::new(2000, 1, 1), ..Conversation::new(messages) };
+        let mut conversation = Conversation {
+            date: Date::new(2000, 1, 1),
+            ..Conversation::new(messages)
+        };
         if self.chat_template().is_none() {
             let parameters = json!({"type": "object", "properties": {}});
             let tool = json!({"type": "function", "function": {"name": "name", "description": "", "parameters": parameters}});
@@ -72,12 +88,22 @@ impl Tokenizer {
     /// precedes, or else the first special one, or else the first added one.
     fn first_mark(&self, text: &str) -> Option<(u32, Range<usize>)> {
         let (ids, starts) = self.encode_with_starts(text).ok()?;
-        let range = |at: usize| starts.get(at).copied().unwrap_or(text.len())..starts.get(at + 1).copied().unwrap_or(text.len());
-        let is_said = |at: &usize| text.get(range(*at)).is_some_and(|said| !said.trim().is_empty());
+        let range = |at: usize| {
+            starts.get(at).copied().unwrap_or(text.len())
+                ..starts.get(at + 1).copied().unwrap_or(text.len())
+        };
+        let is_said = |at: &usize| {
+            text.get(range(*at))
+                .is_some_and(|said| !said.trim().is_empty())
+        };
         let is_added = |at: &usize| ids.get(*at).is_some_and(|id| self.is_added(*id));
         let first = (0..ids.len()).find(is_said).filter(is_added);
         let special = ids.iter().position(|&id| self.is_special(id));
-        let at = first.into_iter().chain(special).min().or_else(|| (0..ids.len()).find(|at| is_said(at) && is_added(at)))?;
+        let at = first
+            .into_iter()
+            .chain(special)
+            .min()
+            .or_else(|| (0..ids.len()).find(|at| is_said(at) && is_added(at)))?;
         Some((*ids.get(at)?, range(at)))
     }
 
@@ -91,7 +117,9 @@ impl Tokenizer {
 
 /// Returns a message that may follow an answer: the result of its first tool call, or else one of the user.
 pub(crate) fn next_message(answer: &Value) -> Value {
-    let Some(call) = answer["tool_calls"].get(0) else { return json!({"role": "user", "content": "question"}) };
+    let Some(call) = answer["tool_calls"].get(0) else {
+        return json!({"role": "user", "content": "question"});
+    };
     json!({"role": "tool", "content": "result", "tool_call_id": call["id"], "name": call["function"]["name"]})
 }
 
@@ -102,9 +130,14 @@ impl Tokenizer {
     /// # Errors
     /// `config.invalid` for an id without a token; otherwise as for [`Tokenizer::decode`].
     pub fn detokenize(&self, ids: &[u32]) -> Result<String> {
-        let absent = |(_, id): &(usize, &u32)| (**id as usize) < self.vocab_size() && !self.has(**id);
+        let absent =
+            |(_, id): &(usize, &u32)| (**id as usize) < self.vocab_size() && !self.has(**id);
         match ids.iter().enumerate().find(absent) {
-            Some((position, id)) => Err(fault(format!("ids[{position}]"), "the id of a token", &json!(id))),
+            Some((position, id)) => Err(fault(
+                format!("ids[{position}]"),
+                "the id of a token",
+                &json!(id),
+            )),
             None => self.decode(ids),
         }
     }

@@ -24,26 +24,41 @@ impl Tokenizer {
 
     /// Returns true for the id of a special token.
     pub(crate) fn is_special(&self, id: u32) -> bool {
-        self.inner.get_added_vocabulary().get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
+        self.inner
+            .get_added_vocabulary()
+            .get_added_tokens_decoder()
+            .get(&id)
+            .is_some_and(|token| token.special)
     }
 
     /// Returns true for the id of a token that texts have whole, special or not.
     pub(super) fn is_added(&self, id: u32) -> bool {
-        self.inner.get_added_vocabulary().get_added_tokens_decoder().contains_key(&id)
+        self.inner
+            .get_added_vocabulary()
+            .get_added_tokens_decoder()
+            .contains_key(&id)
     }
 
     /// Returns the added tokens that take the spaces around them, or that are found as whole words only: GGUF has no place for this.
     pub(crate) fn bordered_tokens(&self) -> Vec<String> {
-        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder().values();
-        let mut bordered: Vec<String> =
-            added.filter(|token| token.lstrip || token.rstrip || token.single_word).map(|token| token.content.clone()).collect();
+        let added = self
+            .inner
+            .get_added_vocabulary()
+            .get_added_tokens_decoder()
+            .values();
+        let mut bordered: Vec<String> = added
+            .filter(|token| token.lstrip || token.rstrip || token.single_word)
+            .map(|token| token.content.clone())
+            .collect();
         bordered.sort_unstable();
         bordered
     }
 
     /// Returns true if a text is composed (NFC) before it is split, as llama.cpp never does.
     pub(crate) fn composes(&self) -> bool {
-        let composes = |normalizer| serde_json::to_string(normalizer).is_ok_and(|text: String| text.contains("\"NFC\""));
+        let composes = |normalizer| {
+            serde_json::to_string(normalizer).is_ok_and(|text: String| text.contains("\"NFC\""))
+        };
         self.inner.get_normalizer().is_some_and(composes)
     }
 
@@ -53,11 +68,19 @@ impl Tokenizer {
     /// # Errors
     /// `export.gguf.tokenizer` for a tokenizer that GGUF cannot express; `tokenizer.invalid`.
     pub fn to_parts(&self, rows: usize) -> Result<TokenizerParts> {
-        let document = self.assets.iter().find(|(name, _)| name == TOKENIZER_FILE).map(|(_, bytes)| bytes.as_slice()).unwrap_or_default();
-        let document: Value = serde_json::from_slice(document).map_err(|error| bad(TOKENIZER_FILE, error))?;
+        let document = self
+            .assets
+            .iter()
+            .find(|(name, _)| name == TOKENIZER_FILE)
+            .map(|(_, bytes)| bytes.as_slice())
+            .unwrap_or_default();
+        let document: Value =
+            serde_json::from_slice(document).map_err(|error| bad(TOKENIZER_FILE, error))?;
         let (tokens, types) = self.tokens(&document, rows)?;
         let (prefix, suffix) = match (self.prompt_prefix(), self.prompt_suffix()) {
-            (before, after) if before.len() <= 1 && after.len() <= 1 => (before.first(), after.first()),
+            (before, after) if before.len() <= 1 && after.len() <= 1 => {
+                (before.first(), after.first())
+            }
             around => {
                 return Err(refuse("at most one token before and after a text")
                     .subject("post_processor")
@@ -65,17 +88,29 @@ impl Tokenizer {
                     .into());
             }
         };
-        if let Some(other) = suffix.filter(|id| self.eos.first().is_some_and(|first| first != *id)) {
-            let refusal = refuse("the first of the tokens that end a text").subject("post_processor");
-            return Err(refusal.found(tokens.get(*other as usize).cloned().unwrap_or_default()).into());
+        if let Some(other) = suffix.filter(|id| self.eos.first().is_some_and(|first| first != *id))
+        {
+            let refusal =
+                refuse("the first of the tokens that end a text").subject("post_processor");
+            return Err(refusal
+                .found(tokens.get(*other as usize).cloned().unwrap_or_default())
+                .into());
         }
-        let unk = self.specials.iter().find(|(key, _)| key == "unk_token").and_then(|(_, text)| self.inner.token_to_id(text));
+        let unk = self
+            .specials
+            .iter()
+            .find(|(key, _)| key == "unk_token")
+            .and_then(|(_, text)| self.inner.token_to_id(text));
         let mut parts = TokenizerParts {
             model: PartsModel::Characters,
             tokens,
             types,
             bos: prefix.or(self.bos.first()).copied(),
-            eos: if self.eos.is_empty() { suffix.copied().into_iter().collect() } else { self.eos.clone() },
+            eos: if self.eos.is_empty() {
+                suffix.copied().into_iter().collect()
+            } else {
+                self.eos.clone()
+            },
             pad: self.pad,
             unk,
             add_bos: Some(prefix.is_some()),
@@ -86,17 +121,33 @@ impl Tokenizer {
             rstrip: Vec::new(),
         };
         if parts.named_ends().len() > MAX_ENDS {
-            return Err(refuse("at most 3 ids that end a text or a turn").found(self.eos.len()).into());
+            return Err(refuse("at most 3 ids that end a text or a turn")
+                .found(self.eos.len())
+                .into());
         }
         parts.model = match self.kind {
             TokenizerKind::Characters => return Ok(parts),
             TokenizerKind::BytePairEncoding => {
-                let normalizer = serde_json::to_value(self.inner.get_normalizer()).map_err(|error| bad("normalizer", error))?;
-                let pre_tokenizer = serde_json::to_value(self.inner.get_pre_tokenizer()).map_err(|error| bad("pre_tokenizer", error))?;
-                let added = self.inner.get_added_vocabulary().get_added_tokens_decoder().values();
-                let added = added.map(|token| (token.content.clone(), token.normalized)).collect();
+                let normalizer = serde_json::to_value(self.inner.get_normalizer())
+                    .map_err(|error| bad("normalizer", error))?;
+                let pre_tokenizer = serde_json::to_value(self.inner.get_pre_tokenizer())
+                    .map_err(|error| bad("pre_tokenizer", error))?;
+                let added = self
+                    .inner
+                    .get_added_vocabulary()
+                    .get_added_tokens_decoder()
+                    .values();
+                let added = added
+                    .map(|token| (token.content.clone(), token.normalized))
+                    .collect();
                 let splits_special = self.inner.get_encode_special_tokens();
-                Structure { document: &document, applied: [normalizer, pre_tokenizer], added, splits_special }.model(&parts)?
+                Structure {
+                    document: &document,
+                    applied: [normalizer, pre_tokenizer],
+                    added,
+                    splits_special,
+                }
+                .model(&parts)?
             }
             _ => return Err(refuse("byte pair encoding, or characters").into()),
         };
@@ -107,11 +158,20 @@ impl Tokenizer {
     fn tokens(&self, document: &Value, rows: usize) -> Result<(Vec<String>, Vec<i32>)> {
         let mut tokens: Vec<String> = (0..rows).map(|id| format!("[PAD{id}]")).collect();
         let mut types = vec![UNUSED; rows];
-        let byte_fallback = document.pointer("/model/byte_fallback").and_then(Value::as_bool) == Some(true);
+        let byte_fallback = document
+            .pointer("/model/byte_fallback")
+            .and_then(Value::as_bool)
+            == Some(true);
         let unknown = document.pointer("/model/unk_token").and_then(Value::as_str);
         let beyond = |id: u32| Error::from(refuse("an id for each token").found(id));
-        let absent = |id: u32| id as usize >= self.vocab_size && self.unusual.implied.contains_key(&id);
-        for (text, id) in self.inner.get_vocab(true).into_iter().filter(|(_, id)| !absent(*id)) {
+        let absent =
+            |id: u32| id as usize >= self.vocab_size && self.unusual.implied.contains_key(&id);
+        for (text, id) in self
+            .inner
+            .get_vocab(true)
+            .into_iter()
+            .filter(|(_, id)| !absent(*id))
+        {
             let place = tokens.get_mut(id as usize).zip(types.get_mut(id as usize));
             let (token, kind) = place.ok_or_else(|| beyond(id))?;
             *kind = if unknown == Some(text.as_str()) {
@@ -131,7 +191,10 @@ impl Tokenizer {
         }
         let mut sorted: Vec<&String> = tokens.iter().collect();
         sorted.sort_unstable();
-        let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone());
+        let twice = sorted
+            .windows(2)
+            .find(|pair| pair[0] == pair[1])
+            .map(|pair| pair[0].clone());
         match twice {
             Some(twice) => Err(refuse("each token once").found(twice).into()),
             None => Ok((tokens, types)),

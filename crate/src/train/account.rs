@@ -9,7 +9,10 @@ use crate::config::{ModelConfig, TrainConfig};
 use crate::error::Result;
 use crate::model::{Adaptation, Kind, ParameterRequest, Part, Plan};
 use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
-use crate::state::{GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency, ResidencyPolicy, StateWord};
+use crate::state::{
+    GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency,
+    ResidencyPolicy, StateWord,
+};
 
 /// Name of the group of a run that configures none.
 pub(crate) const DEFAULT_GROUP: &str = "default";
@@ -29,10 +32,19 @@ impl Trainer {
     pub fn groups(&self) -> Vec<ModelStateGroupAssignment> {
         let state_of = |name: &str| {
             let (step, words) = self.optim().state_of(name)?;
-            let words = words.into_iter().chain([StateWord::Step.text()]).filter_map(StateWord::from_text).collect();
+            let words = words
+                .into_iter()
+                .chain([StateWord::Step.text()])
+                .filter_map(StateWord::from_text)
+                .collect();
             Some(MemberState { step, words })
         };
-        let groups = group_accounts(self.model().config(), self.config(), self.progress().schedule_start, &state_of);
+        let groups = group_accounts(
+            self.model().config(),
+            self.config(),
+            self.progress().schedule_start,
+            &state_of,
+        );
         groups.expect("the run was made of this configuration and these groups")
     }
 
@@ -46,7 +58,11 @@ impl Trainer {
                 StateData::Tensor(tensor) => StreamValues::Device(tensor),
             },
         };
-        self.optim().state_tensors().into_iter().map(stream).collect()
+        self.optim()
+            .state_tensors()
+            .into_iter()
+            .map(stream)
+            .collect()
     }
 }
 
@@ -61,14 +77,37 @@ pub fn group_accounts(
     state_of: &dyn Fn(&str) -> Option<MemberState>,
 ) -> Result<Vec<ModelStateGroupAssignment>> {
     let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
-    let trained: Vec<&ParameterRequest> = plan.parameters.iter().filter(|request| request.trained).collect();
-    let request: BTreeMap<&str, &ParameterRequest> = trained.iter().map(|request| (request.name.as_str(), *request)).collect();
-    let names: Vec<&str> = trained.iter().map(|request| request.name.as_str()).collect();
+    let trained: Vec<&ParameterRequest> = plan
+        .parameters
+        .iter()
+        .filter(|request| request.trained)
+        .collect();
+    let request: BTreeMap<&str, &ParameterRequest> = trained
+        .iter()
+        .map(|request| (request.name.as_str(), *request))
+        .collect();
+    let names: Vec<&str> = trained
+        .iter()
+        .map(|request| request.name.as_str())
+        .collect();
     let account = |(index, group): (usize, ResolvedGroup)| {
-        let states: Vec<(String, Option<MemberState>)> = group.members.iter().map(|name| (name.clone(), state_of(name))).collect();
+        let states: Vec<(String, Option<MemberState>)> = group
+            .members
+            .iter()
+            .map(|name| (name.clone(), state_of(name)))
+            .collect();
         Ok(ModelStateGroupAssignment {
-            group_id: if train.groups.is_empty() { DEFAULT_GROUP.to_string() } else { format!("groups/{index}") },
-            class: common_class(group.members.iter().filter_map(|name| request.get(name.as_str()).copied())),
+            group_id: if train.groups.is_empty() {
+                DEFAULT_GROUP.to_string()
+            } else {
+                format!("groups/{index}")
+            },
+            class: common_class(
+                group
+                    .members
+                    .iter()
+                    .filter_map(|name| request.get(name.as_str()).copied()),
+            ),
             model_tree_path: common_module(&group.members),
             optimizer: optimizer_record(&group.optimizer, train.learning_rate)?,
             parameter_semantics: ParameterSemantics {
@@ -77,18 +116,36 @@ pub fn group_accounts(
                 ..ParameterSemantics::default()
             },
             scheduler: Some(scheduler_account(&train.schedule, schedule_start)?),
-            applied_steps: states.iter().flat_map(|(_, state)| state).map(|state| state.step).max().unwrap_or(0),
-            members: states.into_iter().map(|(name, state)| member(name, state)).collect(),
-            residency_policy: Some(ResidencyPolicy { step: Residency::Device, idle: Residency::Device }),
+            applied_steps: states
+                .iter()
+                .flat_map(|(_, state)| state)
+                .map(|state| state.step)
+                .max()
+                .unwrap_or(0),
+            members: states
+                .into_iter()
+                .map(|(name, state)| member(name, state))
+                .collect(),
+            residency_policy: Some(ResidencyPolicy {
+                step: Residency::Device,
+                idle: Residency::Device,
+            }),
             residency: Some(Residency::Device),
         })
     };
-    resolved_groups(train, &names)?.into_iter().enumerate().map(account).collect()
+    resolved_groups(train, &names)?
+        .into_iter()
+        .enumerate()
+        .map(account)
+        .collect()
 }
 
 fn member(parameter: String, state: Option<MemberState>) -> GroupMember {
     let words = state.map(|state| state.words).unwrap_or_default();
-    let state = words.into_iter().map(|word| (word, format!("{parameter}:{}", word.text()))).collect();
+    let state = words
+        .into_iter()
+        .map(|word| (word, format!("{parameter}:{}", word.text())))
+        .collect();
     GroupMember { parameter, state }
 }
 
@@ -107,12 +164,30 @@ fn class_of(request: &ParameterRequest) -> GroupClass {
 fn common_class<'a>(members: impl Iterator<Item = &'a ParameterRequest>) -> GroupClass {
     let mut classes = members.map(class_of);
     let first = classes.next().unwrap_or(GroupClass::Mixed);
-    if classes.all(|class| class == first) { first } else { GroupClass::Mixed }
+    if classes.all(|class| class == first) {
+        first
+    } else {
+        GroupClass::Mixed
+    }
 }
 
 /// Returns the innermost module that contains all members.
 fn common_module(members: &[String]) -> Vec<String> {
-    let modules = members.iter().filter_map(|name| name.rsplit_once('.')).map(|(module, _)| module.split('.').collect::<Vec<_>>());
-    let shared = |path: Vec<_>, other: Vec<_>| path.into_iter().zip(other).take_while(|(a, b)| a == b).map(|(name, _)| name).collect();
-    modules.reduce(shared).unwrap_or_default().into_iter().map(String::from).collect()
+    let modules = members
+        .iter()
+        .filter_map(|name| name.rsplit_once('.'))
+        .map(|(module, _)| module.split('.').collect::<Vec<_>>());
+    let shared = |path: Vec<_>, other: Vec<_>| {
+        path.into_iter()
+            .zip(other)
+            .take_while(|(a, b)| a == b)
+            .map(|(name, _)| name)
+            .collect()
+    };
+    modules
+        .reduce(shared)
+        .unwrap_or_default()
+        .into_iter()
+        .map(String::from)
+        .collect()
 }

@@ -15,8 +15,16 @@ use crate::platform::Stopwatch;
 
 impl Trainer {
     /// Runs a step on `batches`, before which the loader was at `loader`, and returns the reports that have arrived.
-    pub(super) async fn advance_from(&mut self, batches: &[Batch], loader: LoaderState) -> Result<Vec<StepReport>> {
-        let mut reports = if self.outstanding.takes(batches.len()) { Vec::new() } else { self.settle().await? };
+    pub(super) async fn advance_from(
+        &mut self,
+        batches: &[Batch],
+        loader: LoaderState,
+    ) -> Result<Vec<StepReport>> {
+        let mut reports = if self.outstanding.takes(batches.len()) {
+            Vec::new()
+        } else {
+            self.settle().await?
+        };
         // After a refusal the loader has already gone back, further than to `loader`.
         self.refused()?;
         match self.submit(batches, loader.clone()).await {
@@ -51,7 +59,11 @@ impl Trainer {
     }
 
     /// Submits a step. With gradient release the step is then done, and its report is returned.
-    async fn submit(&mut self, batches: &[Batch], loader: LoaderState) -> Result<Option<StepReport>> {
+    async fn submit(
+        &mut self,
+        batches: &[Batch],
+        loader: LoaderState,
+    ) -> Result<Option<StepReport>> {
         let clock = Stopwatch::start();
         let (step, epoch) = (self.progress.completed_steps + 1, self.loader.epochs());
         let learning_rate = self.learning_rate(step);
@@ -62,15 +74,53 @@ impl Trainer {
         {
             let (loss, grad_norm) = self.released_step(batch, step, learning_rate).await?;
             if !grad_norm.is_finite() {
-                return Err(Error::NonFiniteReleased { step, value: grad_norm });
+                return Err(Error::NonFiniteReleased {
+                    step,
+                    value: grad_norm,
+                });
             }
-            (self.progress.completed_steps, self.progress.tokens, self.progress.last_loss) = (step, counted, Some(loss));
-            return Ok(Some(StepReport { step, epoch, loss, grad_norm, learning_rate, tokens, secs: clock.secs() }));
+            (
+                self.progress.completed_steps,
+                self.progress.tokens,
+                self.progress.last_loss,
+            ) = (step, counted, Some(loss));
+            return Ok(Some(StepReport {
+                step,
+                epoch,
+                loss,
+                grad_norm,
+                learning_rate,
+                tokens,
+                secs: clock.secs(),
+            }));
         }
-        let before = Before { loader, tokens: self.progress.tokens, state_steps: self.optim.state_steps() };
+        let before = Before {
+            loader,
+            tokens: self.progress.tokens,
+            state_steps: self.optim.state_steps(),
+        };
         let scale = 1.0 / tokens.max(1) as f64;
-        let partials = self.submit_step(&Submit { batches, step, learning_rate, scale }).await?;
-        self.outstanding.submitted(Submitted { step, epoch, scale, tokens, learning_rate, before, clock }, batches.len(), partials);
+        let partials = self
+            .submit_step(&Submit {
+                batches,
+                step,
+                learning_rate,
+                scale,
+            })
+            .await?;
+        self.outstanding.submitted(
+            Submitted {
+                step,
+                epoch,
+                scale,
+                tokens,
+                learning_rate,
+                before,
+                clock,
+            },
+            batches.len(),
+            partials,
+        );
         (self.progress.completed_steps, self.progress.tokens) = (step, counted);
         Ok(None)
     }
@@ -78,7 +128,10 @@ impl Trainer {
     /// Returns the reports that have arrived; with `all`, those of every step. If a step was refused, goes back to before it and keeps its
     /// error.
     pub(super) async fn collect(&mut self, all: bool) -> Result<Vec<StepReport>> {
-        let Collected { reports, refused } = self.outstanding.collect(self.config.report_every, all).await?;
+        let Collected { reports, refused } = self
+            .outstanding
+            .collect(self.config.report_every, all)
+            .await?;
         if let Some(report) = reports.last() {
             self.progress.last_loss = Some(report.loss);
         }
@@ -95,7 +148,10 @@ impl Trainer {
     }
 
     /// Returns the gradients of `batches`, and the sum of losses of each.
-    pub(super) async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, Vec<Tensor<1>>)> {
+    pub(super) async fn gradients(
+        &self,
+        batches: &[Batch],
+    ) -> Result<(NamedGradients, Vec<Tensor<1>>)> {
         let tokens: usize = batches.iter().map(Batch::counted).sum();
         let scale = 1.0 / tokens.max(1) as f64;
         let optim = &self.optim;
@@ -106,9 +162,19 @@ impl Trainer {
         let mut losses = Vec::with_capacity(batches.len());
         let mut reading: Option<StartedRead> = None;
         for (index, batch) in batches.iter().enumerate() {
-            let dropout_step = DropoutStep { step: self.progress.completed_steps + 1, micro_batch: index as u32 };
-            let submitted =
-                accumulate(self.model(), batch, Some(dropout_step), scale, self.config.gradient_checkpointing, &frozen, &mut sums);
+            let dropout_step = DropoutStep {
+                step: self.progress.completed_steps + 1,
+                micro_batch: index as u32,
+            };
+            let submitted = accumulate(
+                self.model(),
+                batch,
+                Some(dropout_step),
+                scale,
+                self.config.gradient_checkpointing,
+                &frozen,
+                &mut sums,
+            );
             let before = reading.take();
             if let Ok(loss) = &submitted
                 && index + 1 < batches.len()

@@ -39,10 +39,21 @@ pub(super) struct Reach {
 
 impl Reach {
     pub fn of(model: &Model, frozen: &dyn Fn(&str) -> bool) -> Self {
-        let trained = || model.parts().filter(|(name, _)| !frozen(name)).map(|(_, part)| part);
+        let trained = || {
+            model
+                .parts()
+                .filter(|(name, _)| !frozen(name))
+                .map(|(_, part)| part)
+        };
         let tables = trained().any(Part::is_table);
-        let lowest = trained().filter_map(Part::block).min().unwrap_or(model.config().num_hidden_layers);
-        Self { block: if tables { 0 } else { lowest }, tables }
+        let lowest = trained()
+            .filter_map(Part::block)
+            .min()
+            .unwrap_or(model.config().num_hidden_layers);
+        Self {
+            block: if tables { 0 } else { lowest },
+            tables,
+        }
     }
 }
 
@@ -65,7 +76,12 @@ fn leaf(x: Tensor<2>) -> Tensor<2> {
 }
 
 /// Adds the gradients of the view's parameters to `sums`; returns the gradient of `input`.
-fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut NamedGradients) -> Option<Tensor<2>> {
+fn harvest(
+    view: &Model,
+    mut gradients: Gradients,
+    input: &Tensor<2>,
+    sums: &mut NamedGradients,
+) -> Option<Tensor<2>> {
     struct Harvest<'a> {
         gradients: &'a mut Gradients,
         sums: &'a mut NamedGradients,
@@ -73,7 +89,9 @@ fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut
     impl ParamVisitor for Harvest<'_> {
         fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
             let elements = tensor.dims().iter().product::<usize>();
-            let Some(gradient) = tensor.grad_remove(self.gradients) else { return };
+            let Some(gradient) = tensor.grad_remove(self.gradients) else {
+                return;
+            };
             let gradient = gradient.reshape([elements]);
             let sum = match self.sums.remove(name) {
                 Some(sum) => sum + gradient,
@@ -83,7 +101,10 @@ fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut
         }
     }
     let upstream = input.grad_remove(&mut gradients);
-    view.visit(&mut Harvest { gradients: &mut gradients, sums });
+    view.visit(&mut Harvest {
+        gradients: &mut gradients,
+        sums,
+    });
     upstream
 }
 
@@ -98,26 +119,56 @@ pub(super) enum Scale {
 impl Walk {
     /// Runs the forward pass of a batch whose backward pass has this `reach`. With `recompute`, each block within reach keeps only its
     /// input (and its low-rank products) and is run again when its gradient is needed.
-    pub fn forward(model: &Model, sink: &impl Sink, device_batch: DeviceBatch, recompute: bool, reach: Reach) -> Self {
+    pub fn forward(
+        model: &Model,
+        sink: &impl Sink,
+        device_batch: DeviceBatch,
+        recompute: bool,
+        reach: Reach,
+    ) -> Self {
         let span = device_batch.span();
         let layers = model.config().num_hidden_layers;
         // Blocks below the reach run in a model that is not tracked: the tape of a tracked block would be kept until a backward pass.
-        let mut x = model.blocks(0..reach.block, model.embed(device_batch.ids.clone(), span), span);
+        let mut x = model.blocks(
+            0..reach.block,
+            model.embed(device_batch.ids.clone(), span),
+            span,
+        );
         let (mut inputs, mut products) = (Vec::new(), Vec::new());
         let apart = if recompute { layers } else { reach.block };
         for layer in reach.block..apart {
             let kept = Products::default();
-            let output = model.block(layer, x.clone(), Span { products: Some(&kept), ..span }, None);
+            let output = model.block(
+                layer,
+                x.clone(),
+                Span {
+                    products: Some(&kept),
+                    ..span
+                },
+                None,
+            );
             inputs.push(std::mem::replace(&mut x, output));
             products.push(kept.again());
         }
         let device_batch = device_batch.tracked();
         let view = sink.view(None);
         // The tables are not recorded: their gradient is added last, to the sum that a tied head has begun.
-        let input = if reach.tables || reach.block < apart { leaf(x) } else { Tensor::from_inner(x) };
+        let input = if reach.tables || reach.block < apart {
+            leaf(x)
+        } else {
+            Tensor::from_inner(x)
+        };
         let output = view.blocks(apart..layers, input.clone(), device_batch.span());
         let loss = head_loss_sum(&view, output, device_batch.targets.clone());
-        Self { reach, device_batch, inputs, products, view, input, loss }
+        Self {
+            reach,
+            device_batch,
+            inputs,
+            products,
+            view,
+            input,
+            loss,
+        }
     }
 
     /// Returns the sum of token losses, `[1]`.
@@ -130,7 +181,15 @@ impl Walk {
     /// # Errors
     /// The errors of `sink`.
     pub fn backward(self, scale: Scale, sink: &mut impl Sink) -> Result<()> {
-        let Self { reach, device_batch, mut inputs, mut products, view, input, loss } = self;
+        let Self {
+            reach,
+            device_batch,
+            mut inputs,
+            mut products,
+            view,
+            input,
+            loss,
+        } = self;
         let loss = match scale {
             Scale::Fixed(scale) => loss * scale,
             Scale::Given(scale) => loss * Tensor::from_inner(*scale),
@@ -139,12 +198,29 @@ impl Walk {
         drop((view, input));
         sink.complete(false)?;
         while let Some(input) = inputs.pop() {
-            let Some(gradient) = upstream.take() else { break };
+            let Some(gradient) = upstream.take() else {
+                break;
+            };
             let layer = reach.block + inputs.len();
             let ends = inputs.is_empty() && !reach.tables;
-            let (view, input) = (sink.view(Some(layer)), if ends { Tensor::from_inner(input) } else { leaf(input) });
+            let (view, input) = (
+                sink.view(Some(layer)),
+                if ends {
+                    Tensor::from_inner(input)
+                } else {
+                    leaf(input)
+                },
+            );
             let kept = products.pop();
-            let output = view.block(layer, input.clone(), Span { products: kept.as_ref(), ..device_batch.span() }, None);
+            let output = view.block(
+                layer,
+                input.clone(),
+                Span {
+                    products: kept.as_ref(),
+                    ..device_batch.span()
+                },
+                None,
+            );
             // The gradient of Σ y ⊙ g with respect to y is g.
             let gradients = (output * Tensor::from_inner(gradient)).sum().backward();
             upstream = harvest(&view, gradients, &input, sink.sums());
@@ -153,7 +229,12 @@ impl Walk {
         }
         if let Some(gradient) = upstream {
             let view = sink.view(None);
-            view.embed_backward(device_batch.ids.clone(), device_batch.span(), &gradient, sink.sums());
+            view.embed_backward(
+                device_batch.ids.clone(),
+                device_batch.span(),
+                &gradient,
+                sink.sums(),
+            );
         }
         sink.complete(true)
     }
@@ -193,7 +274,14 @@ pub fn accumulate(
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
-    accumulate_on_device(model, DeviceBatch::new(model, batch)?.at(dropout_step), Scale::Fixed(scale), recompute, frozen, sums)
+    accumulate_on_device(
+        model,
+        DeviceBatch::new(model, batch)?.at(dropout_step),
+        Scale::Fixed(scale),
+        recompute,
+        frozen,
+        sums,
+    )
 }
 
 /// Runs [`accumulate`] for a batch that is on the device.
@@ -205,8 +293,17 @@ pub(super) fn accumulate_on_device(
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
-    let mut sink = Sum { tracked: Arc::new(model.tracked(frozen)), sums };
-    let walk = Walk::forward(model, &sink, device_batch, recompute, Reach::of(model, frozen));
+    let mut sink = Sum {
+        tracked: Arc::new(model.tracked(frozen)),
+        sums,
+    };
+    let walk = Walk::forward(
+        model,
+        &sink,
+        device_batch,
+        recompute,
+        Reach::of(model, frozen),
+    );
     let loss = walk.loss();
     walk.backward(scale, &mut sink)?;
     Ok(loss)

@@ -21,13 +21,21 @@ use crate::random;
 const PURPOSE: &str = "blocks:";
 
 /// Returns the blocks among `all` that train in `step`, counted from 1, in a run with this seed.
-pub fn active_blocks<'a>(config: &BlockCoordinateConfig, seed: u64, all: &'a [usize], step: u64) -> &'a [usize] {
+pub fn active_blocks<'a>(
+    config: &BlockCoordinateConfig,
+    seed: u64,
+    all: &'a [usize],
+    step: u64,
+) -> &'a [usize] {
     let runs: Vec<&[usize]> = all.chunks(config.blocks.max(1)).collect();
     if runs.is_empty() {
         return all;
     }
     let turn = step.saturating_sub(1) / config.interval.max(1);
-    let (cycle, at) = (turn / runs.len() as u64, (turn % runs.len() as u64) as usize);
+    let (cycle, at) = (
+        turn / runs.len() as u64,
+        (turn % runs.len() as u64) as usize,
+    );
     match config.order {
         BlockOrder::Ascending => runs[at],
         BlockOrder::Descending => runs[runs.len() - 1 - at],
@@ -40,7 +48,10 @@ fn shuffled(seed: u64, cycle: u64, len: usize) -> Vec<usize> {
     let key = random::key(PURPOSE, seed, "order");
     let mut order: Vec<usize> = (0..len).collect();
     for index in (1..len).rev() {
-        order.swap(index, random::below(key, index as u64, cycle, index as u64 + 1) as usize);
+        order.swap(
+            index,
+            random::below(key, index as u64, cycle, index as u64 + 1) as usize,
+        );
     }
     order
 }
@@ -77,15 +88,31 @@ impl BlockCoordinate {
         parameters: impl Iterator<Item = BlockParameter<'a>>,
         frozen: &dyn Fn(&str) -> bool,
     ) -> Result<Option<Self>> {
-        let Some(config) = train.block_coordinate.clone() else { return Ok(None) };
-        let (mut block_of, mut along, mut blocks) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        let mut named = [("embedding", config.embedding, false), ("norm", config.norm, false), ("head", config.head, false)];
-        for BlockParameter { name, part, is_vector } in parameters.filter(|parameter| !frozen(parameter.name)) {
+        let Some(config) = train.block_coordinate.clone() else {
+            return Ok(None);
+        };
+        let (mut block_of, mut along, mut blocks) =
+            (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut named = [
+            ("embedding", config.embedding, false),
+            ("norm", config.norm, false),
+            ("head", config.head, false),
+        ];
+        for BlockParameter {
+            name,
+            part,
+            is_vector,
+        } in parameters.filter(|parameter| !frozen(parameter.name))
+        {
             if let Some(block) = part.block() {
                 block_of.insert(name.to_string(), block);
                 blocks.insert(block);
             }
-            let of_part = [part.is_table(), part == Part::Head && is_vector, part.in_head() && !is_vector];
+            let of_part = [
+                part.is_table(),
+                part == Part::Head && is_vector,
+                part.in_head() && !is_vector,
+            ];
             for ((_, asked, found), of_part) in named.iter_mut().zip(of_part) {
                 if *asked && of_part {
                     *found = true;
@@ -95,16 +122,32 @@ impl BlockCoordinate {
         }
         let mut faults = Vec::new();
         if config.blocks > blocks.len() {
-            let rule = format!("at most {}, the number of blocks that are not frozen", blocks.len());
+            let rule = format!(
+                "at most {}, the number of blocks that are not frozen",
+                blocks.len()
+            );
             faults.push(Fault::new("block_coordinate.blocks", rule, config.blocks));
         }
-        for (key, _, _) in named.into_iter().filter(|(_, asked, found)| *asked && !found) {
-            faults.push(Fault::new(format!("block_coordinate.{key}"), "false where groups freeze it", true));
+        for (key, _, _) in named
+            .into_iter()
+            .filter(|(_, asked, found)| *asked && !found)
+        {
+            faults.push(Fault::new(
+                format!("block_coordinate.{key}"),
+                "false where groups freeze it",
+                true,
+            ));
         }
         if !faults.is_empty() {
             return Err(Error::InvalidConfig(faults));
         }
-        Ok(Some(Self { config, seed: train.seed, blocks: blocks.into_iter().collect(), block_of, along }))
+        Ok(Some(Self {
+            config,
+            seed: train.seed,
+            blocks: blocks.into_iter().collect(),
+            block_of,
+            along,
+        }))
     }
 
     /// Returns the blocks that train in `step`.
@@ -114,7 +157,11 @@ impl BlockCoordinate {
 
     /// Returns whether a parameter rests while these blocks train.
     pub fn rests(&self, name: &str, active: &[usize]) -> bool {
-        !(self.along.contains(name) || self.block_of.get(name).is_some_and(|block| active.contains(block)))
+        !(self.along.contains(name)
+            || self
+                .block_of
+                .get(name)
+                .is_some_and(|block| active.contains(block)))
     }
 
     /// Returns every set of blocks that trains at once.

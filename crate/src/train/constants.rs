@@ -39,19 +39,31 @@ impl Constants<'_> {
 
     /// Returns the size of a constant on the device in bytes.
     pub fn bytes(&self, request: &ParameterRequest) -> u64 {
-        4 * self.form(request).map_or(elements(request), StoredMatrix::words) as u64
+        4 * self
+            .form(request)
+            .map_or(elements(request), StoredMatrix::words) as u64
     }
 
     /// Returns whether a constant is read as its file stores it, neither f32 nor bf16.
     pub fn packed(&self, request: &ParameterRequest) -> bool {
-        self.form(request).is_some_and(|form| form.storage != StorageType::Bf16)
+        self.form(request)
+            .is_some_and(|form| form.storage != StorageType::Bf16)
     }
 
     /// Returns the largest tensor of a model, among those that a kernel has to bind as a whole. A trained tensor counts with its gradient,
     /// which is f32 whatever the weights are; a constant has none.
     pub fn largest(&self, plan: &Plan) -> LargestTensor {
-        let bytes = |request: &ParameterRequest| if request.trained { 4 * elements(request) as u64 } else { self.bytes(request) };
-        let all = plan.parameters.iter().map(|request| LargestTensor { name: request.name.clone(), bytes: bytes(request) });
+        let bytes = |request: &ParameterRequest| {
+            if request.trained {
+                4 * elements(request) as u64
+            } else {
+                self.bytes(request)
+            }
+        };
+        let all = plan.parameters.iter().map(|request| LargestTensor {
+            name: request.name.clone(),
+            bytes: bytes(request),
+        });
         all.max_by_key(|tensor| tensor.bytes).unwrap_or_default()
     }
 }
@@ -77,17 +89,44 @@ pub(super) fn widest_activation(model: &ModelConfig, train: &TrainConfig) -> u64
 ///
 /// # Errors
 /// [`Error::LimitExceeded`](crate::Error::LimitExceeded), and the errors of [`Adaptation::of_run`].
-pub fn check_limits(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>, limits: DeviceLimits) -> Result<()> {
+pub fn check_limits(
+    model: &ModelConfig,
+    train: &TrainConfig,
+    base: Option<&Bundle>,
+    limits: DeviceLimits,
+) -> Result<()> {
     let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
-    let constants = Constants { storage: train.base_storage, stored: &files_form(base) };
-    limits.check(constants.largest(&plan).bytes.max(widest_activation(model, train)))
+    let constants = Constants {
+        storage: train.base_storage,
+        stored: &files_form(base),
+    };
+    limits.check(
+        constants
+            .largest(&plan)
+            .bytes
+            .max(widest_activation(model, train)),
+    )
 }
 
 /// Checks that every tensor of a model that is only run, with its attached adapter, can be bound to a kernel as a whole.
 ///
 /// # Errors
 /// [`Error::LimitExceeded`](crate::Error::LimitExceeded), and the errors of [`Adaptation::attached`].
-pub fn check_inference_limits(bundle: &Bundle, storage: BaseStorage, limits: DeviceLimits) -> Result<()> {
-    let plan = Plan::of(&bundle.config, Some(&Adaptation::attached(bundle)?.unwrap_or_default()))?;
-    limits.check(Constants { storage, stored: &files_form(Some(bundle)) }.largest(&plan).bytes)
+pub fn check_inference_limits(
+    bundle: &Bundle,
+    storage: BaseStorage,
+    limits: DeviceLimits,
+) -> Result<()> {
+    let plan = Plan::of(
+        &bundle.config,
+        Some(&Adaptation::attached(bundle)?.unwrap_or_default()),
+    )?;
+    limits.check(
+        Constants {
+            storage,
+            stored: &files_form(Some(bundle)),
+        }
+        .largest(&plan)
+        .bytes,
+    )
 }

@@ -37,26 +37,54 @@ impl DeviceBatch {
         model.check_span(Span::whole(batch.batch_size, batch.seq_len))?;
         model.check_tokens(&batch.inputs)?;
         model.check_targets(&batch.targets)?;
-        Ok([&batch.inputs, &batch.targets].into_iter().chain(&batch.document_starts).map(Vec::as_slice).collect())
+        Ok([&batch.inputs, &batch.targets]
+            .into_iter()
+            .chain(&batch.document_starts)
+            .map(Vec::as_slice)
+            .collect())
     }
 
     /// Creates a batch whose [`inputs`](Self::inputs) are these tensors.
     pub(super) fn on(batch: &Batch, input: impl Fn(usize) -> Tensor<1, Int>) -> Self {
-        let Batch { batch_size, seq_len, .. } = *batch;
+        let Batch {
+            batch_size,
+            seq_len,
+            ..
+        } = *batch;
         let document_starts = batch.document_starts.as_ref().map(|_| input(2));
-        Self { ids: input(0), targets: input(1), document_starts, dropout_step: None, batch_size, seq_len }
+        Self {
+            ids: input(0),
+            targets: input(1),
+            document_starts,
+            dropout_step: None,
+            batch_size,
+            seq_len,
+        }
     }
 
     /// Returns the same batch at a step of training.
     pub fn at(self, dropout_step: Option<DropoutStep>) -> Self {
-        Self { dropout_step, ..self }
+        Self {
+            dropout_step,
+            ..self
+        }
     }
 
     /// Returns the same tensors for a model that is [tracked](Model::tracked).
     pub fn tracked(self) -> Self {
-        let Self { ids, targets, document_starts, .. } = self;
+        let Self {
+            ids,
+            targets,
+            document_starts,
+            ..
+        } = self;
         let (ids, targets) = (Tensor::from_inner(ids), Tensor::from_inner(targets));
-        Self { ids, targets, document_starts: document_starts.map(Tensor::from_inner), ..self }
+        Self {
+            ids,
+            targets,
+            document_starts: document_starts.map(Tensor::from_inner),
+            ..self
+        }
     }
 
     /// Returns the positions of the batch.

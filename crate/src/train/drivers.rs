@@ -49,7 +49,12 @@ impl Trainer {
 
     /// Waits until all submitted work is done, by reading one element of a parameter.
     pub async fn confirm(&self) -> Result<()> {
-        match self.model().stream_tensors().pop().map(|tensor| tensor.values) {
+        match self
+            .model()
+            .stream_tensors()
+            .pop()
+            .map(|tensor| tensor.values)
+        {
             Some(StreamValues::Device(tensor)) => settled(tensor).await,
             _ => Ok(()),
         }
@@ -70,7 +75,13 @@ impl Trainer {
     /// Refuses a state that a report may take back: progress and data order count steps whose reports are still on the device
     /// ([`Error::Busy`]).
     pub fn check_settled(&self) -> Result<()> {
-        if self.outstanding.len() == 0 { Ok(()) } else { Err(Error::Busy { doing: "steps whose reports are still on the device" }) }
+        if self.outstanding.len() == 0 {
+            Ok(())
+        } else {
+            Err(Error::Busy {
+                doing: "steps whose reports are still on the device",
+            })
+        }
     }
 
     /// Runs one optimizer step on `batches` instead of the loader's next; with gradient release on one batch.
@@ -85,8 +96,15 @@ impl Trainer {
     /// # Errors
     /// `data.no-validation`.
     pub fn check_evaluation(&self) -> Result<()> {
-        let (need, have) = (self.config.seq_len.saturating_add(1), self.dataset.validation_tokens());
-        let some = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len).next().is_some();
+        let (need, have) = (
+            self.config.seq_len.saturating_add(1),
+            self.dataset.validation_tokens(),
+        );
+        let some = self
+            .dataset
+            .validation_batches(self.config.batch_size, self.config.seq_len)
+            .next()
+            .is_some();
         if some && (have >= need || self.dataset.has_examples()) {
             return Ok(());
         }
@@ -94,7 +112,10 @@ impl Trainer {
         Err(match self.dataset.evaluated_apart() {
             Some(files) if self.dataset.evaluates_examples() => refusal
                 .of(&files)
-                .expected(format!("a row that teaches one of its first {} targets", self.config.seq_len))
+                .expected(format!(
+                    "a row that teaches one of its first {} targets",
+                    self.config.seq_len
+                ))
                 .found("none")
                 .hint("give longer sequences, or other data for evaluation"),
             Some(files) => refusal

@@ -9,7 +9,11 @@ use crate::error::{Error, Result};
 use crate::model::{Adaptation, Plan};
 
 /// Largest buffers that can be bound to a kernel: in every browser on every device; on software adapters; on most GPUs.
-const BUFFERS: [(&str, u64); 3] = [("buffers of 128 MiB", 128 << 20), ("buffers of 1 GiB", 1 << 30), ("buffers of 2 GiB", (2 << 30) - 4)];
+const BUFFERS: [(&str, u64); 3] = [
+    ("buffers of 128 MiB", 128 << 20),
+    ("buffers of 1 GiB", 1 << 30),
+    ("buffers of 2 GiB", (2 << 30) - 4),
+];
 /// Memory sizes of GPUs in bytes.
 const MEMORIES: [(&str, u64); 7] = [
     ("memory of 2 GB", 2_000_000_000),
@@ -59,7 +63,10 @@ pub struct Estimate {
     pub fits: Vec<(&'static str, bool)>,
 }
 
-fn as_map<S: Serializer>(limits: &[(&'static str, bool)], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn as_map<S: Serializer>(
+    limits: &[(&'static str, bool)],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_map(limits.iter().copied())
 }
 
@@ -69,28 +76,61 @@ fn as_map<S: Serializer>(limits: &[(&'static str, bool)], serializer: S) -> std:
 /// # Errors
 /// [`Error::InvalidConfig`](crate::Error::InvalidConfig), [`Error::ContextExceeded`](crate::Error::ContextExceeded), and the errors of
 /// [`Adaptation::of_run`].
-pub fn estimate(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'_>) -> Result<Estimate> {
+pub fn estimate(
+    model: &ModelConfig,
+    train: &TrainConfig,
+    stored: &StoredForms<'_>,
+) -> Result<Estimate> {
     train.validate()?;
     if train.seq_len > model.max_position_embeddings {
-        return Err(Error::ContextExceeded { found: train.seq_len, max: model.max_position_embeddings });
+        return Err(Error::ContextExceeded {
+            found: train.seq_len,
+            max: model.max_position_embeddings,
+        });
     }
     let adaptation = Adaptation::of_run(train, model)?;
     let plan = Plan::of(model, adaptation.as_ref())?;
     let memory = memory_plan_of(model, train, stored, false)?;
-    let largest_tensor = Constants { storage: train.base_storage, stored }.largest(&plan);
+    let largest_tensor = Constants {
+        storage: train.base_storage,
+        stored,
+    }
+    .largest(&plan);
     let elements = |shape: &[usize]| shape.iter().map(|&dim| dim as u64).product::<u64>();
-    let trained = plan.parameters.iter().filter(|asked| asked.trained).map(|asked| elements(&asked.shape)).sum();
+    let trained = plan
+        .parameters
+        .iter()
+        .filter(|asked| asked.trained)
+        .map(|asked| elements(&asked.shape))
+        .sum();
     let beside = |bytes: u64| adaptation.is_some().then_some(bytes);
     let parts = EstimateParts {
-        weights: if adaptation.is_none() { Some(memory.weights) } else { None },
+        weights: if adaptation.is_none() {
+            Some(memory.weights)
+        } else {
+            None
+        },
         base: beside(memory.base),
         adapter: beside(memory.weights - memory.base),
         grads: memory.gradients,
         optimizer: memory.optimizer,
         activations: memory.activations,
     };
-    let (need, buffer) = (memory.total(), largest_tensor.bytes.max(widest_activation(model, train)));
-    let buffers = BUFFERS.into_iter().map(|(name, limit)| (name, buffer <= limit));
-    let memories = MEMORIES.into_iter().map(|(name, limit)| (name, need.saturating_add(need / 10) <= limit));
-    Ok(Estimate { trained, parts, need_bytes: need, largest_tensor, fits: buffers.chain(memories).collect() })
+    let (need, buffer) = (
+        memory.total(),
+        largest_tensor.bytes.max(widest_activation(model, train)),
+    );
+    let buffers = BUFFERS
+        .into_iter()
+        .map(|(name, limit)| (name, buffer <= limit));
+    let memories = MEMORIES
+        .into_iter()
+        .map(|(name, limit)| (name, need.saturating_add(need / 10) <= limit));
+    Ok(Estimate {
+        trained,
+        parts,
+        need_bytes: need,
+        largest_tensor,
+        fits: buffers.chain(memories).collect(),
+    })
 }

@@ -13,7 +13,11 @@ use crate::model::Model;
 /// # Errors
 /// [`Error::DataTooShort`] for batches without a counted target, `train.non-finite` for a mean that is not finite, [`Error::Aborted`], and
 /// the errors of the batches.
-pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Result<Batch>>, interrupt: &Interrupt) -> Result<EvalReport> {
+pub async fn evaluate(
+    model: &Model,
+    batches: impl Iterator<Item = Result<Batch>>,
+    interrupt: &Interrupt,
+) -> Result<EvalReport> {
     let (mut sum, mut hits, mut tokens) = (0.0, 0.0, 0u64);
     for batch in batches {
         let batch = batch?;
@@ -28,9 +32,20 @@ pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Result<Batch>
     }
     let loss = sum / tokens as f64;
     if !loss.is_finite() {
-        let refusal = Refusal::new(word!("train.non-finite")).subject("loss").expected(format!("a finite mean over {tokens} tokens"));
-        return Err(refusal.found(loss).hint("the weights give no number on these data").into());
+        let refusal = Refusal::new(word!("train.non-finite"))
+            .subject("loss")
+            .expected(format!("a finite mean over {tokens} tokens"));
+        return Err(refusal
+            .found(loss)
+            .hint("the weights give no number on these data")
+            .into());
     }
     let perplexity = Some(loss.exp()).filter(|perplexity| perplexity.is_finite());
-    Ok(EvalReport { loss, perplexity, perplexity_overflow: perplexity.is_none(), accuracy: hits / tokens as f64, tokens })
+    Ok(EvalReport {
+        loss,
+        perplexity,
+        perplexity_overflow: perplexity.is_none(),
+        accuracy: hits / tokens as f64,
+        tokens,
+    })
 }

@@ -18,16 +18,24 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 ///
 /// # Errors
 /// `config.invalid` for a number that is not finite.
-pub fn optimizer_record(optimizer: &OptimizerConfig, learning_rate: f64) -> Result<OptimizerRecord> {
+pub fn optimizer_record(
+    optimizer: &OptimizerConfig,
+    learning_rate: f64,
+) -> Result<OptimizerRecord> {
     let (kind, settings) = split(optimizer)?;
-    let mut account = OptimizerRecord { kind, hyperparameters: [(LEARNING_RATE.to_string(), learning_rate)].into() };
+    let mut account = OptimizerRecord {
+        kind,
+        hyperparameters: [(LEARNING_RATE.to_string(), learning_rate)].into(),
+    };
     for (key, value) in settings {
         let number = match &value {
             Value::Bool(switch) => f64::from(u8::from(*switch)),
             Value::Number(number) => number.as_f64().ok_or_else(|| not_finite(&key))?,
             Value::Null | Value::String(_) if is_optional(&key) => continue,
             word => {
-                let number = words_of(&key).iter().find(|(_, of)| *of == word.as_str() && word.is_null() == of.is_none());
+                let number = words_of(&key)
+                    .iter()
+                    .find(|(_, of)| *of == word.as_str() && word.is_null() == of.is_none());
                 number.ok_or_else(|| not_finite(&key))?.0
             }
         };
@@ -42,8 +50,11 @@ pub fn optimizer_record(optimizer: &OptimizerConfig, learning_rate: f64) -> Resu
 /// `state.group.kind` for a kind that tabtune does not train, `state.group.hyperparameter` for a value that is absent, unknown, not finite
 /// or out of its range.
 pub fn optimizer_config(account: &OptimizerRecord) -> Result<OptimizerConfig> {
-    let empty: Map<String, Value> = [(KIND.to_string(), account.kind.as_str().into())].into_iter().collect();
-    let defaults: OptimizerConfig = serde_json::from_value(empty.into()).map_err(|_| refuse(word!("state.group.kind"), &account.kind))?;
+    let empty: Map<String, Value> = [(KIND.to_string(), account.kind.as_str().into())]
+        .into_iter()
+        .collect();
+    let defaults: OptimizerConfig = serde_json::from_value(empty.into())
+        .map_err(|_| refuse(word!("state.group.kind"), &account.kind))?;
     let (_, mut settings) = split(&defaults)?;
     for (key, value) in &account.hyperparameters {
         let wrong = || refuse(word!("state.group.hyperparameter"), key).found(value);
@@ -54,15 +65,24 @@ pub fn optimizer_config(account: &OptimizerRecord) -> Result<OptimizerConfig> {
         }
     }
     let given = |key: &str| account.hyperparameters.contains_key(key);
-    let required = settings.keys().map(String::as_str).filter(|key| !is_optional(key)).chain([LEARNING_RATE]);
+    let required = settings
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !is_optional(key))
+        .chain([LEARNING_RATE]);
     if let Some(absent) = required.into_iter().find(|key| !given(key)) {
-        return Err(refuse(word!("state.group.hyperparameter"), absent).found("nothing").into());
+        return Err(refuse(word!("state.group.hyperparameter"), absent)
+            .found("nothing")
+            .into());
     }
     let config: OptimizerConfig = joined(&account.kind, settings)?;
     // The run checks whether the decay fits the rate, because its groups scale the rate.
     match config.faults(0.0).first() {
         None => Ok(config),
-        Some(fault) => Err(refuse(word!("state.group.hyperparameter"), &fault.key).expected(&fault.rule).found(&fault.value).into()),
+        Some(fault) => Err(refuse(word!("state.group.hyperparameter"), &fault.key)
+            .expected(&fault.rule)
+            .found(&fault.value)
+            .into()),
     }
 }
 
@@ -70,9 +90,16 @@ pub fn optimizer_config(account: &OptimizerRecord) -> Result<OptimizerConfig> {
 ///
 /// # Errors
 /// `config.invalid` for a number that is not finite.
-pub fn scheduler_account(schedule: &ScheduleConfig, start: Option<u64>) -> Result<SchedulerAccount> {
+pub fn scheduler_account(
+    schedule: &ScheduleConfig,
+    start: Option<u64>,
+) -> Result<SchedulerAccount> {
     let (kind, config) = split(schedule)?;
-    Ok(SchedulerAccount { kind, config: config.into(), start })
+    Ok(SchedulerAccount {
+        kind,
+        config: config.into(),
+        start,
+    })
 }
 
 /// Returns the settings of a schedule that its plain data describe.
@@ -93,17 +120,27 @@ pub fn schedule_config(account: &SchedulerAccount) -> Result<ScheduleConfig> {
 
 /// Splits a tagged configuration into kind and settings.
 fn split(config: &impl serde::Serialize) -> Result<(String, Map<String, Value>)> {
-    let value =
-        serde_json::to_value(config).map_err(|error| Error::InvalidConfig(vec![Fault::new("settings", "finite numbers", error)]))?;
-    let Value::Object(mut settings) = value else { return Err(not_finite(KIND)) };
-    let kind = settings.remove(KIND).and_then(|kind| kind.as_str().map(String::from)).ok_or_else(|| not_finite(KIND))?;
+    let value = serde_json::to_value(config).map_err(|error| {
+        Error::InvalidConfig(vec![Fault::new("settings", "finite numbers", error)])
+    })?;
+    let Value::Object(mut settings) = value else {
+        return Err(not_finite(KIND));
+    };
+    let kind = settings
+        .remove(KIND)
+        .and_then(|kind| kind.as_str().map(String::from))
+        .ok_or_else(|| not_finite(KIND))?;
     Ok((kind, settings))
 }
 
 /// Builds the configuration of this kind with these settings.
-fn joined<T: serde::de::DeserializeOwned>(kind: &str, mut settings: Map<String, Value>) -> Result<T> {
+fn joined<T: serde::de::DeserializeOwned>(
+    kind: &str,
+    mut settings: Map<String, Value>,
+) -> Result<T> {
     settings.insert(KIND.to_string(), kind.into());
-    let wrong = |error: serde_json::Error| refuse(word!("state.group.hyperparameter"), kind).found(error);
+    let wrong =
+        |error: serde_json::Error| refuse(word!("state.group.hyperparameter"), kind).found(error);
     serde_json::from_value(settings.into()).map_err(|error| wrong(error).into())
 }
 
@@ -124,7 +161,10 @@ fn setting(key: &str, default: &Value, number: f64) -> Option<Value> {
     match default {
         _ if !number.is_finite() => None,
         _ if word.is_some() => word.map(|(_, word)| word.map_or(Value::Null, Value::from)),
-        Value::Bool(_) => [0.0, 1.0].iter().position(|&value| value == number).map(|switch| Value::Bool(switch == 1)),
+        Value::Bool(_) => [0.0, 1.0]
+            .iter()
+            .position(|&value| value == number)
+            .map(|switch| Value::Bool(switch == 1)),
         Value::String(_) if !is_optional(key) => None,
         // An integral number becomes an integer, because settings that count accept nothing else.
         _ if integral => serde_json::from_str(&number.to_string()).ok(),
@@ -137,5 +177,9 @@ fn refuse(code: Word, subject: &str) -> Refusal {
 }
 
 fn not_finite(key: &str) -> Error {
-    Error::InvalidConfig(vec![Fault::new(key, "a finite number, a switch or a known word", "something else")])
+    Error::InvalidConfig(vec![Fault::new(
+        key,
+        "a finite number, a switch or a known word",
+        "something else",
+    )])
 }

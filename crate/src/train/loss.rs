@@ -29,7 +29,11 @@ pub(super) fn evaluation_sums(model: &Model, batch: &Batch) -> Result<Tensor<1>>
 fn before_head(model: &Model, batch: &Batch) -> Result<(Tensor<2>, Tensor<1, Int>)> {
     let device_batch = DeviceBatch::new(model, batch)?;
     let span = device_batch.span();
-    let x = model.blocks(0..model.config().num_hidden_layers, model.embed(device_batch.ids.clone(), span), span);
+    let x = model.blocks(
+        0..model.config().num_hidden_layers,
+        model.embed(device_batch.ids.clone(), span),
+        span,
+    );
     Ok((x, device_batch.targets))
 }
 

@@ -39,7 +39,9 @@ pub use self::{
     device_batch::DeviceBatch,
     estimate::{Estimate, EstimateParts, estimate},
     evaluate::evaluate,
-    hyperparameters::{LEARNING_RATE, optimizer_config, optimizer_record, schedule_config, scheduler_account},
+    hyperparameters::{
+        LEARNING_RATE, optimizer_config, optimizer_record, schedule_config, scheduler_account,
+    },
     loss::{head_loss_sum, loss_sum},
     memory::{MemoryPlan, memory_plan},
 };

@@ -85,7 +85,12 @@ pub(super) struct Collected {
 impl Outstanding {
     /// Returns the number of steps whose reports are still on the device.
     pub fn len(&self) -> usize {
-        self.reading.iter().map(|reading| &reading.window).chain(&self.window).map(|window| window.steps.len()).sum()
+        self.reading
+            .iter()
+            .map(|reading| &reading.window)
+            .chain(&self.window)
+            .map(|window| window.steps.len())
+            .sum()
     }
 
     /// Judges a step on its device by its `losses [k]`, one sum per micro-batch, and Σg² of its gradients. Returns the gate that its
@@ -93,7 +98,12 @@ impl Outstanding {
     ///
     /// # Errors
     /// The errors of the launch.
-    pub fn judge(&mut self, losses: Tensor<1>, squares: SquareSum, config: &TrainConfig) -> Result<Gate> {
+    pub fn judge(
+        &mut self,
+        losses: Tensor<1>,
+        squares: SquareSum,
+        config: &TrainConfig,
+    ) -> Result<Gate> {
         let width = gate::HEAD + losses.dims()[0];
         let words = config.report_every * width;
         let device = losses.device();
@@ -111,15 +121,28 @@ impl Outstanding {
 
     /// Records that a judged step is submitted: its report is in a window of `report_every`. `partials` are those of its gradients, by
     /// name.
-    pub fn submitted(&mut self, step: Submitted, micro_batches: usize, partials: Vec<(String, usize)>) {
+    pub fn submitted(
+        &mut self,
+        step: Submitted,
+        micro_batches: usize,
+        partials: Vec<(String, usize)>,
+    ) {
         let width = gate::HEAD + micro_batches;
-        self.window.get_or_insert_with(|| Window { width, steps: Vec::new() }).steps.push((step, partials));
+        self.window
+            .get_or_insert_with(|| Window {
+                width,
+                steps: Vec::new(),
+            })
+            .steps
+            .push((step, partials));
         self.reading.iter_mut().for_each(|reading| reading.age += 1);
     }
 
     /// Returns whether a step with so many micro-batches has its row in the window that is open.
     pub fn takes(&self, micro_batches: usize) -> bool {
-        self.window.as_ref().is_none_or(|window| window.width == gate::HEAD + micro_batches)
+        self.window
+            .as_ref()
+            .is_none_or(|window| window.width == gate::HEAD + micro_batches)
     }
 
     /// Returns the buffer of the rows, after the first step.
@@ -138,9 +161,17 @@ impl Outstanding {
     /// # Errors
     /// The errors of the device. A step that is not finite is not an error here: it is returned as `refused`.
     pub async fn collect(&mut self, report_every: usize, all: bool) -> Result<Collected> {
-        if let Some(window) = self.window.take_if(|window| all || window.steps.len() >= report_every) {
+        if let Some(window) = self
+            .window
+            .take_if(|window| all || window.steps.len() >= report_every)
+        {
             let words = window.steps.len() * window.width;
-            self.reading.extend(self.first_words(words).await.map(|read| Reading { read, window, age: 0 }));
+            self.reading
+                .extend(self.first_words(words).await.map(|read| Reading {
+                    read,
+                    window,
+                    age: 0,
+                }));
         }
         if self.paced && self.window.is_some() {
             self.marks.extend(self.first_words(1).await);
@@ -150,15 +181,25 @@ impl Outstanding {
                 mark.values().await?;
             }
         }
-        let mut collected = Collected { reports: Vec::new(), refused: None };
+        let mut collected = Collected {
+            reports: Vec::new(),
+            refused: None,
+        };
         let lag = if report_every == 1 || all { 0 } else { LAG };
         while let Some(reading) = self.reading.pop_front_if(|reading| reading.age >= lag) {
-            let Reading { read, window: Window { width, steps }, .. } = reading;
+            let Reading {
+                read,
+                window: Window { width, steps },
+                ..
+            } = reading;
             let words: Vec<u32> = read.values().await?.into_iter().map(f32::to_bits).collect();
             // Windows overlap by the steps that are submitted before one is read: only the time since the last arrival belongs to this
             // window.
             let since_first = steps.first().map_or(0.0, |(first, _)| first.clock.secs());
-            let secs = self.arrived.map_or(since_first, |arrived| arrived.secs().min(since_first)) / steps.len() as f64;
+            let secs = self
+                .arrived
+                .map_or(since_first, |arrived| arrived.secs().min(since_first))
+                / steps.len() as f64;
             self.arrived = Some(Stopwatch::start());
             for ((submitted, gradients), row) in steps.into_iter().zip(words.chunks(width)) {
                 match submitted.judged(row, &gradients, secs) {
@@ -183,22 +224,50 @@ impl Outstanding {
 impl Submitted {
     /// Returns the report of a step from its row; `gradients` are the name and number of partials of each of its gradients.
     fn judged(&self, row: &[u32], gradients: &[(String, usize)], secs: f64) -> Result<StepReport> {
-        let Self { step, epoch, learning_rate, tokens, .. } = *self;
+        let Self {
+            step,
+            epoch,
+            learning_rate,
+            tokens,
+            ..
+        } = *self;
         let value = |word: u32| f64::from(f32::from_bits(word));
-        let loss = row[gate::HEAD..].iter().map(|&loss| value(loss)).sum::<f64>() * self.scale;
+        let loss = row[gate::HEAD..]
+            .iter()
+            .map(|&loss| value(loss))
+            .sum::<f64>()
+            * self.scale;
         let grad_norm = value(row[2]).sqrt();
         if row[0] == gate::TAKEN {
-            return Ok(StepReport { step, epoch, loss, grad_norm, learning_rate, tokens, secs });
+            return Ok(StepReport {
+                step,
+                epoch,
+                loss,
+                grad_norm,
+                learning_rate,
+                tokens,
+                secs,
+            });
         }
         if !loss.is_finite() {
-            return Err(Error::NonFinite { step, tensor: "loss".into(), value: loss });
+            return Err(Error::NonFinite {
+                step,
+                tensor: "loss".into(),
+                value: loss,
+            });
         }
         let mut end = 0;
         let bad = gradients.iter().find(|(_, blocks)| {
             end += blocks;
             (row[1] as usize) < end
         });
-        let tensor = bad.map_or("grad_norm".into(), |(name, _)| format!("gradient of {name}"));
-        Err(Error::NonFinite { step, tensor, value: grad_norm })
+        let tensor = bad.map_or("grad_norm".into(), |(name, _)| {
+            format!("gradient of {name}")
+        });
+        Err(Error::NonFinite {
+            step,
+            tensor,
+            value: grad_norm,
+        })
     }
 }

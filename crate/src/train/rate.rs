@@ -14,13 +14,27 @@ pub(crate) fn check_rate(config: &TrainConfig, key: &str, rate: f64) -> Result<(
         faults.push(Fault::new(key, "finite in f32 and ≥ 0", rate));
     }
     let everything = [GroupConfig::new("*")];
-    let groups = if config.groups.is_empty() { &everything[..] } else { &config.groups };
+    let groups = if config.groups.is_empty() {
+        &everything[..]
+    } else {
+        &config.groups
+    };
     for group in groups.iter().filter(|group| !group.frozen) {
-        let (scale, decay) = (group.learning_rate_scale, group.rule(&config.optimizer).weight_decay());
+        let (scale, decay) = (
+            group.learning_rate_scale,
+            group.rule(&config.optimizer).weight_decay(),
+        );
         if rate * scale * decay >= 1.0 {
-            let rule = format!("rate·scale·weight_decay < 1 (scale {scale}, weight_decay {decay} of group \"{}\")", group.pattern);
+            let rule = format!(
+                "rate·scale·weight_decay < 1 (scale {scale}, weight_decay {decay} of group \"{}\")",
+                group.pattern
+            );
             faults.push(Fault::new(key, rule, rate));
         }
     }
-    if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::InvalidConfig(faults))
+    }
 }

@@ -26,18 +26,32 @@ pub(super) struct BackwardOutput {
 
 impl BackwardOutput {
     pub fn new(losses: Tensor<1>, gradients: NamedGradients) -> Result<Self> {
-        let flat = gradients.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect();
+        let flat = gradients
+            .values()
+            .map(|g| (Buffer::from(g.clone()), g.dims()[0]))
+            .collect();
         let none = || losses.clone().narrow(0, 0, 1).zeros_like();
         let squares = match sum_of_squares(flat)? {
             Some(squares) => squares,
-            None => SquareSum { sum: none(), partials: none().into(), blocks: 0 },
+            None => SquareSum {
+                sum: none(),
+                partials: none().into(),
+                blocks: 0,
+            },
         };
-        Ok(Self { losses, squares, gradients })
+        Ok(Self {
+            losses,
+            squares,
+            gradients,
+        })
     }
 
     /// Returns the number of partials of each gradient's norm.
     pub fn partials(&self) -> Vec<(String, usize)> {
-        self.gradients.iter().map(|(name, g)| (name.clone(), blocks_of(g.dims()[0]))).collect()
+        self.gradients
+            .iter()
+            .map(|(name, g)| (name.clone(), blocks_of(g.dims()[0])))
+            .collect()
     }
 }
 

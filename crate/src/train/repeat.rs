@@ -59,17 +59,36 @@ impl Trainer {
 
     fn kind(&self, batches: &[Batch]) -> Option<Kind> {
         let [batch] = batches else { return None };
-        let masks = self.config.adapter.as_ref().is_some_and(|adapter| adapter.dropout > 0.0);
+        let masks = self
+            .config
+            .adapter
+            .as_ref()
+            .is_some_and(|adapter| adapter.dropout > 0.0);
         // A rule that is launched may move a parameter that is not uniquely owned away from where a recording reads it.
-        let fits = !(masks || self.block_coordinate.is_some() || trace::observing()) && self.optim.repeats();
-        let Batch { batch_size, seq_len, ref document_starts, .. } = *batch;
-        fits.then(|| Kind { batch_size, seq_len, documents: document_starts.is_some() })
+        let fits = !(masks || self.block_coordinate.is_some() || trace::observing())
+            && self.optim.repeats();
+        let Batch {
+            batch_size,
+            seq_len,
+            ref document_starts,
+            ..
+        } = *batch;
+        fits.then(|| Kind {
+            batch_size,
+            seq_len,
+            documents: document_starts.is_some(),
+        })
     }
 
     /// Submits a step: by its launches, by recording them, or by running what was recorded. Returns the number of partials of each
     /// gradient's norm.
-    pub(super) async fn submit_step(&mut self, submit: &Submit<'_>) -> Result<Vec<(String, usize)>> {
-        let kind = self.kind(submit.batches).filter(|_| self.repeats.get_mut().allowed);
+    pub(super) async fn submit_step(
+        &mut self,
+        submit: &Submit<'_>,
+    ) -> Result<Vec<(String, usize)>> {
+        let kind = self
+            .kind(submit.batches)
+            .filter(|_| self.repeats.get_mut().allowed);
         let repeats = self.repeats.get_mut();
         if kind.is_none() || kind != repeats.kind {
             repeats.forget();
@@ -95,14 +114,28 @@ impl Trainer {
             repeats.forget();
         } else if repeats.count == WARMUP_STEPS - 1 && kind.is_some() {
             let factor = submit.factor();
-            let inputs = [DeviceBatch::inputs(self.model(), &submit.batches[0])?, vec![&factor[..]]].concat();
-            let (words, repeats) = (inputs.iter().map(|input| input.len()).collect(), self.repeats.get_mut());
-            repeats.buffer = self.outstanding.rows().and_then(|rows| RunBuffer::new(rows, words, repeats.varying));
+            let inputs = [
+                DeviceBatch::inputs(self.model(), &submit.batches[0])?,
+                vec![&factor[..]],
+            ]
+            .concat();
+            let (words, repeats) = (
+                inputs.iter().map(|input| input.len()).collect(),
+                self.repeats.get_mut(),
+            );
+            repeats.buffer = self
+                .outstanding
+                .rows()
+                .and_then(|rows| RunBuffer::new(rows, words, repeats.varying));
             repeats.allowed = repeats.buffer.is_some();
         }
         let before = varying_dispatches();
         let (gradients, mut losses) = self.gradients(submit.batches).await?;
-        let losses = if losses.len() == 1 { losses.remove(0) } else { Tensor::cat(losses, 0) };
+        let losses = if losses.len() == 1 {
+            losses.remove(0)
+        } else {
+            Tensor::cat(losses, 0)
+        };
         let output = BackwardOutput::new(losses, gradients)?;
         let partials = output.partials();
         self.clip_and_update(output, submit.learning_rate)?;
@@ -113,7 +146,11 @@ impl Trainer {
 
     /// Judges the step and updates the parameters.
     fn clip_and_update(&mut self, output: BackwardOutput, learning_rate: f64) -> Result<()> {
-        let BackwardOutput { losses, squares, gradients } = output;
+        let BackwardOutput {
+            losses,
+            squares,
+            gradients,
+        } = output;
         let gate = self.outstanding.judge(losses, squares, &self.config)?;
         self.update(gradients, learning_rate, &gate);
         Ok(())
@@ -124,29 +161,56 @@ impl Trainer {
         let batch = &submit.batches[0];
         let (factor, batch_inputs) = (submit.factor(), DeviceBatch::inputs(self.model(), batch)?);
         let inputs = [batch_inputs.as_slice(), &[&factor[..]]].concat();
-        let Some(buffer) = self.repeats.get_mut().buffer.take() else { return Ok(None) };
-        let dropout_step = DropoutStep { step: submit.step, micro_batch: 0 };
-        let device_batch = DeviceBatch::on(batch, |index| buffer.input(index)).at(Some(dropout_step));
+        let Some(buffer) = self.repeats.get_mut().buffer.take() else {
+            return Ok(None);
+        };
+        let dropout_step = DropoutStep {
+            step: submit.step,
+            micro_batch: 0,
+        };
+        let device_batch =
+            DeviceBatch::on(batch, |index| buffer.input(index)).at(Some(dropout_step));
         let passes = buffer.record(|| {
             let mut gradients = NamedGradients::new();
             let frozen = |name: &str| self.optim.frozen(name);
             let recompute = self.config.gradient_checkpointing;
             let scale = Scale::Given(Box::new(buffer.number(batch_inputs.len())));
-            let loss = accumulate_on_device(self.model(), device_batch, scale, recompute, &frozen, &mut gradients)?;
+            let loss = accumulate_on_device(
+                self.model(),
+                device_batch,
+                scale,
+                recompute,
+                &frozen,
+                &mut gradients,
+            )?;
             BackwardOutput::new(loss, gradients)
         })?;
-        let Some((passes, output)) = passes else { return Ok(None) };
+        let Some((passes, output)) = passes else {
+            return Ok(None);
+        };
         let conclusion = if self.optim.repeats() {
             // This allocates nothing, so it can be recorded. If it were not recorded, parameters would be lost.
-            let recorded = buffer.record(|| self.clip_and_update(output.clone(), submit.learning_rate))?;
-            let reason = || Error::DeviceLost { reason: "updates were not recorded".into() };
-            Some(recorded.map(|(recording, ())| recording).ok_or_else(reason)?)
+            let recorded =
+                buffer.record(|| self.clip_and_update(output.clone(), submit.learning_rate))?;
+            let reason = || Error::DeviceLost {
+                reason: "updates were not recorded".into(),
+            };
+            Some(
+                recorded
+                    .map(|(recording, ())| recording)
+                    .ok_or_else(reason)?,
+            )
         } else {
             None
         };
         let none = Varied::default();
-        if !buffer.write(&inputs, conclusion.as_ref().map_or(&none, Recording::varied)) {
-            return Err(Error::DeviceLost { reason: "a step has updated more parameters than the one before".into() });
+        if !buffer.write(
+            &inputs,
+            conclusion.as_ref().map_or(&none, Recording::varied),
+        ) {
+            return Err(Error::DeviceLost {
+                reason: "a step has updated more parameters than the one before".into(),
+            });
         }
         passes.run()?;
         match &conclusion {
@@ -154,15 +218,25 @@ impl Trainer {
             None => self.clip_and_update(output.clone(), submit.learning_rate)?,
         }
         self.repeats.get_mut().buffer = Some(buffer);
-        Ok(Some(Recorded { passes, output, conclusion }))
+        Ok(Some(Recorded {
+            passes,
+            output,
+            conclusion,
+        }))
     }
 
     /// Runs a step as recorded. Returns `false`, with nothing changed, if it would not be the same.
     fn replay_step(&mut self, submit: &Submit<'_>, recorded: &Recorded) -> Result<bool> {
         let factor = submit.factor();
-        let inputs = [DeviceBatch::inputs(self.model(), &submit.batches[0])?, vec![&factor[..]]].concat();
+        let inputs = [
+            DeviceBatch::inputs(self.model(), &submit.batches[0])?,
+            vec![&factor[..]],
+        ]
+        .concat();
         let before = self.optim.state_steps();
-        let clip_and_update = |trainer: &mut Self| trainer.clip_and_update(recorded.output.clone(), submit.learning_rate);
+        let clip_and_update = |trainer: &mut Self| {
+            trainer.clip_and_update(recorded.output.clone(), submit.learning_rate)
+        };
         let rehearsed = match &recorded.conclusion {
             Some(conclusion) => conclusion.rehearse(|| clip_and_update(self)),
             None => Ok(Some(Varied::default())),

@@ -65,38 +65,76 @@ pub struct Notice {
 impl Notice {
     /// Creates a notice without a subject, from the values of its sentence: subject, expected and found.
     pub fn told(word: Word, values: [&str; 3]) -> Self {
-        Self { code: word.text(), subject: None, message: Refusal::told(word, values).to_string() }
+        Self {
+            code: word.text(),
+            subject: None,
+            message: Refusal::told(word, values).to_string(),
+        }
     }
 
     /// Returns a notice for each phase of a schedule that does not fit into the rest of the run; refuses a schedule without a rate above 0.
     pub(super) fn of_schedule(config: &TrainConfig, progress: Progress) -> Result<Vec<Self>> {
-        let Progress { completed_steps: done, schedule_start: start, manual_learning_rate, .. } = progress;
+        let Progress {
+            completed_steps: done,
+            schedule_start: start,
+            manual_learning_rate,
+            ..
+        } = progress;
         if done >= config.steps || manual_learning_rate.is_some() {
             return Ok(Vec::new());
         }
         if schedule::highest_rate(config, done, start) <= 0.0 {
-            let rule = format!("a rate above 0 in one of the steps {} to {}", done + 1, config.steps);
-            return Err(Error::InvalidConfig(vec![Fault::new("schedule", rule, "0 in all of them")]));
+            let rule = format!(
+                "a rate above 0 in one of the steps {} to {}",
+                done + 1,
+                config.steps
+            );
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "schedule",
+                rule,
+                "0 in all of them",
+            )]));
         }
         let notice = |reason: String| Self::told(word!("schedule.misfit"), ["", "", &reason]);
-        Ok(schedule::misfits(config, start).into_iter().map(notice).collect())
+        Ok(schedule::misfits(config, start)
+            .into_iter()
+            .map(notice)
+            .collect())
     }
 
     /// Returns a notice for each setting that another one leaves without effect.
     pub(super) fn of_settings(config: &TrainConfig) -> impl Iterator<Item = Self> {
-        config.idle().into_iter().map(|(key, reason)| Self::told(word!("config.idle"), [&key, "", reason]))
+        config
+            .idle()
+            .into_iter()
+            .map(|(key, reason)| Self::told(word!("config.idle"), [&key, "", reason]))
     }
 
     /// Creates the notice of a warning about the data.
     pub(super) fn of_data(warning: &DataWarning, files: &[FileReport]) -> Self {
-        Self { code: warning.code, subject: None, message: warning.sentence(files) }
+        Self {
+            code: warning.code,
+            subject: None,
+            message: warning.sentence(files),
+        }
     }
 
     /// Returns the notices about the adapter of a model.
     pub(super) fn of_adapter(model: &Model) -> Vec<Self> {
-        let about = |word, subject: &String| Self { subject: Some(subject.clone()), ..Self::told(word, [subject, "", ""]) };
-        let settings = model.adaptation().into_iter().flat_map(Adaptation::warnings).map(|warning| about(warning.code, &warning.subject));
-        let widened = model.frozen_weights().widened.iter().map(|stored| about(word!("adapter.base.widened"), stored));
+        let about = |word, subject: &String| Self {
+            subject: Some(subject.clone()),
+            ..Self::told(word, [subject, "", ""])
+        };
+        let settings = model
+            .adaptation()
+            .into_iter()
+            .flat_map(Adaptation::warnings)
+            .map(|warning| about(warning.code, &warning.subject));
+        let widened = model
+            .frozen_weights()
+            .widened
+            .iter()
+            .map(|stored| about(word!("adapter.base.widened"), stored));
         settings.chain(widened).collect()
     }
 }

@@ -45,7 +45,10 @@ impl Trainer {
     /// rates that are 0 in all steps.
     pub fn new(model: Model, dataset: Dataset, config: TrainConfig) -> Result<Self> {
         config.validate()?;
-        let progress = Progress { schedule_start: schedule::resolve_start(&config.schedule, None, 0), ..Progress::default() };
+        let progress = Progress {
+            schedule_start: schedule::resolve_start(&config.schedule, None, 0),
+            ..Progress::default()
+        };
         let loader = Loader::for_run(&dataset, &config)?;
         Self::assemble(model, dataset, loader, config, progress)
     }
@@ -53,7 +56,13 @@ impl Trainer {
     /// Continues a run with the `loader` and `progress` of a checkpoint. The caller loads the optimizer's state through
     /// [`Trainer::optim_mut`]. Refuses what [`Trainer::new`] refuses, and a rate set by hand that these settings do not allow.
     #[doc(hidden)]
-    pub fn resume(model: Model, dataset: Dataset, loader: LoaderState, config: TrainConfig, progress: Progress) -> Result<Self> {
+    pub fn resume(
+        model: Model,
+        dataset: Dataset,
+        loader: LoaderState,
+        config: TrainConfig,
+        progress: Progress,
+    ) -> Result<Self> {
         config.validate()?;
         if let Some(rate) = progress.manual_learning_rate {
             check_rate(&config, "manual_learning_rate", rate)?;
@@ -63,23 +72,42 @@ impl Trainer {
         Self::assemble(model, dataset, fresh, config, progress)
     }
 
-    fn assemble(model: Model, mut dataset: Dataset, loader: Loader, config: TrainConfig, progress: Progress) -> Result<Self> {
+    fn assemble(
+        model: Model,
+        mut dataset: Dataset,
+        loader: Loader,
+        config: TrainConfig,
+        progress: Progress,
+    ) -> Result<Self> {
         dataset.mask_documents(config.document_mask)?;
         dataset.check_vocabulary(model.config().vocab_size)?;
         let max = model.config().max_position_embeddings;
         if config.seq_len > max {
-            return Err(Error::ContextExceeded { found: config.seq_len, max });
+            return Err(Error::ContextExceeded {
+                found: config.seq_len,
+                max,
+            });
         }
         let parameters = model.parameters();
         let optim = Optim::new(&config, &parameters)?;
-        let candidates = parameters
-            .iter()
-            .filter_map(|info| Some(BlockParameter { name: &info.name, part: model.part(&info.name)?, is_vector: info.shape.len() == 1 }));
-        let block_coordinate = BlockCoordinate::of_run(&config, candidates, &|name| optim.frozen(name))?;
+        let candidates = parameters.iter().filter_map(|info| {
+            Some(BlockParameter {
+                name: &info.name,
+                part: model.part(&info.name)?,
+                is_vector: info.shape.len() == 1,
+            })
+        });
+        let block_coordinate =
+            BlockCoordinate::of_run(&config, candidates, &|name| optim.frozen(name))?;
         let mut notices = Notice::of_adapter(&model);
         notices.extend(Notice::of_schedule(&config, progress)?);
         notices.extend(Notice::of_settings(&config));
-        notices.extend(dataset.warnings(&loader).iter().map(|warning| Notice::of_data(warning, dataset.files())));
+        notices.extend(
+            dataset
+                .warnings(&loader)
+                .iter()
+                .map(|warning| Notice::of_data(warning, dataset.files())),
+        );
         let mut trainer = Self {
             model: Some(model),
             dataset,
@@ -111,7 +139,9 @@ impl Trainer {
 
     /// Returns the model in its current state.
     pub fn model(&self) -> &Model {
-        self.model.as_ref().expect("the model is away only inside update")
+        self.model
+            .as_ref()
+            .expect("the model is away only inside update")
     }
 
     /// Returns the settings.
@@ -121,12 +151,20 @@ impl Trainer {
 
     /// Returns the progress of the run.
     pub fn progress(&self) -> Progress {
-        Progress { evaluation: self.evaluation.get(), ..self.progress }
+        Progress {
+            evaluation: self.evaluation.get(),
+            ..self.progress
+        }
     }
 
     /// Returns the learning rate of `step`, counted from 1.
     pub fn learning_rate(&self, step: u64) -> f64 {
-        let planned = schedule::learning_rate(step, self.config.learning_rate, &self.config.schedule, self.progress.schedule_start);
+        let planned = schedule::learning_rate(
+            step,
+            self.config.learning_rate,
+            &self.config.schedule,
+            self.progress.schedule_start,
+        );
         self.progress.manual_learning_rate.unwrap_or(planned)
     }
 
@@ -141,8 +179,11 @@ impl Trainer {
 
     /// Starts the schedule's decay or annealing; one that has begun continues. Refuses a schedule that cannot decay.
     pub fn start_decay(&mut self) -> Result<()> {
-        self.progress.schedule_start =
-            schedule::trigger(&mut self.config.schedule, self.progress.schedule_start, self.progress.completed_steps)?;
+        self.progress.schedule_start = schedule::trigger(
+            &mut self.config.schedule,
+            self.progress.schedule_start,
+            self.progress.completed_steps,
+        )?;
         Ok(())
     }
 
@@ -183,7 +224,11 @@ impl Trainer {
     /// step without a finite norm cannot be undone.
     pub fn skip_batch(&mut self) -> Result<()> {
         if self.config.gradient_release {
-            return Err(Error::InvalidConfig(vec![Fault::new("gradient_release", "false where steps are skipped", true)]));
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "gradient_release",
+                "false where steps are skipped",
+                true,
+            )]));
         }
         self.next_batches().map(drop)
     }
@@ -191,7 +236,9 @@ impl Trainer {
     /// Takes the batches of one step; the data order advances.
     fn next_batches(&mut self) -> Result<Vec<Batch>> {
         let before = self.loader.state();
-        let batches: Result<_> = (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect();
+        let batches: Result<_> = (0..self.config.gradient_accumulation_steps)
+            .map(|_| self.loader.next(&self.dataset))
+            .collect();
         if batches.is_err() {
             self.loader.restore(&self.dataset, before)?;
         }
@@ -201,12 +248,24 @@ impl Trainer {
     /// Returns the mean loss over at most `max_batches` of the validation part. Refused if nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
         self.forget_recording();
-        let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);
-        let report = evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX)), &self.interrupt).await?;
+        let batches = self
+            .dataset
+            .validation_batches(self.config.batch_size, self.config.seq_len);
+        let report = evaluate(
+            self.model(),
+            batches.take(max_batches.unwrap_or(usize::MAX)),
+            &self.interrupt,
+        )
+        .await?;
         if max_batches.is_none() {
             let step = self.progress.completed_steps;
-            let of = |data_digest| Evaluation { loss: report.loss, step, data_digest };
-            self.evaluation.set(Digest::from_hex(&self.dataset.evaluated_digest()).map(of));
+            let of = |data_digest| Evaluation {
+                loss: report.loss,
+                step,
+                data_digest,
+            };
+            self.evaluation
+                .set(Digest::from_hex(&self.dataset.evaluated_digest()).map(of));
         }
         Ok(report)
     }

@@ -19,9 +19,18 @@ struct Take<'a> {
 
 impl ParamMap for Take<'_> {
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
-        let Some(gradient) = self.gradients.remove(name).filter(|_| !self.optim.frozen(name)) else { return tensor };
+        let Some(gradient) = self
+            .gradients
+            .remove(name)
+            .filter(|_| !self.optim.frozen(name))
+        else {
+            return tensor;
+        };
         let gradient = gradient.reshape(tensor.dims());
-        let moved = self.optim.moved(name, tensor, gradient).expect("a gradient has its parameter's shape");
+        let moved = self
+            .optim
+            .moved(name, tensor, gradient)
+            .expect("a gradient has its parameter's shape");
         let word = self.optim.word(&moved.p);
         self.taken.push(moved);
         word.reshaped([1; D]).float()
@@ -42,11 +51,23 @@ impl ParamMap for Put {
 impl Trainer {
     /// Updates the parameters that have a gradient.
     pub(super) fn update(&mut self, gradients: NamedGradients, learning_rate: f64, gate: &Gate) {
-        let model = self.model.take().expect("the model is away only inside update");
-        let mut take = Take { optim: &mut self.optim, gradients, taken: Vec::new() };
+        let model = self
+            .model
+            .take()
+            .expect("the model is away only inside update");
+        let mut take = Take {
+            optim: &mut self.optim,
+            gradients,
+            taken: Vec::new(),
+        };
         let model = model.map(&mut take);
         let taken = take.taken;
-        let stepped = self.optim.step_all(taken, learning_rate, gate).expect("the optimizer was made for this model's parameters");
-        self.model = Some(model.map(&mut Put { stepped: stepped.into_iter().collect() }));
+        let stepped = self
+            .optim
+            .step_all(taken, learning_rate, gate)
+            .expect("the optimizer was made for this model's parameters");
+        self.model = Some(model.map(&mut Put {
+            stepped: stepped.into_iter().collect(),
+        }));
     }
 }

@@ -59,7 +59,12 @@ pub fn device() -> Result<Found, Absent> {
 fn libraries() -> (bool, bool) {
     // SAFETY: opening a library runs its initializers, and closing it runs its finalizers. NVIDIA's two libraries require nothing of the
     // caller.
-    unsafe { (driver::sys::is_culib_present(), nvrtc::sys::is_culib_present()) }
+    unsafe {
+        (
+            driver::sys::is_culib_present(),
+            nvrtc::sys::is_culib_present(),
+        )
+    }
 }
 
 /// Returns the name of the driver's first device, if there is one.

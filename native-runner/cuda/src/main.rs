@@ -33,10 +33,19 @@ fn main() -> ExitCode {
         _ = PANIC.set(said.split_whitespace().collect::<Vec<_>>().join(" "));
     }));
     let ran = catch_unwind(|| {
-        let cuda = Seat { name: "CUDA".into(), adapter: found.name.clone(), device: Device::cuda(0) };
+        let cuda = Seat {
+            name: "CUDA".into(),
+            adapter: found.name.clone(),
+            device: Device::cuda(0),
+        };
         run(&args, vec![cuda]).map_err(|failure| failure.to_string())
     });
-    match ran.unwrap_or_else(|_| Err(format!("a library panicked: {}", PANIC.get().map_or("no message", String::as_str)))) {
+    match ran.unwrap_or_else(|_| {
+        Err(format!(
+            "a library panicked: {}",
+            PANIC.get().map_or("no message", String::as_str)
+        ))
+    }) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(reason) => {

@@ -21,30 +21,55 @@ use tabtune_native::error::Result;
 use tabtune_native::output::Output;
 
 /// Storage types that an export can write.
-const TYPES: [&str; 8] = ["f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k"];
+const TYPES: [&str; 8] = [
+    "f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k",
+];
 
 /// Number of warm-up steps, in which pipelines are compiled and memory pools are filled.
 const WARM_UPS: usize = 2;
 
 /// Returns the benchmark's small model with rows that are whole blocks of 256, and one sequence.
 fn shape(args: &BenchArgs) -> Shape {
-    Shape { ffn: 768, batch_size: 1, seq_len: args.seq_len.unwrap_or(SMALL.seq_len as u64) as usize, ..SMALL }
+    Shape {
+        ffn: 768,
+        batch_size: 1,
+        seq_len: args.seq_len.unwrap_or(SMALL.seq_len as u64) as usize,
+        ..SMALL
+    }
 }
 
 /// Makes the model as one GGUF file of this storage type.
 fn packed(shape: &Shape, types: &str, device: &Device) -> Result<Bundle> {
-    let model = block_on(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
-    let source = ExportSource::of_weights(Weights::of_model(&model), ModelAssets::of_config(model.config(), None));
-    let options = ExportOptions { format: ExportFormat::Gguf, types: Some(types.into()), ..ExportOptions::default() };
+    let model = block_on(Model::from_bundle(
+        &shape.bundle()?,
+        Precision::F32,
+        &device.inner(),
+        &Interrupt::none(),
+    ))?;
+    let source = ExportSource::of_weights(
+        Weights::of_model(&model),
+        ModelAssets::of_config(model.config(), None),
+    );
+    let options = ExportOptions {
+        format: ExportFormat::Gguf,
+        types: Some(types.into()),
+        ..ExportOptions::default()
+    };
     let mut stream = block_on(export(&source, Vec::new(), &options))?;
-    let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    let mut files: Vec<(String, Vec<u8>)> = stream
+        .files()
+        .iter()
+        .map(|file| (file.name.clone(), Vec::new()))
+        .collect();
     while let Some(chunk) = block_on(stream.next_chunk())? {
         if let Some((_, bytes)) = files.get_mut(chunk.file) {
             bytes.extend(chunk.bytes);
         }
     }
     files.retain(|(name, _)| name.ends_with(".gguf"));
-    let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
+    let sources = files
+        .into_iter()
+        .map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
     Ok(open_bundle(sources.collect())?)
 }
 
@@ -66,8 +91,17 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
         let mut runs = Vec::new();
         for storage in ["stored", "f32"] {
             let config = config(&shape, storage)?;
-            let model = block_on(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
-            runs.push((Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, config)?, Vec::new(), 0.0));
+            let model = block_on(Model::for_run(
+                &bundle,
+                &config,
+                &device.inner(),
+                &Interrupt::none(),
+            ))?;
+            runs.push((
+                Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, config)?,
+                Vec::new(),
+                0.0,
+            ));
         }
         for taken in 0..WARM_UPS + args.measured_steps() {
             for (trainer, secs, loss) in &mut runs {
@@ -79,15 +113,24 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
                 }
             }
         }
-        let [(_, stored, loss), (_, wide, same)] = &mut runs[..] else { continue };
-        let (stored, wide, equal) = (middle(stored), middle(wide), loss.to_bits() == same.to_bits());
+        let [(_, stored, loss), (_, wide, same)] = &mut runs[..] else {
+            continue;
+        };
+        let (stored, wide, equal) = (
+            middle(stored),
+            middle(wide),
+            loss.to_bits() == same.to_bits(),
+        );
         let ratio = stored / wide;
-        let line =
-            json!({ "storage": types, "secs": stored, "f32_secs": wide, "ratio": ratio, "equal": equal, "adapter": device.info().adapter });
+        let line = json!({ "storage": types, "secs": stored, "f32_secs": wide, "ratio": ratio, "equal": equal, "adapter": device.info().adapter });
         output.line(&line, || {
             format!(
                 "{types}: step {stored:.3} s, with f32 {wide:.3} s, ratio {ratio:.2}, {}",
-                if equal { "equal losses" } else { "OTHER LOSSES" }
+                if equal {
+                    "equal losses"
+                } else {
+                    "OTHER LOSSES"
+                }
             )
         })?;
     }

@@ -10,7 +10,9 @@ use tabtune::config::{ModelConfig, Precision};
 use tabtune::device::Device;
 use tabtune::export::{ExportOptions, ExportSource, Weights, export_folder, export_gguf};
 use tabtune::families::config_from_hf;
-use tabtune::formats::{ByteSource, Digest, FileTensor, GgmlType, GgufFile, MemorySource, TensorType, gguf_header};
+use tabtune::formats::{
+    ByteSource, Digest, FileTensor, GgmlType, GgufFile, MemorySource, TensorType, gguf_header,
+};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::state::ModelStateTensorManifest;
@@ -25,8 +27,9 @@ const REPETITIONS: usize = 3;
 const ELEMENTS: u64 = 1 << 22;
 /// Types of GGUF tensors that are decoded, by name.
 const DECODED: [&str; 28] = [
-    "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ1_S", "IQ1_M", "IQ2_XXS",
-    "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "Q1_0", "Q2_0",
+    "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
+    "Q6_K", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS",
+    "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "Q1_0", "Q2_0",
 ];
 
 /// Returns a Llama of 49.5 million parameters, whose rows are whole blocks of every type.
@@ -43,18 +46,51 @@ fn shape() -> ModelConfig {
 /// # Errors
 /// Errors of the exports, imports and decoders.
 pub fn run(device: &Device, output: &Output) -> Result<()> {
-    let model = block_on(Model::init(&shape(), 1, Precision::F32, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::init(
+        &shape(),
+        1,
+        Precision::F32,
+        &device.inner(),
+        &Interrupt::none(),
+    ))?;
     let bytes = 4 * model.num_parameters() as u64;
-    let (secs, files) = measured(REPETITIONS, || files_of(&mut export_folder(&of_model(&model), &ExportOptions::default())?))?;
-    tell(output, "export", "folder of F32 from the device, with its sums", bytes, secs)?;
+    let (secs, files) = measured(REPETITIONS, || {
+        files_of(&mut export_folder(
+            &of_model(&model),
+            &ExportOptions::default(),
+        )?)
+    })?;
+    tell(
+        output,
+        "export",
+        "folder of F32 from the device, with its sums",
+        bytes,
+        secs,
+    )?;
     drop(model);
-    let sources = || files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect::<Vec<_>>();
+    let sources = || {
+        files
+            .iter()
+            .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
+            .collect::<Vec<_>>()
+    };
     let import = || -> Result<()> {
         let bundle = open_bundle(sources())?;
-        block_on(Model::from_bundle(&bundle, Precision::F32, &device.inner(), &Interrupt::none()))?;
+        block_on(Model::from_bundle(
+            &bundle,
+            Precision::F32,
+            &device.inner(),
+            &Interrupt::none(),
+        ))?;
         wait_for_queue(device)
     };
-    tell(output, "import", "folder of F32, opened and uploaded", bytes, measured(REPETITIONS, import)?.0)?;
+    tell(
+        output,
+        "import",
+        "folder of F32, opened and uploaded",
+        bytes,
+        measured(REPETITIONS, import)?.0,
+    )?;
 
     let block = vec![7u8; 64 << 20];
     let (secs, _) = measured(REPETITIONS, || Ok(Digest::of(&block)))?;
@@ -63,16 +99,33 @@ pub fn run(device: &Device, output: &Output) -> Result<()> {
 
     let bundle = Rc::new(open_bundle(sources())?);
     let source = ExportSource::of_bundle(&bundle)?;
-    for word in TensorType::ALL.iter().map(|one| one.word()).chain(["q4_k_m"]) {
-        let options = ExportOptions { types: Some(word.into()), ..ExportOptions::default() };
-        let (secs, ()) = measured(1, || drained(&mut block_on(export_gguf(&source, Vec::new(), &options))?))?;
-        tell(output, "encode", &format!("{word}, as a GGUF file with its sums"), bytes, secs)?;
+    for word in TensorType::ALL
+        .iter()
+        .map(|one| one.word())
+        .chain(["q4_k_m"])
+    {
+        let options = ExportOptions {
+            types: Some(word.into()),
+            ..ExportOptions::default()
+        };
+        let (secs, ()) = measured(1, || {
+            drained(&mut block_on(export_gguf(&source, Vec::new(), &options))?)
+        })?;
+        tell(
+            output,
+            "encode",
+            &format!("{word}, as a GGUF file with its sums"),
+            bytes,
+            secs,
+        )?;
     }
     for name in DECODED {
         let file = random_file(name)?;
         let header = GgufFile::open(&file)?;
         let (secs, values) = measured(REPETITIONS, || {
-            Ok(header.tensors.iter().try_fold(0, |sum, one| Ok::<_, tabtune::Error>(sum + dequantise(&file, one)?.len()))?)
+            Ok(header.tensors.iter().try_fold(0, |sum, one| {
+                Ok::<_, tabtune::Error>(sum + dequantise(&file, one)?.len())
+            })?)
         })?;
         tell(output, "dequantise", name, 4 * values as u64, secs)?;
     }
@@ -95,21 +148,37 @@ fn measured<T>(repetitions: usize, mut work: impl FnMut() -> Result<T>) -> Resul
 fn tell(output: &Output, what: &str, of: &str, bytes: u64, secs: f64) -> Result<()> {
     let rate = mega(bytes) / secs;
     let line = json!({ "what": what, "of": of, "bytes": bytes, "secs": secs, "mb_per_sec": rate });
-    output.line(&line, || format!("{what}, {of}: {rate:.0} MB/s ({:.0} MB in {secs:.2} s)", mega(bytes)))
+    output.line(&line, || {
+        format!(
+            "{what}, {of}: {rate:.0} MB/s ({:.0} MB in {secs:.2} s)",
+            mega(bytes)
+        )
+    })
 }
 
 fn of_model(model: &Model) -> ExportSource {
-    ExportSource::of_weights(Weights::of_model(model), ModelAssets::of_config(model.config(), None))
+    ExportSource::of_weights(
+        Weights::of_model(model),
+        ModelAssets::of_config(model.config(), None),
+    )
 }
 
 /// Collects the configuration and the weights of a stream in memory.
 fn files_of(stream: &mut FileStream) -> Result<Vec<Rc<dyn ByteSource>>> {
-    let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    let mut files: Vec<(String, Vec<u8>)> = stream
+        .files()
+        .iter()
+        .map(|file| (file.name.clone(), Vec::new()))
+        .collect();
     while let Some(chunk) = block_on(stream.next_chunk())? {
         files[chunk.file].1.extend(chunk.bytes);
     }
-    let wanted = files.into_iter().filter(|(name, _)| matches!(name.as_str(), "config.json" | "model.safetensors"));
-    Ok(wanted.map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>).collect())
+    let wanted = files
+        .into_iter()
+        .filter(|(name, _)| matches!(name.as_str(), "config.json" | "model.safetensors"));
+    Ok(wanted
+        .map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>)
+        .collect())
 }
 
 fn drained(stream: &mut FileStream) -> Result<()> {
@@ -121,7 +190,9 @@ fn drained(stream: &mut FileStream) -> Result<()> {
 fn random_file(name: &str) -> Result<MemorySource> {
     let ggml_type = GgmlType::from_name(name).expect("a type of ggml");
     let shape = vec![ELEMENTS / 512, 512];
-    let bytes = ModelStateTensorManifest::parameter("t", &ggml_type.dtype(), &shape).byte_len().expect("whole blocks");
+    let bytes = ModelStateTensorManifest::parameter("t", &ggml_type.dtype(), &shape)
+        .byte_len()
+        .expect("whole blocks");
     let header = gguf_header(&[], &[FileTensor::new("t", &ggml_type.dtype(), &shape)])?;
     let mut file = header.bytes;
     let mut word = 1u32;

@@ -34,23 +34,42 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     block_on(trainer.step())?;
     let launches = trace::finish();
     if launches.is_empty() {
-        return Err(RunError::Usage("bench kernels measures WGSL kernels: it needs --device wgpu".into()));
+        return Err(RunError::Usage(
+            "bench kernels measures WGSL kernels: it needs --device wgpu".into(),
+        ));
     }
     let mut distinct: BTreeMap<_, (Launched, usize)> = BTreeMap::new();
     for launched in launches {
         // The other parameters, such as a sign or an offset in a buffer, do not change the time.
-        let key = (launched.kernel.name, launched.groups, launched.words.clone());
+        let key = (
+            launched.kernel.name,
+            launched.groups,
+            launched.words.clone(),
+        );
         distinct.entry(key).or_insert((launched, 0)).1 += 1;
     }
     let mut lines = Vec::with_capacity(distinct.len());
     for (launched, times) in distinct.into_values() {
-        let (secs, bounded) = (time(device, &launched)?, with_bounded_loops(|| time(device, &launched))?);
+        let (secs, bounded) = (
+            time(device, &launched)?,
+            with_bounded_loops(|| time(device, &launched))?,
+        );
         let bytes = bytes(&launched);
-        lines.push((launched, times, secs, bounded, bytes, copy(device, bytes.max(8))?));
+        lines.push((
+            launched,
+            times,
+            secs,
+            bounded,
+            bytes,
+            copy(device, bytes.max(8))?,
+        ));
     }
     lines.sort_by(|a, b| (b.1 as f64 * b.2).total_cmp(&(a.1 as f64 * a.2)));
     let info = device.info();
-    output.fragment(&format!("{} · {}, {:?}, one step\n", info.adapter, info.backend, args.size))?;
+    output.fragment(&format!(
+        "{} · {}, {:?}, one step\n",
+        info.adapter, info.backend, args.size
+    ))?;
     for (launched, times, secs, bounded, bytes, copy_secs) in lines {
         let rate = |amount: f64, secs: f64| amount / secs / 1e9;
         let flops = flops(&launched).map(|flops| rate(flops, secs));
@@ -71,13 +90,18 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
 
 /// Returns the median seconds of one launch.
 fn time(device: &Device, launched: &Launched) -> Result<f64> {
-    let mut work = block_on(Repeated::new(std::slice::from_ref(launched), &device.inner(), &Interrupt::none()))?;
+    let mut work = block_on(Repeated::new(
+        std::slice::from_ref(launched),
+        &device.inner(),
+        &Interrupt::none(),
+    ))?;
     work.pass()?;
     wait_for_queue(device)?;
     let clock = Instant::now();
     work.pass()?;
     wait_for_queue(device)?;
-    let launches = ((LEAST_SECS / clock.elapsed().as_secs_f64().max(1e-9)) as usize).clamp(1, MOST_LAUNCHES);
+    let launches =
+        ((LEAST_SECS / clock.elapsed().as_secs_f64().max(1e-9)) as usize).clamp(1, MOST_LAUNCHES);
     let mut secs = Vec::with_capacity(REPETITIONS);
     for _ in 0..REPETITIONS {
         wait_for_queue(device)?;
@@ -92,7 +116,12 @@ fn time(device: &Device, launched: &Launched) -> Result<f64> {
 /// Returns the bytes of the buffers. Updated ones count twice, because they are read and written.
 fn bytes(launched: &Launched) -> u64 {
     let times = |access: Access| if access == Access::Update { 2 } else { 1 };
-    launched.words.iter().zip(launched.kernel.bindings).map(|(&words, binding)| 4 * words as u64 * times(binding.access)).sum()
+    launched
+        .words
+        .iter()
+        .zip(launched.kernel.bindings)
+        .map(|(&words, binding)| 4 * words as u64 * times(binding.access))
+        .sum()
 }
 
 /// Returns the floating point operations of a linear or attention kernel's products; `None` for other kernels, which are bound by memory.
@@ -119,7 +148,11 @@ fn flops(launched: &Launched) -> Option<f64> {
     let first = f64::from(u32::try_from(*words.first()?).ok()?);
     // Two products in the forward pass, three for the gradient of the queries, four for the gradients of keys and values; half of the square
     // is masked.
-    let products = match name.trim_end_matches("_block").trim_end_matches("_wide").trim_end_matches("_tile") {
+    let products = match name
+        .trim_end_matches("_block")
+        .trim_end_matches("_wide")
+        .trim_end_matches("_tile")
+    {
         "attention_forward" => 2.0,
         "attention_backward_query" => 3.0,
         "attention_backward_key_value" => 4.0,

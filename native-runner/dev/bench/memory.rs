@@ -3,7 +3,8 @@
 use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::config::{
-    AdafactorConfig, AdamwConfig, ApolloConfig, ModelConfig, OptimizerConfig, Precision, Projected, SgdConfig, TrainConfig,
+    AdafactorConfig, AdamwConfig, ApolloConfig, ModelConfig, OptimizerConfig, Precision, Projected,
+    SgdConfig, TrainConfig,
 };
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
@@ -34,7 +35,11 @@ fn shape(layers: usize) -> ModelConfig {
 fn runs() -> Vec<(&'static str, OptimizerConfig, Precision, f64)> {
     let adamw = OptimizerConfig::Adamw(AdamwConfig::default());
     let adafactor = OptimizerConfig::Adafactor(AdafactorConfig::default());
-    let apollo = OptimizerConfig::Apollo(ApolloConfig { rank: Some(1), projected: Projected::All, ..ApolloConfig::default() });
+    let apollo = OptimizerConfig::Apollo(ApolloConfig {
+        rank: Some(1),
+        projected: Projected::All,
+        ..ApolloConfig::default()
+    });
     let sgd = OptimizerConfig::Sgd(SgdConfig::default());
     vec![
         ("adamw", adamw.clone(), Precision::F32, 16.5),
@@ -57,9 +62,22 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
     for (name, rule, precision, bound) in runs() {
         device.inner().memory_cleanup();
         let before = usage(device)?;
-        let config = TrainConfig { steps: 3, batch_size: 1, seq_len: SEQ_LEN, precision, optimizer: rule, ..TrainConfig::default() };
+        let config = TrainConfig {
+            steps: 3,
+            batch_size: 1,
+            seq_len: SEQ_LEN,
+            precision,
+            optimizer: rule,
+            ..TrainConfig::default()
+        };
         let tokens = (0..8 * SEQ_LEN as u32).collect();
-        let model = block_on(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?;
+        let model = block_on(Model::init(
+            &shape(layers),
+            config.seed,
+            precision,
+            &device.inner(),
+            &Interrupt::none(),
+        ))?;
         let parameters = model.num_parameters() as f64;
         let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
         block_on(trainer.step())?;
@@ -74,15 +92,30 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
             seq_len: SEQ_LEN,
             document_starts: None,
         };
-        accumulate(trainer.model(), &batch, None, 1.0, false, &|name| trainer.optim().frozen(name), &mut gradients)?;
+        accumulate(
+            trainer.model(),
+            &batch,
+            None,
+            1.0,
+            false,
+            &|name| trainer.optim().frozen(name),
+            &mut gradients,
+        )?;
         let held = usage(device)?;
         drop(gradients);
         drop(trainer);
         let each = |bytes: u64| bytes as f64 / parameters;
-        let (in_use, idle) = (each(held.in_use - before.in_use), each(between.in_use - before.in_use));
+        let (in_use, idle) = (
+            each(held.in_use - before.in_use),
+            each(between.in_use - before.in_use),
+        );
         let ok = in_use <= bound;
         good &= ok;
-        let word = if precision == Precision::F32 { "f32" } else { "bf16" };
+        let word = if precision == Precision::F32 {
+            "f32"
+        } else {
+            "bf16"
+        };
         let line = json!({
             "optimizer": name, "precision": word, "parameters": parameters, "bytes_per_parameter": in_use, "between_steps": idle,
             "reserved_per_parameter": each(held.reserved), "bound": bound, "ok": ok, "adapter": device.info().adapter
@@ -99,7 +132,10 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
 
 /// Measures gradient release: the peak of a whole step, in which at most the gradients of one block and those outside the blocks exist.
 fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
-    let (precision, optimizer) = (Precision::Bf16, OptimizerConfig::Adafactor(AdafactorConfig::default()));
+    let (precision, optimizer) = (
+        Precision::Bf16,
+        OptimizerConfig::Adafactor(AdafactorConfig::default()),
+    );
     let config = TrainConfig {
         steps: 2,
         batch_size: 1,
@@ -110,7 +146,15 @@ fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
         max_grad_norm: 0.0,
         ..TrainConfig::default()
     };
-    let model = || Ok(block_on(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?);
+    let model = || {
+        Ok(block_on(Model::init(
+            &shape(layers),
+            config.seed,
+            precision,
+            &device.inner(),
+            &Interrupt::none(),
+        ))?)
+    };
     let parts = parts(model, config.clone(), device)?;
     // 16 tokens need few activations. A second gradient of the embedding would add 0.4 bytes per parameter with one block.
     let bound = parts.each(parts.weights + parts.state + parts.gradients) + 0.2;

@@ -57,7 +57,12 @@ pub struct BenchArgs {
     #[arg(long, value_name = "K", requires = "model")]
     pub block_coordinate: Option<u64>,
     /// Blocks that train in the measured step: ascending for the first ones, whose step takes most, or descending for the last ones.
-    #[arg(long, value_name = "NAME", default_value = "ascending", requires = "block_coordinate")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "ascending",
+        requires = "block_coordinate"
+    )]
     pub block_order: String,
     /// For `memory` with --model: number of micro-batches in the step.
     #[arg(long, value_name = "K", default_value_t = 1, requires = "model", value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -95,7 +100,11 @@ impl BenchArgs {
             Size::Small => SMALL,
             Size::Medium => MEDIUM,
         };
-        self.seq_len.map_or(shape, |seq_len| Shape { seq_len: seq_len as usize, batch_size: 1, ..shape })
+        self.seq_len.map_or(shape, |seq_len| Shape {
+            seq_len: seq_len as usize,
+            batch_size: 1,
+            ..shape
+        })
     }
 }
 

@@ -28,18 +28,27 @@ fn config(args: &BenchArgs) -> Result<TrainConfig> {
         ("steps", json!(2)),
         ("batch_size", json!(1)),
         ("seq_len", json!(args.seq_len.unwrap_or(SEQ_LEN))),
-        ("max_grad_norm", json!(if args.gradient_release { 0.0 } else { 1.0 })),
+        (
+            "max_grad_norm",
+            json!(if args.gradient_release { 0.0 } else { 1.0 }),
+        ),
         ("precision", json!(args.precision)),
         ("optimizer", json!({ "type": args.optimizer })),
         ("gradient_release", json!(args.gradient_release)),
-        ("gradient_accumulation_steps", json!(args.gradient_accumulation_steps)),
+        (
+            "gradient_accumulation_steps",
+            json!(args.gradient_accumulation_steps),
+        ),
         ("gradient_checkpointing", json!(args.gradient_checkpointing)),
     ] {
         given.insert(key.into(), value);
     }
     if let Some(blocks) = args.block_coordinate {
         // Both steps are in the first turn of blocks.
-        given.insert("block_coordinate".into(), json!({ "blocks": blocks, "order": args.block_order }));
+        given.insert(
+            "block_coordinate".into(),
+            json!({ "blocks": blocks, "order": args.block_order }),
+        );
         given.insert("gradient_checkpointing".into(), json!(true));
     }
     resolve(given, None)
@@ -77,7 +86,11 @@ impl Parts {
 ///
 /// # Errors
 /// Errors of the model and the trainer; `cli.usage` on a device that does not count its bytes.
-pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device: &Device) -> Result<Parts> {
+pub fn parts(
+    model: impl FnOnce() -> Result<Model>,
+    config: TrainConfig,
+    device: &Device,
+) -> Result<Parts> {
     let before = cleaned(device)?;
     let model = model()?;
     let (parameters, vocabulary) = (model.num_parameters(), model.config().vocab_size as u64);
@@ -85,7 +98,9 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
     let (gradients, planned) = (plan.gradients, plan.total());
     let weights = usage(device)?.in_use - before.in_use;
     let windows = 3 * config.gradient_accumulation_steps as u64;
-    let tokens = (0..windows * config.seq_len as u64 + 1).map(|i| (i * 7919 % vocabulary) as u32).collect();
+    let tokens = (0..windows * config.seq_len as u64 + 1)
+        .map(|i| (i * 7919 % vocabulary) as u32)
+        .collect();
     let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
     block_on(trainer.step())?;
     let state = cleaned(device)?.in_use - before.in_use - weights;
@@ -95,7 +110,16 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
         Ok(())
     })?;
     let [in_use, reserved] = [most.in_use, most.reserved].map(|bytes| bytes - before.in_use);
-    Ok(Parts { parameters, weights, state, gradients, planned, in_use, reserved, secs })
+    Ok(Parts {
+        parameters,
+        weights,
+        state,
+        gradients,
+        planned,
+        in_use,
+        reserved,
+        secs,
+    })
 }
 
 /// Measures a step of the model at `path` and prints one line.
@@ -105,8 +129,21 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
 pub fn run(path: &Path, args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let config = config(args)?;
     let (seq_len, precision) = (config.seq_len, config.precision);
-    let parts = parts(|| load_model(&open_model(path)?, precision, device), config, device)?;
-    let Parts { parameters, weights, state, gradients, planned, in_use, reserved, secs } = parts;
+    let parts = parts(
+        || load_model(&open_model(path)?, precision, device),
+        config,
+        device,
+    )?;
+    let Parts {
+        parameters,
+        weights,
+        state,
+        gradients,
+        planned,
+        in_use,
+        reserved,
+        secs,
+    } = parts;
     let line = json!({
         "parameters": parameters, "tokens": seq_len, "weights": weights, "state": state, "gradients": gradients, "in_use": in_use, "planned": planned,
         "reserved": reserved, "rest": parts.rest(), "bytes_per_parameter": parts.each(in_use), "secs": secs, "adapter": device.info().adapter

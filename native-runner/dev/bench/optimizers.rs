@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::json;
-use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, SgdConfig, TrainConfig};
+use tabtune::config::{
+    AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, SgdConfig, TrainConfig,
+};
 use tabtune::device::Device;
 use tabtune::gpu::trace::{self, Launched};
 use tabtune::gpu::{self, Buffer, copy as u32_copy};
@@ -22,7 +24,11 @@ const COLUMNS: usize = 2048;
 /// Errors of the optimizers and the device.
 pub fn run(elements: usize, device: &Device, output: &Output) -> Result<()> {
     let rows = (elements / COLUMNS).max(1);
-    output.fragment(&format!("{} · {}, matrix [{rows}, {COLUMNS}]\n", device.info().adapter, device.info().backend))?;
+    output.fragment(&format!(
+        "{} · {}, matrix [{rows}, {COLUMNS}]\n",
+        device.info().adapter,
+        device.info().backend
+    ))?;
     for (name, rule, passes) in rules() {
         for dtype in [DType::F32, DType::BF16] {
             let (bytes, secs, launches) = optimizer(device, &rule, passes, dtype, rows)?;
@@ -52,11 +58,23 @@ pub fn run(elements: usize, device: &Device, output: &Output) -> Result<()> {
 
 /// Returns name, rule, and the number of times that a step reads the gradient.
 fn rules() -> Vec<(&'static str, OptimizerConfig, usize)> {
-    let momentum = SgdConfig { momentum: 0.9, ..SgdConfig::default() };
-    let apollo = |rank| OptimizerConfig::Apollo(ApolloConfig { rank: Some(rank), ..ApolloConfig::default() });
+    let momentum = SgdConfig {
+        momentum: 0.9,
+        ..SgdConfig::default()
+    };
+    let apollo = |rank| {
+        OptimizerConfig::Apollo(ApolloConfig {
+            rank: Some(rank),
+            ..ApolloConfig::default()
+        })
+    };
     vec![
         ("adamw", OptimizerConfig::Adamw(AdamwConfig::default()), 1),
-        ("adafactor", OptimizerConfig::Adafactor(AdafactorConfig::default()), 3),
+        (
+            "adafactor",
+            OptimizerConfig::Adafactor(AdafactorConfig::default()),
+            3,
+        ),
         ("apollo", apollo(1), 2),
         ("apollo_8", apollo(8), 3),
         ("apollo_64", apollo(64), 3),
@@ -66,16 +84,34 @@ fn rules() -> Vec<(&'static str, OptimizerConfig, usize)> {
 }
 
 /// Returns the bytes that a step moves (gradient once per pass; parameter and state read and written), its median seconds, and its launches.
-fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DType, rows: usize) -> Result<(u64, f64, Vec<Launched>)> {
+fn optimizer(
+    device: &Device,
+    rule: &OptimizerConfig,
+    passes: usize,
+    dtype: DType,
+    rows: usize,
+) -> Result<(u64, f64, Vec<Launched>)> {
     let (tensors, shape) = (device.inner(), [rows, COLUMNS]);
-    let info = ParamInfo { name: "matrix".into(), shape: shape.to_vec(), dtype, outside_blocks: false };
-    let config = TrainConfig { optimizer: rule.clone(), ..TrainConfig::default() };
+    let info = ParamInfo {
+        name: "matrix".into(),
+        shape: shape.to_vec(),
+        dtype,
+        outside_blocks: false,
+    };
+    let config = TrainConfig {
+        optimizer: rule.clone(),
+        ..TrainConfig::default()
+    };
     let mut optim = Optim::new(&config, std::slice::from_ref(&info))?;
     let n = info.elements();
     let bytes = (4 * n * passes + 2 * dtype.size() * n) as u64 + 2 * optim.state_bytes();
     // 0.5 in both dtypes: the upper half of the f32 pattern is the bf16 pattern.
     let half = 0.5f32.to_le_bytes();
-    let pattern = if dtype == DType::BF16 { &half[2..] } else { &half[..] };
+    let pattern = if dtype == DType::BF16 {
+        &half[2..]
+    } else {
+        &half[..]
+    };
     let data = TensorData::from_bytes_vec(pattern.repeat(n), shape, dtype);
     let mut held = Some(Tensor::<2>::from_data(data, (&tensors, dtype)));
     let values: Vec<f32> = (0..n).map(|i| ((i % 251) as f32 - 125.0) * 1e-3).collect();
@@ -106,7 +142,13 @@ pub fn copy(device: &Device, bytes: u64) -> Result<f64> {
     let n = words as u32;
     median(device, || {
         if let Some(held) = y.take() {
-            let [written] = gpu::run(&u32_copy::KERNEL, [x.clone()], [held], &u32_copy::Params::whole(n), u32_copy::KERNEL.groups(words))?;
+            let [written] = gpu::run(
+                &u32_copy::KERNEL,
+                [x.clone()],
+                [held],
+                &u32_copy::Params::whole(n),
+                u32_copy::KERNEL.groups(words),
+            )?;
             y = Some(written);
         }
         Ok(())

@@ -4,7 +4,9 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 use tabtune::catalogue::catalogue;
-use tabtune_registers::{Compiled, FAMILIES, FAMILY_VARIABLE, Loops, compile, environment, radv, runs_on_gpus};
+use tabtune_registers::{
+    Compiled, FAMILIES, FAMILY_VARIABLE, Loops, compile, environment, radv, runs_on_gpus,
+};
 
 use tabtune_native::error::{Result, RunError};
 use tabtune_native::output::Output;
@@ -30,19 +32,32 @@ pub fn run(quick: bool, output: &Output) -> Result<()> {
     if let Ok(family) = std::env::var(FAMILY_VARIABLE) {
         return show(output, &family, compiled_here(quick)?);
     }
-    let radv = radv().ok_or_else(|| failed("Mesa's RADV is not installed (in Debian's mesa-vulkan-drivers)"))?;
+    let radv = radv()
+        .ok_or_else(|| failed("Mesa's RADV is not installed (in Debian's mesa-vulkan-drivers)"))?;
     for family in FAMILIES.iter().take(if quick { 1 } else { FAMILIES.len() }) {
         // The loader and the driver read their environment once, and one family hides every other device, so each family has its own process.
         let program = std::env::current_exe().map_err(failed)?;
         let mut child = Command::new(program);
-        child.args(["bench", "registers", "--json"]).args(quick.then_some("--quick")).envs(environment(&radv, family));
+        child
+            .args(["bench", "registers", "--json"])
+            .args(quick.then_some("--quick"))
+            .envs(environment(&radv, family));
         let child = child.output().map_err(failed)?;
         let text = String::from_utf8_lossy(&child.stdout);
         if !child.status.success() {
-            return Err(failed(format!("{family}: {} {}", text.trim(), String::from_utf8_lossy(&child.stderr).trim())));
+            return Err(failed(format!(
+                "{family}: {} {}",
+                text.trim(),
+                String::from_utf8_lossy(&child.stderr).trim()
+            )));
         }
-        let compiled = |line: &str| Ok(serde_json::from_str::<Line>(line).map_err(failed)?.compiled);
-        show(output, family, text.lines().map(compiled).collect::<Result<_>>()?)?;
+        let compiled =
+            |line: &str| Ok(serde_json::from_str::<Line>(line).map_err(failed)?.compiled);
+        show(
+            output,
+            family,
+            text.lines().map(compiled).collect::<Result<_>>()?,
+        )?;
     }
     Ok(())
 }
@@ -55,12 +70,20 @@ fn compiled_here(quick: bool) -> Result<Vec<Compiled>> {
 
 fn show(output: &Output, family: &str, compiled: Vec<Compiled>) -> Result<()> {
     if output.json() {
-        let mut lines = compiled.into_iter().map(|compiled| Line { family: family.into(), compiled });
+        let mut lines = compiled.into_iter().map(|compiled| Line {
+            family: family.into(),
+            compiled,
+        });
         return lines.try_for_each(|line| output.json_line(&line));
     }
     output.fragment(&format!("\n### {family}\n\n{HEAD}"))?;
-    let (bounded, free): (Vec<_>, Vec<_>) = compiled.into_iter().partition(|compiled| compiled.loops == Loops::Bounded);
-    bounded.iter().zip(&free).try_for_each(|(bounded, free)| output.fragment(&row(bounded, free)))
+    let (bounded, free): (Vec<_>, Vec<_>) = compiled
+        .into_iter()
+        .partition(|compiled| compiled.loops == Loops::Bounded);
+    bounded
+        .iter()
+        .zip(&free)
+        .try_for_each(|(bounded, free)| output.fragment(&row(bounded, free)))
 }
 
 const HEAD: &str =
@@ -72,7 +95,11 @@ const HEAD: &str =
 fn row(bounded: &Compiled, free: &Compiled) -> String {
     let both = |of: fn(&Compiled) -> String| {
         let (bounded, free) = (of(bounded), of(free));
-        if bounded == free { bounded } else { format!("{bounded} → {free}") }
+        if bounded == free {
+            bounded
+        } else {
+            format!("{bounded} → {free}")
+        }
     };
     let cells = [
         format!("`{}`", bounded.kernel),
@@ -84,7 +111,13 @@ fn row(bounded: &Compiled, free: &Compiled) -> String {
         both(|it| it.workgroup_bytes.to_string()),
         both(|it| it.waves.to_string()),
         both(|it| it.instructions.to_string()),
-        both(|it| it.products.iter().map(|sum| format!("{:.2}", sum.per_multiply_add())).collect::<Vec<_>>().join(", ")),
+        both(|it| {
+            it.products
+                .iter()
+                .map(|sum| format!("{:.2}", sum.per_multiply_add()))
+                .collect::<Vec<_>>()
+                .join(", ")
+        }),
     ];
     format!("| {} |\n", cells.join(" | "))
 }

@@ -47,7 +47,11 @@ impl Track {
     /// Returns the median seconds of the measured steps, and the first and last loss.
     fn summary(&self) -> (f64, f64, f64) {
         let mut measured = self.secs.get(WARM_UPS..).unwrap_or(&self.secs).to_vec();
-        (middle(&mut measured), self.losses.first().copied().unwrap_or(f64::NAN), self.losses.last().copied().unwrap_or(f64::NAN))
+        (
+            middle(&mut measured),
+            self.losses.first().copied().unwrap_or(f64::NAN),
+            self.losses.last().copied().unwrap_or(f64::NAN),
+        )
     }
 }
 
@@ -63,7 +67,10 @@ struct Needs {
 impl Needs {
     /// Records a step: `idle` bytes were in use before it, by both models together; `most` is its peak.
     fn took(&mut self, idle: Bytes, most: Bytes) {
-        self.taken = Bytes { in_use: most.in_use - idle.in_use, reserved: most.reserved - idle.in_use };
+        self.taken = Bytes {
+            in_use: most.in_use - idle.in_use,
+            reserved: most.reserved - idle.in_use,
+        };
     }
 
     fn json(&self) -> Value {
@@ -73,8 +80,16 @@ impl Needs {
 
 impl Display for Needs {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let [held, in_use, reserved] = [self.held, self.held + self.taken.in_use, self.held + self.taken.reserved].map(mega);
-        write!(f, "{in_use:.1} MB in use at most, {held:.1} MB of them between steps; {reserved:.1} MB reserved")
+        let [held, in_use, reserved] = [
+            self.held,
+            self.held + self.taken.in_use,
+            self.held + self.taken.reserved,
+        ]
+        .map(mega);
+        write!(
+            f,
+            "{in_use:.1} MB in use at most, {held:.1} MB of them between steps; {reserved:.1} MB reserved"
+        )
     }
 }
 
@@ -112,7 +127,11 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
         }
         if let Some(stock) = &mut stock {
             let batch = loader.next(&data)?;
-            let idle = if weighed { cleaned(device)? } else { Bytes::default() };
+            let idle = if weighed {
+                cleaned(device)?
+            } else {
+                Bytes::default()
+            };
             let mut in_use = 0;
             theirs.step(device, || {
                 let forward = stock.forward(&batch);
@@ -123,14 +142,25 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
                 Ok(loss.first().map_or(f64::NAN, |&loss| f64::from(loss)))
             })?;
             if weighed {
-                their_needs.took(idle, Bytes { in_use, ..usage(device)? });
+                their_needs.took(
+                    idle,
+                    Bytes {
+                        in_use,
+                        ..usage(device)?
+                    },
+                );
             }
         }
     }
     let (secs, first_loss, last_loss) = ours.summary();
     let tokens_per_sec = (shape.batch_size * shape.seq_len) as f64 / secs;
     let info = device.info();
-    let parameters: usize = trainer.model().parameters().iter().map(|p| p.elements()).sum();
+    let parameters: usize = trainer
+        .model()
+        .parameters()
+        .iter()
+        .map(|p| p.elements())
+        .sum();
     let mut line = json!({
         "size": format!("{:?}", args.size).to_lowercase(), "parameters": parameters, "steps": args.measured_steps(), "secs": secs,
         "tokens_per_sec": tokens_per_sec, "first_loss": first_loss, "last_loss": last_loss, "dispatches": launched,
@@ -140,7 +170,9 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
         "{} · {}: step {secs:.3} s, {tokens_per_sec:.0} tokens/s, loss {first_loss:.4} → {last_loss:.4}, {launched} dispatches, {per_layer} per layer",
         info.adapter, info.backend
     );
-    if let Some(((buffers, bytes), (late_buffers, late_bytes))) = early.zip(live(device)).filter(|_| stock.is_none()) {
+    if let Some(((buffers, bytes), (late_buffers, late_bytes))) =
+        early.zip(live(device)).filter(|_| stock.is_none())
+    {
         line["live"] = json!({ "buffers": [buffers, late_buffers], "bytes": [bytes, late_bytes] });
         text += &format!(
             "\nalive after step {WARM_UPS}: {buffers} buffers, {:.1} MB; after the last: {late_buffers} buffers, {:.1} MB",
@@ -151,15 +183,18 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     if stock.is_some() {
         let (stock_secs, stock_first, stock_last) = theirs.summary();
         line["stock"] = json!({ "secs": stock_secs, "first_loss": stock_first, "last_loss": stock_last, "ratio": stock_secs / secs });
-        text +=
-            &format!("\nstock operations: step {stock_secs:.3} s, loss {stock_first:.4} → {stock_last:.4}; ratio {:.2}", stock_secs / secs);
+        text += &format!(
+            "\nstock operations: step {stock_secs:.3} s, loss {stock_first:.4} → {stock_last:.4}; ratio {:.2}",
+            stock_secs / secs
+        );
     }
     if counts_bytes {
         let (with_both, trained_stock) = (cleaned(device)?.in_use, stock.is_some());
         drop(trainer);
         let with_stock = cleaned(device)?.in_use;
         drop(stock);
-        (our_needs.held, their_needs.held) = (with_both - with_stock, with_stock - cleaned(device)?.in_use);
+        (our_needs.held, their_needs.held) =
+            (with_both - with_stock, with_stock - cleaned(device)?.in_use);
         line["memory"] = our_needs.json();
         text += &format!("\nweights, moments and a step: {our_needs}");
         if trained_stock {
@@ -175,15 +210,27 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
 /// # Errors
 /// Errors of the model and the trainer.
 pub fn trainer(shape: &Shape, device: &Device) -> Result<Trainer> {
-    let model = block_on(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
-    Ok(Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, shape.train_config())?)
+    let model = block_on(Model::from_bundle(
+        &shape.bundle()?,
+        Precision::F32,
+        &device.inner(),
+        &Interrupt::none(),
+    ))?;
+    Ok(Trainer::new(
+        model,
+        Dataset::from_tokens(shape.tokens(), 0.0)?,
+        shape.train_config(),
+    )?)
 }
 
 /// Returns number and bytes of the buffers in use, without those that are only kept for reuse (the allocator's pools, CubeCL's cache of at most
 /// 512 launch parameters).
 fn live(device: &Device) -> Option<(u64, u64)> {
     device.inner().memory_cleanup();
-    device.inner().memory_pool_usage().map(|usage| (usage.number_allocs, usage.bytes_in_use))
+    device
+        .inner()
+        .memory_pool_usage()
+        .map(|usage| (usage.number_allocs, usage.bytes_in_use))
 }
 
 /// Returns the number of kernel launches that one more layer adds to a step: the difference between one layer and two. Burn's own operations

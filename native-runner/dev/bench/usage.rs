@@ -12,9 +12,17 @@ use tabtune_native::error::{Result, RunError};
 /// `cli.usage` on a device that does not count its bytes; `device.lost`.
 pub fn usage(device: &Device) -> Result<Bytes> {
     wait_for_queue(device)?;
-    let absent = || RunError::Usage(format!("{}: this device does not count its bytes", device.info().adapter));
+    let absent = || {
+        RunError::Usage(format!(
+            "{}: this device does not count its bytes",
+            device.info().adapter
+        ))
+    };
     let usage = device.inner().memory_pool_usage().ok_or_else(absent)?;
-    Ok(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
+    Ok(Bytes {
+        in_use: usage.bytes_in_use,
+        reserved: usage.bytes_reserved,
+    })
 }
 
 /// Returns [`usage`] after the allocator has released its unused pages.

@@ -17,7 +17,8 @@ use tabtune::train::{NamedGradients, Trainer, accumulate, evaluate, head_loss_su
 use tabtune::{Error, Result};
 
 use super::{
-    CeExpect, GradExpect, GreedyExpect, LOGIT, LOSS, MERGED_LOSS, NORM, NextExpect, Task, TrainExpect, Verdict, cross_entropy, square_sum,
+    CeExpect, GradExpect, GreedyExpect, LOGIT, LOSS, MERGED_LOSS, NORM, NextExpect, Task,
+    TrainExpect, Verdict, cross_entropy, square_sum,
 };
 
 /// Model and inputs that a case runs on.
@@ -36,8 +37,15 @@ pub struct Subject<'a> {
 
 /// Returns the reason why a case cannot be run, if there is one.
 pub fn unsupported(task: &Task) -> Option<String> {
-    let Task::Train { optimizer, .. } = task else { return None };
-    optimizer_config(optimizer).err().map(|_| format!("optimizer {} with these keys is not built yet", optimizer["kind"]))
+    let Task::Train { optimizer, .. } = task else {
+        return None;
+    };
+    optimizer_config(optimizer).err().map(|_| {
+        format!(
+            "optimizer {} with these keys is not built yet",
+            optimizer["kind"]
+        )
+    })
 }
 
 /// Runs a case and compares its results with the expected ones.
@@ -47,10 +55,30 @@ pub fn unsupported(task: &Task) -> Option<String> {
 pub async fn judge(task: &Task, subject: &Subject<'_>) -> Result<Verdict> {
     match task {
         Task::Next { prompt, expect } => next(prompt, expect, subject).await,
-        Task::Greedy { prompt, count, expect } => greedy(prompt, *count, expect, subject).await,
-        Task::Ce { start, count, expect, .. } => ce(*start, *count, expect, subject).await,
-        Task::Grad { starts, length, expect, .. } => grad(starts, *length, expect, subject).await,
-        Task::Train { length, steps, optimizer, expect, .. } => train(*length, steps, optimizer, expect, subject).await,
+        Task::Greedy {
+            prompt,
+            count,
+            expect,
+        } => greedy(prompt, *count, expect, subject).await,
+        Task::Ce {
+            start,
+            count,
+            expect,
+            ..
+        } => ce(*start, *count, expect, subject).await,
+        Task::Grad {
+            starts,
+            length,
+            expect,
+            ..
+        } => grad(starts, *length, expect, subject).await,
+        Task::Train {
+            length,
+            steps,
+            optimizer,
+            expect,
+            ..
+        } => train(*length, steps, optimizer, expect, subject).await,
     }
 }
 
@@ -82,9 +110,18 @@ async fn next(prompt: &str, expect: &NextExpect, subject: &Subject<'_>) -> Resul
     Ok(verdict)
 }
 
-async fn greedy(prompt: &str, count: usize, expect: &GreedyExpect, subject: &Subject<'_>) -> Result<Verdict> {
+async fn greedy(
+    prompt: &str,
+    count: usize,
+    expect: &GreedyExpect,
+    subject: &Subject<'_>,
+) -> Result<Verdict> {
     let prompt = subject.tokenizer.encode(prompt)?;
-    let config = GenerateConfig { max_tokens: count, temperature: 0.0, ..GenerateConfig::default() };
+    let config = GenerateConfig {
+        max_tokens: count,
+        temperature: 0.0,
+        ..GenerateConfig::default()
+    };
     let mut generator = Generator::from_ids(subject.model, Vec::new(), &prompt, config)?;
     let mut ids = Vec::new();
     while let Some(token) = generator.next(subject.model, subject.tokenizer).await? {
@@ -92,16 +129,32 @@ async fn greedy(prompt: &str, count: usize, expect: &GreedyExpect, subject: &Sub
     }
     let mut verdict = Verdict::default();
     verdict.equal("ids", &ids, &expect.ids);
-    verdict.equal("text", &[subject.tokenizer.decode(&ids)?], std::slice::from_ref(&expect.text));
+    verdict.equal(
+        "text",
+        &[subject.tokenizer.decode(&ids)?],
+        std::slice::from_ref(&expect.text),
+    );
     Ok(verdict)
 }
 
 /// Makes a batch of `length` inputs from each of `starts`, with the ids that follow them as targets.
 pub(super) fn batch(ids: &[u32], starts: &[usize], length: usize) -> Result<Batch> {
-    let mut batch = Batch { inputs: Vec::new(), targets: Vec::new(), batch_size: starts.len(), seq_len: length, document_starts: None };
+    let mut batch = Batch {
+        inputs: Vec::new(),
+        targets: Vec::new(),
+        batch_size: starts.len(),
+        seq_len: length,
+        document_starts: None,
+    };
     for &start in starts {
         let end = start.saturating_add(length).saturating_add(1);
-        let window = ids.get(start..end).filter(|w| w.len() > 1).ok_or(Error::DataTooShort { need: end, have: ids.len() })?;
+        let window = ids
+            .get(start..end)
+            .filter(|w| w.len() > 1)
+            .ok_or(Error::DataTooShort {
+                need: end,
+                have: ids.len(),
+            })?;
         batch.inputs.extend(signed(&window[..length]));
         batch.targets.extend(signed(&window[1..]));
     }
@@ -119,15 +172,30 @@ pub(super) async fn mean(
     let model = subject.model;
     let batch = batch(&subject.tokenizer.encode(subject.text)?, &[start], count)?;
     let mut verdict = Verdict::default();
-    let first_ids: Vec<u32> = batch.inputs.iter().take(expect.first_ids.len()).map(|&id| id as u32).collect();
+    let first_ids: Vec<u32> = batch
+        .inputs
+        .iter()
+        .take(expect.first_ids.len())
+        .map(|&id| id as u32)
+        .collect();
     verdict.equal("first_ids", &first_ids, &expect.first_ids);
     let x = hidden(model, &batch.inputs)?;
-    let sum = read_f32(head_loss_sum(model, x.clone(), model.target_tensor(&batch.targets)?)).await?;
+    let sum = read_f32(head_loss_sum(
+        model,
+        x.clone(),
+        model.target_tensor(&batch.targets)?,
+    ))
+    .await?;
     verdict.relative("mean", f64::from(sum[0]) / count as f64, expect.mean, bound);
     Ok((verdict, batch, x))
 }
 
-async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>) -> Result<Verdict> {
+async fn ce(
+    start: usize,
+    count: usize,
+    expect: &CeExpect,
+    subject: &Subject<'_>,
+) -> Result<Verdict> {
     let bound = if subject.merged { MERGED_LOSS } else { LOSS };
     let (mut verdict, batch, x) = mean((start, count), expect, bound, subject).await?;
     for (name, place, want) in [("first", 0, expect.first), ("last", count - 1, expect.last)] {
@@ -135,23 +203,50 @@ async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>
         let largest = logits.iter().fold(0f32, |a, x| a.max(x.abs()));
         // A single loss is a difference of logits, each of which has an error of at most LOGIT.
         let bound = (2.0 * LOGIT * f64::from(largest)).min(want.abs() * 1e-2);
-        verdict.near(name, cross_entropy(&logits, batch.targets[place] as usize), want, bound);
+        verdict.near(
+            name,
+            cross_entropy(&logits, batch.targets[place] as usize),
+            want,
+            bound,
+        );
     }
     Ok(verdict)
 }
 
-async fn grad(starts: &[usize], length: usize, expect: &GradExpect, subject: &Subject<'_>) -> Result<Verdict> {
+async fn grad(
+    starts: &[usize],
+    length: usize,
+    expect: &GradExpect,
+    subject: &Subject<'_>,
+) -> Result<Verdict> {
     let batch = batch(&subject.tokenizer.encode(subject.text)?, starts, length)?;
     let scale = 1.0 / batch.counted() as f64;
     let mut sums = NamedGradients::new();
-    let loss = accumulate(subject.model, &batch, None, scale, false, &|_| false, &mut sums)?;
+    let loss = accumulate(
+        subject.model,
+        &batch,
+        None,
+        scale,
+        false,
+        &|_| false,
+        &mut sums,
+    )?;
     let mut verdict = Verdict::default();
-    verdict.relative("loss", f64::from(read_f32(loss).await?[0]) * scale, expect.loss, LOSS);
+    verdict.relative(
+        "loss",
+        f64::from(read_f32(loss).await?[0]) * scale,
+        expect.loss,
+        LOSS,
+    );
     let mut gradients = BTreeMap::new();
     for (name, tensor) in sums {
         gradients.insert(name, read_f32(tensor).await?);
     }
-    verdict.gradients(expect, |name| gradients.get(name).map(Vec::as_slice), gradients.len());
+    verdict.gradients(
+        expect,
+        |name| gradients.get(name).map(Vec::as_slice),
+        gradients.len(),
+    );
     if let Some(want) = &subject.gradients {
         verdict.whole(want, &gradients);
     }
@@ -169,8 +264,14 @@ fn optimizer_config(case: &Value) -> std::result::Result<OptimizerConfig, serde_
     serde_json::from_value(Value::Object(keys))
 }
 
-pub(super) fn train_config(case: &Value, length: usize, steps: &[Vec<usize>]) -> Result<TrainConfig> {
-    let optimizer = optimizer_config(case).map_err(|e| Error::InvalidConfig(vec![Fault::new("optimizer", "keys of TrainConfig", e)]))?;
+pub(super) fn train_config(
+    case: &Value,
+    length: usize,
+    steps: &[Vec<usize>],
+) -> Result<TrainConfig> {
+    let optimizer = optimizer_config(case).map_err(|e| {
+        Error::InvalidConfig(vec![Fault::new("optimizer", "keys of TrainConfig", e)])
+    })?;
     let number = |key: &str| case[key].as_f64();
     let config = TrainConfig {
         steps: steps.len() as u64,
@@ -185,24 +286,54 @@ pub(super) fn train_config(case: &Value, length: usize, steps: &[Vec<usize>]) ->
     Ok(config)
 }
 
-async fn train(length: usize, steps: &[Vec<usize>], optimizer: &Value, expect: &TrainExpect, subject: &Subject<'_>) -> Result<Verdict> {
+async fn train(
+    length: usize,
+    steps: &[Vec<usize>],
+    optimizer: &Value,
+    expect: &TrainExpect,
+    subject: &Subject<'_>,
+) -> Result<Verdict> {
     let config = train_config(optimizer, length, steps)?;
     let ids = subject.tokenizer.encode(subject.text)?;
     let dataset = Dataset::from_bytes(subject.text.as_bytes(), Form::Text, subject.tokenizer, 0.0)?;
     let mut trainer = Trainer::new(subject.model.clone(), dataset, config)?;
     let mut verdict = Verdict::default();
-    verdict.equal("steps", &[steps.len(); 2], &[expect.losses.len(), expect.grad_norms.len()]);
+    verdict.equal(
+        "steps",
+        &[steps.len(); 2],
+        &[expect.losses.len(), expect.grad_norms.len()],
+    );
     for (place, starts) in steps.iter().enumerate() {
         let report = trainer.step_on(&[batch(&ids, starts, length)?]).await?;
         let want = |list: &[f64]| list.get(place).copied().unwrap_or(f64::NAN);
-        verdict.relative(format!("losses[{place}]"), report.loss, want(&expect.losses), LOSS);
-        verdict.relative(format!("grad_norms[{place}]"), report.grad_norm, want(&expect.grad_norms), NORM);
+        verdict.relative(
+            format!("losses[{place}]"),
+            report.loss,
+            want(&expect.losses),
+            LOSS,
+        );
+        verdict.relative(
+            format!("grad_norms[{place}]"),
+            report.grad_norm,
+            want(&expect.grad_norms),
+            NORM,
+        );
     }
     if let Some(starts) = steps.last() {
-        let report = evaluate(trainer.model(), std::iter::once(Ok(batch(&ids, starts, length)?)), &Interrupt::none()).await?;
+        let report = evaluate(
+            trainer.model(),
+            std::iter::once(Ok(batch(&ids, starts, length)?)),
+            &Interrupt::none(),
+        )
+        .await?;
         verdict.relative("final_loss", report.loss, expect.final_loss, LOSS);
     }
-    verdict.relative("param_norm", parameter_norm(trainer.model()).await?, expect.param_norm, LOSS);
+    verdict.relative(
+        "param_norm",
+        parameter_norm(trainer.model()).await?,
+        expect.param_norm,
+        LOSS,
+    );
     Ok(verdict)
 }
 

@@ -10,7 +10,10 @@ fn row() -> Vec<f32> {
 
 fn want() -> Vec<Likely> {
     let sum: f64 = row().iter().map(|x| f64::from(*x).exp()).sum();
-    vec![likely(1, 4.0, 4f64.exp() / sum), likely(2, 3.0, 3f64.exp() / sum)]
+    vec![
+        likely(1, 4.0, 4f64.exp() / sum),
+        likely(2, 3.0, 3f64.exp() / sum),
+    ]
 }
 
 #[test]
@@ -23,7 +26,10 @@ fn top_accepts_the_same_row_and_refuses_a_wrong_logit() {
     let mut verdict = Verdict::default();
     verdict.top(&off, &want());
     assert!(!verdict.ok());
-    assert_eq!(verdict.worst().map(|m| m.name.as_str()), Some("top5[1].logit"));
+    assert_eq!(
+        verdict.worst().map(|m| m.name.as_str()),
+        Some("top5[1].logit")
+    );
 }
 
 #[test]
@@ -63,8 +69,10 @@ fn equal_counts_places_and_length() {
 
 #[test]
 fn gradients_compare_norms_samples_and_the_number_of_parameters() {
-    let want: GradExpect =
-        serde_json::from_str(r#"{"loss": 1.0, "norm": 5.0, "norms": {"w": 5.0}, "samples": {"w": [3.0, 4.0]}}"#).unwrap();
+    let want: GradExpect = serde_json::from_str(
+        r#"{"loss": 1.0, "norm": 5.0, "norms": {"w": 5.0}, "samples": {"w": [3.0, 4.0]}}"#,
+    )
+    .unwrap();
     let check = |values: &'static [f32], names| {
         let mut verdict = Verdict::default();
         verdict.gradients(&want, |name| (name == "w").then_some(values), names);

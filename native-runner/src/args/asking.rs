@@ -35,8 +35,16 @@ impl SamplingArgs {
     /// Returns the options without an effect, because the temperature is 0.
     pub fn idle(&self) -> Vec<&'static str> {
         let usual = GenerateConfig::default();
-        let given = [("--top-k", self.top_k != usual.top_k), ("--top-p", self.top_p != usual.top_p), ("--seed", self.seed != usual.seed)];
-        given.into_iter().filter(|(_, given)| *given && self.temperature == 0.0).map(|(option, _)| option).collect()
+        let given = [
+            ("--top-k", self.top_k != usual.top_k),
+            ("--top-p", self.top_p != usual.top_p),
+            ("--seed", self.seed != usual.seed),
+        ];
+        given
+            .into_iter()
+            .filter(|(_, given)| *given && self.temperature == 0.0)
+            .map(|(option, _)| option)
+            .collect()
     }
 }
 
@@ -107,7 +115,12 @@ pub struct ScoreArgs {
     #[command(flatten)]
     pub apart: ApartArgs,
     /// Text to score, with the beginning-of-text before it where `generate` puts one before a prompt.
-    #[arg(long, value_name = "TEXT", required_unless_present = "messages", conflicts_with = "messages")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        required_unless_present = "messages",
+        conflicts_with = "messages"
+    )]
     pub text: Option<String>,
     /// JSON file to score as the chat template writes it: a list of messages, or an object with messages, tools, documents and
     /// chat_template_kwargs.

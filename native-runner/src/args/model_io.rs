@@ -2,15 +2,21 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
+};
 use clap::{Args, Subcommand};
 use tabtune::export::ExportFormat;
 
 /// Parses the word of an export format.
 fn formats() -> impl TypedValueParser<Value = ExportFormat> {
     let word = |format: ExportFormat| PossibleValue::new(format.word()).help(format.about());
-    PossibleValuesParser::new(ExportFormat::ALL.map(word))
-        .map(|word| ExportFormat::ALL.into_iter().find(|format| format.word() == word).expect("one of the words that are accepted"))
+    PossibleValuesParser::new(ExportFormat::ALL.map(word)).map(|word| {
+        ExportFormat::ALL
+            .into_iter()
+            .find(|format| format.word() == word)
+            .expect("one of the words that are accepted")
+    })
 }
 
 /// Options for the files that a command writes.
@@ -132,7 +138,10 @@ pub struct RequestArgs {
 impl RequestArgs {
     /// Returns true if one of the options was given.
     pub fn is_given(&self) -> bool {
-        let names = !self.include.is_empty() || !self.exclude.is_empty() || !self.rename.is_empty() || self.map.is_some();
+        let names = !self.include.is_empty()
+            || !self.exclude.is_empty()
+            || !self.rename.is_empty()
+            || self.map.is_some();
         names || self.rename_state || self.weights_only
     }
 }

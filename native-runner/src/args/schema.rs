@@ -23,10 +23,30 @@ struct Group {
 }
 
 const GROUPS: [Group; 4] = [
-    Group { name: "optimizer", option: "optimizer", prefix: "optimizer", heading: "Settings of the optimizer" },
-    Group { name: "schedule", option: "schedule", prefix: "schedule", heading: "Settings of the schedule" },
-    Group { name: "adapter", option: "lora", prefix: "lora", heading: "Settings of a LoRA adapter" },
-    Group { name: "block_coordinate", option: "block-coordinate", prefix: "block", heading: "Settings of training by blocks" },
+    Group {
+        name: "optimizer",
+        option: "optimizer",
+        prefix: "optimizer",
+        heading: "Settings of the optimizer",
+    },
+    Group {
+        name: "schedule",
+        option: "schedule",
+        prefix: "schedule",
+        heading: "Settings of the schedule",
+    },
+    Group {
+        name: "adapter",
+        option: "lora",
+        prefix: "lora",
+        heading: "Settings of a LoRA adapter",
+    },
+    Group {
+        name: "block_coordinate",
+        option: "block-coordinate",
+        prefix: "block",
+        heading: "Settings of training by blocks",
+    },
 ];
 
 /// Heading of the other settings in the help.
@@ -97,10 +117,19 @@ pub fn has_settings(key: &str) -> bool {
 /// Returns all settings that have an option, in the order of `TrainConfig`.
 pub(super) fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let schema = SchemaSettings::default().for_deserialize().into_generator().into_root_schema_for::<TrainConfig>().to_value();
-        let mut settings = Schema { definitions: &schema["$defs"] }.of_run(&schema["properties"]);
+        let schema = SchemaSettings::default()
+            .for_deserialize()
+            .into_generator()
+            .into_root_schema_for::<TrainConfig>()
+            .to_value();
+        let mut settings = Schema {
+            definitions: &schema["$defs"],
+        }
+        .of_run(&schema["properties"]);
         let options = Options::of(&settings);
-        settings.iter_mut().for_each(|setting| setting.help = options.in_terminal(&setting.help, &setting.path[0]) + &setting.notes);
+        settings.iter_mut().for_each(|setting| {
+            setting.help = options.in_terminal(&setting.help, &setting.path[0]) + &setting.notes
+        });
         settings
     });
     &SETTINGS
@@ -108,8 +137,13 @@ pub(super) fn settings() -> &'static [Setting] {
 
 /// Returns the option by which this process was given the setting `key`; `None` if it was not given by one.
 pub fn given_option(key: &str) -> Option<String> {
-    let setting = settings().iter().find(|setting| setting.path.join(".") == key)?;
+    let setting = settings()
+        .iter()
+        .find(|setting| setting.path.join(".") == key)?;
     let option = format!("--{}", setting.option);
     let is_given = |argument: String| argument.split('=').next() == Some(option.as_str());
-    std::env::args_os().filter_map(|argument| argument.into_string().ok()).any(is_given).then_some(option)
+    std::env::args_os()
+        .filter_map(|argument| argument.into_string().ok())
+        .any(is_given)
+        .then_some(option)
 }

@@ -37,22 +37,46 @@ struct Speaker<'a> {
 pub fn run(args: &ChatArgs, output: &Output) -> Result<Outcome> {
     let config = GenerateConfig::from(&args.sampling);
     for option in args.sampling.idle() {
-        log::warn!("{option} has no effect with --temperature 0, which takes the most likely token");
+        log::warn!(
+            "{option} has no effect with --temperature 0, which takes the most likely token"
+        );
     }
     config.validate()?;
     let mut conversation = begun(args)?;
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     if tokenizer.chat_template().is_none() && tokenizer.named_templates().is_empty() {
-        let reason = format!("{}: the model has no chat template: `generate` continues a text", args.model.display());
+        let reason = format!(
+            "{}: the model has no chat template: `generate` continues a text",
+            args.model.display()
+        );
         return Err(tabtune::Error::Template { reason }.into());
     }
     conversation.date = settings::today(Some(tokenizer));
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
-    let base = if args.base { Some(block_on(model.without_adapter(&bundle, &Interrupt::none()))?) } else { None };
-    let speaker =
-        |model, name| Speaker { model, tokenizer, name, conversation: conversation.clone(), prefix: Prefix::default(), warned: Vec::new() };
-    let mut speakers = vec![speaker(model, if args.apart.adapter.is_some() { "adapter" } else { "model" })];
+    let base = if args.base {
+        Some(block_on(
+            model.without_adapter(&bundle, &Interrupt::none()),
+        )?)
+    } else {
+        None
+    };
+    let speaker = |model, name| Speaker {
+        model,
+        tokenizer,
+        name,
+        conversation: conversation.clone(),
+        prefix: Prefix::default(),
+        warned: Vec::new(),
+    };
+    let mut speakers = vec![speaker(
+        model,
+        if args.apart.adapter.is_some() {
+            "adapter"
+        } else {
+            "model"
+        },
+    )];
     speakers.extend(base.map(|model| speaker(model, "base")));
     let mut answer_all = |message: &str| -> Result<()> {
         let several = speakers.len() > 1;
@@ -86,7 +110,11 @@ pub fn run(args: &ChatArgs, output: &Output) -> Result<Outcome> {
 
 /// Returns the conversation before its first user message.
 fn begun(args: &ChatArgs) -> Result<Conversation> {
-    let system = args.system.iter().map(|text| json!({"role": "system", "content": text})).collect();
+    let system = args
+        .system
+        .iter()
+        .map(|text| json!({"role": "system", "content": text}))
+        .collect();
     let mut conversation = Conversation::new(system);
     if let Some(path) = &args.tools {
         conversation.set_tools(&tools(path)?)?;
@@ -95,19 +123,33 @@ fn begun(args: &ChatArgs) -> Result<Conversation> {
 }
 
 fn tools(path: &Path) -> Result<Value> {
-    let wrong = |reason: String| RunError::Json { name: path.display().to_string(), reason };
+    let wrong = |reason: String| RunError::Json {
+        name: path.display().to_string(),
+        reason,
+    };
     match read_json(path)? {
         list @ Value::Array(_) => Ok(list),
-        other => Err(wrong(format!("expected a list of tools, found {}", tabtune::error::shown(&other.to_string())))),
+        other => Err(wrong(format!(
+            "expected a list of tools, found {}",
+            tabtune::error::shown(&other.to_string())
+        ))),
     }
 }
 
 impl Speaker<'_> {
     /// Answers `message`. Both the message and the answer become part of the conversation.
     fn answer(&mut self, message: &str, config: &GenerateConfig, output: &Output) -> Result<()> {
-        self.conversation.messages.push(json!({"role": "user", "content": message}));
+        self.conversation
+            .messages
+            .push(json!({"role": "user", "content": message}));
         let prefix = std::mem::take(&mut self.prefix);
-        let mut generator = Generator::answer(&self.model, self.tokenizer, &self.conversation, config.clone(), prefix)?;
+        let mut generator = Generator::answer(
+            &self.model,
+            self.tokenizer,
+            &self.conversation,
+            config.clone(),
+            prefix,
+        )?;
         let warnings = generator.warnings();
         // Each turn repeats those of the turns before, and the base those of the adapter.
         if self.name != "base" && warnings != self.warned {
@@ -120,7 +162,11 @@ impl Speaker<'_> {
             output.json_line(&json!({ "by": self.name, "token": token }))?;
             output.fragment(&token.text)?;
             if config.top_logprobs > 0 {
-                let top: Vec<String> = token.top.iter().map(|t| format!("{:?} {:.4}", t.text, t.prob)).collect();
+                let top: Vec<String> = token
+                    .top
+                    .iter()
+                    .map(|t| format!("{:?} {:.4}", t.text, t.prob))
+                    .collect();
                 output.fragment(&format!("    [{}]\n", top.join(", ")))?;
             }
             text.push_str(&token.text);
@@ -134,7 +180,9 @@ impl Speaker<'_> {
             let context = self.model.config().max_position_embeddings;
             log::warn!("the answer ends where the model's context of {context} tokens is full");
         }
-        self.conversation.messages.push(json!({"role": "assistant", "content": text}));
+        self.conversation
+            .messages
+            .push(json!({"role": "assistant", "content": text}));
         self.prefix = generator.into_prefix();
         Ok(())
     }

@@ -18,7 +18,12 @@ use crate::selection::request;
 /// Errors of [`convert`], and of the request's options.
 pub fn run(args: &ConvertArgs, output: &Output) -> Result<Outcome> {
     let adapter = args.merge_adapter.as_deref();
-    let wanted = Wanted { adapter, resize_vocabulary: args.resize_vocabulary, request: request(&args.request)?, ..Wanted::default() };
+    let wanted = Wanted {
+        adapter,
+        resize_vocabulary: args.resize_vocabulary,
+        request: request(&args.request)?,
+        ..Wanted::default()
+    };
     convert(&args.model, wanted, &args.output, output)
 }
 
@@ -26,7 +31,12 @@ pub fn run(args: &ConvertArgs, output: &Output) -> Result<Outcome> {
 ///
 /// # Errors
 /// `cli.usage`, `output.occupied`, and errors of reading, converting and writing.
-pub fn convert(model: &Path, wanted: Wanted<'_>, to: &OutputArgs, output: &Output) -> Result<Outcome> {
+pub fn convert(
+    model: &Path,
+    wanted: Wanted<'_>,
+    to: &OutputArgs,
+    output: &Output,
+) -> Result<Outcome> {
     let (options, place) = outgoing::options(to)?;
     let bundle = Rc::new(open_wanted(model, wanted)?);
     let source = ExportSource::of_bundle(&bundle)?.summed(&bundle)?;

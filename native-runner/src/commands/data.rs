@@ -37,24 +37,42 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let config = settings::resolve(given.clone(), None)?;
     let files = DataFiles::of(&args.data)?;
     let Some(path) = &args.model else {
-        for file in block_on(Dataset::summaries(&files.files(), &config.data_settings(), &Interrupt::none()))? {
+        for file in block_on(Dataset::summaries(
+            &files.files(),
+            &config.data_settings(),
+            &Interrupt::none(),
+        ))? {
             output.line(&file, || summary(&file))?;
         }
         if let Some(warning) = files.passed_over() {
-            output.line(&json!({ "warning": warning }), || warning_line(&warning.message, warning.code))?;
+            output.line(&json!({ "warning": warning }), || {
+                warning_line(&warning.message, warning.code)
+            })?;
         }
         return Ok(Outcome::Good);
     };
     let bundle = open_model(path)?;
     let tokenizer = tokenizer_of(&bundle, path)?;
     let config = settings::dated(config, Some(tokenizer));
-    let dataset = read_both(&files, &DataFiles::of(&args.validation_data)?, Ok(tokenizer), &config.data_settings())?;
+    let dataset = read_both(
+        &files,
+        &DataFiles::of(&args.validation_data)?,
+        Ok(tokenizer),
+        &config.data_settings(),
+    )?;
     dataset.check_vocabulary(bundle.config.vocab_size)?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let loader = Loader::for_run(&dataset, &config)?;
     let preview = dataset.preview(&config, tokenizer, args.show)?;
-    let shown = Shown { report: dataset.report(&config, &loader), preview };
-    let evaluated = if dataset.evaluates_examples() { "examples" } else { "tokens" };
+    let shown = Shown {
+        report: dataset.report(&config, &loader),
+        preview,
+    };
+    let evaluated = if dataset.evaluates_examples() {
+        "examples"
+    } else {
+        "tokens"
+    };
     output.line(&shown, || text(&shown, evaluated))?;
     Ok(Outcome::Good)
 }
@@ -65,26 +83,68 @@ fn many(count: usize, one: &str) -> String {
 }
 
 fn summary(file: &FileSummary) -> String {
-    let FileSummary { name, form, rows, shapes, columns, characters, warnings } = file;
+    let FileSummary {
+        name,
+        form,
+        rows,
+        shapes,
+        columns,
+        characters,
+        warnings,
+    } = file;
     let rows = rows.map_or_else(String::new, |rows| format!(", {}", many(rows, "row")));
-    let shapes: Vec<String> = shapes.iter().map(|(shape, count)| format!("{count} {shape}")).collect();
-    let shapes = if shapes.is_empty() { String::new() } else { format!(" ({})", shapes.join(", ")) };
-    let column = |name: &String| if name.is_empty() { "\"\"".to_owned() } else { escaped(name) };
+    let shapes: Vec<String> = shapes
+        .iter()
+        .map(|(shape, count)| format!("{count} {shape}"))
+        .collect();
+    let shapes = if shapes.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", shapes.join(", "))
+    };
+    let column = |name: &String| {
+        if name.is_empty() {
+            "\"\"".to_owned()
+        } else {
+            escaped(name)
+        }
+    };
     let columns: Vec<String> = columns.iter().map(column).collect();
-    let columns = if columns.is_empty() { String::new() } else { format!(", columns {}", columns.join(", ")) };
-    let warnings: String = warnings.iter().map(|warning| format!("\n{}", warning_line(&escaped(&warning.message), warning.code))).collect();
-    format!("{name}: {}{rows}{shapes}{columns}, {characters} characters{warnings}", form.name())
+    let columns = if columns.is_empty() {
+        String::new()
+    } else {
+        format!(", columns {}", columns.join(", "))
+    };
+    let warnings: String = warnings
+        .iter()
+        .map(|warning| {
+            format!(
+                "\n{}",
+                warning_line(&escaped(&warning.message), warning.code)
+            )
+        })
+        .collect();
+    format!(
+        "{name}: {}{rows}{shapes}{columns}, {characters} characters{warnings}",
+        form.name()
+    )
 }
 
 fn text(shown: &Shown, evaluated: &str) -> String {
     let Shown { report, preview } = shown;
     let mut lines = Vec::new();
     for file in &report.files {
-        let rows = file.rows.map_or_else(String::new, |rows| format!(", {}", many(rows, "row")));
+        let rows = file
+            .rows
+            .map_or_else(String::new, |rows| format!(", {}", many(rows, "row")));
         lines.push(format!("{}: {}{rows}", file.name, file.form.name()));
     }
     let counts = |counts: &std::collections::BTreeMap<&str, usize>| {
-        counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+        counts
+            .iter()
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     if !report.shapes.is_empty() {
         lines.push(format!("rows: {}", counts(&report.shapes)));
@@ -94,8 +154,15 @@ fn text(shown: &Shown, evaluated: &str) -> String {
     }
     let tokens = report.tokens;
     let share = 100.0 * tokens.learned as f64 / tokens.total.max(1) as f64;
-    let examples = if report.examples > 0 { format!("{}, ", many(report.examples, "example")) } else { String::new() };
-    lines.push(format!("training: {examples}{} tokens, {} of them learned ({share:.1} %)", tokens.total, tokens.learned));
+    let examples = if report.examples > 0 {
+        format!("{}, ", many(report.examples, "example"))
+    } else {
+        String::new()
+    };
+    lines.push(format!(
+        "training: {examples}{} tokens, {} of them learned ({share:.1} %)",
+        tokens.total, tokens.learned
+    ));
     if report.validation > 0 {
         lines.push(format!("evaluation: {} {evaluated}", report.validation));
     }
@@ -105,9 +172,17 @@ fn text(shown: &Shown, evaluated: &str) -> String {
             lengths.min, lengths.max, lengths.p50, lengths.p95
         ));
         let most = lengths.histogram.iter().copied().max().unwrap_or(1).max(1);
-        for (index, count) in lengths.histogram.iter().enumerate().skip_while(|(_, count)| **count == 0) {
+        for (index, count) in lengths
+            .histogram
+            .iter()
+            .enumerate()
+            .skip_while(|(_, count)| **count == 0)
+        {
             let bar = "█".repeat((count * BAR).div_ceil(most));
-            lines.push(format!("{:>8} {bar} {count}", index * lengths.histogram_step));
+            lines.push(format!(
+                "{:>8} {bar} {count}",
+                index * lengths.histogram_step
+            ));
         }
     }
     lines.push(format!(
@@ -118,25 +193,50 @@ fn text(shown: &Shown, evaluated: &str) -> String {
         many(report.steps_per_epoch as usize, "step")
     ));
     if !report.end.is_empty() {
-        lines.push(format!("ends: {}", report.end.iter().map(|end| escaped(end)).collect::<Vec<_>>().join(" ")));
+        lines.push(format!(
+            "ends: {}",
+            report
+                .end
+                .iter()
+                .map(|end| escaped(end))
+                .collect::<Vec<_>>()
+                .join(" ")
+        ));
     }
     for warning in &report.warnings {
-        lines.push(warning_line(&escaped(&warning.sentence(&report.files)), warning.code));
+        lines.push(warning_line(
+            &escaped(&warning.sentence(&report.files)),
+            warning.code,
+        ));
     }
     lines.push(format!("digest: {}", report.digest));
     let colours = std::io::stdout().is_terminal();
-    lines.extend(preview.iter().map(|example| example_text(example, &report.files, colours)));
+    lines.extend(
+        preview
+            .iter()
+            .map(|example| example_text(example, &report.files, colours)),
+    );
     lines.join("\n")
 }
 
 /// Formats an example. Learned text is between double angle brackets, and green in a terminal.
 fn example_text(example: &Preview, files: &[FileReport], colours: bool) -> String {
-    let place = example.row.and_then(|row| Some(row.told(files.get(row.file)?.form)));
-    let head = place.map_or_else(|| "the beginning".to_string(), |(word, number)| format!("{word} {number}"));
+    let place = example
+        .row
+        .and_then(|row| Some(row.told(files.get(row.file)?.form)));
+    let head = place.map_or_else(
+        || "the beginning".to_string(),
+        |(word, number)| format!("{word} {number}"),
+    );
     let mut text = format!("\n── {head} (⟦learned⟧)\n");
     for segment in &example.segments {
         // Line ends are kept; characters that a terminal would act on are escaped.
-        let said = segment.text.split('\n').map(|line| escaped(line).to_string()).collect::<Vec<_>>().join("\n");
+        let said = segment
+            .text
+            .split('\n')
+            .map(|line| escaped(line).to_string())
+            .collect::<Vec<_>>()
+            .join("\n");
         text += &match (segment.learned, colours) {
             (true, true) => format!("\u{1b}[32m⟦{said}⟧\u{1b}[0m"),
             (true, false) => format!("⟦{said}⟧"),

@@ -23,18 +23,33 @@ use crate::place::OneFile;
 /// `output.occupied`, and errors of reading, of models that do not fit each other, and of writing.
 pub fn run(args: &DeltaArgs, output: &Output) -> Result<Outcome> {
     match &args.action {
-        DeltaAction::Derive { base, target, to, name } => {
+        DeltaAction::Derive {
+            base,
+            target,
+            to,
+            name,
+        } => {
             let place = OneFile::new(to)?;
             let delta = block_on(state(base)?.derive_adapter_delta(&state(target)?, name))?;
             write(&place, delta.export_as(&file_name(to))?, output)
         }
         DeltaAction::Apply(DeltaUse { model, delta, to }) => {
             let place = OneFile::new(to)?;
-            changed(to, &place, &block_on(state(model)?.apply_adapter_delta(&open(delta)?, false))?, output)
+            changed(
+                to,
+                &place,
+                &block_on(state(model)?.apply_adapter_delta(&open(delta)?, false))?,
+                output,
+            )
         }
         DeltaAction::Remove(DeltaUse { model, delta, to }) => {
             let place = OneFile::new(to)?;
-            changed(to, &place, &block_on(state(model)?.remove_adapter_delta(&open(delta)?, false))?, output)
+            changed(
+                to,
+                &place,
+                &block_on(state(model)?.remove_adapter_delta(&open(delta)?, false))?,
+                output,
+            )
         }
     }
 }
@@ -49,20 +64,46 @@ fn open(path: &Path) -> Result<ModelAdapterDelta> {
 
 /// Opens the weights of a safetensors file, or of all such files in a folder.
 fn state(path: &Path) -> Result<PortableModelStateDict> {
-    let paths = if path.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
-    let weights = paths.iter().filter(|path| has_ending(path, &["safetensors"]));
-    let sources = weights.map(|path| source(path)).collect::<Result<Vec<_>>>()?;
-    Ok(block_on(open_safetensors(sources)?.import(&PortableModelImportRequest::default()))?.state_dict)
+    let paths = if path.is_dir() {
+        files_of(path)?
+    } else {
+        vec![path.to_path_buf()]
+    };
+    let weights = paths
+        .iter()
+        .filter(|path| has_ending(path, &["safetensors"]));
+    let sources = weights
+        .map(|path| source(path))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(
+        block_on(open_safetensors(sources)?.import(&PortableModelImportRequest::default()))?
+            .state_dict,
+    )
 }
 
-fn changed(to: &Path, place: &OneFile, state: &PortableModelStateDict, output: &Output) -> Result<Outcome> {
-    let bundle = PortableModelBundle { state_dict: state.clone(), metadata: ModelMetadata::default() };
-    write(place, block_on(bundle.export_safetensors_as(&file_name(to)))?, output)
+fn changed(
+    to: &Path,
+    place: &OneFile,
+    state: &PortableModelStateDict,
+    output: &Output,
+) -> Result<Outcome> {
+    let bundle = PortableModelBundle {
+        state_dict: state.clone(),
+        metadata: ModelMetadata::default(),
+    };
+    write(
+        place,
+        block_on(bundle.export_safetensors_as(&file_name(to)))?,
+        output,
+    )
 }
 
 fn write(place: &OneFile, mut stream: FileStream, output: &Output) -> Result<Outcome> {
     let written = place.write(&mut stream)?;
-    let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    let files: Vec<String> = written
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     output.line(&json!({ "files": files }), || files.join("\n"))?;
     Ok(Outcome::Good)
 }

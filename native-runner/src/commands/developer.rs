@@ -17,7 +17,9 @@ pub fn run(command: &str, args: &[OsString], json: bool) -> Result<Outcome> {
             "{command}: expected the program {name} next to this one: {reason}. Build both: cargo build -p tabtune-native"
         ))
     };
-    let program = std::env::current_exe().map_err(|error| absent(error.to_string()))?.with_file_name(&name);
+    let program = std::env::current_exe()
+        .map_err(|error| absent(error.to_string()))?
+        .with_file_name(&name);
     let mut child = Command::new(&program);
     child.arg(command).args(args).args(json.then_some("--json"));
     let status = child.status().map_err(|error| absent(error.to_string()))?;

@@ -21,9 +21,19 @@ use crate::settings::{given, resolve, with_files_of_adapter};
 pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
     let given = given(&args.settings)?;
     let mut train = resolve(given.clone(), None)?;
-    let types = args.types.as_deref().map(GgufTypes::from_word).transpose()?.filter(|types| *types != GgufTypes::AsBase);
+    let types = args
+        .types
+        .as_deref()
+        .map(GgufTypes::from_word)
+        .transpose()?
+        .filter(|types| *types != GgufTypes::AsBase);
     let bundle = args.model.as_deref().map(|path| {
-        let wanted = Wanted { adapter: args.adapter.as_deref(), apart: true, unread: true, ..Wanted::default() };
+        let wanted = Wanted {
+            adapter: args.adapter.as_deref(),
+            apart: true,
+            unread: true,
+            ..Wanted::default()
+        };
         open_wanted(path, wanted)
     });
     let bundle = bundle.transpose()?;
@@ -31,9 +41,14 @@ pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
         train = with_files_of_adapter(train, &given, bundle)?;
     }
     let model = shape(args, bundle.as_ref())?;
-    let of_types = |request: &ParameterRequest| types.and_then(|types| types.planned_form(request, &model));
+    let of_types =
+        |request: &ParameterRequest| types.and_then(|types| types.planned_form(request, &model));
     let in_files = files_form(bundle.as_ref());
-    let estimate = if types.is_some() { estimate(&model, &train, &of_types) } else { estimate(&model, &train, &in_files) }?;
+    let estimate = if types.is_some() {
+        estimate(&model, &train, &of_types)
+    } else {
+        estimate(&model, &train, &in_files)
+    }?;
     output.line(&estimate, || told(&estimate))?;
     Ok(Outcome::Good)
 }
@@ -43,7 +58,9 @@ fn shape(args: &EstimateArgs, bundle: Option<&Bundle>) -> Result<ModelConfig> {
     match (bundle, &args.config) {
         (Some(bundle), _) => Ok(bundle.config.clone()),
         (None, Some(path)) => Ok(config_from_hf(&read_json(path)?)?),
-        (None, None) => Err(crate::error::RunError::Usage("expected --model or --config".into())),
+        (None, None) => Err(crate::error::RunError::Usage(
+            "expected --model or --config".into(),
+        )),
     }
 }
 
@@ -58,12 +75,33 @@ fn told(estimate: &Estimate) -> String {
         ("optimizer", Some(parts.optimizer)),
         ("activations", Some(parts.activations)),
     ];
-    let mut lines = vec![format!("needs {:.1} MB, training {} values", mb(estimate.need_bytes), estimate.trained)];
-    lines.extend(named.iter().filter_map(|(name, bytes)| Some(format!("  {name} {:.1} MB", mb((*bytes)?)))));
-    lines.push(format!("largest tensor {}: {:.1} MB", estimate.largest_tensor.name, mb(estimate.largest_tensor.bytes)));
+    let mut lines = vec![format!(
+        "needs {:.1} MB, training {} values",
+        mb(estimate.need_bytes),
+        estimate.trained
+    )];
+    lines.extend(
+        named
+            .iter()
+            .filter_map(|(name, bytes)| Some(format!("  {name} {:.1} MB", mb((*bytes)?)))),
+    );
+    lines.push(format!(
+        "largest tensor {}: {:.1} MB",
+        estimate.largest_tensor.name,
+        mb(estimate.largest_tensor.bytes)
+    ));
     let fits = |wanted: bool| {
-        let names: Vec<&str> = estimate.fits.iter().filter(|(_, fits)| *fits == wanted).map(|(name, _)| *name).collect();
-        if names.is_empty() { "none".to_string() } else { names.join(", ") }
+        let names: Vec<&str> = estimate
+            .fits
+            .iter()
+            .filter(|(_, fits)| *fits == wanted)
+            .map(|(name, _)| *name)
+            .collect();
+        if names.is_empty() {
+            "none".to_string()
+        } else {
+            names.join(", ")
+        }
     };
     lines.push(format!("fits {}", fits(true)));
     lines.push(format!("does not fit {}", fits(false)));

@@ -20,9 +20,18 @@ pub fn run(args: &ExportArgs, output: &Output) -> Result<Outcome> {
     let format = args.output.format;
     // Merging opens the base separately, and PEFT's folder does without it.
     let alone = !format.is_of_adapter() || format == ExportFormat::Peft && base.is_empty();
-    let checkpoint =
-        if alone { open_checkpoint_alone(&args.checkpoint)? } else { open_checkpoint(&args.checkpoint, base, VerifyPolicy::Full)? };
+    let checkpoint = if alone {
+        open_checkpoint_alone(&args.checkpoint)?
+    } else {
+        open_checkpoint(&args.checkpoint, base, VerifyPolicy::Full)?
+    };
     let source = checkpoint_source(&checkpoint, "")?;
-    outgoing::write(&source, outgoing::base(&args.output)?, &options, place, output)?;
+    outgoing::write(
+        &source,
+        outgoing::base(&args.output)?,
+        &options,
+        place,
+        output,
+    )?;
     Ok(Outcome::Good)
 }

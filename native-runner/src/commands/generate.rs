@@ -18,7 +18,9 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     let config = GenerateConfig::from(&args.sampling);
     for option in args.sampling.idle() {
-        log::warn!("{option} has no effect with --temperature 0, which takes the most likely token");
+        log::warn!(
+            "{option} has no effect with --temperature 0, which takes the most likely token"
+        );
     }
     config.validate()?;
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
@@ -29,7 +31,11 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
         output.json_line(&token)?;
         output.fragment(&token.text)?;
         if args.sampling.top_logprobs > 0 {
-            let top: Vec<String> = token.top.iter().map(|t| format!("{:?} {:.4}", t.text, t.prob)).collect();
+            let top: Vec<String> = token
+                .top
+                .iter()
+                .map(|t| format!("{:?} {:.4}", t.text, t.prob))
+                .collect();
             output.fragment(&format!("    [{}]\n", top.join(", ")))?;
         }
     }
@@ -37,7 +43,10 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
     if let Some(end) = generator.ended() {
         output.json_line(&json!({ "end": end }))?;
         if end == End::Context {
-            log::warn!("the text ends where the model's context of {} tokens is full", model.config().max_position_embeddings);
+            log::warn!(
+                "the text ends where the model's context of {} tokens is full",
+                model.config().max_position_embeddings
+            );
         }
     }
     Ok(Outcome::Good)

@@ -60,7 +60,12 @@ pub fn open_device(name: DeviceName) -> Result<Device> {
 /// # Errors
 /// Errors of reading the weights, and `device.lost`.
 pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Model> {
-    Ok(block_on(Model::from_bundle(bundle, precision, &device.inner(), &Interrupt::none()))?)
+    Ok(block_on(Model::from_bundle(
+        bundle,
+        precision,
+        &device.inner(),
+        &Interrupt::none(),
+    ))?)
 }
 
 /// Opens the model at `path`, and the separate adapter if one is given.
@@ -68,7 +73,14 @@ pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Res
 /// # Errors
 /// Errors of [`open_wanted`].
 pub fn open_apart(path: &Path, args: &ApartArgs) -> Result<Bundle> {
-    open_wanted(path, Wanted { adapter: args.adapter.as_deref(), apart: true, ..Wanted::default() })
+    open_wanted(
+        path,
+        Wanted {
+            adapter: args.adapter.as_deref(),
+            apart: true,
+            ..Wanted::default()
+        },
+    )
 }
 
 /// Loads the model that [`open_apart`] opened, with its weights on `device`.
@@ -76,10 +88,19 @@ pub fn open_apart(path: &Path, args: &ApartArgs) -> Result<Bundle> {
 /// # Errors
 /// `device.limit` before anything is loaded, if the device cannot hold the model; with an adapter, weights that are not finite.
 pub fn load_apart(bundle: &Bundle, args: &ApartArgs, device: &Device) -> Result<Model> {
-    let default = if args.adapter.is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
+    let default = if args.adapter.is_some() {
+        BaseStorage::Stored
+    } else {
+        BaseStorage::F32
+    };
     let storage = args.base_storage.map_or(default, BaseStorage::from);
     check_inference_limits(bundle, storage, device.info().limits)?;
-    let model = block_on(Model::for_inference(bundle, storage, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::for_inference(
+        bundle,
+        storage,
+        &device.inner(),
+        &Interrupt::none(),
+    ))?;
     if args.adapter.is_some() {
         model.check_finite().map_err(for_good)?;
     }
@@ -88,7 +109,9 @@ pub fn load_apart(bundle: &Bundle, args: &ApartArgs, device: &Device) -> Result<
 
 /// Replaces the hint about allowing such weights, which commands without training cannot do.
 fn for_good(error: Error) -> Error {
-    let Error::Refused(mut list) = error else { return error };
+    let Error::Refused(mut list) = error else {
+        return error;
+    };
     for refusal in &mut list {
         refusal.hint = Some("nothing can be computed with them: fetch the files again, or use an earlier checkpoint".into());
     }
@@ -107,7 +130,12 @@ pub fn log_warnings(warnings: &[TextWarning]) {
 /// # Errors
 /// `cli.usage` if there is none, or the reason why its files were refused.
 pub fn tokenizer_of<'a>(bundle: &'a Bundle, path: &Path) -> Result<&'a Tokenizer> {
-    let absent = || RunError::Usage(format!("{}: no tokenizer next to the weights: expected tokenizer.json", path.display()));
+    let absent = || {
+        RunError::Usage(format!(
+            "{}: no tokenizer next to the weights: expected tokenizer.json",
+            path.display()
+        ))
+    };
     if bundle.tokenizer_refused().is_some() {
         return Ok(bundle.need_tokenizer()?);
     }

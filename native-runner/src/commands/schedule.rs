@@ -19,16 +19,31 @@ use crate::settings::{from_file, resolve};
 pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
     let config = resolve(from_file(&args.train_config)?, None)?;
     if config.epochs.is_some() && args.steps.is_none() {
-        return Err(RunError::Usage("the steps of epochs follow from the data: give their number (--steps)".into()));
+        return Err(RunError::Usage(
+            "the steps of epochs follow from the data: give their number (--steps)".into(),
+        ));
     }
     let steps = args.steps.unwrap_or(config.steps);
     let start = resolve_start(&config.schedule, None, 0);
-    for misfit in misfits(&TrainConfig { steps, ..config.clone() }, start) {
+    for misfit in misfits(
+        &TrainConfig {
+            steps,
+            ..config.clone()
+        },
+        start,
+    ) {
         let notice = Notice::told(word!("schedule.misfit"), ["", "", &misfit]);
         warn(&notice.message, notice.code);
     }
-    for (step, rate) in (1..=steps).zip(preview(1..=steps, config.learning_rate, &config.schedule, start)) {
-        output.line(&json!({ "step": step, "learning_rate": rate }), || format!("{step} {rate:e}"))?;
+    for (step, rate) in (1..=steps).zip(preview(
+        1..=steps,
+        config.learning_rate,
+        &config.schedule,
+        start,
+    )) {
+        output.line(&json!({ "step": step, "learning_rate": rate }), || {
+            format!("{step} {rate:e}")
+        })?;
     }
     Ok(Outcome::Good)
 }

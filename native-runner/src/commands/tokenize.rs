@@ -17,7 +17,12 @@ pub fn run(args: &TokenizeArgs, output: &Output) -> Result<Outcome> {
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     let ids = tokenizer.encode(&args.text)?;
     log_warnings(&tokenizer.findings(&args.text, &ids)?.warnings());
-    output.line(&json!({ "ids": ids }), || ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))?;
+    output.line(&json!({ "ids": ids }), || {
+        ids.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    })?;
     Ok(Outcome::Good)
 }
 

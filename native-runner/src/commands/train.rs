@@ -56,16 +56,34 @@ impl Run {
 /// `output.occupied`, `run.locked`, `cli.usage`, and the errors of data, model, device and training.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     idle::refuse(args)?;
-    let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
+    let place = args
+        .out
+        .as_deref()
+        .map(Folder::for_checkpoints)
+        .transpose()?;
     if let (Some(place), Some(best)) = (&place, &args.keep_best)
         && is_same(place.path(), best)
     {
-        return Err(RunError::Usage(format!("--keep-best: expected another folder than that of --out, found {}", best.display())));
+        return Err(RunError::Usage(format!(
+            "--keep-best: expected another folder than that of --out, found {}",
+            best.display()
+        )));
     }
-    let mut best = args.keep_best.as_deref().map(|path| Best::claim(path, args.resume.is_some())).transpose()?;
+    let mut best = args
+        .keep_best
+        .as_deref()
+        .map(|path| Best::claim(path, args.resume.is_some()))
+        .transpose()?;
     for place in place.iter().chain(best.as_ref().map(Best::place)) {
-        let inputs = [("--model", &args.model), ("--adapter", &args.adapter), ("--merge-adapter", &args.merge_adapter)];
-        for (option, input) in inputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))) {
+        let inputs = [
+            ("--model", &args.model),
+            ("--adapter", &args.adapter),
+            ("--merge-adapter", &args.merge_adapter),
+        ];
+        for (option, input) in inputs
+            .into_iter()
+            .filter_map(|(option, path)| Some((option, path.as_deref()?)))
+        {
             place.check_input(option, input)?;
         }
     }
@@ -76,8 +94,15 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() || run.trainer.config().validation_fraction > 0.0 {
-        let part = if args.validation_data.is_empty() { "the part that --validation-fraction keeps" } else { "--validation-data" };
-        run.trainer.add_notices(vec![Notice::told(word!("data.validation.unused"), [part, "--eval-every", ""])]);
+        let part = if args.validation_data.is_empty() {
+            "the part that --validation-fraction keeps"
+        } else {
+            "--validation-data"
+        };
+        run.trainer.add_notices(vec![Notice::told(
+            word!("data.validation.unused"),
+            [part, "--eval-every", ""],
+        )]);
     }
     let unused = unused_on(run.trainer.dataset(), &args.settings.given);
     run.trainer.add_notices(Vec::from_iter(unused));
@@ -87,16 +112,23 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     }
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
-        output.line(&json!({ "warning": notice }), || warning_line(&notice.message, notice.code))?;
+        output.line(&json!({ "warning": notice }), || {
+            warning_line(&notice.message, notice.code)
+        })?;
     }
     if run.trainer.config().gradient_release && args.out.is_some() && args.save_every.is_none() {
         let found = "with gradient release, a gradient that is not finite ends the run at its last save. Set --save-every too";
         let Notice { code, message, .. } = Notice::told(word!("run.unprotected"), ["", "", found]);
-        output.line(&json!({ "warning": { "code": code, "message": message } }), || warning_line(&message, code))?;
+        output.line(
+            &json!({ "warning": { "code": code, "message": message } }),
+            || warning_line(&message, code),
+        )?;
     }
     let (total, first) = (run.trainer.config().steps, run.step());
     if let Some(stop) = args.stop_at.filter(|stop| *stop > total) {
-        return Err(RunError::Usage(format!("--stop-at {stop}: expected a step of the run, whose last one is {total}")));
+        return Err(RunError::Usage(format!(
+            "--stop-at {stop}: expected a step of the run, whose last one is {total}"
+        )));
     }
     let driver = Driver {
         last: args.stop_at.map_or(total, |step| step.min(total)),
@@ -127,7 +159,12 @@ fn largest_checkpoint(trainer: &Trainer, stream: &FileStream) -> Result<u64> {
         return Ok(tensors);
     }
     // Some optimizers create their state with the first step.
-    let manifest = stream.files().iter().filter(|file| file.name == MANIFEST).map(|file| file.bytes).sum::<u64>();
+    let manifest = stream
+        .files()
+        .iter()
+        .filter(|file| file.name == MANIFEST)
+        .map(|file| file.bytes)
+        .sum::<u64>();
     Ok(tensors + RECORDS * manifest)
 }
 
@@ -138,8 +175,15 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
         return Ok(());
     }
     output.line(&json!({ "fallbacks": names }), || {
-        let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
+        let more = if names.len() > SHOWN {
+            format!(" and {} more", names.len() - SHOWN)
+        } else {
+            String::new()
+        };
         let shown = names[..names.len().min(SHOWN)].join(", ");
-        format!("APOLLO leaves {} tensors to AdamW: {shown}{more}", names.len())
+        format!(
+            "APOLLO leaves {} tensors to AdamW: {shown}{more}",
+            names.len()
+        )
     })
 }

@@ -44,7 +44,11 @@ pub fn model_files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
     let mut files = files_of(folder)?;
     let templates = folder.join(MORE_TEMPLATES);
     if templates.is_dir() {
-        files.extend(files_of(&templates)?.into_iter().filter(|path| has_ending(path, &["jinja"])));
+        files.extend(
+            files_of(&templates)?
+                .into_iter()
+                .filter(|path| has_ending(path, &["jinja"])),
+        );
     }
     Ok(files)
 }
@@ -53,7 +57,10 @@ pub fn model_files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// `source.read` with the name.
-pub fn refuse_other_than_files(folder: &Path, counts: impl Fn(&Path) -> bool) -> tabtune::Result<()> {
+pub fn refuse_other_than_files(
+    folder: &Path,
+    counts: impl Fn(&Path) -> bool,
+) -> tabtune::Result<()> {
     let refused = |e: std::io::Error| unreadable(folder.display(), e);
     for entry in std::fs::read_dir(folder).map_err(refused)? {
         let path = entry.map_err(refused)?.path();
@@ -61,10 +68,19 @@ pub fn refuse_other_than_files(folder: &Path, counts: impl Fn(&Path) -> bool) ->
             continue;
         }
         if path.is_dir() {
-            return Err(unreadable(path.display(), "a folder, where a file is expected"));
+            return Err(unreadable(
+                path.display(),
+                "a folder, where a file is expected",
+            ));
         }
         if let (Ok(target), false) = (path.read_link(), path.exists()) {
-            return Err(unreadable(path.display(), format!("a link to {}, which does not exist: fetch the file again", target.display())));
+            return Err(unreadable(
+                path.display(),
+                format!(
+                    "a link to {}, which does not exist: fetch the file again",
+                    target.display()
+                ),
+            ));
         }
     }
     Ok(())
@@ -87,13 +103,20 @@ fn plain_files(folder: &Path) -> tabtune::Result<BTreeMap<OsString, PathBuf>> {
 ///
 /// # Errors
 /// `source.read`, and errors of `list`.
-pub fn open_listed(list: impl Fn() -> tabtune::Result<Vec<PathBuf>>) -> tabtune::Result<Vec<FileSource>> {
+pub fn open_listed(
+    list: impl Fn() -> tabtune::Result<Vec<PathBuf>>,
+) -> tabtune::Result<Vec<FileSource>> {
     let mut attempt = 1;
     loop {
         let paths = list()?;
-        let opened = paths.iter().map(|path| FileSource::open(path)).collect::<tabtune::Result<Vec<_>>>();
+        let opened = paths
+            .iter()
+            .map(|path| FileSource::open(path))
+            .collect::<tabtune::Result<Vec<_>>>();
         let in_place = match &opened {
-            Ok(files) => files.iter().all(|source| is_at(&source.file, source.path())),
+            Ok(files) => files
+                .iter()
+                .all(|source| is_at(&source.file, source.path())),
             Err(_) => paths.iter().all(|path| path.exists()),
         };
         if attempt == ATTEMPTS || in_place && list()? == paths {

@@ -19,7 +19,13 @@ pub fn model_files(path: &Path) -> Result<(Vec<FileSource>, Option<FileSource>)>
     }
     match Named::by(path) {
         None => Ok((vec![FileSource::open(path)?], None)),
-        Some(Named::Parts(paths)) => Ok((paths.iter().map(|path| FileSource::open(path)).collect::<tabtune::Result<_>>()?, None)),
+        Some(Named::Parts(paths)) => Ok((
+            paths
+                .iter()
+                .map(|path| FileSource::open(path))
+                .collect::<tabtune::Result<_>>()?,
+            None,
+        )),
         Some(Named::Shards { folder, stem }) => {
             check_kind(path)?;
             std::fs::metadata(path).map_err(|e| unreadable(path.display(), e))?;
@@ -30,7 +36,10 @@ pub fn model_files(path: &Path) -> Result<(Vec<FileSource>, Option<FileSource>)>
 
 /// Opens the files of the model in the folder at `path`: with a `stem`, that of the shards with this name.
 fn folder_files(path: &Path, stem: Option<&str>) -> Result<(Vec<FileSource>, Option<FileSource>)> {
-    let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || CARRIED_FILES.contains(&file_name(p).as_str());
+    let of_model = |p: &Path| {
+        has_ending(p, &["gguf", "json", "safetensors", "jinja"])
+            || CARRIED_FILES.contains(&file_name(p).as_str())
+    };
     refuse_other_than_files(path, of_model)?;
     let mut files = open_listed(|| {
         let mut all = model_files_of(path)?;
@@ -38,15 +47,23 @@ fn folder_files(path: &Path, stem: Option<&str>) -> Result<(Vec<FileSource>, Opt
         let of_run = |p: &Path| file_name(p) == "optimizer.safetensors";
         let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
         // If nothing else has weights, pickle files are passed on, so that they are refused by name.
-        let read = |p: &Path| of_model(p) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
+        let read =
+            |p: &Path| of_model(p) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
         all.retain(|p| read(p) && !of_run(p) && !stem.is_some_and(|stem| is_of_others(p, stem)));
         Ok(all)
     })?;
-    if let Some(index) = stem.and_then(|stem| files.iter_mut().find(|file| file.name == format!("{stem}{INDEX}"))) {
+    if let Some(index) = stem.and_then(|stem| {
+        files
+            .iter_mut()
+            .find(|file| file.name == format!("{stem}{INDEX}"))
+    }) {
         // The crate knows an index by its usual name.
         index.name = format!("model{INDEX}");
     }
-    let manifest = files.iter().position(|file| file.name == MANIFEST).map(|at| files.remove(at));
+    let manifest = files
+        .iter()
+        .position(|file| file.name == MANIFEST)
+        .map(|at| files.remove(at));
     if files.is_empty() {
         return Err(RunError::Usage(format!(
             "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
@@ -73,29 +90,44 @@ impl Named {
     /// Returns the model of which `path` is a part, an index or a shard; `None` if the file is the whole model.
     fn by(path: &Path) -> Option<Self> {
         let name = file_name(path);
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         if let Some(own) = part_of(&name, ".gguf") {
             let is_part = |path: &PathBuf| part_of(&file_name(path), ".gguf") == Some(own);
-            let beside = files_of(folder).unwrap_or_default().into_iter().filter(is_part);
+            let beside = files_of(folder)
+                .unwrap_or_default()
+                .into_iter()
+                .filter(is_part);
             let parts: Vec<PathBuf> = beside.filter(|part| file_name(part) != name).collect();
             return Some(Self::Parts([vec![path.to_path_buf()], parts].concat()));
         }
-        let stem = name.strip_suffix(INDEX).or_else(|| part_of(&name, ".safetensors").map(|(stem, _)| stem))?;
-        Some(Self::Shards { folder: folder.to_path_buf(), stem: stem.to_string() })
+        let stem = name
+            .strip_suffix(INDEX)
+            .or_else(|| part_of(&name, ".safetensors").map(|(stem, _)| stem))?;
+        Some(Self::Shards {
+            folder: folder.to_path_buf(),
+            stem: stem.to_string(),
+        })
     }
 }
 
 /// Returns true for a file of weights in the folder of a model that does not belong to the shards of `stem`.
 fn is_of_others(path: &Path, stem: &str) -> bool {
     let name = file_name(path);
-    let own = name.strip_suffix(INDEX) == Some(stem) || part_of(&name, ".safetensors").is_some_and(|(found, _)| found == stem);
-    !own && [".gguf", ".safetensors", INDEX].iter().any(|ending| name.ends_with(ending))
+    let own = name.strip_suffix(INDEX) == Some(stem)
+        || part_of(&name, ".safetensors").is_some_and(|(found, _)| found == stem);
+    !own && [".gguf", ".safetensors", INDEX]
+        .iter()
+        .any(|ending| name.ends_with(ending))
 }
 
 /// Returns the name without its number, and the number of parts: `m` and `00002` of `m-00001-of-00002.gguf`. Letters may be capitals.
 fn part_of<'a>(name: &'a str, ending: &str) -> Option<(&'a str, &'a str)> {
     const DIGITS: usize = 5;
-    let is_number = |text: &str| text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number =
+        |text: &str| text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
     let before = |text: &'a str, end: &str| {
         let (rest, found) = text.split_at_checked(text.len().checked_sub(end.len())?)?;
         found.eq_ignore_ascii_case(end).then_some(rest)

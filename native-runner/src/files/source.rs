@@ -26,7 +26,12 @@ impl FileSource {
         check_kind(path)?;
         let file = File::open(path).map_err(|e| unreadable(path.display(), e))?;
         let meta = file.metadata().map_err(|e| unreadable(path.display(), e))?;
-        Ok(Self { name: file_name(path), path: path.to_path_buf(), file, len: meta.len() })
+        Ok(Self {
+            name: file_name(path),
+            path: path.to_path_buf(),
+            file,
+            len: meta.len(),
+        })
     }
 
     /// Returns the path at which the file was opened.
@@ -52,7 +57,12 @@ impl ByteSource for FileSource {
             // The file was shortened after it had been opened.
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
                 let len = file.metadata().map_err(failed)?.len();
-                Err(truncated(&self.name, offset, buf.len() as u64, len.saturating_sub(offset)))
+                Err(truncated(
+                    &self.name,
+                    offset,
+                    buf.len() as u64,
+                    len.saturating_sub(offset),
+                ))
             }
             other => other.map_err(failed),
         }
@@ -66,7 +76,10 @@ impl ByteSource for FileSource {
 /// `source.read`. A path that leads nowhere is reported when it is opened.
 pub fn check_kind(path: &Path) -> tabtune::Result<()> {
     match std::fs::metadata(path) {
-        Ok(meta) if !meta.is_file() => Err(unreadable(path.display(), format!("expected a file, found {}", kind(meta.file_type())))),
+        Ok(meta) if !meta.is_file() => Err(unreadable(
+            path.display(),
+            format!("expected a file, found {}", kind(meta.file_type())),
+        )),
         _ => Ok(()),
     }
 }
@@ -84,10 +97,17 @@ fn kind(found: FileType) -> &'static str {
 
 #[cfg(not(unix))]
 fn kind(found: FileType) -> &'static str {
-    if found.is_dir() { "a folder" } else { "a device: read it into a file first" }
+    if found.is_dir() {
+        "a folder"
+    } else {
+        "a device: read it into a file first"
+    }
 }
 
 /// Returns the last part of a path as text.
 pub fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+    path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }

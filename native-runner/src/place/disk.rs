@@ -14,13 +14,20 @@ use crate::waits::block_on;
 
 /// Makes the error for a location whose contents must not be replaced.
 pub fn occupied(place: &Path, found: String) -> RunError {
-    RunError::Occupied { place: place.display().to_string(), found }
+    RunError::Occupied {
+        place: place.display().to_string(),
+        found,
+    }
 }
 
 /// Formats at most three names and the number of the remaining ones.
 pub fn list(names: &[String]) -> String {
     const SHOWN: usize = 3;
-    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
+    let more = if names.len() > SHOWN {
+        format!(" and {} more", names.len() - SHOWN)
+    } else {
+        String::new()
+    };
     format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
 }
 
@@ -32,12 +39,19 @@ pub fn make_folder(path: &Path) -> Result<Vec<PathBuf>> {
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => Ok(Vec::new()),
         Ok(_) => Err(occupied(path, "a file".into())),
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritable(path.display(), error).into()),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(unwritable(path.display(), error).into())
+        }
         Err(_) => {
             if let Ok(target) = fs::read_link(path) {
-                return Err(occupied(path, format!("a link to {}, which does not exist", target.display())));
+                return Err(occupied(
+                    path,
+                    format!("a link to {}, which does not exist", target.display()),
+                ));
             }
-            let absent = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+            let absent = path
+                .ancestors()
+                .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
             let absent: Vec<PathBuf> = absent.map(Path::to_path_buf).collect();
             fs::create_dir_all(path).map_err(|e| unwritable(path.display(), e))?;
             Ok(absent)
@@ -59,8 +73,13 @@ pub fn remove_empty(created: &[PathBuf]) {
 /// `sink.write`.
 pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
     let [first, second] = TRIED.map(|end| folder.join(format!("{}.{end}", temporary(mark))));
-    let tried = File::create_new(&first).and_then(|mut file| file.write_all(mark.as_bytes()).and_then(|()| file.sync_all()));
-    let tried = tried.and_then(|()| fs::rename(&first, &second)).and_then(|()| fs::remove_file(&second));
+    let tried = File::create_new(&first).and_then(|mut file| {
+        file.write_all(mark.as_bytes())
+            .and_then(|()| file.sync_all())
+    });
+    let tried = tried
+        .and_then(|()| fs::rename(&first, &second))
+        .and_then(|()| fs::remove_file(&second));
     if tried.is_err() {
         let _ = fs::remove_file(&first);
         let _ = fs::remove_file(&second);
@@ -86,13 +105,25 @@ pub fn create_in(folder: &Path, name: &str) -> std::io::Result<File> {
 pub fn try_names(folder: &Path, mark: &str, stream: &FileStream) -> Result<()> {
     let part = folder.join(temporary(mark));
     let tried = fs::create_dir(&part);
-    let tried = tried.and_then(|()| stream.files().iter().try_for_each(|file| create_in(&part, &file.name).map(drop)));
+    let tried = tried.and_then(|()| {
+        stream
+            .files()
+            .iter()
+            .try_for_each(|file| create_in(&part, &file.name).map(drop))
+    });
     // The first failure is the one to report.
     let removed = fs::remove_dir_all(&part);
     let count = stream.files().len();
-    tried
-        .and(removed)
-        .map_err(|e| unwritable(folder.display(), format!("the {count} files of the output cannot be created: {}", Reason::from(e))).into())
+    tried.and(removed).map_err(|e| {
+        unwritable(
+            folder.display(),
+            format!(
+                "the {count} files of the output cannot be created: {}",
+                Reason::from(e)
+            ),
+        )
+        .into()
+    })
 }
 
 /// Refuses an output for which the file system reports too little free space. A file system that reports nothing is assumed to have room.
@@ -104,17 +135,20 @@ pub fn check_room(folder: &Path, files: usize, bytes: u64) -> Result<()> {
     let block = fs4::allocation_granularity(folder).unwrap_or(0);
     let bytes = bytes.saturating_add(block.saturating_mul(files as u64 + 1));
     match fs4::available_space(folder) {
-        Ok(free) if free < bytes => {
-            Err(unwritable(folder.display(), format!("expected room for {bytes} bytes, found {free}: free some, or write elsewhere"))
-                .into())
-        }
+        Ok(free) if free < bytes => Err(unwritable(
+            folder.display(),
+            format!("expected room for {bytes} bytes, found {free}: free some, or write elsewhere"),
+        )
+        .into()),
         _ => Ok(()),
     }
 }
 
 /// Makes a mark that distinguishes the temporary names of this process from those of every other one.
 pub fn mark() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     format!("{:08x}{:016x}", std::process::id(), now.as_nanos() as u64)
 }
 
@@ -134,8 +168,17 @@ pub fn temporary(mark: &str) -> String {
 ///
 /// # Errors
 /// `sink.write`, `cli.ended` after a signal, and errors of the stream.
-pub fn fill(part: &Path, sealed: bool, stream: &mut FileStream, signals: Option<&Signals>) -> Result<()> {
-    let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
+pub fn fill(
+    part: &Path,
+    sealed: bool,
+    stream: &mut FileStream,
+    signals: Option<&Signals>,
+) -> Result<()> {
+    let names: Vec<String> = stream
+        .files()
+        .iter()
+        .map(|file| file.name.clone())
+        .collect();
     let mut next = block_on(stream.next_chunk())?;
     for (index, name) in names.iter().enumerate() {
         let path = part.join(name);
@@ -152,9 +195,16 @@ pub fn fill(part: &Path, sealed: bool, stream: &mut FileStream, signals: Option<
             next = block_on(stream.next_chunk())?;
         }
         file.sync_all().map_err(refused)?;
-        let (written, announced) = (file.metadata().map_err(refused)?.len(), stream.files()[index].bytes);
+        let (written, announced) = (
+            file.metadata().map_err(refused)?.len(),
+            stream.files()[index].bytes,
+        );
         if written != announced {
-            return Err(unwritable(path.display(), format!("{written} bytes written, {announced} announced")).into());
+            return Err(unwritable(
+                path.display(),
+                format!("{written} bytes written, {announced} announced"),
+            )
+            .into());
         }
     }
     flush_folder(part)
@@ -193,7 +243,9 @@ pub fn parent(path: &Path) -> &Path {
 /// `sink.write`.
 pub fn flush_folder(folder: &Path) -> Result<()> {
     match File::open(folder) {
-        Ok(handle) => handle.sync_all().map_err(|e| unwritable(folder.display(), e).into()),
+        Ok(handle) => handle
+            .sync_all()
+            .map_err(|e| unwritable(folder.display(), e).into()),
         Err(_) => Ok(()),
     }
 }

@@ -28,18 +28,34 @@ impl Lock {
     pub fn take(folder: &Path, mark: &str) -> Result<Option<Self>> {
         let path = folder.join(LOCK);
         let failed = |e: std::io::Error| unwritable(path.display(), e);
-        let foreign = || occupied(folder, format!("{LOCK} of somebody else, whose place the lock of this folder would take"));
+        let foreign = || {
+            occupied(
+                folder,
+                format!("{LOCK} of somebody else, whose place the lock of this folder would take"),
+            )
+        };
         loop {
             // A link would lead to a file elsewhere.
             if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
                 return Err(foreign());
             }
-            let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            let opened = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path);
             let file = opened.map_err(|e| not_opened(&path, e))?;
             match file.try_lock() {
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(RunError::Locked { place: folder.display().to_string() }),
-                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(RunError::Locked {
+                        place: folder.display().to_string(),
+                    });
+                }
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+                    return Ok(None);
+                }
                 Err(TryLockError::Error(error)) => return Err(failed(error).into()),
             }
             if !is_at(&file, &path) {
@@ -47,7 +63,9 @@ impl Lock {
                 continue;
             }
             // A process that was killed before it had written its mark left an empty file.
-            let before = contents(&file).filter(|text| text.is_empty() || is_mark(text)).ok_or_else(foreign)?;
+            let before = contents(&file)
+                .filter(|text| text.is_empty() || is_mark(text))
+                .ok_or_else(foreign)?;
             if !before.is_empty() {
                 let left = folder.join(temporary(&before));
                 let _ = fs::remove_dir_all(&left);
@@ -56,9 +74,17 @@ impl Lock {
                 }
             }
             // From here on the file is this process's own, and is removed again if the mark cannot be written, as on a full disk.
-            let mut lock = Self { file, path: path.clone() };
-            let written = lock.file.seek(SeekFrom::Start(0)).and_then(|_| lock.file.write_all(mark.as_bytes()));
-            written.and_then(|()| lock.file.sync_all()).map_err(failed)?;
+            let mut lock = Self {
+                file,
+                path: path.clone(),
+            };
+            let written = lock
+                .file
+                .seek(SeekFrom::Start(0))
+                .and_then(|_| lock.file.write_all(mark.as_bytes()));
+            written
+                .and_then(|()| lock.file.sync_all())
+                .map_err(failed)?;
             return Ok(Some(lock));
         }
     }
@@ -83,19 +109,33 @@ impl Drop for Lock {
 pub fn remove_left(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let Some(name) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else { continue };
-        let Ok(kind) = entry.file_type() else { continue };
-        let of_file = name.split_once('.').filter(|(mark, ending)| kind.is_file() && is_mark(mark) && TRIED.contains(ending));
+        let Some(name) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else {
+            continue;
+        };
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        let of_file = name
+            .split_once('.')
+            .filter(|(mark, ending)| kind.is_file() && is_mark(mark) && TRIED.contains(ending));
         if let Some((mark, _)) = of_file.filter(|(mark, _)| is_gone(mark)) {
             // A file of the user has other contents.
             let own = |text: String| text.is_empty() || text == mark;
-            if File::open(entry.path()).ok().and_then(|file| contents(&file)).is_some_and(own) {
+            if File::open(entry.path())
+                .ok()
+                .and_then(|file| contents(&file))
+                .is_some_and(own)
+            {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        let Some(mark) = Some(name).filter(|mark| kind.is_dir() && is_mark(mark)) else { continue };
+        let Some(mark) = Some(name).filter(|mark| kind.is_dir() && is_mark(mark)) else {
+            continue;
+        };
         // A process writes its mark into the file once it has locked it.
-        let left = File::open(entry.path().join(LOCK)).ok().filter(|file| contents(file).as_deref() == Some(mark));
+        let left = File::open(entry.path().join(LOCK))
+            .ok()
+            .filter(|file| contents(file).as_deref() == Some(mark));
         if left.is_some_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -111,9 +151,12 @@ fn contents(file: &File) -> Option<String> {
 
 /// Returns true if the process of a mark, which begins with its number, is known to have ended; only Linux tells.
 fn is_gone(mark: &str) -> bool {
-    let number = mark.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    let number = mark
+        .get(..8)
+        .and_then(|digits| u32::from_str_radix(digits, 16).ok());
     let processes = Path::new("/proc");
-    processes.join("self").exists() && number.is_some_and(|number| !processes.join(number.to_string()).exists())
+    processes.join("self").exists()
+        && number.is_some_and(|number| !processes.join(number.to_string()).exists())
 }
 
 fn is_mark(text: &str) -> bool {

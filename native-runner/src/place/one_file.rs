@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use tabtune::bundle::FileStream;
 
 use super::Folder;
-use super::disk::{check_room, fill, flush_folder, make_folder, mark, occupied, parent, remove_empty, rename, temporary, try_out};
+use super::disk::{
+    check_room, fill, flush_folder, make_folder, mark, occupied, parent, remove_empty, rename,
+    temporary, try_out,
+};
 use super::lock::{Lock, remove_left};
 use crate::error::{Result, RunError, unwritable};
 use crate::signals::Signals;
@@ -36,7 +39,11 @@ impl OneFile {
         if path.file_name().is_none() {
             return Err(unwritable(path.display(), "expected the name of a file").into());
         }
-        let mut file = Self { path: path.to_path_buf(), mark: mark(), created: Vec::new() };
+        let mut file = Self {
+            path: path.to_path_buf(),
+            mark: mark(),
+            created: Vec::new(),
+        };
         file.check_free()?;
         file.created = make_folder(parent(path))?;
         remove_left(parent(path));
@@ -51,15 +58,26 @@ impl OneFile {
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         let signals = Signals::listen().map_err(RunError::Signals)?;
         // The lock is one more file.
-        check_room(parent(&self.path), stream.files().len() + 1, stream.files().iter().map(|file| file.bytes).sum())?;
+        check_room(
+            parent(&self.path),
+            stream.files().len() + 1,
+            stream.files().iter().map(|file| file.bytes).sum(),
+        )?;
         let part = parent(&self.path).join(temporary(&self.mark));
-        let names: Vec<PathBuf> = stream.files().iter().map(|file| part.join(&file.name)).collect();
+        let names: Vec<PathBuf> = stream
+            .files()
+            .iter()
+            .map(|file| part.join(&file.name))
+            .collect();
         fs::create_dir(&part).map_err(|e| unwritable(part.display(), e))?;
         // The lock ends with this process: if it is killed, a later one finds that the folder is left.
         let written = Lock::take(&part, &self.mark).and_then(|_lock| {
             fill(&part, false, stream, Some(&signals))?;
             self.check_free()?;
-            names.iter().zip(self.places()).try_for_each(|(written, place)| rename(written, &place))
+            names
+                .iter()
+                .zip(self.places())
+                .try_for_each(|(written, place)| rename(written, &place))
         });
         // The first failure is the one to report.
         let removed = fs::remove_dir_all(&part);
@@ -80,7 +98,9 @@ impl OneFile {
             match place.symlink_metadata() {
                 Ok(_) => return Err(occupied(&place, "something of this name".into())),
                 // The file system may not take a name of this length.
-                Err(error) if error.kind() == ErrorKind::InvalidFilename => return Err(unwritable(place.display(), error).into()),
+                Err(error) if error.kind() == ErrorKind::InvalidFilename => {
+                    return Err(unwritable(place.display(), error).into());
+                }
                 Err(_) => {}
             }
         }

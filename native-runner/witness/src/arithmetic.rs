@@ -31,15 +31,31 @@ impl Arithmetic {
     /// Errors of reading from the device.
     pub async fn of(device: &Device) -> Result<Self> {
         let (a, b) = (matrix(1), matrix(2));
-        let placed = |values: &[f32]| Tensor::<2>::from_data(TensorData::new(values.to_vec(), [SIDE, SIDE]), device);
-        Ok(Self::of_product(&a, &b, &read_f32(placed(&a).matmul(placed(&b))).await?))
+        let placed = |values: &[f32]| {
+            Tensor::<2>::from_data(TensorData::new(values.to_vec(), [SIDE, SIDE]), device)
+        };
+        Ok(Self::of_product(
+            &a,
+            &b,
+            &read_f32(placed(&a).matmul(placed(&b))).await?,
+        ))
     }
 
     fn of_product(a: &[f32], b: &[f32], product: &[f32]) -> Self {
-        let exact = |at: usize| (0..SIDE).map(|k| f64::from(a[at / SIDE * SIDE + k]) * f64::from(b[k * SIDE + at % SIDE])).sum::<f64>();
-        let errors = product.iter().enumerate().map(|(at, value)| (f64::from(*value) / exact(at) - 1.0).abs());
+        let exact = |at: usize| {
+            (0..SIDE)
+                .map(|k| f64::from(a[at / SIDE * SIDE + k]) * f64::from(b[k * SIDE + at % SIDE]))
+                .sum::<f64>()
+        };
+        let errors = product
+            .iter()
+            .enumerate()
+            .map(|(at, value)| (f64::from(*value) / exact(at) - 1.0).abs());
         // A comparison with NaN is false, so NaN counts as the worst error.
-        let worst = errors.fold(0.0, |worst, error| if error <= worst { worst } else { error });
+        let worst = errors.fold(
+            0.0,
+            |worst, error| if error <= worst { worst } else { error },
+        );
         match worst {
             _ if worst <= OF_F32 => Self::F32,
             _ if worst <= OF_TF32 => Self::Tf32,
@@ -68,7 +84,11 @@ impl Arithmetic {
 /// Makes numbers from 0.5 to 1.5 that use all bits. They are positive, so that no sum is smaller than its terms.
 fn matrix(seed: u32) -> Vec<f32> {
     let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
-    std::iter::successors(Some(seed), next).skip(4).take(SIDE * SIDE).map(|state| 0.5 + (state >> 8) as f32 / (1 << 24) as f32).collect()
+    std::iter::successors(Some(seed), next)
+        .skip(4)
+        .take(SIDE * SIDE)
+        .map(|state| 0.5 + (state >> 8) as f32 / (1 << 24) as f32)
+        .collect()
 }
 
 #[cfg(test)]
@@ -79,9 +99,20 @@ mod tests {
     fn shorter_factors_are_reported() {
         let (a, b) = (matrix(1), matrix(2));
         let product = |kept: u32| {
-            let cut = |values: &[f32]| values.iter().map(|value| f32::from_bits(value.to_bits() & kept)).collect::<Vec<_>>();
+            let cut = |values: &[f32]| {
+                values
+                    .iter()
+                    .map(|value| f32::from_bits(value.to_bits() & kept))
+                    .collect::<Vec<_>>()
+            };
             let (a, b) = (cut(&a), cut(&b));
-            (0..SIDE * SIDE).map(|at| (0..SIDE).map(|k| a[at / SIDE * SIDE + k] * b[k * SIDE + at % SIDE]).sum()).collect::<Vec<f32>>()
+            (0..SIDE * SIDE)
+                .map(|at| {
+                    (0..SIDE)
+                        .map(|k| a[at / SIDE * SIDE + k] * b[k * SIDE + at % SIDE])
+                        .sum()
+                })
+                .collect::<Vec<f32>>()
         };
         let of = |product: &[f32]| Arithmetic::of_product(&a, &b, product);
         assert_eq!(of(&product(u32::MAX)), Arithmetic::F32);

@@ -80,7 +80,11 @@ pub struct Seat {
 
 /// Returns Burn's CPU backend.
 pub fn flex() -> Seat {
-    Seat { name: "Flex".into(), adapter: "CPU".into(), device: TensorDevice::flex() }
+    Seat {
+        name: "Flex".into(),
+        adapter: "CPU".into(),
+        device: TensorDevice::flex(),
+    }
 }
 
 /// Error that ends the command.
@@ -108,7 +112,11 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tabtune(error @ tabtune::Error::NoAdapter { .. }) => {
-                write!(f, "{error} [{}]; --device cpu trains by the twins of the kernels", error.code())
+                write!(
+                    f,
+                    "{error} [{}]; --device cpu trains by the twins of the kernels",
+                    error.code()
+                )
             }
             Self::Tabtune(error) => write!(f, "{error} [{}]", error.code()),
             Self::Output(error) => write!(f, "stdout: {error}"),
@@ -135,15 +143,25 @@ pub fn run(args: &Args, more: Vec<Seat>) -> Result<bool, Failure> {
     for seat in &seats {
         arithmetic.push(block_on(Arithmetic::of(&seat.device))?);
     }
-    let is_asked = |family: &&str| args.family.is_empty() || args.family.iter().any(|asked| asked == family);
+    let is_asked =
+        |family: &&str| args.family.is_empty() || args.family.iter().any(|asked| asked == family);
     let mut agree = true;
     for family in model_types().into_iter().filter(is_asked) {
-        let subject = Subject::new(family, usize::from(args.steps), args.plant.map(Planted::from))?;
+        let subject = Subject::new(
+            family,
+            usize::from(args.steps),
+            args.plant.map(Planted::from),
+        )?;
         let ours = block_on(by_trainer(&subject, &trainer))?;
         let mut witnesses = Vec::new();
         for (seat, arithmetic) in seats.iter().zip(&arithmetic) {
             let track = block_on(by_stock(&subject, seat.device.clone().autodiff()))?;
-            witnesses.push(Witness { comparison: compare(&ours, &track), seat, arithmetic: *arithmetic, track });
+            witnesses.push(Witness {
+                comparison: compare(&ours, &track),
+                seat,
+                arithmetic: *arithmetic,
+                track,
+            });
         }
         agree &= witnesses.iter().all(|witness| witness.faults().is_empty());
         let mut out = io::stdout().lock();
@@ -191,29 +209,80 @@ fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
 fn table(family: &str, adapter: &str, ours: &Track, witnesses: &[Witness<'_>]) -> String {
     let devices: String = witnesses
         .iter()
-        .map(|witness| format!(", Burn's operations on {} ({}, {})", witness.seat.name, witness.seat.adapter, witness.arithmetic.name()))
+        .map(|witness| {
+            format!(
+                ", Burn's operations on {} ({}, {})",
+                witness.seat.name,
+                witness.seat.adapter,
+                witness.arithmetic.name()
+            )
+        })
         .collect();
     let mut out = format!("{family}: tabtune on {adapter}{devices}\n");
-    out += &row("relative L2 distance of gradients, step 1", witnesses.iter().map(|witness| witness.seat.name.clone()));
-    for (name, _) in witnesses.first().map_or(&[][..], |witness| &witness.comparison.gradients) {
+    out += &row(
+        "relative L2 distance of gradients, step 1",
+        witnesses.iter().map(|witness| witness.seat.name.clone()),
+    );
+    for (name, _) in witnesses
+        .first()
+        .map_or(&[][..], |witness| &witness.comparison.gradients)
+    {
         let of = |witness: &Witness<'_>| {
-            witness.comparison.gradients.iter().find(|(other, _)| other == name).map_or(f64::INFINITY, |found| found.1)
+            witness
+                .comparison
+                .gradients
+                .iter()
+                .find(|(other, _)| other == name)
+                .map_or(f64::INFINITY, |found| found.1)
         };
-        out += &row(name, witnesses.iter().map(|witness| format!("{:.1e}", of(witness))));
+        out += &row(
+            name,
+            witnesses
+                .iter()
+                .map(|witness| format!("{:.1e}", of(witness))),
+        );
     }
-    out += &row("the farthest change of step 1", witnesses.iter().map(|witness| format!("{:.1e}", witness.comparison.worst_change().1)));
-    out += &row("loss", ["tabtune"].into_iter().chain(witnesses.iter().map(|witness| witness.seat.name.as_str())).map(str::to_string));
+    out += &row(
+        "the farthest change of step 1",
+        witnesses
+            .iter()
+            .map(|witness| format!("{:.1e}", witness.comparison.worst_change().1)),
+    );
+    out += &row(
+        "loss",
+        ["tabtune"]
+            .into_iter()
+            .chain(witnesses.iter().map(|witness| witness.seat.name.as_str()))
+            .map(str::to_string),
+    );
     for (step, loss) in ours.losses.iter().enumerate() {
-        let theirs = witnesses.iter().map(|witness| witness.track.losses.get(step).copied().unwrap_or(f64::NAN));
-        out += &row(&format!("step {}", step + 1), [*loss].into_iter().chain(theirs).map(|loss| format!("{loss:.7}")));
+        let theirs = witnesses
+            .iter()
+            .map(|witness| witness.track.losses.get(step).copied().unwrap_or(f64::NAN));
+        out += &row(
+            &format!("step {}", step + 1),
+            [*loss]
+                .into_iter()
+                .chain(theirs)
+                .map(|loss| format!("{loss:.7}")),
+        );
     }
     for witness in witnesses {
         let faults = witness.faults();
         out += &match faults.is_empty() {
-            true => format!("  {}: agrees; losses at most {:.1e} apart\n", witness.seat.name, witness.comparison.worst_loss()),
+            true => format!(
+                "  {}: agrees; losses at most {:.1e} apart\n",
+                witness.seat.name,
+                witness.comparison.worst_loss()
+            ),
             false => format!("  {}: DIFFERS\n", witness.seat.name),
         };
-        out.extend(faults.iter().take(SHOWN).map(|fault| format!("    {fault}\n")));
+        out.extend(
+            faults
+                .iter()
+                .take(SHOWN)
+                .map(|fault| format!("    {fault}\n")),
+        );
         if faults.len() > SHOWN {
             out += &format!("    and {} more: --json names all\n", faults.len() - SHOWN);
         }

@@ -17,9 +17,17 @@ pub struct Bounds {
 
 impl Bounds {
     /// Bounds for products in f32.
-    pub const F32: Self = Self { gradient: 1e-5, change: 1e-4, loss: 1e-5 };
+    pub const F32: Self = Self {
+        gradient: 1e-5,
+        change: 1e-4,
+        loss: 1e-5,
+    };
     /// Bounds for products with the ten mantissa bits of TF32.
-    pub const TF32: Self = Self { gradient: 2e-3, change: 2e-2, loss: 2e-3 };
+    pub const TF32: Self = Self {
+        gradient: 2e-3,
+        change: 2e-2,
+        loss: 2e-3,
+    };
 }
 
 /// Distances between two runs.
@@ -49,9 +57,18 @@ pub fn compare(run: &Track, witness: &Track) -> Comparison {
 }
 
 fn distances(a: &Named, b: &Named) -> Vec<(String, f64)> {
-    let names = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
+    let names = a
+        .keys()
+        .chain(b.keys().filter(|name| !a.contains_key(*name)));
     let none = Vec::new();
-    names.map(|name| (name.clone(), distance(a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none)))).collect()
+    names
+        .map(|name| {
+            (
+                name.clone(),
+                distance(a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none)),
+            )
+        })
+        .collect()
 }
 
 /// Returns ‖a − b‖ / ‖b‖.
@@ -59,24 +76,43 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
     if a.len() != b.len() {
         return f64::INFINITY;
     }
-    let difference: f64 = a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();
+    let difference: f64 = a
+        .iter()
+        .zip(b)
+        .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
+        .sum();
     let norm: f64 = b.iter().map(|b| f64::from(*b).powi(2)).sum();
-    if difference == 0.0 { 0.0 } else { distance_or_infinity((difference / norm).sqrt()) }
+    if difference == 0.0 {
+        0.0
+    } else {
+        distance_or_infinity((difference / norm).sqrt())
+    }
 }
 
 /// Replaces NaN, which exceeds no bound, by infinity.
 fn distance_or_infinity(distance: f64) -> f64 {
-    if distance.is_nan() { f64::INFINITY } else { distance }
+    if distance.is_nan() {
+        f64::INFINITY
+    } else {
+        distance
+    }
 }
 
 fn worst<'a>(distances: impl IntoIterator<Item = (&'a str, f64)>) -> (&'a str, f64) {
-    distances.into_iter().fold(("", 0.0), |worst, next| if next.1 > worst.1 { next } else { worst })
+    distances.into_iter().fold(
+        ("", 0.0),
+        |worst, next| if next.1 > worst.1 { next } else { worst },
+    )
 }
 
 impl Comparison {
     /// Returns the tensor whose change is farthest, with its distance.
     pub fn worst_change(&self) -> (&str, f64) {
-        worst(self.changes.iter().map(|(name, distance)| (name.as_str(), *distance)))
+        worst(
+            self.changes
+                .iter()
+                .map(|(name, distance)| (name.as_str(), *distance)),
+        )
     }
 
     /// Returns the largest distance of losses.
@@ -87,25 +123,41 @@ impl Comparison {
     /// Describes each bound that is exceeded, with the tensor or the step; the farthest tensors come first.
     pub fn faults(&self, bounds: Bounds) -> Vec<String> {
         let far = |what: &str, distances: &[(String, f64)], bound: f64| {
-            let mut far: Vec<_> = distances.iter().filter(|(_, distance)| *distance > bound).collect();
+            let mut far: Vec<_> = distances
+                .iter()
+                .filter(|(_, distance)| *distance > bound)
+                .collect();
             far.sort_by(|a, b| b.1.total_cmp(&a.1));
             far.into_iter()
-                .map(|(name, distance)| format!("{what} of {name}: {distance:.1e} apart, at most {bound:.0e}"))
+                .map(|(name, distance)| {
+                    format!("{what} of {name}: {distance:.1e} apart, at most {bound:.0e}")
+                })
                 .collect::<Vec<_>>()
         };
         let mut faults = far("the gradient", &self.gradients, bounds.gradient);
         faults.extend(far("the first change", &self.changes, bounds.change));
-        let step = self.losses.iter().position(|distance| *distance > bounds.loss);
-        faults.extend(
-            step.map(|step| format!("the loss of step {}: {:.1e} apart, at most {:.0e}", step + 1, self.losses[step], bounds.loss)),
-        );
+        let step = self
+            .losses
+            .iter()
+            .position(|distance| *distance > bounds.loss);
+        faults.extend(step.map(|step| {
+            format!(
+                "the loss of step {}: {:.1e} apart, at most {:.0e}",
+                step + 1,
+                self.losses[step],
+                bounds.loss
+            )
+        }));
         faults
     }
 
     /// Returns the distances and the faults as JSON.
     pub fn json(&self, bounds: Bounds) -> Value {
         let named = |distances: &[(String, f64)]| {
-            distances.iter().map(|(name, distance)| (name.clone(), json!(distance))).collect::<serde_json::Map<_, _>>()
+            distances
+                .iter()
+                .map(|(name, distance)| (name.clone(), json!(distance)))
+                .collect::<serde_json::Map<_, _>>()
         };
         json!({
             "gradients": named(&self.gradients), "first_changes": named(&self.changes), "losses": self.losses, "faults": self.faults(bounds)

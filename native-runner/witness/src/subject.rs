@@ -21,7 +21,13 @@ const END: u32 = 0;
 /// ε of the norms, added to squares of about 0.03 and of about 1, where a misplaced one is visible. The ε of AdamW is far above the noise of
 /// gradients that are zero except for rounding, such as those of GPT-2's key biases.
 const NORM_EPS: f64 = 1e-3;
-const ADAMW: AdamwConfig = AdamwConfig { beta1: 0.9, beta2: 0.95, eps: 1e-4, weight_decay: 0.1, stochastic_rounding: false };
+const ADAMW: AdamwConfig = AdamwConfig {
+    beta1: 0.9,
+    beta2: 0.95,
+    eps: 1e-4,
+    weight_decay: 0.1,
+    stochastic_rounding: false,
+};
 const RATE: f64 = 2e-3;
 /// Learning rate of the embeddings, as a share of the others' rate.
 const EMBEDDING_SCALE: f64 = 0.5;
@@ -73,8 +79,14 @@ impl Subject {
         let document = document(model_type);
         let weights = weights(&config_from_hf(&document)?)?;
         let bundle = bundle(&document, &weights)?;
-        let half = |pattern: &str| GroupConfig { learning_rate_scale: EMBEDDING_SCALE, ..GroupConfig::new(pattern) };
-        let spared = |pattern: &str| GroupConfig { weight_decay: Some(0.0), ..GroupConfig::new(pattern) };
+        let half = |pattern: &str| GroupConfig {
+            learning_rate_scale: EMBEDDING_SCALE,
+            ..GroupConfig::new(pattern)
+        };
+        let spared = |pattern: &str| GroupConfig {
+            weight_decay: Some(0.0),
+            ..GroupConfig::new(pattern)
+        };
         let train = TrainConfig {
             steps: steps as u64,
             batch_size: BATCH_SIZE,
@@ -82,12 +94,33 @@ impl Subject {
             learning_rate: RATE,
             max_grad_norm: 0.0,
             optimizer: OptimizerConfig::Adamw(ADAMW),
-            groups: vec![half("{*embed_tokens*,*wte*,*wpe*}"), spared("{*norm*,*.ln_*,*bias}"), GroupConfig::new("*")],
+            groups: vec![
+                half("{*embed_tokens*,*wte*,*wpe*}"),
+                spared("{*norm*,*.ln_*,*bias}"),
+                GroupConfig::new("*"),
+            ],
             ..TrainConfig::default()
         };
-        let scales = ["model.embed_tokens.", "transformer.wte.", "transformer.wpe."].map(|start| (start.to_string(), EMBEDDING_SCALE));
-        let stock = StockTraining { adamw: ADAMW, rate: RATE, scales: scales.to_vec(), planted };
-        Ok(Self { model_type, bundle, weights, batches: batches(steps), train, stock })
+        let scales = [
+            "model.embed_tokens.",
+            "transformer.wte.",
+            "transformer.wpe.",
+        ]
+        .map(|start| (start.to_string(), EMBEDDING_SCALE));
+        let stock = StockTraining {
+            adamw: ADAMW,
+            rate: RATE,
+            scales: scales.to_vec(),
+            planted,
+        };
+        Ok(Self {
+            model_type,
+            bundle,
+            weights,
+            batches: batches(steps),
+            train,
+            stock,
+        })
     }
 
     /// Returns data of the right length. Its contents do not matter, because the steps are given their batches.
@@ -108,27 +141,41 @@ fn normal(random: &mut Uniforms) -> f64 {
 /// Makes matrices of about unit gain, norms of about 1, biases of about 0: all random, so that no parameter can be mistaken for another.
 fn weights(config: &ModelConfig) -> Result<Vec<NamedTensor>> {
     let mut random = Uniforms(SEEDS[0]);
-    let filled = planned_parameters(config)?.into_iter().map(|(name, shape)| {
-        let (mean, spread) = match *shape {
-            [_, _] => (0.0, 1.0 / (HIDDEN as f64).sqrt()),
-            _ if name.ends_with("bias") => (0.0, 0.1),
-            _ => (1.0, 0.1),
-        };
-        let count = shape.iter().product::<usize>();
-        let values = (0..count).map(|_| (mean + spread * normal(&mut random)) as f32).collect();
-        (name, shape, values)
-    });
+    let filled = planned_parameters(config)?
+        .into_iter()
+        .map(|(name, shape)| {
+            let (mean, spread) = match *shape {
+                [_, _] => (0.0, 1.0 / (HIDDEN as f64).sqrt()),
+                _ if name.ends_with("bias") => (0.0, 0.1),
+                _ => (1.0, 0.1),
+            };
+            let count = shape.iter().product::<usize>();
+            let values = (0..count)
+                .map(|_| (mean + spread * normal(&mut random)) as f32)
+                .collect();
+            (name, shape, values)
+        });
     Ok(filled.collect())
 }
 
 fn bundle(document: &Value, weights: &[NamedTensor]) -> Result<Bundle> {
     let mut tensors: Vec<_> = weights.iter().collect();
     tensors.sort_by(|a, b| a.0.cmp(&b.0));
-    let entries: Vec<_> = tensors.iter().map(|(name, shape, _)| (name.clone(), "F32", shape.clone())).collect();
+    let entries: Vec<_> = tensors
+        .iter()
+        .map(|(name, shape, _)| (name.clone(), "F32", shape.clone()))
+        .collect();
     let (mut bytes, _) = safetensors_header(&entries, &std::collections::BTreeMap::new())?;
-    bytes.extend(tensors.iter().flat_map(|(.., values)| values).flat_map(|value| value.to_le_bytes()));
-    let files: Vec<Box<dyn ByteSource>> =
-        vec![Box::new(MemorySource::new(CONFIG, document.to_string())), Box::new(MemorySource::new("model.safetensors", bytes))];
+    bytes.extend(
+        tensors
+            .iter()
+            .flat_map(|(.., values)| values)
+            .flat_map(|value| value.to_le_bytes()),
+    );
+    let files: Vec<Box<dyn ByteSource>> = vec![
+        Box::new(MemorySource::new(CONFIG, document.to_string())),
+        Box::new(MemorySource::new("model.safetensors", bytes)),
+    ];
     open_bundle(files)
 }
 
@@ -154,9 +201,29 @@ fn batches(steps: usize) -> Vec<Batch> {
             }
             rows.push(row);
         }
-        let inputs = rows.iter().flat_map(|row| &row[..SEQ_LEN]).copied().collect();
-        let targets = rows.iter().flat_map(|row| &row[1..]).map(|&id| if random.draw() < 0.2 { IGNORE_INDEX } else { id }).collect();
-        let mut batch = Batch { inputs, targets, batch_size: BATCH_SIZE, seq_len: SEQ_LEN, document_starts: None };
+        let inputs = rows
+            .iter()
+            .flat_map(|row| &row[..SEQ_LEN])
+            .copied()
+            .collect();
+        let targets = rows
+            .iter()
+            .flat_map(|row| &row[1..])
+            .map(|&id| {
+                if random.draw() < 0.2 {
+                    IGNORE_INDEX
+                } else {
+                    id
+                }
+            })
+            .collect();
+        let mut batch = Batch {
+            inputs,
+            targets,
+            batch_size: BATCH_SIZE,
+            seq_len: SEQ_LEN,
+            document_starts: None,
+        };
         if step.is_multiple_of(2) {
             batch.mask_documents(&[END]);
         }

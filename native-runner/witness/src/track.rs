@@ -33,13 +33,31 @@ pub struct Track {
 /// # Errors
 /// Errors of the model, the trainer and the device.
 pub async fn by_trainer(subject: &Subject, device: &Device) -> Result<Track> {
-    let model = Model::from_bundle(&subject.bundle, Precision::F32, &device.inner(), &Interrupt::none()).await?;
+    let model = Model::from_bundle(
+        &subject.bundle,
+        Precision::F32,
+        &device.inner(),
+        &Interrupt::none(),
+    )
+    .await?;
     let before = parameters(&model).await?;
     let Some(first) = subject.batches.first() else {
-        return Ok(Track { gradients: Named::new(), losses: Vec::new(), first_changes: Named::new() });
+        return Ok(Track {
+            gradients: Named::new(),
+            losses: Vec::new(),
+            first_changes: Named::new(),
+        });
     };
     let mut sums = NamedGradients::new();
-    accumulate(&model, first, None, 1.0 / first.counted() as f64, false, &|_| false, &mut sums)?;
+    accumulate(
+        &model,
+        first,
+        None,
+        1.0 / first.counted() as f64,
+        false,
+        &|_| false,
+        &mut sums,
+    )?;
     let mut gradients = Named::new();
     for (name, sum) in sums {
         gradients.insert(name, read_f32(sum).await?);
@@ -52,7 +70,11 @@ pub async fn by_trainer(subject: &Subject, device: &Device) -> Result<Track> {
             first_changes = changes(&before, parameters(trainer.model()).await?);
         }
     }
-    Ok(Track { gradients, losses, first_changes })
+    Ok(Track {
+        gradients,
+        losses,
+        first_changes,
+    })
 }
 
 /// Trains with Burn's own operations, on an autodiff device of any kind.
@@ -60,8 +82,17 @@ pub async fn by_trainer(subject: &Subject, device: &Device) -> Result<Track> {
 /// # Errors
 /// Errors of reading from the device.
 pub async fn by_stock(subject: &Subject, device: TensorDevice) -> Result<Track> {
-    let mut model = Stock::new(&subject.bundle.config, subject.stock.clone(), subject.weights.iter().cloned(), device);
-    let before = subject.weights.iter().map(|(name, _, values)| (name.clone(), values.clone())).collect();
+    let mut model = Stock::new(
+        &subject.bundle.config,
+        subject.stock.clone(),
+        subject.weights.iter().cloned(),
+        device,
+    );
+    let before = subject
+        .weights
+        .iter()
+        .map(|(name, _, values)| (name.clone(), values.clone()))
+        .collect();
     let (mut gradients, mut losses, mut first_changes) = (Named::new(), Vec::new(), Named::new());
     for batch in &subject.batches {
         if losses.is_empty() {
@@ -70,7 +101,12 @@ pub async fn by_stock(subject: &Subject, device: TensorDevice) -> Result<Track> 
             }
         }
         let forward = model.forward(batch);
-        losses.push(read_f32(model.update(forward)).await?.first().map_or(f64::NAN, |&loss| f64::from(loss)));
+        losses.push(
+            read_f32(model.update(forward))
+                .await?
+                .first()
+                .map_or(f64::NAN, |&loss| f64::from(loss)),
+        );
         if losses.len() == 1 {
             let mut now = Named::new();
             for (name, value) in model.values() {
@@ -79,13 +115,24 @@ pub async fn by_stock(subject: &Subject, device: TensorDevice) -> Result<Track> 
             first_changes = changes(&before, now);
         }
     }
-    Ok(Track { gradients, losses, first_changes })
+    Ok(Track {
+        gradients,
+        losses,
+        first_changes,
+    })
 }
 
 fn changes(before: &Named, now: Named) -> Named {
     let change = |(name, values): (String, Vec<f32>)| {
         let old = before.get(&name)?;
-        Some((name, values.iter().zip(old).map(|(now, before)| now - before).collect()))
+        Some((
+            name,
+            values
+                .iter()
+                .zip(old)
+                .map(|(now, before)| now - before)
+                .collect(),
+        ))
     };
     now.into_iter().filter_map(change).collect()
 }

@@ -11,9 +11,16 @@ use crate::ops::budget::least_of_a_step;
 
 /// Counts the launches in a step of 32 tokens of a model with this many layers, on a packed base with gradient checkpointing.
 fn launched(layers: usize, adapter: &Value, device: &Device) -> u64 {
-    let files = base(&ModelConfig { num_hidden_layers: layers, ..shape() }, "q8_0");
+    let files = base(
+        &ModelConfig {
+            num_hidden_layers: layers,
+            ..shape()
+        },
+        "q8_0",
+    );
     let config = settings(adapter.clone(), json!({ "seq_len": 16 }));
-    let mut trainer = Trainer::new(adapted(&opened(&files), &config, device), dataset(), config).unwrap();
+    let mut trainer =
+        Trainer::new(adapted(&opened(&files), &config, device), dataset(), config).unwrap();
     block_on(trainer.step()).unwrap();
     least_of_a_step(&mut trainer)
 }
@@ -35,7 +42,10 @@ const NORMS: u64 = 42 / 6;
 #[test]
 fn an_adapter_keeps_its_budget_of_dispatches_on_a_gpu() {
     let Some(device) = as_a_gpu() else { return };
-    let found = above_frozen(&json!({ "r": 16, "alpha": 32.0, "target_modules": "all-linear" }), &device);
+    let found = above_frozen(
+        &json!({ "r": 16, "alpha": 32.0, "target_modules": "all-linear" }),
+        &device,
+    );
     // For each matrix: x Aᵀ, which is kept for the second pass; its gradient and that of B, and that of A; AdamW for both together. The factors'
     // contributions to y and to the gradient of x are part of the matrix's own products, which add to a sum that others began: three of seven
     // frozen ones need a dispatch for that.
@@ -47,7 +57,10 @@ fn an_adapter_keeps_its_budget_of_dispatches_on_a_gpu() {
 #[test]
 fn an_adapter_keeps_its_budget_of_dispatches_on_a_software_adapter() {
     let Some(device) = gpu() else { return };
-    let found = above_frozen(&json!({ "r": 16, "alpha": 16.0, "target_modules": "all-linear" }), &device);
+    let found = above_frozen(
+        &json!({ "r": 16, "alpha": 16.0, "target_modules": "all-linear" }),
+        &device,
+    );
     // For each matrix: x Aᵀ; its product with Bᵀ and the sum with y, in both passes; two gradients of each factor and the sum of those of x;
     // AdamW and the norm of the gradient of each factor.
     assert_eq!(found, 3 * 7 * (1 + 2 * 2 + 5 + 2 * 2));

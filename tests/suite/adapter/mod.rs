@@ -48,18 +48,40 @@ pub fn gpt2() -> ModelConfig {
 
 /// Exports a model of this shape as one GGUF file whose matrices are of this type.
 pub fn base(config: &ModelConfig, types: &str) -> Files {
-    let model = block_on(Model::init(config, 7, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
-    let source = ExportSource::of_weights(Weights::of_model(&model), ModelAssets::of_config(model.config(), None));
-    let options = ExportOptions { format: ExportFormat::Gguf, types: Some(types.into()), ..ExportOptions::default() };
+    let model = block_on(Model::init(
+        config,
+        7,
+        tabtune::config::Precision::F32,
+        &cpu().inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap();
+    let source = ExportSource::of_weights(
+        Weights::of_model(&model),
+        ModelAssets::of_config(model.config(), None),
+    );
+    let options = ExportOptions {
+        format: ExportFormat::Gguf,
+        types: Some(types.into()),
+        ..ExportOptions::default()
+    };
     let mut files = written(&source, Vec::new(), &options);
     files.retain(|(name, _)| name.ends_with(".gguf"));
     files
 }
 
 /// Collects the files of an export.
-pub fn written(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Files {
+pub fn written(
+    source: &ExportSource,
+    base: Vec<Box<dyn ByteSource>>,
+    options: &ExportOptions,
+) -> Files {
     let mut stream = block_on(export(source, base, options)).unwrap();
-    let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    let mut files: Files = stream
+        .files()
+        .iter()
+        .map(|file| (file.name.clone(), Vec::new()))
+        .collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
         files[chunk.file].1.extend(chunk.bytes);
     }
@@ -67,7 +89,12 @@ pub fn written(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &
 }
 
 pub fn sources(files: &Files) -> Vec<Box<dyn ByteSource>> {
-    files.iter().map(|(name, bytes)| Box::new(MemorySource::new(name.clone(), bytes.clone())) as Box<dyn ByteSource>).collect()
+    files
+        .iter()
+        .map(|(name, bytes)| {
+            Box::new(MemorySource::new(name.clone(), bytes.clone())) as Box<dyn ByteSource>
+        })
+        .collect()
 }
 
 pub fn opened(files: &Files) -> Rc<Bundle> {
@@ -78,11 +105,21 @@ pub fn opened(files: &Files) -> Rc<Bundle> {
 pub fn settings(adapter: Value, more: Value) -> TrainConfig {
     let json = json!({ "steps": 8, "batch_size": 2, "seq_len": 9, "learning_rate": 2e-2, "seed": 3, "adapter": adapter });
     let config = TrainConfig::default().overlaid(json).unwrap();
-    if more.is_null() { config } else { config.overlaid(more).unwrap() }
+    if more.is_null() {
+        config
+    } else {
+        config.overlaid(more).unwrap()
+    }
 }
 
 pub fn adapted(bundle: &Bundle, config: &TrainConfig, device: &Device) -> Model {
-    block_on(Model::for_run(bundle, config, &device.inner(), &Interrupt::none())).unwrap()
+    block_on(Model::for_run(
+        bundle,
+        config,
+        &device.inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap()
 }
 
 pub fn dataset() -> Dataset {
@@ -93,5 +130,11 @@ pub fn dataset() -> Dataset {
 pub fn batch() -> Batch {
     let token = |i: i32| (i * i / 3 + 5 * i) % 48;
     let (inputs, targets) = (0..18).map(|i| (token(i), token(i + 1))).unzip();
-    Batch { inputs, targets, batch_size: 2, seq_len: 9, document_starts: None }
+    Batch {
+        inputs,
+        targets,
+        batch_size: 2,
+        seq_len: 9,
+        document_starts: None,
+    }
 }

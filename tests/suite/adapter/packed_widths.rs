@@ -15,7 +15,9 @@ use tabtune_tests::{as_a_gpu, block_on, gpu, in_full, weights};
 use super::{adapted, base, dataset, opened, settings, shape};
 
 /// Every packed type that an export writes.
-const TYPES: [&str; 9] = ["f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k"];
+const TYPES: [&str; 9] = [
+    "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k",
+];
 const SUBSETS: [&[&str]; 7] = [
     &["q_proj"],
     &["k_proj", "v_proj"],
@@ -23,23 +25,57 @@ const SUBSETS: [&[&str]; 7] = [
     &["o_proj"],
     &["gate_proj"],
     &["up_proj", "down_proj"],
-    &["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    &[
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    ],
 ];
 const WIDTHS: [usize; 7] = [64, 256, 512, 576, 768, 1024, 1536];
 
 /// Kernels of products that the runs of all cases choose between them, on a software adapter and on a GPU.
 const CHOSEN: [&[&str]; 2] = [
-    &["linear_block", "linear_forward", "linear_backward_input", "linear_transpose"],
-    &["linear_forward_tile_small", "linear_backward_tile_small", "low_rank_forward_tile_small", "low_rank_backward_tile_small"],
+    &[
+        "linear_block",
+        "linear_forward",
+        "linear_backward_input",
+        "linear_transpose",
+    ],
+    &[
+        "linear_forward_tile_small",
+        "linear_backward_tile_small",
+        "low_rank_forward_tile_small",
+        "low_rank_backward_tile_small",
+    ],
 ];
 /// Kernels that a GPU chooses for many tokens.
-const CHOSEN_FOR_MANY: [&str; 4] = ["linear_forward_tile", "linear_backward_tile", "low_rank_forward_tile", "low_rank_backward_tile"];
+const CHOSEN_FOR_MANY: [&str; 4] = [
+    "linear_forward_tile",
+    "linear_backward_tile",
+    "low_rank_forward_tile",
+    "low_rank_backward_tile",
+];
 
 /// Returns a Llama of two blocks, the second of which needs the gradient of its input.
 fn of_width(width: usize) -> ModelConfig {
     let mut config = shape();
-    (config.hidden_size, config.intermediate_size, config.head_dim) = (width, 2 * width.min(512), 64);
-    (config.num_attention_heads, config.num_key_value_heads) = (width / 64, if width.is_multiple_of(128) { width / 128 } else { 1 });
+    (
+        config.hidden_size,
+        config.intermediate_size,
+        config.head_dim,
+    ) = (width, 2 * width.min(512), 64);
+    (config.num_attention_heads, config.num_key_value_heads) = (
+        width / 64,
+        if width.is_multiple_of(128) {
+            width / 128
+        } else {
+            1
+        },
+    );
     config.max_position_embeddings = 256;
     config
 }
@@ -62,11 +98,19 @@ fn run(
     let changes = json!({ "base_storage": storage, "steps": 2, "batch_size": batch_size, "seq_len": seq_len, "learning_rate": 0.5, "optimizer": sgd,
         "max_grad_norm": 0.0 });
     let config = settings(adapter, changes);
-    let tokens = (0..40_000u32).map(|i| (i * (i % 997) / 3 + 5 * i) % 48).collect();
-    let data = if batch_size > 2 { Dataset::from_tokens(tokens, 0.0).unwrap() } else { dataset() };
+    let tokens = (0..40_000u32)
+        .map(|i| (i * (i % 997) / 3 + 5 * i) % 48)
+        .collect();
+    let data = if batch_size > 2 {
+        Dataset::from_tokens(tokens, 0.0).unwrap()
+    } else {
+        dataset()
+    };
     let mut trainer = Trainer::new(adapted(bundle, &config, device), data, config).unwrap();
     trace::start();
-    let losses = (0..2).map(|_| block_on(trainer.step()).unwrap().loss).collect();
+    let losses = (0..2)
+        .map(|_| block_on(trainer.step()).unwrap().loss)
+        .collect();
     kernels.extend(trace::finish().iter().map(|launched| launched.kernel.name));
     (losses, weights(trainer.model()))
 }
@@ -83,8 +127,17 @@ fn cases() -> Vec<(&'static str, usize, &'static [&'static str], usize)> {
             ("q5_0", 64, SUBSETS[5], 128),
         ];
     }
-    let all = TYPES.iter().flat_map(|&types| WIDTHS.map(|width| (types, width))).filter(|(types, width)| fits(types, *width));
-    all.flat_map(|(types, width)| SUBSETS.into_iter().enumerate().map(move |(at, targets)| (types, width, targets, lengths(at)))).collect()
+    let all = TYPES
+        .iter()
+        .flat_map(|&types| WIDTHS.map(|width| (types, width)))
+        .filter(|(types, width)| fits(types, *width));
+    all.flat_map(|(types, width)| {
+        SUBSETS
+            .into_iter()
+            .enumerate()
+            .map(move |(at, targets)| (types, width, targets, lengths(at)))
+    })
+    .collect()
 }
 
 #[test]
@@ -99,8 +152,19 @@ fn some_targets_of_any_width_have_the_bits_of_the_decoded_base() {
                 Some((known, bundle)) if known == of => bundle,
                 _ => opened(&base(&of_width(width), types)),
             };
-            let [packed, decoded] = ["stored", "f32"].map(|storage| run(&bundle, storage, (targets, 2, seq_len), &device, &mut kernels));
-            assert!(packed == decoded, "{targets:?} beside {types} of width {width}, {seq_len} tokens: other bits on {chosen:?}");
+            let [packed, decoded] = ["stored", "f32"].map(|storage| {
+                run(
+                    &bundle,
+                    storage,
+                    (targets, 2, seq_len),
+                    &device,
+                    &mut kernels,
+                )
+            });
+            assert!(
+                packed == decoded,
+                "{targets:?} beside {types} of width {width}, {seq_len} tokens: other bits on {chosen:?}"
+            );
             last = Some((of, bundle));
         }
         check_chosen(&kernels, chosen);
@@ -110,13 +174,16 @@ fn some_targets_of_any_width_have_the_bits_of_the_decoded_base() {
 /// Tiles of 64 by 64 are for products of many tokens, which only a run of [`in_full`] has: a software adapter takes minutes for them.
 #[test]
 fn all_targets_of_many_tokens_have_the_bits_of_the_decoded_base() {
-    let Some(device) = as_a_gpu().filter(|_| in_full()) else { return };
+    let Some(device) = as_a_gpu().filter(|_| in_full()) else {
+        return;
+    };
     let mut kernels = BTreeSet::new();
     for types in TYPES {
         let width = if types.ends_with("_k") { 256 } else { 64 };
         let bundle = opened(&base(&of_width(width), types));
         let many = (SUBSETS[6], 4096 / width, 256);
-        let [packed, decoded] = ["stored", "f32"].map(|storage| run(&bundle, storage, many, &device, &mut kernels));
+        let [packed, decoded] =
+            ["stored", "f32"].map(|storage| run(&bundle, storage, many, &device, &mut kernels));
         assert!(packed == decoded, "{types} of width {width}: other bits");
     }
     check_chosen(&kernels, &CHOSEN_FOR_MANY);
@@ -125,8 +192,17 @@ fn all_targets_of_many_tokens_have_the_bits_of_the_decoded_base() {
 /// Prints the kernels that ran, and fails in full if one of `chosen` did not.
 fn check_chosen(kernels: &BTreeSet<&'static str>, chosen: &[&str]) {
     println!("{}", kernels.iter().copied().collect::<Vec<_>>().join(" "));
-    let of_type = |end: &str| end.is_empty() || end.strip_prefix('_').is_some_and(|end| TYPES.contains(&end));
-    let runs = |name: &&&str| kernels.iter().any(|kernel| kernel.strip_prefix(**name).is_some_and(of_type));
+    let of_type = |end: &str| {
+        end.is_empty()
+            || end
+                .strip_prefix('_')
+                .is_some_and(|end| TYPES.contains(&end))
+    };
+    let runs = |name: &&&str| {
+        kernels
+            .iter()
+            .any(|kernel| kernel.strip_prefix(**name).is_some_and(of_type))
+    };
     let absent: Vec<_> = chosen.iter().filter(|name| !runs(name)).collect();
     assert!(absent.is_empty() || !in_full(), "no case chose {absent:?}");
 }

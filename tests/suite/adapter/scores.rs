@@ -19,8 +19,17 @@ const ROWS: usize = 97;
 
 /// Returns a vocabulary in which a text has one way to be written, with the beginning-of-text before each.
 fn tokenizer() -> Tokenizer {
-    let letters = (' '..='~').map(|c| if c == ' ' { "Ġ".to_owned() } else { c.to_string() });
-    let vocab: Map<String, Value> = letters.enumerate().map(|(id, letter)| (letter, json!(id))).collect();
+    let letters = (' '..='~').map(|c| {
+        if c == ' ' {
+            "Ġ".to_owned()
+        } else {
+            c.to_string()
+        }
+    });
+    let vocab: Map<String, Value> = letters
+        .enumerate()
+        .map(|(id, letter)| (letter, json!(id)))
+        .collect();
     let special = |id: usize, text: &str| json!({"id": id, "content": text, "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false});
     let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
     let document = json!({
@@ -29,7 +38,12 @@ fn tokenizer() -> Tokenizer {
             "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": {"<s>": {"id": "<s>", "ids": [95], "tokens": ["<s>"]}}},
         "model": {"type": "BPE", "vocab": vocab, "merges": []},
     });
-    Tokenizer::from_hf(document.to_string().as_bytes(), Some(br#"{"bos_token": "<s>", "eos_token": "</s>"}"#), None).unwrap()
+    Tokenizer::from_hf(
+        document.to_string().as_bytes(),
+        Some(br#"{"bos_token": "<s>", "eos_token": "</s>"}"#),
+        None,
+    )
+    .unwrap()
 }
 
 /// Returns a small shape of each word that a configuration has for a family.
@@ -44,7 +58,10 @@ fn shapes() -> Vec<(&'static str, ModelConfig)> {
             "initializer_range": 0.1
         }),
     };
-    model_types().into_iter().map(|kind| (kind, config_from_hf(&of(kind)).unwrap())).collect()
+    model_types()
+        .into_iter()
+        .map(|kind| (kind, config_from_hf(&of(kind)).unwrap()))
+        .collect()
 }
 
 fn compared(model: &Model, name: &str) {
@@ -64,7 +81,14 @@ fn compared(model: &Model, name: &str) {
             generated.push(token);
         }
         let (ids, _) = tokenizer.encode_text(&text).unwrap();
-        let scored = block_on(score(model, &tokenizer, &ids, &ScoreConfig::default(), &Interrupt::none())).unwrap();
+        let scored = block_on(score(
+            model,
+            &tokenizer,
+            &ids,
+            &ScoreConfig::default(),
+            &Interrupt::none(),
+        ))
+        .unwrap();
         let last = &scored.tokens[scored.tokens.len() - generated.len()..];
         for (at, (scored, generated)) in last.iter().zip(&generated).enumerate() {
             assert_eq!(scored.id, generated.id, "{name}: {text:?} {at}");
@@ -78,17 +102,27 @@ fn compared(model: &Model, name: &str) {
 fn by_storage(config: &ModelConfig, types: &str, name: &str, device: &Device) {
     let bundle = opened(&base(config, types));
     for storage in [BaseStorage::F32, BaseStorage::Stored] {
-        let model = block_on(Model::for_inference(&bundle, storage, &device.inner(), &Interrupt::none())).unwrap();
+        let model = block_on(Model::for_inference(
+            &bundle,
+            storage,
+            &device.inner(),
+            &Interrupt::none(),
+        ))
+        .unwrap();
         compared(&model, &format!("{name} {types} {storage:?}"));
     }
     for storage in ["f32", "stored"] {
         let adapter = json!({ "r": 3, "alpha": 6.0, "target_modules": "all-linear" });
         let config = settings(adapter, json!({ "base_storage": storage }));
-        let mut trainer = Trainer::new(adapted(&bundle, &config, device), dataset(), config).unwrap();
+        let mut trainer =
+            Trainer::new(adapted(&bundle, &config, device), dataset(), config).unwrap();
         for _ in 0..2 {
             block_on(trainer.step()).unwrap();
         }
-        compared(trainer.model(), &format!("{name} {types} {storage} with an adapter"));
+        compared(
+            trainer.model(),
+            &format!("{name} {types} {storage} with an adapter"),
+        );
     }
 }
 
@@ -96,9 +130,17 @@ fn by_storage(config: &ModelConfig, types: &str, name: &str, device: &Device) {
 fn a_score_gives_the_probability_that_the_generation_gave() {
     for (which, device) in devices().into_iter().enumerate() {
         // The short form has each family on every second device.
-        for (at, (name, config)) in shapes().into_iter().enumerate().filter(|(at, _)| in_full() || (at + which) % 2 == 0) {
+        for (at, (name, config)) in shapes()
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| in_full() || (at + which) % 2 == 0)
+        {
             let types = ["f16", "q8_0", "q4_0"];
-            for types in if in_full() { &types[..] } else { &types[at % 3..][..1] } {
+            for types in if in_full() {
+                &types[..]
+            } else {
+                &types[at % 3..][..1]
+            } {
                 by_storage(&config, types, name, &device);
             }
         }

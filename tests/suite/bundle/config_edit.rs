@@ -15,20 +15,41 @@ fn edited(document: &str) -> String {
 fn edited_config_changes_two_fields_and_no_other_byte() {
     let odd = "{\n\t\"architectures\" : [\"X\", {\"vocab_size\": 1, \"torch_dtype\":\"float16\"}],\r\n \"vocab_size\":49152  ,\n \"a\\\"}\":\"}],{\\\\\",\
                \"torch_dtype\" : \"float16\",\n \"x\":-1.50e+03, \"n\": null, \"t\":true , \"é\":\"\u{1F642}\"\n}\n\n";
-    let expected = odd.replacen("49152", "64", 1).replace("\"torch_dtype\" : \"float16\"", "\"torch_dtype\" : \"bfloat16\"");
+    let expected = odd.replacen("49152", "64", 1).replace(
+        "\"torch_dtype\" : \"float16\"",
+        "\"torch_dtype\" : \"bfloat16\"",
+    );
     assert_eq!(edited(odd), expected);
     assert_eq!(edited(&expected), expected, "what is right stays");
-    assert_eq!(edited(r#"{"dtype":"float32","vocab_size":64}"#), r#"{"dtype":"bfloat16","vocab_size":64}"#);
-    assert_eq!(edited(r#"{"dtype":null,"torch_dtype":"float32"}"#), r#"{"dtype":"bfloat16","torch_dtype":"bfloat16"}"#);
-    assert_eq!(edited("{\"vocab\\u005fsize\": 7,\"dtype\":\"f\"}"), "{\"vocab\\u005fsize\": 64,\"dtype\":\"bfloat16\"}");
+    assert_eq!(
+        edited(r#"{"dtype":"float32","vocab_size":64}"#),
+        r#"{"dtype":"bfloat16","vocab_size":64}"#
+    );
+    assert_eq!(
+        edited(r#"{"dtype":null,"torch_dtype":"float32"}"#),
+        r#"{"dtype":"bfloat16","torch_dtype":"bfloat16"}"#
+    );
+    assert_eq!(
+        edited("{\"vocab\\u005fsize\": 7,\"dtype\":\"f\"}"),
+        "{\"vocab\\u005fsize\": 64,\"dtype\":\"bfloat16\"}"
+    );
 }
 
 #[test]
 fn edited_config_gets_a_dtype_where_it_had_none() {
-    assert_eq!(edited("{\n  \"vocab_size\": 5\n}"), "{\n  \"torch_dtype\": \"bfloat16\",\n  \"vocab_size\": 64\n}");
+    assert_eq!(
+        edited("{\n  \"vocab_size\": 5\n}"),
+        "{\n  \"torch_dtype\": \"bfloat16\",\n  \"vocab_size\": 64\n}"
+    );
     assert_eq!(edited("{}"), "{\"torch_dtype\": \"bfloat16\"}");
     for broken in ["", "[]", "{", "{\"a\":}", "\u{feff}{}"] {
-        assert_eq!(edited_config(broken.as_bytes(), "float32", 1, false).unwrap_err().code(), "bundle.config.json", "{broken:?}");
+        assert_eq!(
+            edited_config(broken.as_bytes(), "float32", 1, false)
+                .unwrap_err()
+                .code(),
+            "bundle.config.json",
+            "{broken:?}"
+        );
     }
 }
 
@@ -38,14 +59,38 @@ fn edited_config_does_not_say_where_its_parent_was() {
     let place = r#""_name_or_path" : "/home/a\"},b/c""#;
     let right = r#""dtype":"bfloat16""#;
     for (document, expected) in [
-        (format!("{{ {place} , {right}}}\n"), format!("{{ {right}}}\n")),
-        (format!("{{{right},\n {place}\n}}"), format!("{{{right}\n}}")),
-        (format!("{{\n  \"a\": 1,\n  {place},\n  {right}\n}}"), format!("{{\n  \"a\": 1,\n  {right}\n}}")),
-        (format!("{{{place},{place},{right},{place}, {place} }}"), format!("{{{right} }}")),
-        (format!("{{{place}}}"), r#"{"torch_dtype": "bfloat16"}"#.to_string()),
-        (format!("{{{place},\"vocab_size\":5}}"), r#"{"torch_dtype": "bfloat16","vocab_size":64}"#.to_string()),
-        (format!("{{\"dtype\":\"f\",{place}}}"), format!("{{{right}}}")),
-        (format!("{{{right},\"text_config\":{{{place}}}}}"), format!("{{{right},\"text_config\":{{{place}}}}}")),
+        (
+            format!("{{ {place} , {right}}}\n"),
+            format!("{{ {right}}}\n"),
+        ),
+        (
+            format!("{{{right},\n {place}\n}}"),
+            format!("{{{right}\n}}"),
+        ),
+        (
+            format!("{{\n  \"a\": 1,\n  {place},\n  {right}\n}}"),
+            format!("{{\n  \"a\": 1,\n  {right}\n}}"),
+        ),
+        (
+            format!("{{{place},{place},{right},{place}, {place} }}"),
+            format!("{{{right} }}"),
+        ),
+        (
+            format!("{{{place}}}"),
+            r#"{"torch_dtype": "bfloat16"}"#.to_string(),
+        ),
+        (
+            format!("{{{place},\"vocab_size\":5}}"),
+            r#"{"torch_dtype": "bfloat16","vocab_size":64}"#.to_string(),
+        ),
+        (
+            format!("{{\"dtype\":\"f\",{place}}}"),
+            format!("{{{right}}}"),
+        ),
+        (
+            format!("{{{right},\"text_config\":{{{place}}}}}"),
+            format!("{{{right},\"text_config\":{{{place}}}}}"),
+        ),
     ] {
         assert_eq!(edited(&document), expected, "{document}");
     }
@@ -56,15 +101,30 @@ fn exported_documents_say_dtype_and_rows_as_written() {
     let config = "{ \"model_type\": \"llama\", \"vocab_size\": 3, \"hidden_size\": 4, \"intermediate_size\": 4, \"num_hidden_layers\": 1,\
         \"num_attention_heads\": 1, \"max_position_embeddings\": 8, \"tie_word_embeddings\": true, \"torch_dtype\": \"float16\", \"odd\":  1.0 }";
     let weights = safetensors(&[("model.embed_tokens.weight", vec![5, 4], ramp(20, 0.0))]);
-    let bundle = open_bundle(vec![file("config.json", config), file("model.safetensors", weights)]).unwrap();
+    let bundle = open_bundle(vec![
+        file("config.json", config),
+        file("model.safetensors", weights),
+    ])
+    .unwrap();
     let assets = ModelAssets::of_bundle(&bundle);
-    assert_eq!(assets.documents[0].1, config.as_bytes(), "what came is kept");
+    assert_eq!(
+        assets.documents[0].1,
+        config.as_bytes(),
+        "what came is kept"
+    );
     for (precision, dtype) in [(Precision::F32, "float32"), (Precision::Bf16, "bfloat16")] {
         let documents = assets.documents_for(&bundle.config, precision).unwrap();
-        let expected = config.replace("\"vocab_size\": 3", "\"vocab_size\": 5").replace("float16", dtype);
+        let expected = config
+            .replace("\"vocab_size\": 3", "\"vocab_size\": 5")
+            .replace("float16", dtype);
         assert_eq!(String::from_utf8(documents[0].1.clone()).unwrap(), expected);
     }
-    let made = ModelAssets::of_config(&bundle.config, None).documents_for(&bundle.config, Precision::Bf16).unwrap();
+    let made = ModelAssets::of_config(&bundle.config, None)
+        .documents_for(&bundle.config, Precision::Bf16)
+        .unwrap();
     let value: Value = serde_json::from_slice(&made[0].1).unwrap();
-    assert_eq!((&value["torch_dtype"], &value["vocab_size"]), (&json!("bfloat16"), &json!(5)));
+    assert_eq!(
+        (&value["torch_dtype"], &value["vocab_size"]),
+        (&json!("bfloat16"), &json!(5))
+    );
 }

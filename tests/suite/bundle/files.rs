@@ -15,9 +15,17 @@ pub fn ramp(count: usize, from: f32) -> Vec<f32> {
 pub fn safetensors(tensors: &[Tensor]) -> Vec<u8> {
     let mut sorted: Vec<&Tensor> = tensors.iter().collect();
     sorted.sort_by_key(|t| t.0);
-    let entries: Vec<_> = sorted.iter().map(|t| (t.0.to_string(), "F32", t.1.clone())).collect();
+    let entries: Vec<_> = sorted
+        .iter()
+        .map(|t| (t.0.to_string(), "F32", t.1.clone()))
+        .collect();
     let (mut bytes, _) = safetensors_header(&entries, &BTreeMap::new()).unwrap();
-    bytes.extend(sorted.iter().flat_map(|t| &t.2).flat_map(|v| v.to_le_bytes()));
+    bytes.extend(
+        sorted
+            .iter()
+            .flat_map(|t| &t.2)
+            .flat_map(|v| v.to_le_bytes()),
+    );
     bytes
 }
 
@@ -81,7 +89,9 @@ pub fn gguf(metadata: &[(&str, Meta)], tensors: &[Tensor]) -> Vec<u8> {
             }
             Meta::F32s(values) => {
                 array(&mut out, 6, values.len());
-                values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+                values
+                    .iter()
+                    .for_each(|value| out.extend(value.to_le_bytes()));
             }
             Meta::Raw(kind, bytes) => {
                 out.extend(kind.to_le_bytes());
@@ -89,7 +99,9 @@ pub fn gguf(metadata: &[(&str, Meta)], tensors: &[Tensor]) -> Vec<u8> {
             }
             Meta::I32s(values) => {
                 array(&mut out, 5, values.len());
-                values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+                values
+                    .iter()
+                    .for_each(|value| out.extend(value.to_le_bytes()));
             }
         }
     }
@@ -97,7 +109,10 @@ pub fn gguf(metadata: &[(&str, Meta)], tensors: &[Tensor]) -> Vec<u8> {
     for (name, shape, values) in tensors {
         text(&mut out, name);
         out.extend((shape.len() as u32).to_le_bytes());
-        shape.iter().rev().for_each(|&dim| out.extend((dim as u64).to_le_bytes()));
+        shape
+            .iter()
+            .rev()
+            .for_each(|&dim| out.extend((dim as u64).to_le_bytes()));
         out.extend(0u32.to_le_bytes());
         out.extend(offset.to_le_bytes());
         offset += (4 * values.len() as u64).next_multiple_of(32);

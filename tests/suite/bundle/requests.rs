@@ -14,23 +14,42 @@ fn opened(first: f32, request: &Value) -> tabtune::Result<Bundle> {
     let mut values = ramp(8, 0.0);
     values[0] = first;
     let weights = safetensors(&[("model.embed_tokens.weight", vec![2, 4], values)]);
-    let files: Vec<Box<dyn ByteSource>> = vec![file("config.json", config.to_string()), file("model.safetensors", weights)];
+    let files: Vec<Box<dyn ByteSource>> = vec![
+        file("config.json", config.to_string()),
+        file("model.safetensors", weights),
+    ];
     let request = Some(serde_json::from_value(request.clone()).unwrap());
-    open_bundle_with(files, OpenOptions { request, ..OpenOptions::default() })
+    open_bundle_with(
+        files,
+        OpenOptions {
+            request,
+            ..OpenOptions::default()
+        },
+    )
 }
 
 #[test]
 fn each_field_of_a_request_is_honoured_or_refused() {
     let all = json!({"materialization_policy": "deferred", "verify": "header", "names": "hf"});
     for (field, value) in all.as_object().unwrap() {
-        let Err(Error::Refused(list)) = opened(1.0, &json!({field: value})) else { panic!("{field} was passed over") };
-        assert_eq!((list[0].code, list[0].subject.as_deref()), ("request.unsupported", Some(field.as_str())));
+        let Err(Error::Refused(list)) = opened(1.0, &json!({field: value})) else {
+            panic!("{field} was passed over")
+        };
+        assert_eq!(
+            (list[0].code, list[0].subject.as_deref()),
+            ("request.unsupported", Some(field.as_str()))
+        );
     }
-    let Err(Error::Refused(list)) = opened(1.0, &all) else { panic!("passed over") };
+    let Err(Error::Refused(list)) = opened(1.0, &all) else {
+        panic!("passed over")
+    };
     assert_eq!(list.len(), 3);
     let written_out = json!({"materialization_policy": "eager", "verify": "full", "names": "source", "non_finite": "warn"});
     assert!(opened(f32::NAN, &written_out).is_ok());
     let refuse = json!({"non_finite": "refuse"});
     assert!(opened(1.0, &refuse).is_ok());
-    assert_eq!(opened(f32::NAN, &refuse).unwrap_err().code(), "model.non-finite");
+    assert_eq!(
+        opened(f32::NAN, &refuse).unwrap_err().code(),
+        "model.non-finite"
+    );
 }

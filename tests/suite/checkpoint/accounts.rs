@@ -15,7 +15,12 @@ fn saved() -> Files {
     let groups = json!([
         {"pattern": "*norm*", "frozen": true}, {"pattern": "*embed*", "optimizer": {"type": "sgd", "momentum": 0.5}}, {"pattern": "*"}
     ]);
-    let settings = config(&json!({"type": "adamw"}), "bf16", &json!({"type": "constant"})).overlaid(json!({"groups": groups}));
+    let settings = config(
+        &json!({"type": "adamw"}),
+        "bf16",
+        &json!({"type": "constant"}),
+    )
+    .overlaid(json!({"groups": groups}));
     let mut run = start(settings.unwrap(), &cpu().inner());
     go(&mut run, 2);
     save(&run)
@@ -33,10 +38,21 @@ fn manifest_lists_every_tensor_of_the_files_and_the_tokenizer() {
     for name in ["model.safetensors", "optimizer.safetensors"] {
         for (key, dtype, shape) in safetensors_of(file(&mut files, name)) {
             let tensor = &said["tensors"][&key];
-            assert_eq!((&tensor["dtype"], &tensor["shape"], &tensor["file"]), (&json!(dtype), &shape, &json!(name)), "{key}");
-            let path: Vec<&str> = tensor["path"].as_array().unwrap().iter().map(|part| part.as_str().unwrap()).collect();
+            assert_eq!(
+                (&tensor["dtype"], &tensor["shape"], &tensor["file"]),
+                (&json!(dtype), &shape, &json!(name)),
+                "{key}"
+            );
+            let path: Vec<&str> = tensor["path"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|part| part.as_str().unwrap())
+                .collect();
             assert_eq!(path.join("."), key.replace(':', "."));
-            let role = key.rsplit_once(':').map_or("parameter".to_string(), |(_, word)| format!("state:{word}"));
+            let role = key
+                .rsplit_once(':')
+                .map_or("parameter".to_string(), |(_, word)| format!("state:{word}"));
             assert_eq!(tensor["role"], json!(role));
             listed += 1;
         }
@@ -48,7 +64,13 @@ fn manifest_lists_every_tensor_of_the_files_and_the_tokenizer() {
     assert_eq!(said["identity"], identity);
     assert!(said.get("with_state").is_none());
     let tokenizer = &said["tokenizer"];
-    assert_eq!((&tokenizer["record"]["family"], &tokenizer["record"]["vocab_size"]), (&json!("character"), &json!(LETTERS.len())));
+    assert_eq!(
+        (
+            &tokenizer["record"]["family"],
+            &tokenizer["record"]["vocab_size"]
+        ),
+        (&json!("character"), &json!(LETTERS.len()))
+    );
     for asset in tokenizer["assets"].as_array().unwrap() {
         let bytes = file(&mut files, asset["name"].as_str().unwrap());
         assert_eq!(asset["sha256"], json!(Digest::of(bytes).to_string()));
@@ -56,21 +78,41 @@ fn manifest_lists_every_tensor_of_the_files_and_the_tokenizer() {
     }
     assert_eq!(tokenizer["assets"].as_array().unwrap().len(), 2);
     let checkpoint = opened(files).unwrap();
-    assert_eq!(checkpoint.manifest().tensors["model.embed_tokens.weight:momentum"].role.to_string(), "state:momentum");
-    assert!(checkpoint.manifest().tensors.values().any(|tensor| tensor.role == TensorRole::Parameter));
-    assert_eq!(checkpoint.steps().unwrap()["model.embed_tokens.weight:step"], 2);
+    assert_eq!(
+        checkpoint.manifest().tensors["model.embed_tokens.weight:momentum"]
+            .role
+            .to_string(),
+        "state:momentum"
+    );
+    assert!(
+        checkpoint
+            .manifest()
+            .tensors
+            .values()
+            .any(|tensor| tensor.role == TensorRole::Parameter)
+    );
+    assert_eq!(
+        checkpoint.steps().unwrap()["model.embed_tokens.weight:step"],
+        2
+    );
 }
 
 fn codes(files: Files) -> Vec<(&'static str, String)> {
-    let Err(Error::Refused(list)) = opened(files).map(|_| ()) else { panic!("opened") };
-    list.into_iter().map(|refusal| (refusal.code, refusal.subject.unwrap())).collect()
+    let Err(Error::Refused(list)) = opened(files).map(|_| ()) else {
+        panic!("opened")
+    };
+    list.into_iter()
+        .map(|refusal| (refusal.code, refusal.subject.unwrap()))
+        .collect()
 }
 
 #[test]
 fn manifest_that_does_not_agree_with_the_headers_is_refused_with_all_differences() {
     let files = edited(saved(), |json| {
         let tensors = json["tensors"].as_object_mut().unwrap();
-        let embed = tensors.remove("model.embed_tokens.weight:momentum").unwrap();
+        let embed = tensors
+            .remove("model.embed_tokens.weight:momentum")
+            .unwrap();
         tensors.insert("a".into(), embed.clone());
         tensors.insert("b".into(), embed);
         tensors["model.norm.weight"]["shape"] = json!([9]);
@@ -83,17 +125,30 @@ fn manifest_that_does_not_agree_with_the_headers_is_refused_with_all_differences
         ("manifest.tensor.missing", "a"),
         ("manifest.tensor.missing", "b"),
         ("manifest.tensor.missing", "lm:step"),
-        ("manifest.tensor.unlisted", "model.embed_tokens.weight:momentum"),
+        (
+            "manifest.tensor.unlisted",
+            "model.embed_tokens.weight:momentum",
+        ),
         ("manifest.tensor.mismatch", "model.embed_tokens.weight:step"),
         ("manifest.tensor.mismatch", "model.norm.weight"),
     ];
-    assert_eq!(codes(files), expected.map(|(code, key)| (code, key.to_string())));
-    let dtype = edited(saved(), |json| json["tensors"]["model.norm.weight"]["dtype"] = json!("BF16"));
-    assert_eq!(codes(dtype), [("manifest.tensor.mismatch", "model.norm.weight".to_string())]);
+    assert_eq!(
+        codes(files),
+        expected.map(|(code, key)| (code, key.to_string()))
+    );
+    let dtype = edited(saved(), |json| {
+        json["tensors"]["model.norm.weight"]["dtype"] = json!("BF16")
+    });
+    assert_eq!(
+        codes(dtype),
+        [("manifest.tensor.mismatch", "model.norm.weight".to_string())]
+    );
 }
 
 fn keys(files: Files, changes: Value, overrides: &[&str]) -> Vec<String> {
-    let Err(Error::ResumeMismatch(faults)) = resume(files, changes, overrides).map(|_| ()) else { panic!("resumed") };
+    let Err(Error::ResumeMismatch(faults)) = resume(files, changes, overrides).map(|_| ()) else {
+        panic!("resumed")
+    };
     faults.into_iter().map(|fault| fault.key).collect()
 }
 
@@ -108,12 +163,22 @@ fn groups_that_the_settings_do_not_resolve_to_are_a_mismatch_unless_overridden()
         json["groups"][2]["applied_steps"] = json!(7);
         json["groups"][1]["scheduler"]["start"] = json!(3);
     });
-    assert_eq!(weights(resume(moved, json!({}), &[]).unwrap().model()), weights(same.model()));
+    assert_eq!(
+        weights(resume(moved, json!({}), &[]).unwrap().model()),
+        weights(same.model())
+    );
     let edits: [fn(&mut Value); 8] = [
         |groups| groups[2]["optimizer"]["beta1"] = json!(0.8),
         |groups| groups[2]["optimizer"]["learning_rate"] = json!(0.5),
         |groups| groups[1]["parameter_semantics"]["learning_rate_scale"] = json!(2),
-        |groups| drop(groups[0]["parameter_semantics"].as_object_mut().unwrap().remove("frozen")),
+        |groups| {
+            drop(
+                groups[0]["parameter_semantics"]
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("frozen"),
+            )
+        },
         |groups| groups[1]["scheduler"]["config"]["warmup_steps"] = json!(4),
         |groups| groups[1]["group_id"] = json!("embedding"),
         |groups| groups[1]["class"] = json!("matrix"),
@@ -125,19 +190,40 @@ fn groups_that_the_settings_do_not_resolve_to_are_a_mismatch_unless_overridden()
     for edit in edits {
         let files = edited(saved(), |json| edit(&mut json["groups"]));
         assert_eq!(keys(files.clone(), json!({}), &[]), ["groups"]);
-        assert_eq!(keys(files.clone(), json!({"learning_rate": 1.0}), &[]), ["learning_rate", "groups"]);
+        assert_eq!(
+            keys(files.clone(), json!({"learning_rate": 1.0}), &[]),
+            ["learning_rate", "groups"]
+        );
         for name in ["groups", "all"] {
             let run = resume(files.clone(), json!({}), &[name]).unwrap();
             assert_eq!(run.groups(), same.groups(), "those of the settings count");
         }
     }
     // With a group removed, its members' state belongs to no parameter.
-    let fewer = edited(saved(), |json| drop(json["groups"].as_array_mut().unwrap().remove(1)));
-    let orphans = ["momentum", "step"].map(|word| ("state.tensor.orphan", format!("model.embed_tokens.weight:{word}")));
+    let fewer = edited(saved(), |json| {
+        drop(json["groups"].as_array_mut().unwrap().remove(1))
+    });
+    let orphans = ["momentum", "step"].map(|word| {
+        (
+            "state.tensor.orphan",
+            format!("model.embed_tokens.weight:{word}"),
+        )
+    });
     assert_eq!(codes(fewer), orphans);
     // An override changes nothing if the groups agree, or if none are configured.
-    assert_eq!(resume(saved(), json!({}), &["groups"]).unwrap().groups(), same.groups());
-    let mut plain = start(config(&json!({"type": "sgd"}), "f32", &json!({"type": "constant"})), &cpu().inner());
+    assert_eq!(
+        resume(saved(), json!({}), &["groups"]).unwrap().groups(),
+        same.groups()
+    );
+    let mut plain = start(
+        config(&json!({"type": "sgd"}), "f32", &json!({"type": "constant"})),
+        &cpu().inner(),
+    );
     go(&mut plain, 1);
-    assert_eq!(resume(save(&plain), json!({}), &["groups"]).unwrap().groups(), plain.groups());
+    assert_eq!(
+        resume(save(&plain), json!({}), &["groups"])
+            .unwrap()
+            .groups(),
+        plain.groups()
+    );
 }

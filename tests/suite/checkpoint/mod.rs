@@ -15,7 +15,9 @@ use crate::resume::Files;
 
 /// Opens the files unchanged.
 pub fn opened(files: Files) -> Result<Checkpoint, Error> {
-    let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
+    let sources = files
+        .into_iter()
+        .map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
     Checkpoint::open(sources.collect(), None)
 }
 
@@ -35,12 +37,19 @@ pub fn edited(mut files: Files, edit: impl FnOnce(&mut Value)) -> Files {
 
 /// Replaces the bytes of a file of tensors, and updates its length, digests and tensors in the manifest.
 pub fn replaced(mut files: Files, name: &str, bytes: Vec<u8>) -> Files {
-    let digests: Vec<String> = pieces_of(bytes.len() as u64).map(|(at, len)| sha256(&bytes[at as usize..(at + len) as usize])).collect();
+    let digests: Vec<String> = pieces_of(bytes.len() as u64)
+        .map(|(at, len)| sha256(&bytes[at as usize..(at + len) as usize]))
+        .collect();
     let len = bytes.len();
     let header = safetensors_of(&bytes);
     *file(&mut files, name) = bytes;
     edited(files, |json| {
-        let record = json["files"].as_array_mut().unwrap().iter_mut().find(|record| record["name"] == name).unwrap();
+        let record = json["files"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .find(|record| record["name"] == name)
+            .unwrap();
         (record["bytes"], record["pieces"]) = (len.into(), digests.into());
         let tensors = json["tensors"].as_object_mut().unwrap();
         tensors.retain(|_, tensor| tensor["file"] != name);
@@ -60,6 +69,18 @@ pub fn replaced(mut files: Files, name: &str, bytes: Vec<u8>) -> Files {
 pub fn safetensors_of(bytes: &[u8]) -> Vec<(String, String, Value)> {
     let len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: Value = serde_json::from_slice(&bytes[8..8 + len]).unwrap();
-    let tensors = header.as_object().unwrap().iter().filter(|(key, _)| *key != "__metadata__");
-    tensors.map(|(key, tensor)| (key.clone(), tensor["dtype"].as_str().unwrap().to_string(), tensor["shape"].clone())).collect()
+    let tensors = header
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(key, _)| *key != "__metadata__");
+    tensors
+        .map(|(key, tensor)| {
+            (
+                key.clone(),
+                tensor["dtype"].as_str().unwrap().to_string(),
+                tensor["shape"].clone(),
+            )
+        })
+        .collect()
 }

@@ -23,14 +23,21 @@ fn a_file_of_somebody_else_under_the_name_of_the_lock_stays() {
         let lock = out.join(".tabtune.lock");
         let refused = |told: &str| {
             let (code, message) = refuse(&train(&config, &data, &text(out)));
-            assert!(code == "output.occupied" && message.contains(".tabtune.lock of somebody else"), "{told}: {code} {message}");
+            assert!(
+                code == "output.occupied" && message.contains(".tabtune.lock of somebody else"),
+                "{told}: {code} {message}"
+            );
         };
         symlink(&precious, &lock).unwrap();
         refused("a link");
         assert_eq!(fs::read_link(&lock).unwrap(), Path::new(&precious));
         assert_eq!(fs::read_to_string(&precious).unwrap(), "of the user");
         fs::remove_file(&lock).unwrap();
-        for own in ["a note", "a note that is longer than the mark of a process", "zzzzzzzzzzzzzzzzzzzzzzzz"] {
+        for own in [
+            "a note",
+            "a note that is longer than the mark of a process",
+            "zzzzzzzzzzzzzzzzzzzzzzzz",
+        ] {
             fs::write(&lock, own).unwrap();
             refused(own);
             assert_eq!(fs::read_to_string(&lock).unwrap(), own);
@@ -52,19 +59,40 @@ fn a_file_of_somebody_else_under_the_name_of_the_lock_stays() {
 fn a_lock_that_another_user_left_is_named_with_the_way_out() {
     let place = folder("lock-of-another");
     let (config, data) = tiny(&place);
-    let Some(account) = Account::new(Path::new(&config), "the lock of another user") else { return };
+    let Some(account) = Account::new(Path::new(&config), "the lock of another user") else {
+        return;
+    };
     let out = place.join("run");
     fs::create_dir(&out).unwrap();
     account.give(&out);
     let lock = out.join(".tabtune.lock");
     fs::write(&lock, "0000002a0123456789abcdef").unwrap();
-    fs::set_permissions(&lock, fs::Permissions::from_mode(if account.under.is_empty() { 0o000 } else { 0o644 })).unwrap();
+    fs::set_permissions(
+        &lock,
+        fs::Permissions::from_mode(if account.under.is_empty() {
+            0o000
+        } else {
+            0o644
+        }),
+    )
+    .unwrap();
     let binary = text(binary());
     let out = text(&out);
-    let args: Vec<&str> = account.under.iter().map(String::as_str).chain([&*binary]).chain(train(&config, &data, &out)).collect();
+    let args: Vec<&str> = account
+        .under
+        .iter()
+        .map(String::as_str)
+        .chain([&*binary])
+        .chain(train(&config, &data, &out))
+        .collect();
     let ended = Command::new(args[0]).args(&args[1..]).output().unwrap();
     let told = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{told}");
-    assert!(told.contains("the lock of another user") && told.contains("remove this file") && told.contains("[sink.write]"), "{told}");
+    assert!(
+        told.contains("the lock of another user")
+            && told.contains("remove this file")
+            && told.contains("[sink.write]"),
+        "{told}"
+    );
     assert!(lock.exists());
 }

@@ -30,23 +30,49 @@ impl Runs {
     fn new(name: &str) -> Self {
         let place = folder(name);
         let (config, data) = tiny(&place);
-        Self { place, config, data }
+        Self {
+            place,
+            config,
+            data,
+        }
     }
 
     fn args<'a>(&'a self, out: &'a str) -> Vec<&'a str> {
-        let run = ["--device", "wgpu", "--steps", "12", "--batch-size", "2", "--seq-len", "16", "--learning-rate", "0.01"];
-        let run = run.into_iter().chain(["--validation-fraction", "0.3", "--out", out]);
-        ["train", "--config", &self.config, "--data", &self.data].into_iter().chain(run).collect()
+        let run = [
+            "--device",
+            "wgpu",
+            "--steps",
+            "12",
+            "--batch-size",
+            "2",
+            "--seq-len",
+            "16",
+            "--learning-rate",
+            "0.01",
+        ];
+        let run = run
+            .into_iter()
+            .chain(["--validation-fraction", "0.3", "--out", out]);
+        ["train", "--config", &self.config, "--data", &self.data]
+            .into_iter()
+            .chain(run)
+            .collect()
     }
 
     /// Trains until the n-th device is lost at the n-th of the submissions `at`. This model needs some four per step, and more for a save.
     fn losing(&self, out: &str, at: &str, more: &[&str]) -> (Option<i32>, String, String) {
         let mut run = Command::new(binary());
         run.args(self.args(out)).args(more);
-        run.env("VK_LAYER_PATH", layer()).env("VK_INSTANCE_LAYERS", "VK_LAYER_TABTUNE_lost_device").env("LOSE_AT", at);
+        run.env("VK_LAYER_PATH", layer())
+            .env("VK_INSTANCE_LAYERS", "VK_LAYER_TABTUNE_lost_device")
+            .env("LOSE_AT", at);
         let ended = run.output().unwrap();
-        let [lines, told] = [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap());
-        assert!(!told.contains("Backtrace") && !told.contains("panicked"), "{at}: {told}");
+        let [lines, told] =
+            [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(
+            !told.contains("Backtrace") && !told.contains("panicked"),
+            "{at}: {told}"
+        );
         (ended.status.code(), lines, told)
     }
 
@@ -75,24 +101,49 @@ fn a_run_whose_device_is_lost_continues_on_another_one() {
     let runs = Runs::new("lost-device");
     let more = ["--save-every", "2", "--eval-every", "3", "--json"];
     let mut from = Vec::new();
-    for at in ["15", "25", "40", "55", "70", "85", "40,25", "wait:15", "wait:40", "wait:70"] {
-        let out = text(&runs.place.join(format!("run-{}", at.replace([':', ','], "-"))));
+    for at in [
+        "15", "25", "40", "55", "70", "85", "40,25", "wait:15", "wait:40", "wait:70",
+    ] {
+        let out = text(
+            &runs
+                .place
+                .join(format!("run-{}", at.replace([':', ','], "-"))),
+        );
         let (status, lines, told) = runs.losing(&out, at, &more);
         assert_eq!(status, Some(0), "{at}: {lines} {told}");
         assert_eq!(runs.is_unbroken(&out), 12);
-        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         let numbers = |key: &str| -> Vec<u64> {
-            lines.iter().filter(|line| line.get(key).is_some()).map(|line| line["step"].as_u64().unwrap()).collect()
+            lines
+                .iter()
+                .filter(|line| line.get(key).is_some())
+                .map(|line| line["step"].as_u64().unwrap())
+                .collect()
         };
         assert_eq!(numbers("loss"), Vec::from_iter(1..=12), "{at}: {lines:?}");
         assert_eq!(numbers("eval_loss"), [3, 6, 9, 12], "{at}: {lines:?}");
-        let warnings = lines.iter().filter_map(|line| line.get("warning")).filter(|warning| warning["code"] == "device.lost");
-        let warnings: Vec<&str> = warnings.map(|warning| warning["message"].as_str().unwrap()).collect();
+        let warnings = lines
+            .iter()
+            .filter_map(|line| line.get("warning"))
+            .filter(|warning| warning["code"] == "device.lost");
+        let warnings: Vec<&str> = warnings
+            .map(|warning| warning["message"].as_str().unwrap())
+            .collect();
         assert_eq!(warnings.len(), at.split(',').count(), "{at}: {warnings:?}");
         from.push(warnings[0].to_owned());
     }
-    assert!(from.iter().any(|message| message.contains("from the beginning, since no step is saved")), "{from:?}");
-    assert!(from.iter().any(|message| message.contains(", saved in ")), "{from:?}");
+    assert!(
+        from.iter()
+            .any(|message| message.contains("from the beginning, since no step is saved")),
+        "{from:?}"
+    );
+    assert!(
+        from.iter().any(|message| message.contains(", saved in ")),
+        "{from:?}"
+    );
 }
 
 /// A third loss without a new step or save between them ends the run. The state of the steps since the last save was on the device.
@@ -107,15 +158,25 @@ fn devices_that_are_lost_again_and_again_leave_the_last_save() {
         let out = text(&runs.place.join(format!("run-{at}")));
         let (status, _, told) = runs.losing(&out, &format!("{at},1,1"), &["--save-every", "2"]);
         let last = told.lines().last().unwrap();
-        assert!(status == Some(1) && last.starts_with("error: the GPU was lost: ") && last.ends_with("[device.lost]"), "{at}: {told}");
+        assert!(
+            status == Some(1)
+                && last.starts_with("error: the GPU was lost: ")
+                && last.ends_with("[device.lost]"),
+            "{at}: {told}"
+        );
         if !Path::new(&out).exists() {
             steps.push(0);
             continue;
         }
         let step = runs.is_unbroken(&out);
         steps.push(step);
-        assert!(told.contains(&format!("the steps since {step} could not be saved")), "{at}: {told}");
-        succeed(&["train", "--resume", &out, "--data", &runs.data, "--device", "wgpu", "--out", &out]);
+        assert!(
+            told.contains(&format!("the steps since {step} could not be saved")),
+            "{at}: {told}"
+        );
+        succeed(&[
+            "train", "--resume", &out, "--data", &runs.data, "--device", "wgpu", "--out", &out,
+        ]);
         assert_eq!(runs.is_unbroken(&out), 12);
     }
     assert!(

@@ -20,16 +20,29 @@ impl Mount {
 
     /// Mounts a file system in memory with these options, as [`Mount::new`] does.
     pub fn with(folder: &Path, options: &str, what: &str) -> Option<Self> {
-        const SCRIPT: &str = r#"mount -t tmpfs -o "$2",mode=755 tmpfs "$1" && echo mounted && exec cat"#;
+        const SCRIPT: &str =
+            r#"mount -t tmpfs -o "$2",mode=755 tmpfs "$1" && echo mounted && exec cat"#;
         // As root, or otherwise as root of a user namespace.
         for (unshare, enter) in [("-m", "-m"), ("-rm", "-U -m --preserve-credentials")] {
-            let args = [unshare, "sh", "-c", SCRIPT, "sh", &text(folder), options].map(str::to_string);
-            let started = Command::new("unshare").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+            let args =
+                [unshare, "sh", "-c", SCRIPT, "sh", &text(folder), options].map(str::to_string);
+            let started = Command::new("unshare")
+                .args(args)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn();
             let Ok(mut holder) = started else { continue };
             let mut line = String::new();
-            BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            BufReader::new(holder.stdout.as_mut().unwrap())
+                .read_line(&mut line)
+                .unwrap();
             let target = holder.id().to_string();
-            let inside = ["nsenter", "-t", &target].into_iter().chain(enter.split(' ')).map(str::to_string).collect();
+            let inside = ["nsenter", "-t", &target]
+                .into_iter()
+                .chain(enter.split(' '))
+                .map(str::to_string)
+                .collect();
             let mount = Self { holder, inside };
             if line == "mounted\n" {
                 return Some(mount);
@@ -54,8 +67,18 @@ impl Mount {
 
     /// Makes the file system read-only.
     pub fn close(&self, folder: &Path) {
-        let args = [&self.inside[..], &["mount", "-o", "remount,bind,ro", &text(folder)].map(str::to_string)].concat();
-        assert!(Command::new(&args[0]).args(&args[1..]).status().unwrap().success());
+        let args = [
+            &self.inside[..],
+            &["mount", "-o", "remount,bind,ro", &text(folder)].map(str::to_string),
+        ]
+        .concat();
+        assert!(
+            Command::new(&args[0])
+                .args(&args[1..])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 }
 
@@ -78,11 +101,30 @@ impl Account {
         use std::os::unix::fs::MetadataExt;
         const NOBODY: u32 = 65534;
         let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-        let under = if is_root { vec!["setpriv".into(), format!("--reuid={NOBODY}"), "--clear-groups".into()] } else { Vec::new() };
-        let account = Self { uid: is_root.then_some(NOBODY), under };
+        let under = if is_root {
+            vec![
+                "setpriv".into(),
+                format!("--reuid={NOBODY}"),
+                "--clear-groups".into(),
+            ]
+        } else {
+            Vec::new()
+        };
+        let account = Self {
+            uid: is_root.then_some(NOBODY),
+            under,
+        };
         let works = |command: &[&str]| {
-            let args: Vec<&str> = account.under.iter().map(String::as_str).chain(command.iter().copied()).collect();
-            Command::new(args[0]).args(&args[1..]).output().is_ok_and(|output| output.status.success())
+            let args: Vec<&str> = account
+                .under
+                .iter()
+                .map(String::as_str)
+                .chain(command.iter().copied())
+                .collect();
+            Command::new(args[0])
+                .args(&args[1..])
+                .output()
+                .is_ok_and(|output| output.status.success())
         };
         if works(&[&text(binary()), "--version"]) && works(&["test", "-r", &text(file)]) {
             return Some(account);

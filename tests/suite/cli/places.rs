@@ -16,7 +16,13 @@ pub(super) fn contents(folder: &Path) -> Contents {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         if kind.is_symlink() {
-            found.insert(path.clone(), fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes());
+            found.insert(
+                path.clone(),
+                fs::read_link(&path)
+                    .unwrap()
+                    .into_os_string()
+                    .into_encoded_bytes(),
+            );
         } else if kind.is_dir() {
             found.insert(path.clone(), Vec::new());
             found.extend(contents(&path));
@@ -52,7 +58,10 @@ fn unchanged(before: &Contents, folder: &Path) {
 fn files_of_the_user_in_and_next_to_a_checkpoint_stay() {
     let place = folder("foreign");
     let (config, data) = tiny(&place);
-    let (run, beside) = (place.join("run"), ["run.previous", "run.partial"].map(|name| place.join(name)));
+    let (run, beside) = (
+        place.join("run"),
+        ["run.previous", "run.partial"].map(|name| place.join(name)),
+    );
     succeed(&train(&config, &data, &text(&run)));
     let mut before = BTreeMap::new();
     for folder in beside.iter() {
@@ -60,8 +69,24 @@ fn files_of_the_user_in_and_next_to_a_checkpoint_stay() {
         before.extend(put_foreign(folder));
     }
     let ours: Vec<_> = contents(&run).into_keys().collect();
-    before.extend(put_foreign(&run).into_iter().filter(|(path, _)| !ours.contains(path)));
-    let resume = ["train", "--resume", &text(&run), "--data", &data, "--device", "cpu", "--out", &text(&run), "--save-every", "1"];
+    before.extend(
+        put_foreign(&run)
+            .into_iter()
+            .filter(|(path, _)| !ours.contains(path)),
+    );
+    let resume = [
+        "train",
+        "--resume",
+        &text(&run),
+        "--data",
+        &data,
+        "--device",
+        "cpu",
+        "--out",
+        &text(&run),
+        "--save-every",
+        "1",
+    ];
     assert_eq!(succeed(&resume).last()["step"], json!(4));
     unchanged(&before, &place);
     // Nothing else was added.
@@ -73,7 +98,19 @@ fn files_of_the_user_in_and_next_to_a_checkpoint_stay() {
             || !path.starts_with(&run)),
         "{now:?}"
     );
-    assert_eq!(succeed(&["train", "--resume", &text(&run), "--data", &data, "--device", "cpu"]).last()["step"], json!(4));
+    assert_eq!(
+        succeed(&[
+            "train",
+            "--resume",
+            &text(&run),
+            "--data",
+            &data,
+            "--device",
+            "cpu"
+        ])
+        .last()["step"],
+        json!(4)
+    );
 }
 
 #[test]
@@ -91,27 +128,44 @@ fn a_folder_that_is_not_ours_is_refused_and_stays() {
         message
     };
     let message = occupied("notes", &|out| drop(put_foreign(out)));
-    assert!(message.contains("contains .hidden, data.txt, notes.txt and 1 more"), "{message}");
+    assert!(
+        message.contains("contains .hidden, data.txt, notes.txt and 1 more"),
+        "{message}"
+    );
     let with = |manifest: &'static str| {
         move |out: &Path| {
             fs::write(out.join("checkpoint.json"), manifest).unwrap();
             put_foreign(out);
         }
     };
-    for manifest in ["{}", "[]", "of somebody else", r#"{"format": "tabtune.checkpoint"}"#] {
+    for manifest in [
+        "{}",
+        "[]",
+        "of somebody else",
+        r#"{"format": "tabtune.checkpoint"}"#,
+    ] {
         let message = occupied("manifest", &with(manifest));
-        assert!(message.contains("checkpoint.json that no checkpoint of tabtune has"), "{message}");
+        assert!(
+            message.contains("checkpoint.json that no checkpoint of tabtune has"),
+            "{message}"
+        );
     }
     // A file that the checkpoint does not name, under a name that a save would use.
     let run = place.join("run");
     succeed(&train(&config, &data, &text(&run)));
     let manifest = run.join("checkpoint.json");
     let mut json: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
-    json["files"].as_array_mut().unwrap().retain(|file| file["name"] != "tokenizer.json");
+    json["files"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|file| file["name"] != "tokenizer.json");
     fs::write(&manifest, json.to_string()).unwrap();
     let before = contents(&run);
     let (code, message) = refuse(&train(&config, &data, &text(&run)));
-    assert!(code == "output.occupied" && message.contains("tokenizer.json of somebody else"), "{message}");
+    assert!(
+        code == "output.occupied" && message.contains("tokenizer.json of somebody else"),
+        "{message}"
+    );
     assert_eq!(contents(&run), before);
     let file = write(&place, "file", "of the user");
     assert_eq!(refuse(&train(&config, &data, &file)).0, "output.occupied");
@@ -128,21 +182,46 @@ fn what_is_in_the_way_of_a_save_is_refused_at_the_start() {
         fill(&run);
         let before = contents(&run);
         let out = text(&run);
-        let resume = ["train", "--resume", &out, "--data", &data, "--device", "cpu", "--out", &out];
+        let resume = [
+            "train", "--resume", &out, "--data", &data, "--device", "cpu", "--out", &out,
+        ];
         for args in [&train(&config, &data, &out)[..], &resume] {
             let answer = super::run(args);
-            assert!(!answer.good && answer.with("step").is_empty(), "{name}: {:?}", answer.lines);
-            assert_eq!(answer.last()["error"]["code"], json!("output.occupied"), "{name}");
+            assert!(
+                !answer.good && answer.with("step").is_empty(),
+                "{name}: {:?}",
+                answer.lines
+            );
+            assert_eq!(
+                answer.last()["error"]["code"],
+                json!("output.occupied"),
+                "{name}"
+            );
             let message = answer.last()["error"]["message"].as_str().unwrap();
-            assert!(message.contains(&format!("contains {found} of somebody else")), "{name}: {message}");
+            assert!(
+                message.contains(&format!("contains {found} of somebody else")),
+                "{name}: {message}"
+            );
             assert!(contents(&run) == before, "{name}");
         }
     };
-    refused("complete-file", &|run| fs::write(run.join(".tabtune-complete"), "of the user").unwrap(), ".tabtune-complete");
-    refused("complete-folder", &|run| drop(put_foreign(&run.join(".tabtune-complete"))), ".tabtune-complete");
+    refused(
+        "complete-file",
+        &|run| fs::write(run.join(".tabtune-complete"), "of the user").unwrap(),
+        ".tabtune-complete",
+    );
+    refused(
+        "complete-folder",
+        &|run| drop(put_foreign(&run.join(".tabtune-complete"))),
+        ".tabtune-complete",
+    );
     let unfinished = |run: &Path| {
         fs::create_dir(run.join(".tabtune-complete")).unwrap();
-        fs::copy(run.join("checkpoint.json"), run.join(".tabtune-complete/checkpoint.json")).unwrap();
+        fs::copy(
+            run.join("checkpoint.json"),
+            run.join(".tabtune-complete/checkpoint.json"),
+        )
+        .unwrap();
         fs::write(run.join(".tabtune-complete/notes"), "of the user").unwrap();
     };
     refused("complete-notes", &unfinished, ".tabtune-complete");
@@ -165,11 +244,28 @@ fn a_path_that_is_too_long_for_the_files_is_refused_at_the_start() {
     }
     out.push("e".repeat(4095 - 41 - out.as_os_str().len()));
     let answer = run(&train(&config, &data, &text(&out)));
-    assert!(!answer.good && answer.lines.len() == 1, "{:?}", answer.lines);
+    assert!(
+        !answer.good && answer.lines.len() == 1,
+        "{:?}",
+        answer.lines
+    );
     assert_eq!(answer.last()["error"]["code"], json!("sink.write"));
-    assert!(answer.last()["error"]["message"].as_str().unwrap().contains("cannot be created"), "{:?}", answer.last());
+    assert!(
+        answer.last()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be created"),
+        "{:?}",
+        answer.last()
+    );
     // The folders that were made for it are removed.
-    assert_eq!(fs::read_dir(&place).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count(), 0);
+    assert_eq!(
+        fs::read_dir(&place)
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().path().is_dir())
+            .count(),
+        0
+    );
 }
 
 #[test]
@@ -179,13 +275,37 @@ fn files_that_only_the_checkpoint_before_had_are_removed() {
     let out = text(&place.join("run"));
     let model = text(&place.join("model"));
     succeed(&train(&config, &data, &model));
-    let ours = || contents(Path::new(&out)).into_keys().map(|path| text(&path)).collect::<Vec<_>>();
-    let beside = ["train", "--model", &model, "--data", &data, "--device", "cpu", "--batch-size", "2", "--seq-len", "16", "--lora"];
+    let ours = || {
+        contents(Path::new(&out))
+            .into_keys()
+            .map(|path| text(&path))
+            .collect::<Vec<_>>()
+    };
+    let beside = [
+        "train",
+        "--model",
+        &model,
+        "--data",
+        &data,
+        "--device",
+        "cpu",
+        "--batch-size",
+        "2",
+        "--seq-len",
+        "16",
+        "--lora",
+    ];
     succeed(&[&beside[..], &["--steps", "2", "--out", &out]].concat());
     let before = ours();
     succeed(&train(&config, &data, &out));
-    let gone: Vec<_> = before.iter().filter(|path| !ours().contains(path)).collect();
-    assert!(!gone.is_empty() && gone.iter().all(|path| path.contains("adapter")), "{gone:?} of {before:?}");
+    let gone: Vec<_> = before
+        .iter()
+        .filter(|path| !ours().contains(path))
+        .collect();
+    assert!(
+        !gone.is_empty() && gone.iter().all(|path| path.contains("adapter")),
+        "{gone:?} of {before:?}"
+    );
 }
 
 #[cfg(unix)]
@@ -193,16 +313,31 @@ fn files_that_only_the_checkpoint_before_had_are_removed() {
 fn a_link_is_followed_and_one_to_nothing_refused() {
     let place = folder("links");
     let (config, data) = tiny(&place);
-    let (target, link, dangling) = (place.join("disk"), place.join("link"), place.join("dangling"));
+    let (target, link, dangling) = (
+        place.join("disk"),
+        place.join("link"),
+        place.join("dangling"),
+    );
     fs::create_dir(&target).unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
     std::os::unix::fs::symlink(place.join("absent"), &dangling).unwrap();
     succeed(&train(&config, &data, &text(&link)));
     assert!(fs::read_link(&link).unwrap() == target && target.join("checkpoint.json").is_file());
     let (code, message) = refuse(&train(&config, &data, &text(&dangling)));
-    assert!(code == "output.occupied" && message.contains("absent, which does not exist"), "{message}");
+    assert!(
+        code == "output.occupied" && message.contains("absent, which does not exist"),
+        "{message}"
+    );
     let to = text(&dangling);
-    let (code, _) = refuse(&["export", "--checkpoint", &text(&target), "--format", "safetensors", "--to", &to]);
+    let (code, _) = refuse(&[
+        "export",
+        "--checkpoint",
+        &text(&target),
+        "--format",
+        "safetensors",
+        "--to",
+        &to,
+    ]);
     assert_eq!(code, "output.occupied");
     assert!(fs::read_link(&dangling).is_ok() && !place.join("absent").exists());
 }
@@ -216,18 +351,35 @@ fn a_folder_in_a_closed_parent_is_written_into() {
     let (config, data) = tiny(&place);
     let (parent, out) = (place.join("parent"), place.join("parent/out"));
     fs::create_dir_all(out.join("lost+found")).unwrap();
-    let close = |mode: u32, folder: &Path| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    let close = |mode: u32, folder: &Path| {
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap()
+    };
     close(0o555, &parent);
     let answer = [1, 2].map(|_| run(&train(&config, &data, &text(&out))));
-    let export = run(&["export", "--checkpoint", &text(&out), "--format", "safetensors", "--to", &text(&place.join("exported"))]);
+    let export = run(&[
+        "export",
+        "--checkpoint",
+        &text(&out),
+        "--format",
+        "safetensors",
+        "--to",
+        &text(&place.join("exported")),
+    ]);
     close(0o755, &parent);
-    assert!(answer.iter().all(|answer| answer.good) && export.good, "{:?}", answer.map(|answer| answer.lines));
+    assert!(
+        answer.iter().all(|answer| answer.good) && export.good,
+        "{:?}",
+        answer.map(|answer| answer.lines)
+    );
     // Root may write everywhere.
     let closed = place.join("read-only");
     fs::create_dir(&closed).unwrap();
     close(0o555, &closed);
     if fs::write(closed.join("try"), "").is_err() {
-        assert_eq!(refuse(&train(&config, &data, &text(&closed))).0, "sink.write");
+        assert_eq!(
+            refuse(&train(&config, &data, &text(&closed))).0,
+            "sink.write"
+        );
     }
     close(0o755, &closed);
 }
@@ -237,11 +389,31 @@ fn folders_that_a_refused_output_needed_are_removed() {
     let place = folder("needed");
     fs::create_dir(place.join("there")).unwrap();
     let absent = text(&place.join("no-model"));
-    for (format, to) in [("safetensors", "x/y/z"), ("gguf", "x/y/m.gguf"), ("safetensors", "there/z"), ("gguf", "there/y/m.gguf")] {
-        refuse(&["convert", "--model", &absent, "--format", format, "--to", &text(&place.join(to))]);
-        assert!(!place.join("x").exists() && fs::read_dir(place.join("there")).unwrap().next().is_none(), "{to}");
+    for (format, to) in [
+        ("safetensors", "x/y/z"),
+        ("gguf", "x/y/m.gguf"),
+        ("safetensors", "there/z"),
+        ("gguf", "there/y/m.gguf"),
+    ] {
+        refuse(&[
+            "convert",
+            "--model",
+            &absent,
+            "--format",
+            format,
+            "--to",
+            &text(&place.join(to)),
+        ]);
+        assert!(
+            !place.join("x").exists()
+                && fs::read_dir(place.join("there")).unwrap().next().is_none(),
+            "{to}"
+        );
     }
-    assert!(place.join("there").is_dir(), "an empty folder that was there before stays");
+    assert!(
+        place.join("there").is_dir(),
+        "an empty folder that was there before stays"
+    );
 }
 
 #[test]
@@ -252,7 +424,15 @@ fn long_names_and_spaces_are_names() {
         let out = text(&place.join(name));
         succeed(&train(&config, &data, &out));
         let file = text(&place.join(format!("{}.gguf", &name[..name.len().min(190)])));
-        succeed(&["export", "--checkpoint", &out, "--format", "gguf", "--to", &file]);
+        succeed(&[
+            "export",
+            "--checkpoint",
+            &out,
+            "--format",
+            "gguf",
+            "--to",
+            &file,
+        ]);
     }
 }
 
@@ -261,8 +441,27 @@ fn a_second_process_is_refused_at_its_start() {
     let place = folder("locked");
     let (config, data) = tiny(&place);
     let out = text(&place.join("run"));
-    let long = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--steps", "100000", "--seq-len", "16", "--out", &out];
-    let mut first = Command::new(binary()).args(long).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let long = [
+        "train",
+        "--config",
+        &config,
+        "--data",
+        &data,
+        "--device",
+        "cpu",
+        "--steps",
+        "100000",
+        "--seq-len",
+        "16",
+        "--out",
+        &out,
+    ];
+    let mut first = Command::new(binary())
+        .args(long)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let began = Instant::now();
     while !place.join("run/.tabtune.lock").is_file() {
         assert!(began.elapsed() < Duration::from_secs(60));
@@ -271,7 +470,11 @@ fn a_second_process_is_refused_at_its_start() {
     std::thread::sleep(Duration::from_millis(100));
     for _ in 0..20 {
         let answer = run(&long);
-        assert!(!answer.good && answer.lines.len() == 1, "{:?}", answer.lines);
+        assert!(
+            !answer.good && answer.lines.len() == 1,
+            "{:?}",
+            answer.lines
+        );
         assert_eq!(answer.last()["error"]["code"], json!("run.locked"));
     }
     first.kill().unwrap();
@@ -289,8 +492,23 @@ fn a_checkpoint_whose_files_are_not_all_at_their_places_is_whole() {
     let [old, new] = ["old", "new"].map(|name| place.join(name));
     succeed(&train(&config, &data, &text(&old)));
     succeed(&[&short(&config, &data)[..], &["--out", &text(&new)]].concat());
-    let names: Vec<_> = fs::read_dir(&new).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    let loss = |folder: &Path| succeed(&["evaluate", "--model", &text(folder), "--data", &data, "--device", "cpu"]).last()["loss"].clone();
+    let names: Vec<_> = fs::read_dir(&new)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    let loss = |folder: &Path| {
+        succeed(&[
+            "evaluate",
+            "--model",
+            &text(folder),
+            "--data",
+            &data,
+            "--device",
+            "cpu",
+        ])
+        .last()["loss"]
+            .clone()
+    };
     let whole = loss(&new);
     assert!(names.len() > 3 && whole != loss(&old));
     // Over an older checkpoint, and as the first one.
@@ -298,20 +516,44 @@ fn a_checkpoint_whose_files_are_not_all_at_their_places_is_whole() {
         let run = place.join(format!("moved-{moved}-{first}"));
         let complete = run.join(".tabtune-complete");
         fs::create_dir_all(&complete).unwrap();
-        for entry in fs::read_dir(&old).unwrap().map(|entry| entry.unwrap()).filter(|_| !first) {
+        for entry in fs::read_dir(&old)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .filter(|_| !first)
+        {
             fs::copy(entry.path(), run.join(entry.file_name())).unwrap();
         }
         // The manifest is moved last.
-        let ordered = names.iter().filter(|name| *name != "checkpoint.json").take(moved);
+        let ordered = names
+            .iter()
+            .filter(|name| *name != "checkpoint.json")
+            .take(moved);
         let there: Vec<_> = ordered.collect();
         for name in &names {
-            let folder = if there.contains(&name) { &run } else { &complete };
+            let folder = if there.contains(&name) {
+                &run
+            } else {
+                &complete
+            };
             fs::copy(new.join(name), folder.join(name)).unwrap();
         }
         assert_eq!(loss(&run), whole, "{moved} files moved");
-        let args = ["train", "--resume", &text(&run), "--data", &data, "--device", "cpu", "--out", &text(&run)];
+        let args = [
+            "train",
+            "--resume",
+            &text(&run),
+            "--data",
+            &data,
+            "--device",
+            "cpu",
+            "--out",
+            &text(&run),
+        ];
         succeed(&args);
-        assert!(!complete.exists() && loss(&run) == whole, "{moved} files moved");
+        assert!(
+            !complete.exists() && loss(&run) == whole,
+            "{moved} files moved"
+        );
     }
 }
 
@@ -323,13 +565,41 @@ fn a_reader_during_a_save_opens_one_checkpoint() {
     let run = place.join("run");
     let out = text(&run);
     succeed(&train(&config, &data, &out));
-    let resume = ["train", "--resume", &out, "--data", &data, "--device", "cpu", "--override", "steps", "--steps", "100000000"];
+    let resume = [
+        "train",
+        "--resume",
+        &out,
+        "--data",
+        &data,
+        "--device",
+        "cpu",
+        "--override",
+        "steps",
+        "--steps",
+        "100000000",
+    ];
     let saving = ["--save-every", "1", "--out", &out];
-    let mut child = Command::new(binary()).args(resume).args(saving).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = Command::new(binary())
+        .args(resume)
+        .args(saving)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let attempts = if tabtune_tests::in_full() { 300 } else { 10 };
     for attempt in 0..attempts {
         let to = text(&place.join(format!("exported-{attempt}")));
-        succeed(&["evaluate", "--model", &out, "--data", &data, "--device", "cpu", "--max-tokens", "34"]);
+        succeed(&[
+            "evaluate",
+            "--model",
+            &out,
+            "--data",
+            &data,
+            "--device",
+            "cpu",
+            "--max-tokens",
+            "34",
+        ]);
         // An export compares each byte with the manifest, so all files must be of one step.
         succeed(&["export", "--checkpoint", &out, "--to", &to]);
         succeed(&["inspect", &out]);
@@ -349,7 +619,10 @@ fn a_process_that_is_killed_while_it_saves_leaves_a_checkpoint() {
     succeed(&train(&config, &data, &out));
     let before: Contents = {
         let ours: Vec<_> = contents(&run).into_keys().collect();
-        put_foreign(&run).into_iter().filter(|(path, _)| !ours.contains(path)).collect()
+        put_foreign(&run)
+            .into_iter()
+            .filter(|(path, _)| !ours.contains(path))
+            .collect()
     };
     let kills = if tabtune_tests::in_full() { 60 } else { 8 };
     let mut wait = Duration::from_millis(37);
@@ -369,23 +642,57 @@ fn a_process_that_is_killed_while_it_saves_leaves_a_checkpoint() {
             "--save-every",
             "1",
         ];
-        let mut child =
-            Command::new(binary()).args(resume).args(["--out", &out]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = Command::new(binary())
+            .args(resume)
+            .args(["--out", &out])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(200) + wait);
-        wait = Duration::from_micros((wait.as_micros() as u64).wrapping_mul(6_364_136_223).wrapping_add(1_442_695) % 150_000);
+        wait = Duration::from_micros(
+            (wait.as_micros() as u64)
+                .wrapping_mul(6_364_136_223)
+                .wrapping_add(1_442_695)
+                % 150_000,
+        );
         child.kill().unwrap();
         child.wait().unwrap();
         let answer = super::run(&["inspect", &out]);
         assert!(answer.good, "kill {kill}: {:?}", answer.lines);
-        let steps = ["train", "--resume", &out, "--data", &data, "--device", "cpu"];
+        let steps = [
+            "train", "--resume", &out, "--data", &data, "--device", "cpu",
+        ];
         // Resuming reads every byte of it; the overridden settings are in it.
         let (code, message) = refuse(&[&steps[..], &["--seed", "99"]].concat());
-        assert!(code == "optim.resume-mismatch", "kill {kill}: {code} {message}");
+        assert!(
+            code == "optim.resume-mismatch",
+            "kill {kill}: {code} {message}"
+        );
         unchanged(&before, &run);
     }
     // The next save removes the files that the killed processes left.
-    succeed(&["train", "--resume", &out, "--data", &data, "--device", "cpu", "--stop-at", "3", "--out", &out]);
-    let left: Vec<_> =
-        contents(&run).into_keys().filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(".tabtune")).collect();
+    succeed(&[
+        "train",
+        "--resume",
+        &out,
+        "--data",
+        &data,
+        "--device",
+        "cpu",
+        "--stop-at",
+        "3",
+        "--out",
+        &out,
+    ]);
+    let left: Vec<_> = contents(&run)
+        .into_keys()
+        .filter(|path| {
+            path.file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with(".tabtune")
+        })
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }

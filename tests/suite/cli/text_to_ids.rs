@@ -7,8 +7,14 @@ fn begun(place: &Path) -> String {
     let to = place.join("model");
     std::fs::create_dir_all(&to).unwrap();
     let special = |id: usize, text: &str| json!({"id": id, "content": text, "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false});
-    let letters = ["<unk>", "<s>", "</s>", " "].iter().map(ToString::to_string).chain(('a'..='z').map(String::from));
-    let vocab: serde_json::Map<String, Value> = letters.enumerate().map(|(id, token)| (token, json!(id))).collect();
+    let letters = ["<unk>", "<s>", "</s>", " "]
+        .iter()
+        .map(ToString::to_string)
+        .chain(('a'..='z').map(String::from));
+    let vocab: serde_json::Map<String, Value> = letters
+        .enumerate()
+        .map(|(id, token)| (token, json!(id)))
+        .collect();
     let rows = vocab.len();
     let document = json!({
         "version": "1.0", "added_tokens": [special(0, "<unk>"), special(1, "<s>"), special(2, "</s>")], "decoder": {"type": "Fuse"},
@@ -22,16 +28,29 @@ fn begun(place: &Path) -> String {
         "tie_word_embeddings": true, "vocab_size": rows, "initializer_range": 0.5
     });
     // As many characters as there are tokens.
-    let data = write(place, "data.txt", "abcdefghijklmnopqrstuvwxyz 012 the slithy toves".repeat(20));
-    let (config, run) = (write(place, "config.json", config.to_string()), text(&place.join("run")));
-    let mut train = vec!["train", "--config", &config, "--data", &data, "--device", "cpu", "--out", &run];
+    let data = write(
+        place,
+        "data.txt",
+        "abcdefghijklmnopqrstuvwxyz 012 the slithy toves".repeat(20),
+    );
+    let (config, run) = (
+        write(place, "config.json", config.to_string()),
+        text(&place.join("run")),
+    );
+    let mut train = vec![
+        "train", "--config", &config, "--data", &data, "--device", "cpu", "--out", &run,
+    ];
     train.extend(["--steps", "2", "--batch-size", "2", "--seq-len", "16"]);
     succeed(&train);
     for name in ["config.json", "model.safetensors"] {
         std::fs::copy(place.join("run").join(name), to.join(name)).unwrap();
     }
     write(&to, "tokenizer.json", document.to_string());
-    write(&to, "tokenizer_config.json", r#"{"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}"#);
+    write(
+        &to,
+        "tokenizer_config.json",
+        r#"{"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}"#,
+    );
     text(&to)
 }
 
@@ -41,17 +60,40 @@ fn a_generated_text_has_one_probability() {
     let place = folder("one-probability");
     let model = begun(&place);
     for (prompt, temperature) in [("ab", "0"), ("the ", "1")] {
-        let args =
-            ["generate", "--model", &model, "--device", "cpu", "--max-tokens", "12", "--temperature", temperature, "--prompt", prompt];
+        let args = [
+            "generate",
+            "--model",
+            &model,
+            "--device",
+            "cpu",
+            "--max-tokens",
+            "12",
+            "--temperature",
+            temperature,
+            "--prompt",
+            prompt,
+        ];
         let generated = succeed(&args);
         let tokens = generated.with("id");
-        let written: String = tokens.iter().map(|token| token["text"].as_str().unwrap()).collect();
-        let scored = succeed(&["score", "--model", &model, "--device", "cpu", "--text", &format!("{prompt}{written}")]);
+        let written: String = tokens
+            .iter()
+            .map(|token| token["text"].as_str().unwrap())
+            .collect();
+        let scored = succeed(&[
+            "score",
+            "--model",
+            &model,
+            "--device",
+            "cpu",
+            "--text",
+            &format!("{prompt}{written}"),
+        ]);
         let scored = scored.with("id");
         assert_eq!(scored.len(), 1 + prompt.len() + tokens.len());
         for (scored, generated) in scored[1 + prompt.len()..].iter().zip(&tokens) {
             assert_eq!(scored["id"], generated["id"]);
-            let difference = scored["logprob"].as_f64().unwrap() - generated["logprob"].as_f64().unwrap();
+            let difference =
+                scored["logprob"].as_f64().unwrap() - generated["logprob"].as_f64().unwrap();
             assert!(difference.abs() < 1e-5, "{difference}");
         }
     }
@@ -62,13 +104,24 @@ fn characters_of_prompts_without_a_token_are_reported() {
     let place = folder("told-prompts");
     let model = begun(&place);
     for (command, more) in [
-        ("generate", &["--device", "cpu", "--max-tokens", "1", "--prompt"][..]),
+        (
+            "generate",
+            &["--device", "cpu", "--max-tokens", "1", "--prompt"][..],
+        ),
         ("score", &["--device", "cpu", "--text"]),
         ("tokenize", &["--text"]),
     ] {
-        let log = |given: &str| String::from_utf8(output(&[&[command, "--model", &model], more, &[given]].concat()).stderr).unwrap();
+        let log = |given: &str| {
+            String::from_utf8(
+                output(&[&[command, "--model", &model], more, &[given]].concat()).stderr,
+            )
+            .unwrap()
+        };
         let told = log("a €</s>b");
-        assert!(told.contains("\"€\" (1). [data.unknown]") && told.contains("</s> (1). [data.control]"), "{command}: {told}");
+        assert!(
+            told.contains("\"€\" (1). [data.unknown]") && told.contains("</s> (1). [data.control]"),
+            "{command}: {told}"
+        );
         assert!(!log("a b").contains("[data."), "{command}");
     }
 }

@@ -12,13 +12,32 @@ fn drawn(index: u64, case: u64, end: usize) -> usize {
     random::below([57, 8], index, case, end as u64) as usize
 }
 
-fn read(name: &str, bytes: &str, on_bad_row: OnBadRow, tokenizer: &Tokenizer) -> tabtune::Result<Dataset> {
-    let settings = DataSettings { on_bad_row, ..DataSettings::default() };
-    Dataset::read(&[&DataFile { name, bytes: bytes.as_bytes() }], Ok::<_, tabtune::Error>(tokenizer), &settings)
+fn read(
+    name: &str,
+    bytes: &str,
+    on_bad_row: OnBadRow,
+    tokenizer: &Tokenizer,
+) -> tabtune::Result<Dataset> {
+    let settings = DataSettings {
+        on_bad_row,
+        ..DataSettings::default()
+    };
+    Dataset::read(
+        &[&DataFile {
+            name,
+            bytes: bytes.as_bytes(),
+        }],
+        Ok::<_, tabtune::Error>(tokenizer),
+        &settings,
+    )
 }
 
 fn count(data: &Dataset, code: &str) -> usize {
-    data.reading_warnings().iter().filter(|warning| warning.code == code).map(|warning| warning.count).sum()
+    data.reading_warnings()
+        .iter()
+        .filter(|warning| warning.code == code)
+        .map(|warning| warning.count)
+        .sum()
 }
 
 /// Makes a row that is one of four kinds; the first key of the last is that of no other row.
@@ -33,7 +52,9 @@ fn row(kind: usize, number: usize) -> String {
 
 /// Breaks a row of prompt and completion.
 fn broken(fault: usize, number: usize) -> String {
-    let row = |prompt: &str, completion: &str| format!("{{\"prompt\": {prompt}, \"completion\": {completion}}}");
+    let row = |prompt: &str, completion: &str| {
+        format!("{{\"prompt\": {prompt}, \"completion\": {completion}}}")
+    };
     let p = format!("\"p{number}\"");
     match fault {
         0 => row(&p, "NaN"),
@@ -62,9 +83,15 @@ fn broken(fault: usize, number: usize) -> String {
         22 => format!("{{prompt\": {p}, \"completion\": \"c\"}}"),
         23 => format!("{{\"prompt\": {p}, \"completion\": \"c\""),
         24 => format!("\"prompt\": {p}, \"completion\": \"c\"}}"),
-        25 => format!("{{\"messages\": [{{\"role\": \"user\", \"content\": {p}}}, {{\"role\": \"assistant\", \"content\": \"c\"}}}}"),
-        26 => format!("{{\"messages\": [{{\"role\": \"user\", \"content\": {p}}}}}, {{\"role\": \"assistant\", \"content\": \"c\"}}]}}"),
-        27 => format!("{{\"messages\": [{{\"role\": \"user\", \"content\": {p}}}, {{\"role\": \"assistant\", \"content\": NaN}}]}}"),
+        25 => format!(
+            "{{\"messages\": [{{\"role\": \"user\", \"content\": {p}}}, {{\"role\": \"assistant\", \"content\": \"c\"}}}}"
+        ),
+        26 => format!(
+            "{{\"messages\": [{{\"role\": \"user\", \"content\": {p}}}}}, {{\"role\": \"assistant\", \"content\": \"c\"}}]}}"
+        ),
+        27 => format!(
+            "{{\"messages\": [{{\"role\": \"user\", \"content\": {p}}}, {{\"role\": \"assistant\", \"content\": NaN}}]}}"
+        ),
         28 => row(&p, "\"c:\\\""),
         29 => "1".to_owned(),
         30 => "\"prompt\"".to_owned(),
@@ -82,23 +109,34 @@ const FAULTS: usize = 37;
 /// Writes rows and faulty elements into an array. Returns it with the rows that can be read, the number of those that cannot, and true if
 /// there is a fault between them.
 fn array(case: u64) -> (String, Vec<String>, usize, bool) {
-    let (mut text, mut kept, mut faulty, mut odd, mut before) = ("[".to_owned(), Vec::new(), 0, false, None);
+    let (mut text, mut kept, mut faulty, mut odd, mut before) =
+        ("[".to_owned(), Vec::new(), 0, false, None);
     let in_lines = drawn(2, case, 2) == 0;
     for at in 0..2 + drawn(0, case, 8) {
         let draw = |what: u64, end| drawn(10 * (at as u64 + 1) + what, case, end);
         // Where a quote or bracket is missing, the end of the element is known by the next row, or by an object in a line of its own.
         let hides = matches!(before, Some(5 | 6 | 16..=26 | 28 | 35));
         let seen = in_lines && !matches!(before, Some(24 | 35));
-        let fault = (draw(3, 3) == 0).then(|| draw(4, FAULTS)).filter(|&fault| !hides || seen && broken(fault, at).starts_with('{'));
+        let fault = (draw(3, 3) == 0)
+            .then(|| draw(4, FAULTS))
+            .filter(|&fault| !hides || seen && broken(fault, at).starts_with('{'));
         if at > 0 {
             // Commas that are missing or too many, and a second array, cost no row.
             let loose = |fault| matches!(fault, Some(24 | 29..=32 | 35));
             let least = usize::from(loose(before) || loose(fault));
-            let between = if draw(1, 12) == 0 && !hides { ["", ",,", "][", "],[", "// and\n,"][least + draw(0, 5 - least)] } else { "," };
+            let between = if draw(1, 12) == 0 && !hides {
+                ["", ",,", "][", "],[", "// and\n,"][least + draw(0, 5 - least)]
+            } else {
+                ","
+            };
             odd |= between != ",";
             text.push_str(between);
         }
-        text.push_str(if in_lines { "\r\n  " } else { ["", " ", "\n", "\r\n\t"][draw(2, 4)] });
+        text.push_str(if in_lines {
+            "\r\n  "
+        } else {
+            ["", " ", "\n", "\r\n\t"][draw(2, 4)]
+        });
         match fault {
             Some(fault) => text.push_str(&broken(fault, at)),
             None => {
@@ -110,7 +148,12 @@ fn array(case: u64) -> (String, Vec<String>, usize, bool) {
         before = fault;
     }
     let end = ["]", "]\n", ",]", ""][drawn(1, case, 4)];
-    (text + end, kept, faulty, odd || end == ",]" || end.is_empty())
+    (
+        text + end,
+        kept,
+        faulty,
+        odd || end == ",]" || end.is_empty(),
+    )
 }
 
 #[test]
@@ -122,23 +165,46 @@ fn rows_that_are_kept_and_reported_are_those_that_were_written() {
         let (text, kept, faulty, odd) = array(case);
         let compact: Vec<String> = kept.iter().map(|row| row.replace('\n', "")).collect();
         let inside = format!("{{\"version\": 1, \"data\": {text}, \"n\": 2}}");
-        for (name, text) in [("a.json", &text), ("b.json", &inside)].into_iter().take(if odd { 1 } else { 2 }) {
+        for (name, text) in [("a.json", &text), ("b.json", &inside)]
+            .into_iter()
+            .take(if odd { 1 } else { 2 })
+        {
             let found = read(name, text, OnBadRow::Skip, &tokenizer);
             if kept.is_empty() {
-                assert_eq!(found.map(|_| ()).unwrap_err().code().split('.').next(), Some("data"), "{case}: {text}");
+                assert_eq!(
+                    found.map(|_| ()).unwrap_err().code().split('.').next(),
+                    Some("data"),
+                    "{case}: {text}"
+                );
                 continue;
             }
             let data = found.unwrap_or_else(|refused| panic!("{case}: {text}: {refused}"));
             let told = count(&data, "data.row.skipped");
-            assert_eq!((told, data.files()[0].rows), (faulty, Some(kept.len() + faulty)), "{case}: {text}");
-            assert_eq!(data.digest(), read("a.jsonl", &compact.join("\n"), OnBadRow::Stop, &tokenizer).unwrap().digest(), "{case}: {text}");
+            assert_eq!(
+                (told, data.files()[0].rows),
+                (faulty, Some(kept.len() + faulty)),
+                "{case}: {text}"
+            );
+            assert_eq!(
+                data.digest(),
+                read("a.jsonl", &compact.join("\n"), OnBadRow::Stop, &tokenizer)
+                    .unwrap()
+                    .digest(),
+                "{case}: {text}"
+            );
             match read(name, text, OnBadRow::Stop, &tokenizer) {
-                Err(tabtune::Error::Refused(list)) => assert!(list.len() >= faulty && (faulty > 0 || odd), "{case}: {text}"),
+                Err(tabtune::Error::Refused(list)) => assert!(
+                    list.len() >= faulty && (faulty > 0 || odd),
+                    "{case}: {text}"
+                ),
                 Ok(_) => assert!(faulty == 0 && !odd, "{case}: {text}"),
                 Err(other) => panic!("{other}"),
             }
         }
-        (faulty_ones, odd_ones) = (faulty_ones + usize::from(faulty > 0), odd_ones + usize::from(odd));
+        (faulty_ones, odd_ones) = (
+            faulty_ones + usize::from(faulty > 0),
+            odd_ones + usize::from(odd),
+        );
     }
     assert!(faulty_ones > 400 && odd_ones > 200);
 }
@@ -146,7 +212,14 @@ fn rows_that_are_kept_and_reported_are_those_that_were_written() {
 #[test]
 fn what_is_wrong_between_rows_is_reported_and_costs_none() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
-    let two = read("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}", OnBadRow::Stop, &tokenizer).unwrap().digest();
+    let two = read(
+        "a.jsonl",
+        "{\"text\": \"a\"}\n{\"text\": \"b\"}",
+        OnBadRow::Stop,
+        &tokenizer,
+    )
+    .unwrap()
+    .digest();
     for (text, faults) in [
         ("[{\"text\": \"a\"}, {\"text\": \"b\"},]", 1),
         ("[{\"text\": \"a\"},, {\"text\": \"b\"}]", 1),
@@ -160,10 +233,21 @@ fn what_is_wrong_between_rows_is_reported_and_costs_none() {
     ] {
         for name in ["a.json", "a"] {
             let data = read(name, text, OnBadRow::Skip, &tokenizer).unwrap();
-            assert_eq!((data.digest(), data.files()[0].form), (two.clone(), Form::Json), "{text}");
-            assert_eq!((count(&data, "data.json"), count(&data, "data.row.skipped")), (faults, 0), "{text}");
+            assert_eq!(
+                (data.digest(), data.files()[0].form),
+                (two.clone(), Form::Json),
+                "{text}"
+            );
+            assert_eq!(
+                (count(&data, "data.json"), count(&data, "data.row.skipped")),
+                (faults, 0),
+                "{text}"
+            );
         }
-        let Err(tabtune::Error::Refused(list)) = read("a.json", text, OnBadRow::Stop, &tokenizer) else { panic!("{text}") };
+        let Err(tabtune::Error::Refused(list)) = read("a.json", text, OnBadRow::Stop, &tokenizer)
+        else {
+            panic!("{text}")
+        };
         assert_eq!((list.len(), list[0].code), (faults, "data.row"), "{text}");
     }
 }
@@ -172,7 +256,10 @@ fn what_is_wrong_between_rows_is_reported_and_costs_none() {
 fn rows_after_a_faulty_one_stay_whatever_is_between() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let row = |number: usize| format!("{{\"prompt\":\"p{number}\",\"completion\":\"c{number}\"}}");
-    let (faulty, opened) = ("{\"prompt\":\"p2\",\"completion\" \"c2\"}", "{\"prompt\":\"p2\",\"completion\": c2 {\\\"a\\\": 1}\"}");
+    let (faulty, opened) = (
+        "{\"prompt\":\"p2\",\"completion\" \"c2\"}",
+        "{\"prompt\":\"p2\",\"completion\": c2 {\\\"a\\\": 1}\"}",
+    );
     for (fault, between, faults) in [
         (faulty, "/* x */ ", 1),
         (faulty, "// x\n", 1),
@@ -186,8 +273,18 @@ fn rows_after_a_faulty_one_stay_whatever_is_between() {
     ] {
         let text = format!("[{},\n{fault},\n{between}{},\n{}]", row(1), row(3), row(4));
         let data = read("a.json", &text, OnBadRow::Skip, &tokenizer).unwrap();
-        let expected = read("a.jsonl", &[row(1), row(3), row(4)].join("\n"), OnBadRow::Stop, &tokenizer).unwrap();
+        let expected = read(
+            "a.jsonl",
+            &[row(1), row(3), row(4)].join("\n"),
+            OnBadRow::Stop,
+            &tokenizer,
+        )
+        .unwrap();
         assert_eq!(data.digest(), expected.digest(), "{text}");
-        assert_eq!((count(&data, "data.row.skipped"), data.files()[0].rows), (faults, Some(3 + faults)), "{text}");
+        assert_eq!(
+            (count(&data, "data.row.skipped"), data.files()[0].rows),
+            (faults, Some(3 + faults)),
+            "{text}"
+        );
     }
 }

@@ -63,7 +63,10 @@ impl TokenStorage for Memory {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
         if self.broken.get() {
-            return Err(Error::SourceRead { name: "storage".into(), reason: "gone".into() });
+            return Err(Error::SourceRead {
+                name: "storage".into(),
+                reason: "gone".into(),
+            });
         }
         let start = offset as usize;
         buf.copy_from_slice(&self.bytes.borrow()[start..start + buf.len()]);
@@ -74,7 +77,8 @@ impl TokenStorage for Memory {
 fn stored(file: &dyn DataSource, tokenizer: &Tokenizer, storage: &Rc<Memory>) -> Dataset {
     let (settings, files) = (DataSettings::default(), [file]);
     let storage = Rc::clone(storage) as Rc<dyn TokenStorage>;
-    let mut reader = DataReader::open(&files, Ok::<_, Error>(tokenizer), &settings, Some(storage)).unwrap();
+    let mut reader =
+        DataReader::open(&files, Ok::<_, Error>(tokenizer), &settings, Some(storage)).unwrap();
     while reader.advance().unwrap() {}
     reader.finish().unwrap()
 }
@@ -88,18 +92,41 @@ fn batches(data: &Dataset, config: &TrainConfig) -> Vec<Batch> {
 fn tokens_in_storage_give_the_batches_of_those_in_memory() {
     let letters = Tokenizer::characters("abcdefghij \n").unwrap();
     // More ids than are kept in memory.
-    let text: String = (0..9_000_000u32).map(|at| char::from(b'a' + (at.wrapping_mul(2_654_435_761) >> 28) as u8 % 10)).collect();
-    let rows: String = text.as_bytes().chunks(3000).map(|row| format!("{{\"text\": \"{}\"}}\n", str::from_utf8(row).unwrap())).collect();
+    let text: String = (0..9_000_000u32)
+        .map(|at| char::from(b'a' + (at.wrapping_mul(2_654_435_761) >> 28) as u8 % 10))
+        .collect();
+    let rows: String = text
+        .as_bytes()
+        .chunks(3000)
+        .map(|row| format!("{{\"text\": \"{}\"}}\n", str::from_utf8(row).unwrap()))
+        .collect();
     for (name, text) in [("a.txt", &text), ("a.jsonl", &rows)] {
-        let file = DataFile { name, bytes: text.as_bytes() };
+        let file = DataFile {
+            name,
+            bytes: text.as_bytes(),
+        };
         let storage = Rc::new(Memory::default());
-        let (large, small) =
-            (stored(&file, &letters, &storage), Dataset::read(&[&file], Ok::<_, Error>(&letters), &DataSettings::default()).unwrap());
-        assert!(storage.bytes.borrow().len() >= 4 * 9_000_000, "{name}: all tokens are in storage");
+        let (large, small) = (
+            stored(&file, &letters, &storage),
+            Dataset::read(&[&file], Ok::<_, Error>(&letters), &DataSettings::default()).unwrap(),
+        );
+        assert!(
+            storage.bytes.borrow().len() >= 4 * 9_000_000,
+            "{name}: all tokens are in storage"
+        );
         assert_eq!(large.digest(), small.digest());
-        let config = TrainConfig { batch_size: 3, seq_len: 200, ..TrainConfig::default() };
+        let config = TrainConfig {
+            batch_size: 3,
+            seq_len: 200,
+            ..TrainConfig::default()
+        };
         assert_eq!(batches(&large, &config), batches(&small, &config), "{name}");
-        let last = |data: &Dataset| data.evaluation_batches(2, 512, None).last().unwrap().unwrap();
+        let last = |data: &Dataset| {
+            data.evaluation_batches(2, 512, None)
+                .last()
+                .unwrap()
+                .unwrap()
+        };
         assert_eq!(last(&large), last(&small));
         // A failed read does not change the order.
         let mut loader = Loader::for_run(&large, &config).unwrap();
@@ -112,43 +139,125 @@ fn tokens_in_storage_give_the_batches_of_those_in_memory() {
 fn files_that_come_in_drops_are_read_alike() {
     let lines = "{\"prompt\": \"é\\\"[{\", \"completion\": \"本\"}\r\n\n{\"prompt\": \"a}\", \"completion\": \"b\\nc\"}";
     let rows: Vec<&str> = lines.split("\r\n\n").collect();
-    let utf16: Vec<u8> = [0xfeff].into_iter().chain(lines.encode_utf16()).flat_map(u16::to_be_bytes).collect();
+    let utf16: Vec<u8> = [0xfeff]
+        .into_iter()
+        .chain(lines.encode_utf16())
+        .flat_map(u16::to_be_bytes)
+        .collect();
     let forms: [(&str, Vec<u8>); 7] = [
         ("a.jsonl", lines.into()),
         ("a.jsonl", utf16),
         ("a.json", format!("[{}]", rows.join(",")).into()),
-        ("a.json", format!("{{\"b\": [1, {{}}], \"data\": [{}], \"c\": null}}", rows.join(" ,\n")).into()),
-        ("a.csv", "prompt,completion\n\"é\"\"[{\",本\na},\"b\nc\"".into()),
-        ("a.tsv", "prompt\tcompletion\n\"é\"\"[{\"\t本\na}\t\"b\nc\"\n".into()),
+        (
+            "a.json",
+            format!(
+                "{{\"b\": [1, {{}}], \"data\": [{}], \"c\": null}}",
+                rows.join(" ,\n")
+            )
+            .into(),
+        ),
+        (
+            "a.csv",
+            "prompt,completion\n\"é\"\"[{\",本\na},\"b\nc\"".into(),
+        ),
+        (
+            "a.tsv",
+            "prompt\tcompletion\n\"é\"\"[{\"\t本\na}\t\"b\nc\"\n".into(),
+        ),
         ("b", lines.into()),
     ];
-    let expected = read(&[&DataFile { name: "a.jsonl", bytes: lines.as_bytes() }], &DataSettings::default()).unwrap().digest();
+    let expected = read(
+        &[&DataFile {
+            name: "a.jsonl",
+            bytes: lines.as_bytes(),
+        }],
+        &DataSettings::default(),
+    )
+    .unwrap()
+    .digest();
     for (name, bytes) in &forms {
-        let found = read(&[&Drops(name, bytes)], &DataSettings::default()).unwrap_or_else(|refused| panic!("{name}: {refused}"));
-        assert_eq!(found.digest(), expected, "{name}: {}", String::from_utf8_lossy(bytes));
+        let found = read(&[&Drops(name, bytes)], &DataSettings::default())
+            .unwrap_or_else(|refused| panic!("{name}: {refused}"));
+        assert_eq!(
+            found.digest(),
+            expected,
+            "{name}: {}",
+            String::from_utf8_lossy(bytes)
+        );
     }
     let text = "Ein Satz – noch einer.\n".repeat(9);
-    let whole = read(&[&DataFile { name: "a.txt", bytes: text.as_bytes() }], &DataSettings::default()).unwrap();
-    assert_eq!(read(&[&Drops("a.txt", text.as_bytes())], &DataSettings::default()).unwrap().digest(), whole.digest());
+    let whole = read(
+        &[&DataFile {
+            name: "a.txt",
+            bytes: text.as_bytes(),
+        }],
+        &DataSettings::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        read(
+            &[&Drops("a.txt", text.as_bytes())],
+            &DataSettings::default()
+        )
+        .unwrap()
+        .digest(),
+        whole.digest()
+    );
     let ids: Vec<u8> = (0..50u32).flat_map(u32::to_le_bytes).collect();
-    assert_eq!(read(&[&Drops("a.tokens", &ids)], &DataSettings::default()).unwrap().ids(0..99).unwrap()[..], (0..50).collect::<Vec<u32>>());
+    assert_eq!(
+        read(&[&Drops("a.tokens", &ids)], &DataSettings::default())
+            .unwrap()
+            .ids(0..99)
+            .unwrap()[..],
+        (0..50).collect::<Vec<u32>>()
+    );
 }
 
 #[test]
 fn a_first_row_longer_than_what_is_looked_at_is_a_row() {
-    let long = format!("{{\"text\": \"{}\"}}\n{{\"text\": \"b\"}}\n", "a".repeat(1_200_000));
+    let long = format!(
+        "{{\"text\": \"{}\"}}\n{{\"text\": \"b\"}}\n",
+        "a".repeat(1_200_000)
+    );
     let array = format!("[{}]", long.trim().replace('\n', ","));
     for text in [&long, &array] {
-        let file = DataFile { name: "rows", bytes: text.as_bytes() };
-        let [summary] = &block_on(Dataset::summaries(&[&file], &DataSettings::default(), &Interrupt::none())).unwrap()[..] else {
+        let file = DataFile {
+            name: "rows",
+            bytes: text.as_bytes(),
+        };
+        let [summary] = &block_on(Dataset::summaries(
+            &[&file],
+            &DataSettings::default(),
+            &Interrupt::none(),
+        ))
+        .unwrap()[..] else {
             panic!("one file")
         };
-        assert_eq!((summary.rows, summary.shapes.get("text")), (Some(2), Some(&2)));
+        assert_eq!(
+            (summary.rows, summary.shapes.get("text")),
+            (Some(2), Some(&2))
+        );
     }
-    let columns = Some(tabtune::config::Columns { text: Some("a".into()), ..Default::default() });
-    let ids = DataFile { name: "a.tokens", bytes: &[0; 40] };
-    let refused = read(&[&ids], &DataSettings { columns, ..DataSettings::default() }).unwrap_err();
-    assert!(refused.code() == "data.columns" && refused.to_string().contains("token ids"), "{refused}");
+    let columns = Some(tabtune::config::Columns {
+        text: Some("a".into()),
+        ..Default::default()
+    });
+    let ids = DataFile {
+        name: "a.tokens",
+        bytes: &[0; 40],
+    };
+    let refused = read(
+        &[&ids],
+        &DataSettings {
+            columns,
+            ..DataSettings::default()
+        },
+    )
+    .unwrap_err();
+    assert!(
+        refused.code() == "data.columns" && refused.to_string().contains("token ids"),
+        "{refused}"
+    );
 }
 
 /// Covers text without spaces, in a script whose letters have several bytes, and text with rare spaces.
@@ -156,34 +265,82 @@ fn a_first_row_longer_than_what_is_looked_at_is_a_row() {
 fn texts_without_words_are_cut_where_it_changes_nothing() {
     let letters: Vec<char> = "αβγδεζηθικλμνξοπρστυφχψω,.\n!0123456789".chars().collect();
     // More than is read at once.
-    let text: String = (0..200_000).map(|at| letters[drawn(0, at, 0, letters.len())]).collect();
-    for tokenizer in [tokenizer(), Tokenizer::from_parts(byte_level("llama-bpe")).unwrap()] {
+    let text: String = (0..200_000)
+        .map(|at| letters[drawn(0, at, 0, letters.len())])
+        .collect();
+    for tokenizer in [
+        tokenizer(),
+        Tokenizer::from_parts(byte_level("llama-bpe")).unwrap(),
+    ] {
         let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
-        assert!(tokenizer.encode(&text).unwrap() == whole, "in pieces, of one text");
-        let data = Dataset::read(&[&Drops("a.txt", text.as_bytes())], Ok::<_, Error>(&tokenizer), &DataSettings::default()).unwrap();
-        assert!(data.ids(0..usize::MAX).unwrap()[..] == whole, "in pieces, as it is read");
+        assert!(
+            tokenizer.encode(&text).unwrap() == whole,
+            "in pieces, of one text"
+        );
+        let data = Dataset::read(
+            &[&Drops("a.txt", text.as_bytes())],
+            Ok::<_, Error>(&tokenizer),
+            &DataSettings::default(),
+        )
+        .unwrap();
+        assert!(
+            data.ids(0..usize::MAX).unwrap()[..] == whole,
+            "in pieces, as it is read"
+        );
     }
 }
 
 /// With a tokenizer that puts a space in front of every text, a text can only be cut at spaces.
 #[test]
 fn texts_that_cannot_be_cut_are_read_whole() {
-    for (spaces, text) in [(false, "truthuniversally\n".repeat(23_000)), (true, "A truth. It is known! ".repeat(18_000))] {
-        for tokenizer in [true, false].map(|prefix| Tokenizer::from_parts(sentence_piece(prefix)).unwrap()) {
+    for (spaces, text) in [
+        (false, "truthuniversally\n".repeat(23_000)),
+        (true, "A truth. It is known! ".repeat(18_000)),
+    ] {
+        for tokenizer in
+            [true, false].map(|prefix| Tokenizer::from_parts(sentence_piece(prefix)).unwrap())
+        {
             let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
-            let data = Dataset::read(&[&Drops("a.txt", text.as_bytes())], Ok::<_, Error>(&tokenizer), &DataSettings::default()).unwrap();
-            assert!(data.ids(0..usize::MAX).unwrap()[..] == whole, "with spaces: {spaces}");
+            let data = Dataset::read(
+                &[&Drops("a.txt", text.as_bytes())],
+                Ok::<_, Error>(&tokenizer),
+                &DataSettings::default(),
+            )
+            .unwrap();
+            assert!(
+                data.ids(0..usize::MAX).unwrap()[..] == whole,
+                "with spaces: {spaces}"
+            );
         }
     }
 }
 
 #[test]
 fn files_have_weights_and_validation_rows_are_drawn() {
-    let rows = |letter: char, count: usize| -> String { (0..count).map(|row| format!("{{\"text\": \"{letter}{row}\"}}\n")).collect() };
+    let rows = |letter: char, count: usize| -> String {
+        (0..count)
+            .map(|row| format!("{{\"text\": \"{letter}{row}\"}}\n"))
+            .collect()
+    };
     let (a, b) = (rows('a', 40), rows('b', 40));
-    let files: [&dyn DataSource; 2] = [&DataFile { name: "a", bytes: a.as_bytes() }, &DataFile { name: "b", bytes: b.as_bytes() }];
+    let files: [&dyn DataSource; 2] = [
+        &DataFile {
+            name: "a",
+            bytes: a.as_bytes(),
+        },
+        &DataFile {
+            name: "b",
+            bytes: b.as_bytes(),
+        },
+    ];
     let data = read(&files, &DataSettings::default()).unwrap();
-    let config = TrainConfig { batch_size: 1, seq_len: 16, packing: false, data_weights: vec![2.0, 0.25], ..TrainConfig::default() };
+    let config = TrainConfig {
+        batch_size: 1,
+        seq_len: 16,
+        packing: false,
+        data_weights: vec![2.0, 0.25],
+        ..TrainConfig::default()
+    };
     let mut loader = Loader::for_run(&data, &config).unwrap();
     assert_eq!(loader.items_per_epoch(), 90);
     let first = tokenizer().encode("a").unwrap()[0] as i32;
@@ -201,19 +358,44 @@ fn files_have_weights_and_validation_rows_are_drawn() {
         epochs.push(of_b);
     }
     assert_ne!(epochs[0], epochs[1], "another part in each epoch");
-    let refused = Loader::for_run(&data, &TrainConfig { data_weights: vec![1.0], ..config.clone() }).unwrap_err().to_string();
-    assert!(refused.contains("data_weights is [1.0], but must be one for each of 2 files"), "{refused}");
+    let refused = Loader::for_run(
+        &data,
+        &TrainConfig {
+            data_weights: vec![1.0],
+            ..config.clone()
+        },
+    )
+    .unwrap_err()
+    .to_string();
+    assert!(
+        refused.contains("data_weights is [1.0], but must be one for each of 2 files"),
+        "{refused}"
+    );
 
     let kept = |settings: DataSettings| {
         let data = read(&files, &settings).unwrap();
-        let rows: Vec<Vec<i32>> = data.validation_batches(1, 16).map(|batch| batch.unwrap().inputs).collect();
+        let rows: Vec<Vec<i32>> = data
+            .validation_batches(1, 16)
+            .map(|batch| batch.unwrap().inputs)
+            .collect();
         (rows, data.digest())
     };
-    let of = |seed, validation_rows| DataSettings { validation_fraction: 0.2, seed, validation_rows, ..DataSettings::default() };
-    let (random, last) = (kept(of(3, ValidationRows::Random)), kept(of(3, ValidationRows::Last)));
+    let of = |seed, validation_rows| DataSettings {
+        validation_fraction: 0.2,
+        seed,
+        validation_rows,
+        ..DataSettings::default()
+    };
+    let (random, last) = (
+        kept(of(3, ValidationRows::Random)),
+        kept(of(3, ValidationRows::Last)),
+    );
     assert_eq!((random.0.len(), last.0.len()), (16, 16));
     assert_eq!(random.1, last.1, "the digest is that of all rows");
-    assert!(random.0.iter().any(|inputs| inputs[0] == first) && last.0.iter().all(|inputs| inputs[0] != first));
+    assert!(
+        random.0.iter().any(|inputs| inputs[0] == first)
+            && last.0.iter().all(|inputs| inputs[0] != first)
+    );
     assert_eq!(random, kept(of(3, ValidationRows::Random)));
     assert_ne!(random.0, kept(of(4, ValidationRows::Random)).0);
 }
@@ -230,7 +412,12 @@ fn mutated(bytes: &[u8], case: u64) -> Vec<u8> {
             2 if at < bytes.len() => bytes[at] = draw(10 * change + 4, 256) as u8,
             3 if at < bytes.len() => drop(bytes.remove(at)),
             _ => {
-                let part: Vec<u8> = bytes.iter().copied().skip(at).take(draw(10 * change + 5, 20)).collect();
+                let part: Vec<u8> = bytes
+                    .iter()
+                    .copied()
+                    .skip(at)
+                    .take(draw(10 * change + 5, 20))
+                    .collect();
                 let to = draw(10 * change + 6, bytes.len());
                 bytes.splice(to..to, part);
             }
@@ -248,8 +435,18 @@ fn no_bytes_bring_the_reader_down() {
     let lines = "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"text\": \"é\"}\n{\"input_ids\": [1, 2, 3]}\n";
     let seeds: [(&str, Vec<u8>); 6] = [
         ("a.jsonl", lines.into()),
-        ("a.json", format!("[{}]", lines.trim().replace('\n', ",")).into()),
-        ("a.json", format!("{{\"n\": 1, \"data\": [{}]}}", lines.trim().replace('\n', ",")).into()),
+        (
+            "a.json",
+            format!("[{}]", lines.trim().replace('\n', ",")).into(),
+        ),
+        (
+            "a.json",
+            format!(
+                "{{\"n\": 1, \"data\": [{}]}}",
+                lines.trim().replace('\n', ",")
+            )
+            .into(),
+        ),
         ("a.csv", "prompt,completion\na,\"b\nc\"\nd,e\n".into()),
         ("a.tsv", "prompt\tcompletion\na\tb\n".into()),
         ("a.tokens", (0..9u32).flat_map(u32::to_le_bytes).collect()),
@@ -257,22 +454,42 @@ fn no_bytes_bring_the_reader_down() {
     let read = |name: &str, bytes: &[u8], settings: &DataSettings| {
         let file = DataFile { name, bytes };
         let data = Dataset::read(&[&file], Ok::<_, Error>(&tokenizer), settings);
-        drop(block_on(Dataset::summaries(&[&file], settings, &Interrupt::none())));
+        drop(block_on(Dataset::summaries(
+            &[&file],
+            settings,
+            &Interrupt::none(),
+        )));
         if let Err(refused) = data {
-            assert!(!refused.to_string().is_empty() && refused.code() != "core.panic", "{name}");
+            assert!(
+                !refused.to_string().is_empty() && refused.code() != "core.panic",
+                "{name}"
+            );
         }
     };
     for (name, seed) in &seeds {
-        let settings = [OnBadRow::Stop, OnBadRow::Skip].map(|on_bad_row| DataSettings { on_bad_row, ..DataSettings::default() });
+        let settings = [OnBadRow::Stop, OnBadRow::Skip].map(|on_bad_row| DataSettings {
+            on_bad_row,
+            ..DataSettings::default()
+        });
         for case in 0..random {
-            let bytes: Vec<u8> = (0..drawn(1, 0, case, 200) as u64).map(|at| drawn(2, at, case, 256) as u8).collect();
+            let bytes: Vec<u8> = (0..drawn(1, 0, case, 200) as u64)
+                .map(|at| drawn(2, at, case, 256) as u8)
+                .collect();
             read(name, &bytes, &settings[case as usize % 2]);
         }
         for case in 0..changed {
             let bytes = mutated(seed, case);
             read(name, &bytes, &settings[case as usize % 2]);
             for form in [Form::Jsonl, Form::Json, Form::Csv] {
-                read(name, &bytes, &DataSettings { form: Some(form), partial: case % 3 == 0, ..DataSettings::default() });
+                read(
+                    name,
+                    &bytes,
+                    &DataSettings {
+                        form: Some(form),
+                        partial: case % 3 == 0,
+                        ..DataSettings::default()
+                    },
+                );
             }
         }
     }
@@ -282,26 +499,48 @@ fn no_bytes_bring_the_reader_down() {
 #[test]
 fn many_rows_stay_in_order_on_both_sides() {
     const ROWS: usize = 150_000;
-    let lines: String = (0..ROWS).map(|row| format!("{{\"input_ids\": [{}, {}, 7]}}\n", row % 500, row / 500)).collect();
+    let lines: String = (0..ROWS)
+        .map(|row| format!("{{\"input_ids\": [{}, {}, 7]}}\n", row % 500, row / 500))
+        .collect();
     let tokenizer = tokenizer();
-    let last = DataSettings { validation_fraction: 0.4, validation_rows: ValidationRows::Last, ..DataSettings::default() };
-    let random = DataSettings { validation_rows: ValidationRows::Random, ..last.clone() };
+    let last = DataSettings {
+        validation_fraction: 0.4,
+        validation_rows: ValidationRows::Last,
+        ..DataSettings::default()
+    };
+    let random = DataSettings {
+        validation_rows: ValidationRows::Random,
+        ..last.clone()
+    };
     let rows_of = |batches: &mut dyn Iterator<Item = Batch>| -> Vec<usize> {
         let row = |ids: &[i32]| ids[0] as usize + 500 * ids[1] as usize;
-        batches.flat_map(|batch| batch.inputs.chunks(2).map(row).collect::<Vec<_>>()).collect()
+        batches
+            .flat_map(|batch| batch.inputs.chunks(2).map(row).collect::<Vec<_>>())
+            .collect()
     };
     for settings in [last, random] {
-        let file = DataFile { name: "rows.jsonl", bytes: lines.as_bytes() };
+        let file = DataFile {
+            name: "rows.jsonl",
+            bytes: lines.as_bytes(),
+        };
         let data = Dataset::read(&[&file], Ok::<_, Error>(&tokenizer), &settings).unwrap();
-        let config =
-            TrainConfig { batch_size: 1000, seq_len: 2, packing: false, data_order: DataOrder::Sequential, ..TrainConfig::default() };
+        let config = TrainConfig {
+            batch_size: 1000,
+            seq_len: 2,
+            packing: false,
+            data_order: DataOrder::Sequential,
+            ..TrainConfig::default()
+        };
         let mut loader = Loader::for_run(&data, &config).unwrap();
         let trained = rows_of(&mut (0..ROWS * 6 / 10 / 1000).map(|_| loader.next(&data).unwrap()));
         let evaluated = rows_of(&mut data.validation_batches(1000, 2).map(Result::unwrap));
         assert!(trained.is_sorted() && evaluated.is_sorted());
         assert_eq!((trained.len(), evaluated.len()), (90_000, 60_000));
         let mut all = [trained, evaluated].concat();
-        assert_eq!(all.is_sorted(), settings.validation_rows == ValidationRows::Last);
+        assert_eq!(
+            all.is_sorted(),
+            settings.validation_rows == ValidationRows::Last
+        );
         all.sort_unstable();
         assert!(all.into_iter().eq(0..ROWS));
     }
@@ -313,8 +552,26 @@ fn looking_at_a_file_ends_when_it_is_asked_to() {
     asked.request();
     let rows = "{\"text\": \"a\"}\n".repeat(100);
     for (name, bytes) in [("a.txt", "a b c".repeat(200_000)), ("a.jsonl", rows)] {
-        let (file, settings) = (DataFile { name, bytes: bytes.as_bytes() }, DataSettings::default());
-        assert_eq!(block_on(Dataset::summaries(&[&file], &settings, &asked)).unwrap_err().code(), "call.aborted", "{name}");
-        assert_eq!(block_on(Dataset::characters(&[&file], &settings, &asked)).unwrap_err().code(), "call.aborted", "{name}");
+        let (file, settings) = (
+            DataFile {
+                name,
+                bytes: bytes.as_bytes(),
+            },
+            DataSettings::default(),
+        );
+        assert_eq!(
+            block_on(Dataset::summaries(&[&file], &settings, &asked))
+                .unwrap_err()
+                .code(),
+            "call.aborted",
+            "{name}"
+        );
+        assert_eq!(
+            block_on(Dataset::characters(&[&file], &settings, &asked))
+                .unwrap_err()
+                .code(),
+            "call.aborted",
+            "{name}"
+        );
     }
 }

@@ -31,25 +31,48 @@ impl DataSource for Bytes {
 
 fn read(files: &[&dyn DataSource]) -> Dataset {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
-    Dataset::read(files, Ok::<_, tabtune::Error>(&tokenizer), &DataSettings::default()).unwrap()
+    Dataset::read(
+        files,
+        Ok::<_, tabtune::Error>(&tokenizer),
+        &DataSettings::default(),
+    )
+    .unwrap()
 }
 
 fn told(data: &Dataset) -> usize {
-    data.reading_warnings().iter().filter(|warning| warning.code == "data.newlines").map(|warning| warning.count).sum()
+    data.reading_warnings()
+        .iter()
+        .filter(|warning| warning.code == "data.newlines")
+        .map(|warning| warning.count)
+        .sum()
 }
 
 #[test]
 fn line_ends_of_a_text_are_those_of_python() {
     let (other, plain) = ("a\r\nb\rc\r\r\n\n\rd\r\n", "a\nb\nc\n\n\n\nd\n");
     let long = |text: &str| format!("{}{text}", "x".repeat((256 << 10) - 2));
-    for (other, plain) in [(other.to_owned(), plain.to_owned()), (long(other), long(plain)), ("a\r".into(), "a\n".into())] {
-        let utf16: Vec<u8> = [0xfeff].into_iter().chain(other.encode_utf16()).flat_map(u16::to_le_bytes).collect();
-        let expected = read(&[&DataFile { name: "a.txt", bytes: plain.as_bytes() }]);
+    for (other, plain) in [
+        (other.to_owned(), plain.to_owned()),
+        (long(other), long(plain)),
+        ("a\r".into(), "a\n".into()),
+    ] {
+        let utf16: Vec<u8> = [0xfeff]
+            .into_iter()
+            .chain(other.encode_utf16())
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let expected = read(&[&DataFile {
+            name: "a.txt",
+            bytes: plain.as_bytes(),
+        }]);
         assert_eq!(told(&expected), 0);
         let mut files = vec![other.clone().into_bytes(), utf16];
         files.truncate(if other.len() > 1000 { 1 } else { 2 });
         for bytes in files {
-            let data = read(&[&DataFile { name: "a.txt", bytes: &bytes }]);
+            let data = read(&[&DataFile {
+                name: "a.txt",
+                bytes: &bytes,
+            }]);
             assert_eq!((data.digest(), told(&data)), (expected.digest(), 1));
             if bytes.len() < 1000 {
                 assert_eq!(read(&[&Bytes("a.txt", bytes)]).digest(), expected.digest());
@@ -57,16 +80,58 @@ fn line_ends_of_a_text_are_those_of_python() {
         }
     }
     // A text next to rows is a document; strings and cells stay as they are.
-    let rows = DataFile { name: "b.jsonl", bytes: b"{\"text\": \"a\\r\\nb\"}\r\n" };
-    let [two, same] = ["a\r\nb", "a\nb"].map(|text| read(&[&DataFile { name: "a.txt", bytes: text.as_bytes() }, &rows]));
-    assert_eq!((two.digest(), told(&two), told(&same)), (same.digest(), 1, 0));
-    assert_ne!(read(&[&rows]).digest(), read(&[&DataFile { name: "b.jsonl", bytes: b"{\"text\": \"a\\nb\"}" }]).digest());
-    let cells = read(&[&DataFile { name: "a.csv", bytes: b"prompt,completion\r\na,\"b\r\nc\"\r\n" }]);
-    assert_eq!(cells.digest(), read(&[&DataFile { name: "a", bytes: b"{\"prompt\": \"a\", \"completion\": \"b\\r\\nc\"}" }]).digest());
+    let rows = DataFile {
+        name: "b.jsonl",
+        bytes: b"{\"text\": \"a\\r\\nb\"}\r\n",
+    };
+    let [two, same] = ["a\r\nb", "a\nb"].map(|text| {
+        read(&[
+            &DataFile {
+                name: "a.txt",
+                bytes: text.as_bytes(),
+            },
+            &rows,
+        ])
+    });
+    assert_eq!(
+        (two.digest(), told(&two), told(&same)),
+        (same.digest(), 1, 0)
+    );
+    assert_ne!(
+        read(&[&rows]).digest(),
+        read(&[&DataFile {
+            name: "b.jsonl",
+            bytes: b"{\"text\": \"a\\nb\"}"
+        }])
+        .digest()
+    );
+    let cells = read(&[&DataFile {
+        name: "a.csv",
+        bytes: b"prompt,completion\r\na,\"b\r\nc\"\r\n",
+    }]);
+    assert_eq!(
+        cells.digest(),
+        read(&[&DataFile {
+            name: "a",
+            bytes: b"{\"prompt\": \"a\", \"completion\": \"b\\r\\nc\"}"
+        }])
+        .digest()
+    );
     // A vocabulary has no carriage return then, and a summary tells it.
-    let file = DataFile { name: "a.txt", bytes: b"b\r\na" };
+    let file = DataFile {
+        name: "a.txt",
+        bytes: b"b\r\na",
+    };
     let settings = DataSettings::default();
-    assert_eq!(block_on(Dataset::characters(&[&file], &settings, &Interrupt::none())).unwrap(), "\nab");
-    let summary = block_on(Dataset::summaries(&[&file], &settings, &Interrupt::none())).unwrap().remove(0);
-    assert_eq!((summary.characters, summary.warnings[0].code), (3, "data.newlines"));
+    assert_eq!(
+        block_on(Dataset::characters(&[&file], &settings, &Interrupt::none())).unwrap(),
+        "\nab"
+    );
+    let summary = block_on(Dataset::summaries(&[&file], &settings, &Interrupt::none()))
+        .unwrap()
+        .remove(0);
+    assert_eq!(
+        (summary.characters, summary.warnings[0].code),
+        (3, "data.newlines")
+    );
 }

@@ -28,7 +28,10 @@ fn source(name: &str, bytes: Vec<u8>) -> Box<dyn ByteSource> {
 }
 
 fn goldens(names: &[&str]) -> Files {
-    names.iter().map(|name| source(name, golden(name))).collect()
+    names
+        .iter()
+        .map(|name| source(name, golden(name)))
+        .collect()
 }
 
 fn open(bytes: &[u8]) -> Bundle {
@@ -36,31 +39,60 @@ fn open(bytes: &[u8]) -> Bundle {
 }
 
 fn load(bundle: &Bundle, precision: Precision) -> Model {
-    block_on(Model::from_bundle(bundle, precision, &cpu().inner(), &Interrupt::none())).unwrap()
+    block_on(Model::from_bundle(
+        bundle,
+        precision,
+        &cpu().inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap()
 }
 
 /// Makes a source of a model on the device with this tokenizer and base.
 fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) -> ExportSource {
     let assets = ModelAssets::of_config(model.config(), tokenizer.cloned());
-    ExportSource { base, ..ExportSource::of_weights(Weights::of_model(model), assets) }
+    ExportSource {
+        base,
+        ..ExportSource::of_weights(Weights::of_model(model), assets)
+    }
 }
 
 /// Makes a source of an opened model that is on no device.
 fn of_files(files: Files) -> ExportSource {
     let bundle = Rc::new(open_bundle(files).unwrap());
-    ExportSource::of_bundle(&bundle).unwrap().summed(&bundle).unwrap()
+    ExportSource::of_bundle(&bundle)
+        .unwrap()
+        .summed(&bundle)
+        .unwrap()
 }
 
 fn named(name: &str, types: &str) -> ExportOptions {
-    ExportOptions { name: Some(name.into()), types: Some(types.into()), ..ExportOptions::default() }
+    ExportOptions {
+        name: Some(name.into()),
+        types: Some(types.into()),
+        ..ExportOptions::default()
+    }
 }
 
-fn gguf_recipe(model: &Model, tokenizer: Option<&Tokenizer>, name: &str, types: &str) -> Result<FileStream> {
-    block_on(export_gguf(&of_model(model, tokenizer, None), Vec::new(), &named(name, types)))
+fn gguf_recipe(
+    model: &Model,
+    tokenizer: Option<&Tokenizer>,
+    name: &str,
+    types: &str,
+) -> Result<FileStream> {
+    block_on(export_gguf(
+        &of_model(model, tokenizer, None),
+        Vec::new(),
+        &named(name, types),
+    ))
 }
 
 fn gguf_patch(model: &Model, base: GgufBase, name: &str, types: &str) -> Result<FileStream> {
-    block_on(export_gguf(&of_model(model, None, base.recorded), base.files, &named(name, types)))
+    block_on(export_gguf(
+        &of_model(model, None, base.recorded),
+        base.files,
+        &named(name, types),
+    ))
 }
 
 /// A GGUF file that a model is written into, and the base that is recorded for the model.
@@ -73,7 +105,9 @@ type Files = Vec<Box<dyn ByteSource>>;
 
 /// Returns name and bytes of the only file of a stream besides its receipt; the file comes in pieces of 8 MiB.
 fn written(mut stream: FileStream) -> (String, Vec<u8>) {
-    let [file, receipt] = stream.files() else { panic!("{:?}", stream.files()) };
+    let [file, receipt] = stream.files() else {
+        panic!("{:?}", stream.files())
+    };
     assert_eq!(receipt.name, RECEIPT);
     let file = file.clone();
     let mut bytes = Vec::new();
@@ -81,7 +115,10 @@ fn written(mut stream: FileStream) -> (String, Vec<u8>) {
         if chunk.file == 1 {
             continue;
         }
-        assert_eq!(chunk.bytes.len() as u64, (file.bytes - bytes.len() as u64).min(8 << 20));
+        assert_eq!(
+            chunk.bytes.len() as u64,
+            (file.bytes - bytes.len() as u64).min(8 << 20)
+        );
         bytes.extend(chunk.bytes);
     }
     assert_eq!(bytes.len() as u64, file.bytes);
@@ -90,16 +127,29 @@ fn written(mut stream: FileStream) -> (String, Vec<u8>) {
 
 /// Returns name and bytes of each file of a stream, after checking the sum of their lengths.
 fn all_files(stream: &mut FileStream) -> Vec<(String, Vec<u8>)> {
-    let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    let mut files: Vec<(String, Vec<u8>)> = stream
+        .files()
+        .iter()
+        .map(|file| (file.name.clone(), Vec::new()))
+        .collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
         files[chunk.file].1.extend(chunk.bytes);
     }
-    assert!(stream.files().iter().zip(&files).all(|(file, (_, bytes))| file.bytes == bytes.len() as u64));
+    assert!(
+        stream
+            .files()
+            .iter()
+            .zip(&files)
+            .all(|(file, (_, bytes))| file.bytes == bytes.len() as u64)
+    );
     files
 }
 
 fn sources(files: &[(String, Vec<u8>)]) -> Files {
-    files.iter().map(|(name, bytes)| source(name, bytes.clone())).collect()
+    files
+        .iter()
+        .map(|(name, bytes)| source(name, bytes.clone()))
+        .collect()
 }
 
 /// Adds one half to the parameters of these names, or to all if there are no names.
@@ -107,7 +157,11 @@ struct Raise<'a>(&'a [&'a str]);
 
 impl ParamMap for Raise<'_> {
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
-        if self.0.is_empty() || self.0.contains(&name) { tensor + 0.5 } else { tensor }
+        if self.0.is_empty() || self.0.contains(&name) {
+            tensor + 0.5
+        } else {
+            tensor
+        }
     }
 }
 
@@ -120,7 +174,10 @@ fn rewritten(bytes: &[u8], edit: impl FnOnce(&mut Metadata, &mut Contents)) -> V
     let contents = file.tensors.iter().map(|tensor| {
         let begin = tensor.begin as usize;
         let record = FileTensor::new(&tensor.name, &tensor.dtype, &tensor.shape);
-        (record, bytes[begin..begin + tensor.bytes.unwrap() as usize].to_vec())
+        (
+            record,
+            bytes[begin..begin + tensor.bytes.unwrap() as usize].to_vec(),
+        )
     });
     let mut contents: Contents = contents.collect();
     let mut metadata = file.metadata.clone();

@@ -32,7 +32,11 @@ impl ByteSource for Sparse {
         self.len
     }
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        assert!(buf.len() <= PIECE && offset + buf.len() as u64 <= self.len, "{} bytes at {offset}", buf.len());
+        assert!(
+            buf.len() <= PIECE && offset + buf.len() as u64 <= self.len,
+            "{} bytes at {offset}",
+            buf.len()
+        );
         buf.fill(0);
         let head = self.head.get(offset as usize..).unwrap_or_default();
         let count = head.len().min(buf.len());
@@ -44,12 +48,21 @@ impl ByteSource for Sparse {
 
 pub(super) fn config(changes: serde_json::Value) -> ModelConfig {
     let mut json = json!({"num_hidden_layers": 1, "tie_word_embeddings": true});
-    json.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    json.as_object_mut()
+        .unwrap()
+        .extend(changes.as_object().unwrap().clone());
     config_from_hf(&json).unwrap()
 }
 
 pub(super) fn fresh(config: &ModelConfig, precision: Precision) -> Model {
-    block_on(Model::init(config, 2, precision, &cpu().inner(), &Interrupt::none())).unwrap()
+    block_on(Model::init(
+        config,
+        2,
+        precision,
+        &cpu().inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap()
 }
 
 #[test]
@@ -59,20 +72,47 @@ fn tensors_of_the_base_are_copied_in_pieces() {
         "model_type": "llama", "vocab_size": 1_500_001, "hidden_size": 4, "intermediate_size": 4, "num_attention_heads": 1,
         "max_position_embeddings": 8
     }));
-    let (_, mut head) = written(gguf_recipe(&fresh(&small, Precision::F32), None, "base", "as-base").unwrap());
+    let (_, mut head) =
+        written(gguf_recipe(&fresh(&small, Precision::F32), None, "base", "as-base").unwrap());
     let len = head.len() as u64;
     head.truncate(64 << 10);
     let read = Rc::new(Cell::new(0));
-    let file = || Box::new(Sparse { head: head.clone(), len, read: Rc::clone(&read) }) as Box<dyn ByteSource>;
-    let model = load(&open_bundle(vec![file()]).unwrap(), Precision::F32).map(&mut Raise(&["model.norm.weight"]));
+    let file = || {
+        Box::new(Sparse {
+            head: head.clone(),
+            len,
+            read: Rc::clone(&read),
+        }) as Box<dyn ByteSource>
+    };
+    let model = load(&open_bundle(vec![file()]).unwrap(), Precision::F32)
+        .map(&mut Raise(&["model.norm.weight"]));
     read.set(0);
-    let mut stream = gguf_patch(&model, GgufBase { files: vec![file()], recorded: None }, "new", "as-base").unwrap();
+    let mut stream = gguf_patch(
+        &model,
+        GgufBase {
+            files: vec![file()],
+            recorded: None,
+        },
+        "new",
+        "as-base",
+    )
+    .unwrap();
     let compared = read.replace(0);
-    assert!(compared < 2 * len + (1 << 20), "each tensor is read once to be compared, the file once to be summed: {compared} of {len}");
+    assert!(
+        compared < 2 * len + (1 << 20),
+        "each tensor is read once to be compared, the file once to be summed: {compared} of {len}"
+    );
     let mut at = 0;
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
-        assert!(chunk.bytes.len() <= PIECE && read.replace(0) <= PIECE as u64, "a piece reads no more of the base than it gives");
-        at += if chunk.file == 0 { chunk.bytes.len() as u64 } else { 0 };
+        assert!(
+            chunk.bytes.len() <= PIECE && read.replace(0) <= PIECE as u64,
+            "a piece reads no more of the base than it gives"
+        );
+        at += if chunk.file == 0 {
+            chunk.bytes.len() as u64
+        } else {
+            0
+        };
     }
     assert_eq!(at, len);
 }
@@ -82,7 +122,10 @@ fn comes_back(config: &ModelConfig) {
     for precision in [Precision::F32, Precision::Bf16] {
         let model = fresh(config, precision);
         let (_, bytes) = written(gguf_recipe(&model, None, "long", "as-base").unwrap());
-        assert!(weights(&load(&open(&bytes), precision)) == weights(&model), "{config:?}");
+        assert!(
+            weights(&load(&open(&bytes), precision)) == weights(&model),
+            "{config:?}"
+        );
     }
 }
 

@@ -16,10 +16,20 @@ use tabtune_tests::families::Family;
 use tabtune_tests::{block_on, cpu, families, weights};
 
 use super::super::tokenizer::byte_level;
-use super::{Raise, all_files, gguf_recipe, golden, goldens, load, named, of_files, open, rewritten, source, written};
+use super::{
+    Raise, all_files, gguf_recipe, golden, goldens, load, named, of_files, open, rewritten, source,
+    written,
+};
 
 fn fresh(config: &ModelConfig, precision: Precision) -> Model {
-    block_on(Model::init(config, 5, precision, &cpu().inner(), &Interrupt::none())).unwrap()
+    block_on(Model::init(
+        config,
+        5,
+        precision,
+        &cpu().inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap()
 }
 
 fn file(model: &Model, types: &str) -> Vec<u8> {
@@ -33,13 +43,19 @@ fn llama(changes: serde_json::Value) -> ModelConfig {
         "model_type": "llama", "vocab_size": 9, "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1,
         "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 8, "tie_word_embeddings": true
     });
-    json.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    json.as_object_mut()
+        .unwrap()
+        .extend(changes.as_object().unwrap().clone());
     config_from_hf(&json).unwrap()
 }
 
 #[test]
 fn recipe_of_every_family_opens_with_the_same_bits_and_configuration() {
-    for Family { name: family, gguf: files } in families() {
+    for Family {
+        name: family,
+        gguf: files,
+    } in families()
+    {
         let bundle = open_bundle(goldens(files)).unwrap();
         for precision in [Precision::F32, Precision::Bf16] {
             let model = load(&bundle, precision);
@@ -47,13 +63,28 @@ fn recipe_of_every_family_opens_with_the_same_bits_and_configuration() {
             let (_, bytes) = written(gguf_recipe(&model, tokenizer, family, "as-base").unwrap());
             let again = open(&bytes);
             assert_eq!(again.config, bundle.config, "{family}");
-            assert!(weights(&load(&again, precision)) == weights(&model), "{family}");
+            assert!(
+                weights(&load(&again, precision)) == weights(&model),
+                "{family}"
+            );
             assert!(again.warnings.is_empty(), "{family}: {:?}", again.warnings);
             let (found, expected) = (again.tokenizer.unwrap(), tokenizer.unwrap());
-            assert_eq!((found.eos(), found.bos(), found.pad()), (expected.eos(), expected.bos(), expected.pad()), "{family}");
+            assert_eq!(
+                (found.eos(), found.bos(), found.pad()),
+                (expected.eos(), expected.bos(), expected.pad()),
+                "{family}"
+            );
             assert_eq!(found.chat_template(), expected.chat_template(), "{family}");
-            assert_eq!(found.encode("user\nassistant").unwrap(), expected.encode("user\nassistant").unwrap(), "{family}");
-            assert_eq!(bytes, written(gguf_recipe(&model, tokenizer, family, "as-base").unwrap()).1, "the same bytes again");
+            assert_eq!(
+                found.encode("user\nassistant").unwrap(),
+                expected.encode("user\nassistant").unwrap(),
+                "{family}"
+            );
+            assert_eq!(
+                bytes,
+                written(gguf_recipe(&model, tokenizer, family, "as-base").unwrap()).1,
+                "the same bytes again"
+            );
         }
     }
 }
@@ -66,7 +97,14 @@ fn keys_of_a_recipe_stand_in_a_fixed_order() {
     };
     let linear = json!({"head_dim": 6, "rope_scaling": {"rope_type": "linear", "factor": 2.0}});
     let found = keys(&fresh(&llama(linear), Precision::F32));
-    let general = ["architecture", "name", "file_type", "quantization_version", "alignment"].map(|key| format!("general.{key}"));
+    let general = [
+        "architecture",
+        "name",
+        "file_type",
+        "quantization_version",
+        "alignment",
+    ]
+    .map(|key| format!("general.{key}"));
     let own = [
         "vocab_size",
         "context_length",
@@ -84,7 +122,15 @@ fn keys_of_a_recipe_stand_in_a_fixed_order() {
         "rope.scaling.factor",
     ];
     let own = own.map(|key| format!("llama.{key}"));
-    assert_eq!(found, [&general[..], &own[..], &["tokenizer.ggml.model".to_string()]].concat());
+    assert_eq!(
+        found,
+        [
+            &general[..],
+            &own[..],
+            &["tokenizer.ggml.model".to_string()]
+        ]
+        .concat()
+    );
 }
 
 #[test]
@@ -96,21 +142,38 @@ fn types_of_a_recipe_are_those_asked_for() {
     assert_eq!(header.get("general.file_type").unwrap().count(), Some(1));
     for tensor in &header.tensors {
         let plain = tensor.shape.len() == 1 || tensor.name == "position_embd.weight";
-        assert_eq!(tensor.dtype, if plain { "F32" } else { "F16" }, "{}", tensor.name);
+        assert_eq!(
+            tensor.dtype,
+            if plain { "F32" } else { "F16" },
+            "{}",
+            tensor.name
+        );
     }
     let again = open(&bytes);
     for name in again.names() {
         let before = bundle.read_f32(&name).unwrap();
         let plain = again.shape(&name).unwrap().len() == 1 || name == "transformer.wpe.weight";
-        let expected = before.iter().map(|value| if plain { *value } else { f16::from_f32(*value).to_f32() });
-        assert_eq!(again.read_f32(&name).unwrap(), expected.collect::<Vec<_>>(), "{name}");
+        let expected = before.iter().map(|value| {
+            if plain {
+                *value
+            } else {
+                f16::from_f32(*value).to_f32()
+            }
+        });
+        assert_eq!(
+            again.read_f32(&name).unwrap(),
+            expected.collect::<Vec<_>>(),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn values_beyond_their_type_are_refused_by_name() {
     let name = "model.layers.0.mlp.up_proj.weight";
-    let model = fresh(&llama(json!({})), Precision::F32).map(&mut Raise(&[name])).map(&mut Scale(name));
+    let model = fresh(&llama(json!({})), Precision::F32)
+        .map(&mut Raise(&[name]))
+        .map(&mut Scale(name));
     let mut stream = gguf_recipe(&model, None, "tiny", "f16").unwrap();
     let error = block_on(stream.next_chunk()).map(|_| ()).unwrap_err();
     assert_eq!(error.code(), "export.overflow");
@@ -125,21 +188,44 @@ fn frequency_factors_of_llama3_go_with_the_file() {
     let config = llama(json!({"head_dim": 16, "rope_scaling": scaling}));
     let model = fresh(&config, Precision::F32);
     let again = open(&file(&model, "as-base"));
-    assert!(matches!(again.config.rope_scaling, RopeScaling::Llama3 { .. }));
+    assert!(matches!(
+        again.config.rope_scaling,
+        RopeScaling::Llama3 { .. }
+    ));
     assert_eq!(again.config.rope_scaling, config.rope_scaling);
     assert!(weights(&load(&again, Precision::F32)) == weights(&model));
-    let other = ModelConfig { model_type: "qwen2".into(), attention_bias: true, ..config };
-    let error = gguf_recipe(&fresh(&other, Precision::F32), None, "tiny", "as-base").map(|_| ()).unwrap_err();
-    assert_eq!(error.code(), "export.gguf.arch", "llama.cpp reads the factors of llama alone");
+    let other = ModelConfig {
+        model_type: "qwen2".into(),
+        attention_bias: true,
+        ..config
+    };
+    let error = gguf_recipe(&fresh(&other, Precision::F32), None, "tiny", "as-base")
+        .map(|_| ())
+        .unwrap_err();
+    assert_eq!(
+        error.code(),
+        "export.gguf.arch",
+        "llama.cpp reads the factors of llama alone"
+    );
 }
 
 #[test]
 fn model_that_no_architecture_describes_is_refused() {
-    for (model_type, attention_bias, qk_norm) in
-        [("llama", false, true), ("qwen3", true, true), ("qwen2", false, false), ("other", false, false)]
-    {
-        let config = ModelConfig { model_type: model_type.into(), attention_bias, qk_norm, ..llama(json!({})) };
-        let error = gguf_recipe(&fresh(&config, Precision::F32), None, "tiny", "as-base").map(|_| ()).unwrap_err();
+    for (model_type, attention_bias, qk_norm) in [
+        ("llama", false, true),
+        ("qwen3", true, true),
+        ("qwen2", false, false),
+        ("other", false, false),
+    ] {
+        let config = ModelConfig {
+            model_type: model_type.into(),
+            attention_bias,
+            qk_norm,
+            ..llama(json!({}))
+        };
+        let error = gguf_recipe(&fresh(&config, Precision::F32), None, "tiny", "as-base")
+            .map(|_| ())
+            .unwrap_err();
         assert_eq!(error.code(), "export.gguf.arch", "{model_type}");
     }
 }
@@ -159,7 +245,10 @@ fn facts_that_a_new_file_cannot_hold_are_in_its_receipt() {
         let mut stream = gguf_recipe(model, tokenizer, "tiny", types).unwrap();
         all_files(&mut stream);
         let warnings = &stream.receipt().unwrap().warnings;
-        warnings.iter().map(|warning| (warning.code.clone(), warning.subject.clone())).collect::<Vec<_>>()
+        warnings
+            .iter()
+            .map(|warning| (warning.code.clone(), warning.subject.clone()))
+            .collect::<Vec<_>>()
     };
     let narrow = fresh(&llama(json!({})), Precision::F32);
     let unused = |word: &str| vec![("export.gguf.type-unused".to_string(), word.to_string())];
@@ -174,41 +263,90 @@ fn facts_that_a_new_file_cannot_hold_are_in_its_receipt() {
     document["added_tokens"][0]["rstrip"] = json!(true);
     document["normalizer"] = json!({"type": "NFC"});
     let tokenizer = Tokenizer::from_hf(document.to_string().as_bytes(), None, None).unwrap();
-    let model = fresh(&llama(json!({"vocab_size": tokenizer.vocab_size()})), Precision::F32);
-    let border = document["added_tokens"][0]["content"].as_str().unwrap().to_string();
+    let model = fresh(
+        &llama(json!({"vocab_size": tokenizer.vocab_size()})),
+        Precision::F32,
+    );
+    let border = document["added_tokens"][0]["content"]
+        .as_str()
+        .unwrap()
+        .to_string();
     // No document names an end: llama.cpp takes the token 11 for it.
-    let eleventh = document["model"]["vocab"].as_object().unwrap().iter().find(|(_, id)| **id == 11).unwrap().0;
+    let eleventh = document["model"]["vocab"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .find(|(_, id)| **id == 11)
+        .unwrap()
+        .0;
     let end = ("export.gguf.end", format!("{eleventh} (id 11)"));
-    let expected = [("export.gguf.token-border", border), end, ("export.gguf.normalizer", "NFC".to_string())];
-    assert_eq!(told(&model, Some(&tokenizer), "f32"), expected.map(|(code, subject)| (code.to_string(), subject)));
+    let expected = [
+        ("export.gguf.token-border", border),
+        end,
+        ("export.gguf.normalizer", "NFC".to_string()),
+    ];
+    assert_eq!(
+        told(&model, Some(&tokenizer), "f32"),
+        expected.map(|(code, subject)| (code.to_string(), subject))
+    );
 }
 
 #[test]
 fn recipe_of_a_gguf_file_has_its_license_and_authors() {
-    let told = [("general.license", "mit"), ("general.license.link", "https://example.org"), ("general.author", "someone")];
-    let gone = [("general.quantized_by", "somebody"), ("general.licensed", "no such key")];
+    let told = [
+        ("general.license", "mit"),
+        ("general.license.link", "https://example.org"),
+        ("general.author", "someone"),
+    ];
+    let gone = [
+        ("general.quantized_by", "somebody"),
+        ("general.licensed", "no such key"),
+    ];
     let bytes = rewritten(&golden("qwen2.gguf"), |metadata, _| {
-        metadata.extend(told.iter().chain(&gone).map(|(key, value)| (key.to_string(), GgufValue::of_text(value))));
+        metadata.extend(
+            told.iter()
+                .chain(&gone)
+                .map(|(key, value)| (key.to_string(), GgufValue::of_text(value))),
+        );
     });
     let file_of = |source: &ExportSource| {
-        let (_, bytes) = written(block_on(export_gguf(source, Vec::new(), &named("m", "f32"))).unwrap());
+        let (_, bytes) =
+            written(block_on(export_gguf(source, Vec::new(), &named("m", "f32"))).unwrap());
         GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap()
     };
     let plain = of_files(vec![source("m.gguf", bytes)]);
     let file = file_of(&plain);
     for (key, value) in told {
-        assert_eq!(file.get(key).and_then(GgufValue::text), Some(value), "{key}");
+        assert_eq!(
+            file.get(key).and_then(GgufValue::text),
+            Some(value),
+            "{key}"
+        );
     }
     assert!(gone.iter().all(|(key, _)| file.get(key).is_none()));
     let card = |source: &ExportSource| {
         let files = all_files(&mut export_folder(source, &ExportOptions::default()).unwrap());
-        String::from_utf8(files.into_iter().find(|(name, _)| name == "README.md").unwrap().1).unwrap()
+        String::from_utf8(
+            files
+                .into_iter()
+                .find(|(name, _)| name == "README.md")
+                .unwrap()
+                .1,
+        )
+        .unwrap()
     };
     let license = "---\nlicense: \"mit\"\nlicense_link: \"https://example.org\"\ntags:";
     assert!(card(&plain).starts_with(license), "{}", card(&plain));
     // The weights of a merged model are not the author's.
-    let merged = ExportSource { adapter: vec![ReceiptFile::of_name("adapter_model.safetensors", 8, None)], ..plain };
+    let merged = ExportSource {
+        adapter: vec![ReceiptFile::of_name("adapter_model.safetensors", 8, None)],
+        ..plain
+    };
     let file = file_of(&merged);
     assert!(card(&merged).starts_with(license));
-    assert!(file.get("general.license").is_some() && file.get("general.license.link").is_some() && file.get("general.author").is_none());
+    assert!(
+        file.get("general.license").is_some()
+            && file.get("general.license.link").is_some()
+            && file.get("general.author").is_none()
+    );
 }

@@ -105,8 +105,12 @@ fn one_change(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8], words: &[&
         }
         10 => {
             // A decimal number.
-            let start = (at..bytes.len()).find(|&n| bytes[n].is_ascii_digit()).unwrap_or(at);
-            let end = (start..bytes.len()).find(|&n| !bytes[n].is_ascii_digit()).unwrap_or(bytes.len());
+            let start = (at..bytes.len())
+                .find(|&n| bytes[n].is_ascii_digit())
+                .unwrap_or(at);
+            let end = (start..bytes.len())
+                .find(|&n| !bytes[n].is_ascii_digit())
+                .unwrap_or(bytes.len());
             let number = random.of(&NUMBERS).to_string();
             bytes.splice(start..end, number.into_bytes());
         }
@@ -164,28 +168,60 @@ fn plain<'a>(word: &&'a str) -> &'a str {
     word.split('"').nth(1).unwrap_or(word)
 }
 
-fn one_change_of_json(random: &mut Random, document: &mut Value, other: &mut Value, words: &[&str]) {
+fn one_change_of_json(
+    random: &mut Random,
+    document: &mut Value,
+    other: &mut Value,
+    words: &[&str],
+) {
     let count = count_values(document);
     let taken = value_at(other, random.below(count_values(other))).clone();
     let value = value_at(document, random.below(count));
     match (random.below(12), value) {
         (0 | 1, Value::Object(entries)) if !entries.is_empty() => {
-            let key = entries.keys().nth(random.below(entries.len())).cloned().unwrap_or_default();
+            let key = entries
+                .keys()
+                .nth(random.below(entries.len()))
+                .cloned()
+                .unwrap_or_default();
             let value = entries.remove(&key);
             // Removed, or renamed.
             if random.below(2) == 0 {
-                entries.insert(plain(random.of(words)).to_string(), value.unwrap_or_default());
+                entries.insert(
+                    plain(random.of(words)).to_string(),
+                    value.unwrap_or_default(),
+                );
             }
         }
-        (0 | 1, Value::Array(items)) if !items.is_empty() => drop(items.remove(random.below(items.len()))),
-        (2 | 3, Value::Object(entries)) => drop(entries.insert(plain(random.of(words)).to_string(), taken)),
+        (0 | 1, Value::Array(items)) if !items.is_empty() => {
+            drop(items.remove(random.below(items.len())))
+        }
+        (2 | 3, Value::Object(entries)) => {
+            drop(entries.insert(plain(random.of(words)).to_string(), taken))
+        }
         (2 | 3, Value::Array(items)) => items.push(taken),
-        (4, value) => *value = (0..1 + random.below(40)).fold(taken, |inner, _| Value::Array(vec![inner])),
+        (4, value) => {
+            *value = (0..1 + random.below(40)).fold(taken, |inner, _| Value::Array(vec![inner]))
+        }
         (5, value) => *value = (*random.of(&NUMBERS)).into(),
         (6, value) => *value = (-((*random.of(&NUMBERS) >> 1) as i64)).into(),
-        (7, value) => *value = (random.of(&[0.5, -1.5, 1e300, 1e-50, 65504.0])).to_owned().into(),
+        (7, value) => {
+            *value = (random.of(&[0.5, -1.5, 1e300, 1e-50, 65504.0]))
+                .to_owned()
+                .into()
+        }
         (8, value) => *value = plain(random.of(words)).into(),
-        (9, value) => *value = random.of(&[Value::Null, true.into(), false.into(), Value::Array(Vec::new()), "".into()]).clone(),
+        (9, value) => {
+            *value = random
+                .of(&[
+                    Value::Null,
+                    true.into(),
+                    false.into(),
+                    Value::Array(Vec::new()),
+                    "".into(),
+                ])
+                .clone()
+        }
         (10, value) => *value = "x".repeat(random.below(2_000)).into(),
         (_, value) => *value = taken,
     }
@@ -195,7 +231,9 @@ fn one_change_of_json(random: &mut Random, document: &mut Value, other: &mut Val
 pub fn mutated_json(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
     let parsed = |file: &Vec<u8>| serde_json::from_slice::<Value>(file).ok();
     let pair = (parsed(random.of(files)), parsed(random.of(files)));
-    let (Some(mut document), Some(mut other), 0) = (pair.0, pair.1, random.below(2)) else { return mutated(random, files, words) };
+    let (Some(mut document), Some(mut other), 0) = (pair.0, pair.1, random.below(2)) else {
+        return mutated(random, files, words);
+    };
     for _ in 0..1 << random.below(4) {
         one_change_of_json(random, &mut document, &mut other, words);
     }
@@ -207,7 +245,9 @@ pub fn mutated_json(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> V
 /// Changes safetensors files as [`mutated_json`] does. The length of the header is mostly that of its text, and the data is that of the file.
 pub fn mutated_safetensors(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
     let whole = random.of(files);
-    let start = whole.first_chunk().map_or(0, |length| u64::from_le_bytes(*length).min(whole.len() as u64 - 8) as usize + 8);
+    let start = whole.first_chunk().map_or(0, |length| {
+        u64::from_le_bytes(*length).min(whole.len() as u64 - 8) as usize + 8
+    });
     if random.below(4) == 0 || start == 0 {
         return mutated(random, files, words);
     }

@@ -34,7 +34,13 @@ fn own_kernel_runs_its_own_text() {
     let buffers = |n: usize| ([words(&[-0.3])], [words(&noise(n, 1))]);
     let ours = [1, 257].map(|n| {
         let (f, x) = buffers(n);
-        Case::new(&scale::KERNEL, f, x, &scale::Params { n: n as u32 }, scale::KERNEL.groups(n))
+        Case::new(
+            &scale::KERNEL,
+            f,
+            x,
+            &scale::Params { n: n as u32 },
+            scale::KERNEL.groups(n),
+        )
     });
     let own = [1, 257].map(|n| {
         let (f, x) = buffers(n);

@@ -39,22 +39,44 @@ const ROWS: [(&str, u8); 29] = [
 /// External names that only some modules may use: (word, reason, test whether a file of the crate may have it).
 type Place = (&'static str, &'static str, fn(&str) -> bool);
 const PLACES: [Place; 13] = [
-    ("cubecl", "CubeCL is named in gpu/launch.rs, gpu/graph.rs and gpu/allocation.rs only", |file| {
-        matches!(file, "gpu/launch.rs" | "gpu/graph.rs" | "gpu/allocation.rs")
+    (
+        "cubecl",
+        "CubeCL is named in gpu/launch.rs, gpu/graph.rs and gpu/allocation.rs only",
+        |file| matches!(file, "gpu/launch.rs" | "gpu/graph.rs" | "gpu/allocation.rs"),
+    ),
+    (
+        "unsafe {",
+        "the call that runs a recording is the only unsafe one",
+        |file| file == "gpu/graph.rs",
+    ),
+    ("burn::", "Burn is named from gpu up", |file| {
+        row_of_file(file).is_some_and(|row| row >= 3)
     }),
-    ("unsafe {", "the call that runs a recording is the only unsafe one", |file| file == "gpu/graph.rs"),
-    ("burn::", "Burn is named from gpu up", |file| row_of_file(file).is_some_and(|row| row >= 3)),
-    ("target_family", "the browser is told apart in platform/mod.rs, and in error, whose sentences it has not", |file| {
-        file == "platform/mod.rs" || file.starts_with("error/")
+    (
+        "target_family",
+        "the browser is told apart in platform/mod.rs, and in error, whose sentences it has not",
+        |file| file == "platform/mod.rs" || file.starts_with("error/"),
+    ),
+    (
+        "target_arch",
+        "the browser is told apart by target_family",
+        |_| false,
+    ),
+    (
+        "wasm_bindgen",
+        "the browser's types belong to web/core",
+        |_| false,
+    ),
+    ("js_sys", "the browser's types belong to web/core", |_| {
+        false
     }),
-    ("target_arch", "the browser is told apart by target_family", |_| false),
-    ("wasm_bindgen", "the browser's types belong to web/core", |_| false),
-    ("js_sys", "the browser's types belong to web/core", |_| false),
     ("std::fs", "the crate does no I/O", |_| false),
     ("std::net", "the crate does no I/O", |_| false),
     ("std::env", "the crate reads no environment", |_| false),
     ("std::thread", "the crate starts no threads", |_| false),
-    ("std::time", "clocks are in platform", |file| file == "platform/native.rs"),
+    ("std::time", "clocks are in platform", |file| {
+        file == "platform/native.rs"
+    }),
     ("println!", "the crate prints nothing", |_| false),
 ];
 
@@ -62,12 +84,17 @@ const PLACES: [Place; 13] = [
 const FORBIDDEN: [&str; 5] = [".unwrap()", "todo!(", "unimplemented!(", "dbg!(", "panic!("];
 
 fn row_of(module: &str) -> Option<u8> {
-    ROWS.iter().find(|(name, _)| *name == module).map(|(_, row)| *row)
+    ROWS.iter()
+        .find(|(name, _)| *name == module)
+        .map(|(_, row)| *row)
 }
 
 /// Returns the module that a file of `crate/src` belongs to.
 fn module_of(file: &str) -> &str {
-    file.split('/').next().unwrap_or(file).trim_end_matches(".rs")
+    file.split('/')
+        .next()
+        .unwrap_or(file)
+        .trim_end_matches(".rs")
 }
 
 fn row_of_file(file: &str) -> Option<u8> {
@@ -92,7 +119,11 @@ fn modules_named(code: &str) -> Vec<String> {
 }
 
 fn head(path: &str) -> Option<String> {
-    let word: String = path.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    let word: String = path
+        .trim_start()
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
     (!word.is_empty()).then_some(word)
 }
 
@@ -118,33 +149,74 @@ fn heads_of_group(group: &str) -> Vec<String> {
 /// Reads the files of the crate as (path below src, text).
 fn crate_files() -> Vec<(String, String)> {
     let below = root().join("crate/src");
-    let name = |path: &std::path::Path| path.strip_prefix(&below).expect("listed below src").to_string_lossy().replace('\\', "/");
-    files("crate/src", &[".rs"]).into_iter().map(|path| (name(&path), text(&path))).collect()
+    let name = |path: &std::path::Path| {
+        path.strip_prefix(&below)
+            .expect("listed below src")
+            .to_string_lossy()
+            .replace('\\', "/")
+    };
+    files("crate/src", &[".rs"])
+        .into_iter()
+        .map(|path| (name(&path), text(&path)))
+        .collect()
 }
 
 fn upward_imports(file: &str, text: &str) -> Vec<String> {
     let module = module_of(file);
-    let Some(row) = row_of(module) else { return vec![format!("crate/src/{file}: `{module}` has no row in the layer table")] };
-    let joined = code(text).into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n");
+    let Some(row) = row_of(module) else {
+        return vec![format!(
+            "crate/src/{file}: `{module}` has no row in the layer table"
+        )];
+    };
+    let joined = code(text)
+        .into_iter()
+        .map(|(_, line)| line)
+        .collect::<Vec<_>>()
+        .join("\n");
     // A word without a row is not a module (each file has a row) but a macro of the crate.
     let allowed = |named: &str| named == module || row_of(named).is_none_or(|lower| lower < row);
-    let upward = modules_named(&joined).into_iter().filter(|named| !allowed(named));
-    upward.map(|named| format!("crate/src/{file}: row {row} may not use crate::{named}")).collect()
+    let upward = modules_named(&joined)
+        .into_iter()
+        .filter(|named| !allowed(named));
+    upward
+        .map(|named| format!("crate/src/{file}: row {row} may not use crate::{named}"))
+        .collect()
 }
 
 #[test]
 fn layers_import_downwards_only() {
     let files = crate_files();
     let checked = files.iter().filter(|(file, _)| file != "lib.rs");
-    none(checked.flat_map(|(file, text)| upward_imports(file, text)).collect());
+    none(
+        checked
+            .flat_map(|(file, text)| upward_imports(file, text))
+            .collect(),
+    );
 }
 
 #[test]
 fn layers_find_a_planted_upward_import() {
-    assert_eq!(upward_imports("config/model.rs", "use crate::{Error, train::{Trainer, x}};").len(), 1);
-    assert_eq!(upward_imports("data/mod.rs", "fn f(s: &crate::schedule::S) {}").len(), 1, "own row");
+    assert_eq!(
+        upward_imports(
+            "config/model.rs",
+            "use crate::{Error, train::{Trainer, x}};"
+        )
+        .len(),
+        1
+    );
+    assert_eq!(
+        upward_imports("data/mod.rs", "fn f(s: &crate::schedule::S) {}").len(),
+        1,
+        "own row"
+    );
     assert_eq!(upward_imports("stray.rs", "").len(), 1, "not in the table");
-    assert!(upward_imports("train/mod.rs", "use crate::train::report;\nuse crate::{Result, model};\n// crate::export\n").is_empty());
+    assert!(
+        upward_imports(
+            "train/mod.rs",
+            "use crate::train::report;\nuse crate::{Result, model};\n// crate::export\n"
+        )
+        .is_empty()
+    );
 }
 
 #[test]
@@ -152,7 +224,10 @@ fn layers_keep_words_in_their_places() {
     let mut findings = Vec::new();
     for (file, text) in crate_files() {
         for (number, line) in code(&text) {
-            for (word, reason, _) in PLACES.iter().filter(|(word, _, allowed)| line.contains(word) && !allowed(&file)) {
+            for (word, reason, _) in PLACES
+                .iter()
+                .filter(|(word, _, allowed)| line.contains(word) && !allowed(&file))
+            {
                 findings.push(format!("crate/src/{file}:{number}: {word}: {reason}"));
             }
         }
@@ -163,7 +238,10 @@ fn layers_keep_words_in_their_places() {
 #[test]
 fn layers_have_no_panics_by_choice() {
     let mut findings = Vec::new();
-    for path in ["crate/src", "native-runner/src", "web/core/src"].iter().flat_map(|folder| files(folder, &[".rs"])) {
+    for path in ["crate/src", "native-runner/src", "web/core/src"]
+        .iter()
+        .flat_map(|folder| files(folder, &[".rs"]))
+    {
         for (number, line) in code(&text(&path)) {
             for word in FORBIDDEN.iter().filter(|word| line.contains(**word)) {
                 findings.push(format!("{}:{number}: {word}", shown(&path)));

@@ -14,5 +14,10 @@ mod words;
 /// Fails with every finding, one per line.
 #[track_caller]
 fn none(findings: Vec<String>) {
-    assert!(findings.is_empty(), "{} finding(s):\n{}", findings.len(), findings.join("\n"));
+    assert!(
+        findings.is_empty(),
+        "{} finding(s):\n{}",
+        findings.len(),
+        findings.join("\n")
+    );
 }

@@ -4,16 +4,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders with built, installed or generated files instead of written ones.
-const MADE: [&str; 7] = ["target", "node_modules", "dist", "pkg", "pkg-quick", "generated", "golden"];
+const MADE: [&str; 7] = [
+    "target",
+    "node_modules",
+    "dist",
+    "pkg",
+    "pkg-quick",
+    "generated",
+    "golden",
+];
 
 /// Returns the root of the repository.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ has a parent")
+        .to_path_buf()
 }
 
 /// Returns a path below the root, with forward slashes.
 pub fn shown(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).to_string_lossy().replace('\\', "/")
+    path.strip_prefix(root())
+        .unwrap_or(path)
+        .to_string_lossy()
+        .replace('\\', "/")
 }
 
 /// Lists all written files below `folder` (a path below the root) with one of the endings; sorted, without a module's `tests.rs`.
@@ -26,9 +40,15 @@ pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
 }
 
 fn collect(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for path in entries.map(|entry| entry.expect("a folder can be listed").path()) {
-        let name = path.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .expect("an entry has a name")
+            .to_string_lossy()
+            .into_owned();
         if path.is_dir() {
             if !MADE.contains(&name.as_str()) && !name.starts_with('.') {
                 collect(&path, endings, found);
@@ -46,12 +66,16 @@ pub fn text(path: &Path) -> String {
 
 /// Returns a Rust file up to its own tests, which are last in a file.
 pub fn without_tests(text: &str) -> &str {
-    text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end])
+    text.find("\n#[cfg(test)]\nmod tests {")
+        .map_or(text, |end| &text[..end])
 }
 
 /// Returns the lines of code with their numbers from 1: no tests, no comment lines, no trailing comments.
 pub fn code(text: &str) -> Vec<(usize, &str)> {
-    let lines = without_tests(text).lines().enumerate().map(|(index, line)| (index + 1, line));
+    let lines = without_tests(text)
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line));
     lines
         .map(|(number, line)| (number, line.split(" //").next().unwrap_or(line)))
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
@@ -60,11 +84,15 @@ pub fn code(text: &str) -> Vec<(usize, &str)> {
 
 /// Returns the stem of a file's name.
 pub fn stem(path: &Path) -> String {
-    path.file_stem().expect("a file has a stem").to_string_lossy().into_owned()
+    path.file_stem()
+        .expect("a file has a stem")
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[test]
 fn source_leaves_out_tests_and_comments() {
-    let text = "//! doc\nuse a; // why\n/// doc\nfn f() {}\n\n#[cfg(test)]\nmod tests {\n    use b;\n}\n";
+    let text =
+        "//! doc\nuse a; // why\n/// doc\nfn f() {}\n\n#[cfg(test)]\nmod tests {\n    use b;\n}\n";
     assert_eq!(code(text), [(2, "use a;"), (4, "fn f() {}")]);
 }

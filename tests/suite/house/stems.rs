@@ -7,20 +7,33 @@ use std::path::Path;
 
 /// Returns the file that a shader's header names: `// … Twin: optim/adamw/kernel.rs`.
 fn twin_of(shader: &str) -> Option<String> {
-    let header: Vec<&str> = shader.lines().take_while(|line| line.starts_with("//")).collect();
-    let (_, rest) = header.join("\n").split_once("Twin: ").map(|(before, after)| (before.to_owned(), after.to_owned()))?;
-    rest.split_whitespace().next().map(|path| path.trim_end_matches('.').to_owned())
+    let header: Vec<&str> = shader
+        .lines()
+        .take_while(|line| line.starts_with("//"))
+        .collect();
+    let (_, rest) = header
+        .join("\n")
+        .split_once("Twin: ")
+        .map(|(before, after)| (before.to_owned(), after.to_owned()))?;
+    rest.split_whitespace()
+        .next()
+        .map(|path| path.trim_end_matches('.').to_owned())
 }
 
 /// Returns the part of a twin's path by which a test names it: `ops/linear/kernels.rs` → `linear`.
 fn family_of(twin: &str) -> &str {
-    twin.split('/').nth(1).unwrap_or(twin).trim_end_matches(".rs")
+    twin.split('/')
+        .nth(1)
+        .unwrap_or(twin)
+        .trim_end_matches(".rs")
 }
 
 fn missing(shader: &Path, source: &str, tests: &str, readme: &str) -> Vec<String> {
     let name = stem(shader);
     let place = |what: &str| format!("{}: {what}", shown(shader));
-    let Some(twin) = twin_of(source) else { return vec![place("its header names no twin")] };
+    let Some(twin) = twin_of(source) else {
+        return vec![place("its header names no twin")];
+    };
     let module = root().join("crate/src").join(&twin);
     let held = module.exists() && text(&module).contains(&name);
     let row = format!("| `{name}` |");
@@ -31,7 +44,10 @@ fn missing(shader: &Path, source: &str, tests: &str, readme: &str) -> Vec<String
     if !tests.contains(family_of(&twin)) {
         findings.push(place("no test of gpu, ops or optim names it or its family"));
     }
-    if !readme.lines().any(|line| line.starts_with(&row) && line.contains(&twin)) {
+    if !readme
+        .lines()
+        .any(|line| line.starts_with(&row) && line.contains(&twin))
+    {
         findings.push(place(&format!("no row in shaders/README.md with {twin}")));
     }
     findings
@@ -39,12 +55,28 @@ fn missing(shader: &Path, source: &str, tests: &str, readme: &str) -> Vec<String
 
 #[test]
 fn stems_stand_in_all_four_places() {
-    let tests: String =
-        ["gpu", "ops", "optim"].iter().flat_map(|room| files(&format!("tests/suite/{room}"), &[".rs"])).map(|path| text(&path)).collect();
-    let no_kernel = |path: &Path| stem(path) == "common" || path.parent().is_some_and(|folder| folder.ends_with("chunks"));
-    let shaders: Vec<_> = files("shaders", &[".wgsl"]).into_iter().filter(|path| !no_kernel(path)).collect();
+    let tests: String = ["gpu", "ops", "optim"]
+        .iter()
+        .flat_map(|room| files(&format!("tests/suite/{room}"), &[".rs"]))
+        .map(|path| text(&path))
+        .collect();
+    let no_kernel = |path: &Path| {
+        stem(path) == "common"
+            || path
+                .parent()
+                .is_some_and(|folder| folder.ends_with("chunks"))
+    };
+    let shaders: Vec<_> = files("shaders", &[".wgsl"])
+        .into_iter()
+        .filter(|path| !no_kernel(path))
+        .collect();
     let readme = text(&root().join("shaders/README.md"));
-    none(shaders.iter().flat_map(|shader| missing(shader, &text(shader), &tests, &readme)).collect());
+    none(
+        shaders
+            .iter()
+            .flat_map(|shader| missing(shader, &text(shader), &tests, &readme))
+            .collect(),
+    );
 }
 
 #[test]
@@ -53,9 +85,15 @@ fn stems_in_the_readme_are_shaders() {
     if !path.exists() {
         return;
     }
-    let known: Vec<String> = files("shaders", &[".wgsl"]).iter().map(|path| stem(path)).collect();
+    let known: Vec<String> = files("shaders", &[".wgsl"])
+        .iter()
+        .map(|path| stem(path))
+        .collect();
     let readme = text(&path);
-    let first_cells = readme.lines().filter_map(|line| line.strip_prefix("| `")).filter_map(|line| line.split('`').next());
+    let first_cells = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .filter_map(|line| line.split('`').next());
     none(
         first_cells
             .filter(|name| !known.iter().any(|stem| stem == name))
@@ -71,5 +109,9 @@ fn stems_find_what_is_missing() {
     assert_eq!(family_of("ops/linear/kernels.rs"), "linear");
     let shader = Path::new("shaders/nothing_at_all.wgsl");
     assert_eq!(missing(shader, source, "", "").len(), 3);
-    assert_eq!(missing(shader, "// y = x", "", "").len(), 1, "no twin in the header");
+    assert_eq!(
+        missing(shader, "// y = x", "", "").len(),
+        1,
+        "no twin in the header"
+    );
 }

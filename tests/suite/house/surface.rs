@@ -13,7 +13,9 @@ use super::circles::{Modules, Path, leaves, path};
 const MOST: usize = 500;
 
 /// Kinds of items, as they are written after `pub`.
-const KINDS: [&str; 10] = ["const fn", "async fn", "fn", "struct", "enum", "trait", "type", "const", "static", "mod"];
+const KINDS: [&str; 10] = [
+    "const fn", "async fn", "fn", "struct", "enum", "trait", "type", "const", "static", "mod",
+];
 
 /// A public item, with the number of its members that are shown.
 #[derive(Default)]
@@ -53,18 +55,24 @@ enum Inside {
 
 /// Returns the identifier that a text begins with.
 fn word(text: &str) -> String {
-    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    text.chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
 }
 
 /// Returns kind and name of the public item that begins in a line.
 fn declared(line: &str) -> Option<(&'static str, String)> {
     let rest = line.strip_prefix("pub ")?;
-    KINDS.iter().find_map(|kind| Some((*kind, word(rest.strip_prefix(kind)?.strip_prefix(' ')?))))
+    KINDS
+        .iter()
+        .find_map(|kind| Some((*kind, word(rest.strip_prefix(kind)?.strip_prefix(' ')?))))
 }
 
 /// Returns the type of an impl without a trait.
 fn implemented(line: &str) -> Option<String> {
-    let rest = line.strip_prefix("impl").filter(|_| !line.contains(" for "))?;
+    let rest = line
+        .strip_prefix("impl")
+        .filter(|_| !line.contains(" for "))?;
     let mut depth = 0;
     let end = rest.char_indices().find(|&(at, c)| {
         depth += i32::from(c == '<') - i32::from(c == '>' && !rest[..at].ends_with('-'));
@@ -75,13 +83,15 @@ fn implemented(line: &str) -> Option<String> {
 
 /// Returns the number of fields of a variant that is written in one line.
 fn fields(line: &str) -> usize {
-    line.split_once(" {").map_or(0, |(_, inner)| inner.matches(": ").count())
+    line.split_once(" {")
+        .map_or(0, |(_, inner)| inner.matches(": ").count())
 }
 
 impl Contents {
     fn read(text: &str, absolute: impl Fn(&Path) -> Option<Path>) -> Self {
         let mut contents = Self::default();
-        let (mut inside, mut hidden, mut exported, mut attribute, mut statement) = (Inside::Nothing, false, false, false, String::new());
+        let (mut inside, mut hidden, mut exported, mut attribute, mut statement) =
+            (Inside::Nothing, false, false, false, String::new());
         for line in text.lines() {
             let (code, columns) = (line.trim(), line.len() - line.trim_start().len());
             if attribute || code.starts_with("#[") {
@@ -90,15 +100,25 @@ impl Contents {
                 attribute = !code.ends_with(']');
                 continue;
             }
-            let is_use =
-                columns == 0 && ["use ", "pub use ", "pub(crate) use ", "pub(super) use "].iter().any(|start| code.starts_with(start));
+            let is_use = columns == 0
+                && ["use ", "pub use ", "pub(crate) use ", "pub(super) use "]
+                    .iter()
+                    .any(|start| code.starts_with(start));
             if is_use || !statement.is_empty() {
                 statement.push_str(code);
-                let Some(whole) = statement.strip_suffix(';') else { continue };
+                let Some(whole) = statement.strip_suffix(';') else {
+                    continue;
+                };
                 let (visibility, tree) = whole.split_once("use ").expect("a use");
                 for leaf in leaves(tree) {
                     let written = path(leaf.split(" as ").next().expect("one part"));
-                    contents.imports.extend(absolute(&written).map(|path| Import { path, public: visibility == "pub ", hidden }));
+                    contents
+                        .imports
+                        .extend(absolute(&written).map(|path| Import {
+                            path,
+                            public: visibility == "pub ",
+                            hidden,
+                        }));
                 }
                 statement.clear();
             } else if columns == 0 && !code.is_empty() {
@@ -124,9 +144,15 @@ impl Contents {
         self.macros += usize::from(exported && !hidden && code.starts_with("macro_rules!"));
         if let Some(name) = implemented(code) {
             self.impls.push((name, 0));
-            return if hidden { Inside::Nothing } else { Inside::Impl };
+            return if hidden {
+                Inside::Nothing
+            } else {
+                Inside::Impl
+            };
         }
-        let Some((kind, name)) = declared(code) else { return Inside::Nothing };
+        let Some((kind, name)) = declared(code) else {
+            return Inside::Nothing;
+        };
         if kind == "mod" {
             self.modules.insert(name, hidden);
             return Inside::Nothing;
@@ -150,10 +176,16 @@ impl Contents {
                 *open = !hidden && code.ends_with('{');
                 self.grow(name, if hidden { 0 } else { 1 + fields(code) });
             }
-            Inside::Trait(name) if ["fn ", "async fn ", "const ", "type "].iter().any(|start| code.starts_with(start)) => {
+            Inside::Trait(name)
+                if ["fn ", "async fn ", "const ", "type "]
+                    .iter()
+                    .any(|start| code.starts_with(start)) =>
+            {
                 self.grow(name, shown);
             }
-            Inside::Impl if declared(code).is_some() => self.impls.last_mut().expect("it was just read").1 += shown,
+            Inside::Impl if declared(code).is_some() => {
+                self.impls.last_mut().expect("it was just read").1 += shown
+            }
             _ => {}
         }
     }
@@ -168,13 +200,25 @@ struct Surface(BTreeMap<Path, Contents>);
 
 impl Surface {
     fn of(modules: &Modules) -> Self {
-        let read = |(me, text): (&Path, &String)| (me.clone(), Contents::read(text, |written| modules.absolute(me, written)));
+        let read = |(me, text): (&Path, &String)| {
+            (
+                me.clone(),
+                Contents::read(text, |written| modules.absolute(me, written)),
+            )
+        };
         let mut surface = Self(modules.0.iter().map(read).collect());
-        let impls: Vec<_> =
-            surface.0.iter_mut().flat_map(|(me, contents)| contents.impls.drain(..).map(|found| (me.clone(), found))).collect();
+        let impls: Vec<_> = surface
+            .0
+            .iter_mut()
+            .flat_map(|(me, contents)| contents.impls.drain(..).map(|found| (me.clone(), found)))
+            .collect();
         for (me, (name, methods)) in impls {
             if let Some((module, name)) = surface.home([me, vec![name]].concat(), 8) {
-                surface.0.get_mut(&module).expect("a module").grow(&name, methods);
+                surface
+                    .0
+                    .get_mut(&module)
+                    .expect("a module")
+                    .grow(&name, methods);
             }
         }
         surface
@@ -187,31 +231,63 @@ impl Surface {
         if contents.items.contains_key(name) {
             return Some((module.to_vec(), name.clone()));
         }
-        contents.imports.iter().find_map(|import| match import.path.split_last()? {
-            (last, target) if last == "*" => self.home([target, std::slice::from_ref(name)].concat(), steps - 1),
-            (last, _) if last == name => self.home(import.path.clone(), steps - 1),
-            _ => None,
-        })
+        contents
+            .imports
+            .iter()
+            .find_map(|import| match import.path.split_last()? {
+                (last, target) if last == "*" => {
+                    self.home([target, std::slice::from_ref(name)].concat(), steps - 1)
+                }
+                (last, _) if last == name => self.home(import.path.clone(), steps - 1),
+                _ => None,
+            })
     }
 
     /// Adds the items that `module` shows to `seen`; returns how many items they are with their members.
     fn shown(&self, module: &[String], seen: &mut BTreeSet<(Path, String)>) -> usize {
-        let Some(contents) = self.0.get(module) else { return 0 };
-        let own = contents.items.keys().map(|name| (module.to_vec(), name.clone()));
-        let given =
-            contents.imports.iter().filter(|import| import.public && !import.hidden).flat_map(|import| match import.path.split_last() {
-                Some((last, target)) if last == "*" => {
-                    self.0.get(target).into_iter().flat_map(|from| from.items.keys().map(|name| (target.to_vec(), name.clone()))).collect()
-                }
-                _ => self.home(import.path.clone(), 8).into_iter().collect::<Vec<_>>(),
+        let Some(contents) = self.0.get(module) else {
+            return 0;
+        };
+        let own = contents
+            .items
+            .keys()
+            .map(|name| (module.to_vec(), name.clone()));
+        let given = contents
+            .imports
+            .iter()
+            .filter(|import| import.public && !import.hidden)
+            .flat_map(|import| match import.path.split_last() {
+                Some((last, target)) if last == "*" => self
+                    .0
+                    .get(target)
+                    .into_iter()
+                    .flat_map(|from| {
+                        from.items
+                            .keys()
+                            .map(|name| (target.to_vec(), name.clone()))
+                    })
+                    .collect(),
+                _ => self
+                    .home(import.path.clone(), 8)
+                    .into_iter()
+                    .collect::<Vec<_>>(),
             });
         let count = |(module, name): (Path, String)| {
             let item = &self.0[&module].items[&name];
-            if item.hidden || !seen.insert((module, name)) { 0 } else { 1 + item.members }
+            if item.hidden || !seen.insert((module, name)) {
+                0
+            } else {
+                1 + item.members
+            }
         };
         let items: usize = own.chain(given).map(count).sum();
         let below = contents.modules.iter().filter(|(_, hidden)| !**hidden);
-        items + below.map(|(name, _)| 1 + self.shown(&[module, std::slice::from_ref(name)].concat(), seen)).sum::<usize>()
+        items
+            + below
+                .map(|(name, _)| {
+                    1 + self.shown(&[module, std::slice::from_ref(name)].concat(), seen)
+                })
+                .sum::<usize>()
     }
 
     /// Returns the number of items by room; what is at the root has an empty name.
@@ -219,9 +295,18 @@ impl Surface {
         let mut seen = BTreeSet::new();
         let root = path("lib");
         let modules = self.0[&root].modules.iter().filter(|(_, hidden)| !**hidden);
-        let mut rooms: BTreeMap<String, usize> =
-            modules.map(|(name, _)| (name.clone(), 1 + self.shown(std::slice::from_ref(name), &mut seen))).collect();
-        rooms.insert(String::new(), self.0.values().map(|contents| contents.macros).sum());
+        let mut rooms: BTreeMap<String, usize> = modules
+            .map(|(name, _)| {
+                (
+                    name.clone(),
+                    1 + self.shown(std::slice::from_ref(name), &mut seen),
+                )
+            })
+            .collect();
+        rooms.insert(
+            String::new(),
+            self.0.values().map(|contents| contents.macros).sum(),
+        );
         rooms
     }
 }
@@ -230,16 +315,29 @@ impl Surface {
 fn surface_has_no_more_items_than_a_user_can_survey() {
     let rooms = Surface::of(&Modules::of("crate/src")).rooms();
     let total: usize = rooms.values().sum();
-    let listed: Vec<String> = rooms.iter().map(|(room, items)| format!("{room} {items}")).collect();
+    let listed: Vec<String> = rooms
+        .iter()
+        .map(|(room, items)| format!("{room} {items}"))
+        .collect();
     println!("{total} public items: {}", listed.join(", "));
-    assert!(total <= MOST, "{total} public items, at most {MOST}: {}. Hide what no user needs (crate/src/lib.rs)", listed.join(", "));
+    assert!(
+        total <= MOST,
+        "{total} public items, at most {MOST}: {}. Hide what no user needs (crate/src/lib.rs)",
+        listed.join(", ")
+    );
 }
 
 #[test]
 fn surface_counts_what_is_shown() {
     let planted = [
-        ("lib", "pub mod room;\n#[doc(hidden)]\npub mod workshop;\nmod inner;\npub use room::Given;"),
-        ("room", "mod a;\npub use a::*;\npub use crate::inner::{Shown, Unseen};\n#[doc(hidden)]\npub use crate::inner::Other;"),
+        (
+            "lib",
+            "pub mod room;\n#[doc(hidden)]\npub mod workshop;\nmod inner;\npub use room::Given;",
+        ),
+        (
+            "room",
+            "mod a;\npub use a::*;\npub use crate::inner::{Shown, Unseen};\n#[doc(hidden)]\npub use crate::inner::Other;",
+        ),
         (
             "room::a",
             "pub enum Kind {\n    One,\n    #[error(\n        \"x\"\n    )]\n    Two {\n        size: u8,\n    },\n    #[doc(hidden)]\n    Three,\n}",
@@ -250,10 +348,21 @@ fn surface_counts_what_is_shown() {
              impl Clone for Shown {\n    pub fn clone() {}\n}\n#[doc(hidden)]\nimpl Shown {\n    pub fn inside() {}\n}\n\
              #[doc(hidden)]\npub struct Unseen {\n    pub x: u8,\n}\npub struct Other {\n    pub x: u8,\n}",
         ),
-        ("workshop", "pub struct Tool;\n#[macro_export]\nmacro_rules! made {\n}"),
+        (
+            "workshop",
+            "pub struct Tool;\n#[macro_export]\nmacro_rules! made {\n}",
+        ),
     ];
-    let modules = Modules(planted.into_iter().map(|(name, code)| (path(name), code.to_string())).collect());
+    let modules = Modules(
+        planted
+            .into_iter()
+            .map(|(name, code)| (path(name), code.to_string()))
+            .collect(),
+    );
     let rooms = Surface::of(&modules).rooms();
     // The room, `Kind` with two variants and a field, `Shown` with a field and a method; the macro.
-    assert_eq!(rooms, BTreeMap::from([(String::new(), 1), ("room".to_string(), 1 + 4 + 3)]));
+    assert_eq!(
+        rooms,
+        BTreeMap::from([(String::new(), 1), ("room".to_string(), 1 + 4 + 3)])
+    );
 }

@@ -5,48 +5,151 @@ use tabtune::error::{Refusal, word};
 pub fn values() -> Vec<Refusal> {
     vec![
         Refusal::told(word!("adapter.base.widened"), ["IQ2_XXS", "", ""]),
-        Refusal::told(word!("adapter.rank.large"), ["model.layers.0.mlp.down_proj", "", ""]),
+        Refusal::told(
+            word!("adapter.rank.large"),
+            ["model.layers.0.mlp.down_proj", "", ""],
+        ),
         Refusal::told(word!("adapter.untied"), ["lm_head.weight", "", ""]),
         Refusal::told(word!("adapter.zero"), ["12 matrices", "", ""]),
-        Refusal::told(word!("bench.torch"), ["/usr/bin/python3", "", "No module named 'torch'"]),
-        Refusal::told(word!("checkpoint.container.chunk"), ["", "", "model.safetensors, piece 2: its SHA-256 differs"]),
-        Refusal::told(word!("checkpoint.container.head"), ["", "", "a head of 90000 bytes in a file of 512"]),
-        Refusal::told(word!("checkpoint.container.length"), ["", "", "expected 4096 bytes, found 4000"]),
-        Refusal::told(word!("checkpoint.container.magic"), ["", "", "its first bytes are not TABTUNE1"]),
-        Refusal::told(word!("checkpoint.container.name"), ["", "", "a file name that is a path, or a duplicate"]),
-        Refusal::told(word!("checkpoint.validation.changed"), ["", "5c1a…", "9e0b…"]),
+        Refusal::told(
+            word!("bench.torch"),
+            ["/usr/bin/python3", "", "No module named 'torch'"],
+        ),
+        Refusal::told(
+            word!("checkpoint.container.chunk"),
+            ["", "", "model.safetensors, piece 2: its SHA-256 differs"],
+        ),
+        Refusal::told(
+            word!("checkpoint.container.head"),
+            ["", "", "a head of 90000 bytes in a file of 512"],
+        ),
+        Refusal::told(
+            word!("checkpoint.container.length"),
+            ["", "", "expected 4096 bytes, found 4000"],
+        ),
+        Refusal::told(
+            word!("checkpoint.container.magic"),
+            ["", "", "its first bytes are not TABTUNE1"],
+        ),
+        Refusal::told(
+            word!("checkpoint.container.name"),
+            ["", "", "a file name that is a path, or a duplicate"],
+        ),
+        Refusal::told(
+            word!("checkpoint.validation.changed"),
+            ["", "5c1a…", "9e0b…"],
+        ),
         Refusal::told(word!("cli.ended"), ["SIGTERM", "", ""]),
-        Refusal::told(word!("cli.internal"), ["", "", "a library panicked; its message is on stderr"]),
-        Refusal::told(word!("cli.json"), ["run.json", "", "expected an object of settings"]),
-        Refusal::told(word!("cli.stdout"), ["", "", "No space left on device (os error 28)"]),
-        Refusal::told(word!("cli.usage"), ["", "", "unexpected argument '--step' found"]),
-        Refusal::told(word!("data.no-validation"), ["", "at least 65 tokens kept for evaluation", "12"])
-            .hint("raise validation_fraction, or do not evaluate"),
-        Refusal::told(word!("data.validation.unused"), ["--validation-data", "--eval-every", ""]),
-        Refusal::told(word!("device.limit"), ["maxStorageBufferBindingSize", "268435456", "134217728"]),
+        Refusal::told(
+            word!("cli.internal"),
+            ["", "", "a library panicked; its message is on stderr"],
+        ),
+        Refusal::told(
+            word!("cli.json"),
+            ["run.json", "", "expected an object of settings"],
+        ),
+        Refusal::told(
+            word!("cli.stdout"),
+            ["", "", "No space left on device (os error 28)"],
+        ),
+        Refusal::told(
+            word!("cli.usage"),
+            ["", "", "unexpected argument '--step' found"],
+        ),
+        Refusal::told(
+            word!("data.no-validation"),
+            ["", "at least 65 tokens kept for evaluation", "12"],
+        )
+        .hint("raise validation_fraction, or do not evaluate"),
+        Refusal::told(
+            word!("data.validation.unused"),
+            ["--validation-data", "--eval-every", ""],
+        ),
+        Refusal::told(
+            word!("device.limit"),
+            ["maxStorageBufferBindingSize", "268435456", "134217728"],
+        ),
         Refusal::told(word!("device.lost"), ["", "", "the driver was reset"]),
-        Refusal::told(word!("device.no-adapter"), ["", "", "no suitable graphics adapter found"]),
+        Refusal::told(
+            word!("device.no-adapter"),
+            ["", "", "no suitable graphics adapter found"],
+        ),
         Refusal::told(word!("kernel.parameter"), ["lr", "", ""])
             .of("scale")
             .hint("write `varying` after the struct of its parameters in kernel!"),
-        Refusal::told(word!("kernel.mixed-devices"), ["norm/rms_forward", "", "x on Cpu, w on Wgpu"]),
-        Refusal::told(word!("optim.groups"), ["groups", "a pattern for every parameter (a last group * takes the rest)", "none for wte"]),
-        Refusal::told(word!("optim.state-mismatch"), ["wte:m", "F32 [8, 4]", "BF16 [8, 4]"]),
-        Refusal::told(word!("output.occupied"), ["out", "", "notes.txt and 3 more"]),
-        Refusal::told(word!("run.evaluation"), ["", "", "the loss is NaN; expected a finite mean over 40 tokens."]),
+        Refusal::told(
+            word!("kernel.mixed-devices"),
+            ["norm/rms_forward", "", "x on Cpu, w on Wgpu"],
+        ),
+        Refusal::told(
+            word!("optim.groups"),
+            [
+                "groups",
+                "a pattern for every parameter (a last group * takes the rest)",
+                "none for wte",
+            ],
+        ),
+        Refusal::told(
+            word!("optim.state-mismatch"),
+            ["wte:m", "F32 [8, 4]", "BF16 [8, 4]"],
+        ),
+        Refusal::told(
+            word!("output.occupied"),
+            ["out", "", "notes.txt and 3 more"],
+        ),
+        Refusal::told(
+            word!("run.evaluation"),
+            [
+                "",
+                "",
+                "the loss is NaN; expected a finite mean over 40 tokens.",
+            ],
+        ),
         Refusal::told(word!("run.locked"), ["", "", "out"]),
-        Refusal::told(word!("run.nothing-left"), ["its settings stay as they are", "10", "20"]),
+        Refusal::told(
+            word!("run.nothing-left"),
+            ["its settings stay as they are", "10", "20"],
+        ),
         Refusal::told(word!("run.steps"), ["", "20", "40"]),
         Refusal::told(
             word!("run.unprotected"),
-            ["", "", "with gradient release, a gradient that is not finite ends the run at its last save. Set --save-every too"],
+            [
+                "",
+                "",
+                "with gradient release, a gradient that is not finite ends the run at its last save. Set --save-every too",
+            ],
         ),
-        Refusal::told(word!("schedule.jump"), ["", "", "step 11 has a rate of 1.000e-3, and step 10 had 5.000e-4: learning_rate"]),
-        Refusal::told(word!("schedule.misfit"), ["", "", "a cosine over 100 steps in a run of 200: the last 100 steps have a rate of 0"]),
-        Refusal::told(word!("sink.write"), ["out/model.safetensors", "", "No space left on device (os error 28)"]),
+        Refusal::told(
+            word!("schedule.jump"),
+            [
+                "",
+                "",
+                "step 11 has a rate of 1.000e-3, and step 10 had 5.000e-4: learning_rate",
+            ],
+        ),
+        Refusal::told(
+            word!("schedule.misfit"),
+            [
+                "",
+                "",
+                "a cosine over 100 steps in a run of 200: the last 100 steps have a rate of 0",
+            ],
+        ),
+        Refusal::told(
+            word!("sink.write"),
+            [
+                "out/model.safetensors",
+                "",
+                "No space left on device (os error 28)",
+            ],
+        ),
         Refusal::told(word!("tokenizer.scores.type"), ["", "an array of f32", ""]).of("model.gguf"),
         Refusal::told(word!("tokenizer.template.missing"), ["tool_use", "", ""]).of("model.gguf"),
-        Refusal::told(word!("tokenizer.token.byte-form"), ["", "<0x00> to <0xFF>", "<0xZZ>"]).of("model.gguf"),
+        Refusal::told(
+            word!("tokenizer.token.byte-form"),
+            ["", "<0x00> to <0xFF>", "<0xZZ>"],
+        )
+        .of("model.gguf"),
         Refusal::told(word!("tokenizer.token.duplicate"), ["the", "", ""]).of("model.gguf"),
         Refusal::told(word!("tokenizer.types.length"), ["", "256", "255"]).of("model.gguf"),
     ]

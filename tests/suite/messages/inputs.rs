@@ -129,35 +129,80 @@ const STATE: &str = r#"{"format":"tabtune.torch_state_dict_json","version":1,"en
 /// Opens files that no other test of the list opens.
 pub fn open_files() {
     let open = |name: &str, format, bytes: &[u8]| {
-        let shards = || Ok(vec![Box::new(shard("model-1.safetensors", &json!(["a", "b"]))) as Box<dyn ByteSource>]);
-        drop(inspect(&MemorySource::new(name, bytes), Some(format), shards, true));
+        let shards = || {
+            Ok(vec![
+                Box::new(shard("model-1.safetensors", &json!(["a", "b"]))) as Box<dyn ByteSource>,
+            ])
+        };
+        drop(inspect(
+            &MemorySource::new(name, bytes),
+            Some(format),
+            shards,
+            true,
+        ));
     };
     let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(40), "]".repeat(40));
     for text in [deep.as_str(), r#"{"r":1,"r":2}"#] {
         open("adapter_config.json", FileFormat::Peft, text.as_bytes());
     }
-    let shards: Vec<String> = (0..10_001).map(|n| format!(r#""t{n}":"s{n}.safetensors""#)).collect();
+    let shards: Vec<String> = (0..10_001)
+        .map(|n| format!(r#""t{n}":"s{n}.safetensors""#))
+        .collect();
     let many = format!(r#"{{"weight_map":{{{}}}}}"#, shards.join(","));
     let unlisted = r#"{"weight_map":{"a":"model-1.safetensors"}}"#;
-    for text in [deep.as_str(), r#"{"weight_map":{},"weight_map":{}}"#, r#"{"weight_map":3}"#, &many, unlisted] {
-        open("model.safetensors.index.json", FileFormat::Index, text.as_bytes());
+    for text in [
+        deep.as_str(),
+        r#"{"weight_map":{},"weight_map":{}}"#,
+        r#"{"weight_map":3}"#,
+        &many,
+        unlisted,
+    ] {
+        open(
+            "model.safetensors.index.json",
+            FileFormat::Index,
+            text.as_bytes(),
+        );
     }
     let tensors: Vec<String> = (0..50_001).map(|n| format!(r#""t{n}":0"#)).collect();
-    let size =
-        format!(r#"{{"format":"tabtune.torch_state_dict_json","version":1,"encoding":"numbers","state_dict":{{{}}}}}"#, tensors.join(","));
+    let size = format!(
+        r#"{{"format":"tabtune.torch_state_dict_json","version":1,"encoding":"numbers","state_dict":{{{}}}}}"#,
+        tensors.join(",")
+    );
     open("big.state_dict.json", FileFormat::Json, size.as_bytes());
-    for (from, to) in
-        [("numbers", "hex"), (r#""version":1"#, r#""version":1,"version":1"#), ("[2]", "[-1]"), (r#""version":1"#, r#""version":2"#)]
-    {
-        open("model.state_dict.json", FileFormat::Json, STATE.replacen(from, to, 1).as_bytes());
+    for (from, to) in [
+        ("numbers", "hex"),
+        (r#""version":1"#, r#""version":1,"version":1"#),
+        ("[2]", "[-1]"),
+        (r#""version":1"#, r#""version":2"#),
+    ] {
+        open(
+            "model.state_dict.json",
+            FileFormat::Json,
+            STATE.replacen(from, to, 1).as_bytes(),
+        );
     }
     open(
         "model.state_dict.json",
         FileFormat::Json,
-        STATE.replace(r#"{"w":{"dtype":"F32","shape":[2],"values":[0.1,-2]}}"#, "3").as_bytes(),
+        STATE
+            .replace(
+                r#"{"w":{"dtype":"F32","shape":[2],"values":[0.1,-2]}}"#,
+                "3",
+            )
+            .as_bytes(),
     );
     let counts = [0u64.to_le_bytes(), 1u64.to_le_bytes(), 1u64.to_le_bytes()].concat();
-    open("model.gguf", FileFormat::Gguf, &[&b"GGUF\x03\0\0\0"[..], &counts, b"\xff\x04\0\0\0\0\0\0\0"].concat());
-    assert_eq!(safetensors_header(&[("a\tb".to_owned(), "F32", vec![1])], &BTreeMap::new()).err().unwrap().code(), "export.name.invalid");
+    open(
+        "model.gguf",
+        FileFormat::Gguf,
+        &[&b"GGUF\x03\0\0\0"[..], &counts, b"\xff\x04\0\0\0\0\0\0\0"].concat(),
+    );
+    assert_eq!(
+        safetensors_header(&[("a\tb".to_owned(), "F32", vec![1])], &BTreeMap::new())
+            .err()
+            .unwrap()
+            .code(),
+        "export.name.invalid"
+    );
     assert!(DataWarning::passed_over(&["notes.docx".to_owned(), "photo.png".to_owned()]).is_some());
 }

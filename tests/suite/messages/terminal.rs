@@ -17,7 +17,13 @@ pub fn told() -> BTreeMap<String, String> {
             cli::refuse(&args).1
         } else {
             let report = cli::succeed(&args).last().clone();
-            let warning = report["warnings"].as_array().unwrap().iter().find(|warning| warning["code"] == code).unwrap().clone();
+            let warning = report["warnings"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|warning| warning["code"] == code)
+                .unwrap()
+                .clone();
             warning["message"].as_str().unwrap().to_owned()
         };
         told.insert(code.to_owned(), message);

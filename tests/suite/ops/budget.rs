@@ -21,8 +21,13 @@ struct Update {
 
 impl ParamMap for Update {
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
-        let gradient = self.gradients.remove(name).map(|gradient| gradient.reshape(tensor.dims()));
-        self.optim.step_param(name, tensor, gradient, 1e-3, &self.gate).unwrap()
+        let gradient = self
+            .gradients
+            .remove(name)
+            .map(|gradient| gradient.reshape(tensor.dims()));
+        self.optim
+            .step_param(name, tensor, gradient, 1e-3, &self.gate)
+            .unwrap()
     }
 }
 
@@ -33,16 +38,38 @@ fn launched(layers: usize, device: &Device) -> [u64; 2] {
         "num_attention_heads": 4, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "tie_word_embeddings": true
     });
     let config = config_from_hf(&json).unwrap();
-    let model = block_on(Model::init(&config, 1, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
+    let model = block_on(Model::init(
+        &config,
+        1,
+        Precision::F32,
+        &device.inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap();
     let ids: Vec<i32> = (0..512).map(|i| i * 37 % 256).collect();
-    let batch = Batch { inputs: ids.clone(), targets: ids, batch_size: 4, seq_len: 128, document_starts: None };
+    let batch = Batch {
+        inputs: ids.clone(),
+        targets: ids,
+        batch_size: 4,
+        seq_len: 128,
+        document_starts: None,
+    };
     let mut update = Update {
         optim: Optim::new(&TrainConfig::default(), &model.parameters()).unwrap(),
         gradients: NamedGradients::new(),
         gate: Gate::open(1.0, &device.inner()),
     };
     let before = dispatches();
-    accumulate(&model, &batch, None, 1.0 / 512.0, false, &|_| false, &mut update.gradients).unwrap();
+    accumulate(
+        &model,
+        &batch,
+        None,
+        1.0 / 512.0,
+        false,
+        &|_| false,
+        &mut update.gradients,
+    )
+    .unwrap();
     let gradients = dispatches();
     model.map(&mut update);
     [gradients - before, dispatches() - gradients]
@@ -57,8 +84,16 @@ fn dispatches_of_a_layer_are_counted() {
         // its column sum, no norm of its own for the stream. By tiles q, k, v are one product, and so are gate and up, forward and backward;
         // by blocks the gradients of a product are two dispatches, and before them one transposes the weights, two x and dy. Nine parameters per
         // layer, one dispatch each when they are stepped one by one.
-        let passes = if tiles { 27 - 2 * (2 + 1) } else { 27 + 7 * (1 + 1 + 2) };
-        assert_eq!([three - two, three_steps - two_steps], [passes, 9], "{device:?}");
+        let passes = if tiles {
+            27 - 2 * (2 + 1)
+        } else {
+            27 + 7 * (1 + 1 + 2)
+        };
+        assert_eq!(
+            [three - two, three_steps - two_steps],
+            [passes, 9],
+            "{device:?}"
+        );
     }
 }
 
@@ -67,7 +102,14 @@ fn of_a_step(config: serde_json::Value, device: &Device) -> u64 {
     let config = config_from_hf(&config).unwrap();
     let train = json!({ "steps": 8, "batch_size": 1, "seq_len": 512, "learning_rate": 1e-3, "seed": 3, "optimizer": {"type": "adamw"} });
     let train: TrainConfig = serde_json::from_value(train).unwrap();
-    let model = block_on(Model::init(&config, 1, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
+    let model = block_on(Model::init(
+        &config,
+        1,
+        Precision::F32,
+        &device.inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap();
     let tokens = Dataset::from_tokens((0..2000u32).map(|i| i * 37 % 256).collect(), 0.0).unwrap();
     let mut trainer = Trainer::new(model, tokens, train).unwrap();
     block_on(trainer.step()).unwrap();
@@ -103,12 +145,20 @@ fn dispatches_of_a_step_are_counted() {
     };
     let (two, four) = (llama(2, 256, 128), llama(4, 256, 128));
     // A narrow table of as many tokens costs as many launches, but for one level of the tree over its squares.
-    let head = if in_full() { llama(2, 49152, 128) } else { two + llama(2, 49152, 32) - llama(2, 256, 32) + 1 };
+    let head = if in_full() {
+        llama(2, 49152, 128)
+    } else {
+        two + llama(2, 49152, 32) - llama(2, 256, 32) + 1
+    };
     // Two layers: passes as above, no sum of the heads that share; AdamW on two parameters each, the norm of six gradients each.
     let more = four - two;
     assert_eq!(more, 2 * 21 + 9 + 3);
     // The tree over the squares of more than 16.8 million gradients has two levels.
-    let all = if in_full() { llama(30, 49152, 128) } else { head + 14 * more + 1 };
+    let all = if in_full() {
+        llama(30, 49152, 128)
+    } else {
+        head + 14 * more + 1
+    };
     assert_eq!((head, all), (85, 842));
     assert!(all <= 850);
 }

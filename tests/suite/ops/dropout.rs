@@ -13,12 +13,22 @@ fn case(n: usize) -> Case {
         step_low: 7,
         step_high: 1,
     };
-    Case::new(&KERNEL, [words(&noise(n, 1))], [poisoned(n)], &params, (n as u32).div_ceil(64))
+    Case::new(
+        &KERNEL,
+        [words(&noise(n, 1))],
+        [poisoned(n)],
+        &params,
+        (n as u32).div_ceil(64),
+    )
 }
 
 #[test]
 fn dropout_takes_values_by_their_noise_and_scales_the_others() {
-    check(&[1, 63, 64, 65, 4099, 65_536 * 64 + 3].map(case), 0.0, ("params.micro_batch, params.step_low", "0u, params.step_low"));
+    check(
+        &[1, 63, 64, 65, 4099, 65_536 * 64 + 3].map(case),
+        0.0,
+        ("params.micro_batch, params.step_low", "0u, params.step_low"),
+    );
     let found = case(40_000).twin();
     let gone = found[0].iter().filter(|bits| **bits == 0).count();
     // Four standard deviations of 40,000 draws with probability 1/4.

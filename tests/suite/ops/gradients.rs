@@ -12,27 +12,52 @@ pub(super) const BOUND: f64 = 2e-6;
 pub(super) type Inputs = Vec<Tensor<2>>;
 
 fn values(tensor: Tensor<2>) -> Vec<f32> {
-    block_on(tensor.into_data_async()).unwrap().try_to_vec::<f32>().unwrap()
+    block_on(tensor.into_data_async())
+        .unwrap()
+        .try_to_vec::<f32>()
+        .unwrap()
 }
 
 /// Returns the output, and the gradient of `Σ output · noise` for each input, on `device`.
-fn gradients(device: &TensorDevice, shapes: &[[usize; 2]], op: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Vec<f32>> {
+fn gradients(
+    device: &TensorDevice,
+    shapes: &[[usize; 2]],
+    op: &dyn Fn(&Inputs) -> Tensor<2>,
+) -> Vec<Vec<f32>> {
     let inputs: Inputs = shapes
         .iter()
         .zip(10..)
-        .map(|(&shape, seed)| Tensor::from_data(TensorData::new(noise(shape[0] * shape[1], seed), shape), device).require_grad())
+        .map(|(&shape, seed)| {
+            Tensor::from_data(
+                TensorData::new(noise(shape[0] * shape[1], seed), shape),
+                device,
+            )
+            .require_grad()
+        })
         .collect();
     let output = op(&inputs);
     let shape = output.dims();
-    let weights = Tensor::<2>::from_data(TensorData::new(noise(shape[0] * shape[1], 99), shape), device);
+    let weights = Tensor::<2>::from_data(
+        TensorData::new(noise(shape[0] * shape[1], 99), shape),
+        device,
+    );
     let grads = (output.clone() * weights).sum().backward();
     let mut all = vec![values(output.inner())];
-    all.extend(inputs.iter().map(|input| values(input.grad(&grads).expect("every input has a gradient"))));
+    all.extend(
+        inputs
+            .iter()
+            .map(|input| values(input.grad(&grads).expect("every input has a gradient"))),
+    );
     all
 }
 
 /// Asserts that `ours` on every device equals `stock` on the CPU.
-fn compare(name: &str, shapes: &[[usize; 2]], ours: &dyn Fn(&Inputs) -> Tensor<2>, stock: &dyn Fn(&Inputs) -> Tensor<2>) {
+fn compare(
+    name: &str,
+    shapes: &[[usize; 2]],
+    ours: &dyn Fn(&Inputs) -> Tensor<2>,
+    stock: &dyn Fn(&Inputs) -> Tensor<2>,
+) {
     compare_within(BOUND, name, shapes, ours, stock);
 }
 
@@ -49,7 +74,11 @@ pub(super) fn compare_within(
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
             let expected: Vec<f64> = expected.iter().map(|&v| f64::from(v)).collect();
             let distance = relative_l2(found, &expected);
-            assert!(distance <= bound, "{name} on {}: result {i} is off by {distance:e}", device.info().adapter);
+            assert!(
+                distance <= bound,
+                "{name} on {}: result {i} is off by {distance:e}",
+                device.info().adapter
+            );
         }
     }
 }
@@ -68,43 +97,75 @@ fn linear_matches_matmul() {
         (17, 17, 17),
         (33, 33, 33),
     ] {
-        compare("linear", &[[n, k], [m, k]], &|i| ops::linear(i[0].clone(), i[1].clone()), &|i| {
-            i[0].clone().matmul(i[1].clone().transpose())
-        });
-        compare("conv1d", &[[n, k], [k, m]], &|i| ops::conv1d(i[0].clone(), i[1].clone()), &|i| i[0].clone().matmul(i[1].clone()));
+        compare(
+            "linear",
+            &[[n, k], [m, k]],
+            &|i| ops::linear(i[0].clone(), i[1].clone()),
+            &|i| i[0].clone().matmul(i[1].clone().transpose()),
+        );
+        compare(
+            "conv1d",
+            &[[n, k], [k, m]],
+            &|i| ops::conv1d(i[0].clone(), i[1].clone()),
+            &|i| i[0].clone().matmul(i[1].clone()),
+        );
     }
 }
 
 #[test]
 fn bias_and_residual_match_addition() {
-    compare("bias_add", &[[150, 7], [1, 7]], &|i| ops::bias_add(i[0].clone() * 2.0, i[1].clone().reshape([7])), &|i| {
-        i[0].clone() * 2.0 + i[1].clone()
-    });
-    compare("residual_add", &[[15, 7], [15, 7]], &|i| ops::residual_add(i[0].clone(), i[1].clone()), &|i| i[0].clone() + i[1].clone());
+    compare(
+        "bias_add",
+        &[[150, 7], [1, 7]],
+        &|i| ops::bias_add(i[0].clone() * 2.0, i[1].clone().reshape([7])),
+        &|i| i[0].clone() * 2.0 + i[1].clone(),
+    );
+    compare(
+        "residual_add",
+        &[[15, 7], [15, 7]],
+        &|i| ops::residual_add(i[0].clone(), i[1].clone()),
+        &|i| i[0].clone() + i[1].clone(),
+    );
 }
 
 #[test]
 fn rms_norm_matches_its_formula() {
     for shape in [[1, 8], [16, 16], [17, 33], [200, 33]] {
-        compare("rms_norm", &[shape, [1, shape[1]]], &|i| ops::rms_norm(i[0].clone(), i[1].clone().reshape([shape[1]]), 1e-5), &|i| {
-            let x = i[0].clone();
-            x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * i[1].clone()
-        });
+        compare(
+            "rms_norm",
+            &[shape, [1, shape[1]]],
+            &|i| ops::rms_norm(i[0].clone(), i[1].clone().reshape([shape[1]]), 1e-5),
+            &|i| {
+                let x = i[0].clone();
+                x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * i[1].clone()
+            },
+        );
     }
 }
 
 #[test]
 fn add_rms_norm_matches_its_parts() {
-    let norm = |x: Tensor<2>, w: Tensor<2>| x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * w;
+    let norm =
+        |x: Tensor<2>, w: Tensor<2>| x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * w;
     // The sum is used in addition to its norm: two operations add to its gradient.
     let ours = |i: &Inputs| {
-        let (sum, normed) = ops::add_rms_norm(i[0].clone(), i[1].clone() * 1.0, i[2].clone().reshape([33]), 1e-5);
+        let (sum, normed) = ops::add_rms_norm(
+            i[0].clone(),
+            i[1].clone() * 1.0,
+            i[2].clone().reshape([33]),
+            1e-5,
+        );
         ops::residual_add(sum, normed)
     };
-    compare("add_rms_norm", &[[200, 33], [200, 33], [1, 33]], &ours, &|i| {
-        let sum = i[0].clone() + i[1].clone();
-        sum.clone() + norm(sum, i[2].clone())
-    });
+    compare(
+        "add_rms_norm",
+        &[[200, 33], [200, 33], [1, 33]],
+        &ours,
+        &|i| {
+            let sum = i[0].clone() + i[1].clone();
+            sum.clone() + norm(sum, i[2].clone())
+        },
+    );
 }
 
 #[test]
@@ -116,10 +177,16 @@ fn inputs_of_several_products_gather_their_gradients() {
             let [a, b, c] = [1, 2, 3].map(|at| ops::linear(x.clone(), i[at].clone()));
             ops::residual_add(ops::residual_add(a, b), c)
         };
-        compare("linear thrice", &[[n, 64], [72, 64], [72, 64], [72, 64]], &ours, &|i| {
-            let x = i[0].clone() * 2.0;
-            x.clone().matmul((i[1].clone() + i[2].clone() + i[3].clone()).transpose())
-        });
+        compare(
+            "linear thrice",
+            &[[n, 64], [72, 64], [72, 64], [72, 64]],
+            &ours,
+            &|i| {
+                let x = i[0].clone() * 2.0;
+                x.clone()
+                    .matmul((i[1].clone() + i[2].clone() + i[3].clone()).transpose())
+            },
+        );
     }
 }
 
@@ -127,20 +194,36 @@ fn inputs_of_several_products_gather_their_gradients() {
 fn layer_norm_matches_its_formula() {
     for shape in [[1, 8], [16, 16], [17, 33], [200, 33]] {
         let width = shape[1];
-        let ours = |i: &Inputs| ops::layer_norm(i[0].clone(), i[1].clone().reshape([width]), i[2].clone().reshape([width]), 1e-5);
-        compare("layer_norm", &[shape, [1, width], [1, width]], &ours, &|i| {
-            let x = i[0].clone() - i[0].clone().mean_dim(1);
-            x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * i[1].clone() + i[2].clone()
-        });
+        let ours = |i: &Inputs| {
+            ops::layer_norm(
+                i[0].clone(),
+                i[1].clone().reshape([width]),
+                i[2].clone().reshape([width]),
+                1e-5,
+            )
+        };
+        compare(
+            "layer_norm",
+            &[shape, [1, width], [1, width]],
+            &ours,
+            &|i| {
+                let x = i[0].clone() - i[0].clone().mean_dim(1);
+                x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * i[1].clone()
+                    + i[2].clone()
+            },
+        );
     }
 }
 
 #[test]
 fn swiglu_and_gelu_match_their_formulas() {
     for shape in [[1, 1], [37, 11], [17, 33], [16, 16]] {
-        compare("swiglu", &[shape, shape], &|i| ops::swiglu(i[0].clone(), i[1].clone()), &|i| {
-            burn::tensor::activation::silu(i[0].clone()) * i[1].clone()
-        });
+        compare(
+            "swiglu",
+            &[shape, shape],
+            &|i| ops::swiglu(i[0].clone(), i[1].clone()),
+            &|i| burn::tensor::activation::silu(i[0].clone()) * i[1].clone(),
+        );
         compare("gelu", &[shape], &|i| ops::gelu(i[0].clone()), &|i| {
             let x = i[0].clone();
             let inner = (x.clone() + x.clone().powi_scalar(3) * 0.044_715) * 0.797_884_560_8;
@@ -151,16 +234,26 @@ fn swiglu_and_gelu_match_their_formulas() {
 
 fn tables(device: &TensorDevice, positions: usize, half: usize) -> [Tensor<2>; 2] {
     let angle = |i: usize| (i / half) as f64 * 10_000_f64.powf(-((i % half) as f64) / half as f64);
-    let table = |f: fn(f64) -> f64| -> Vec<f32> { (0..positions * half).map(|i| f(angle(i)) as f32).collect() };
-    [f64::cos, f64::sin].map(|f| Tensor::from_data(TensorData::new(table(f), [positions, half]), device))
+    let table = |f: fn(f64) -> f64| -> Vec<f32> {
+        (0..positions * half).map(|i| f(angle(i)) as f32).collect()
+    };
+    [f64::cos, f64::sin]
+        .map(|f| Tensor::from_data(TensorData::new(table(f), [positions, half]), device))
 }
 
 /// Rotates by the formula. x [2·len, heads·2·half].
 fn rotated(x: &Tensor<2>, (len, offset, heads, half): (usize, usize, usize, usize)) -> Tensor<2> {
-    let [cos, sin] = tables(&x.device(), 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
+    let [cos, sin] =
+        tables(&x.device(), 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
     let x = x.clone().reshape([2, len, heads, 2 * half]);
-    let (a, b) = (x.clone().slice([0..2, 0..len, 0..heads, 0..half]), x.slice([0..2, 0..len, 0..heads, half..2 * half]));
-    let rotated = [a.clone() * cos.clone() - b.clone() * sin.clone(), b * cos + a * sin];
+    let (a, b) = (
+        x.clone().slice([0..2, 0..len, 0..heads, 0..half]),
+        x.slice([0..2, 0..len, 0..heads, half..2 * half]),
+    );
+    let rotated = [
+        a.clone() * cos.clone() - b.clone() * sin.clone(),
+        b * cos + a * sin,
+    ];
     Tensor::cat(rotated.to_vec(), 3).reshape([2 * len, heads * 2 * half])
 }
 
@@ -170,16 +263,34 @@ fn rope_matches_its_formula() {
         let kv_heads = usize::div_ceil(heads, 3);
         let ours = |i: &Inputs| {
             let [cos, sin] = tables(&i[0].device(), 7, half);
-            let (q, k) = ops::rope(i[0].clone() * 1.0, i[1].clone() * 1.0, cos, sin, Positions { len, offset });
+            let (q, k) = ops::rope(
+                i[0].clone() * 1.0,
+                i[1].clone() * 1.0,
+                cos,
+                sin,
+                Positions { len, offset },
+            );
             [q, k]
         };
         let shapes = [heads, kv_heads].map(|heads| [2 * len, heads * 2 * half]);
-        let by_formula = |i: &Inputs| [(0, heads), (1, kv_heads)].map(|(which, heads)| rotated(&i[which], (len, offset, heads, half)));
-        compare("rope", &shapes, &|i| Tensor::cat(ours(i).to_vec(), 1), &|i| Tensor::cat(by_formula(i).to_vec(), 1));
+        let by_formula = |i: &Inputs| {
+            [(0, heads), (1, kv_heads)]
+                .map(|(which, heads)| rotated(&i[which], (len, offset, heads, half)))
+        };
+        compare(
+            "rope",
+            &shapes,
+            &|i| Tensor::cat(ours(i).to_vec(), 1),
+            &|i| Tensor::cat(by_formula(i).to_vec(), 1),
+        );
         // If one of the two has no gradient, the other's must still pass.
         for used in [0, 1] {
-            let one = |rotated: [Tensor<2>; 2], i: &Inputs| Tensor::cat(vec![rotated[used].clone(), i[1 - used].clone()], 1);
-            compare("rope of one", &shapes, &|i| one(ours(i), i), &|i| one(by_formula(i), i));
+            let one = |rotated: [Tensor<2>; 2], i: &Inputs| {
+                Tensor::cat(vec![rotated[used].clone(), i[1 - used].clone()], 1)
+            };
+            compare("rope of one", &shapes, &|i| one(ours(i), i), &|i| {
+                one(by_formula(i), i)
+            });
         }
     }
 }
@@ -190,15 +301,31 @@ fn textbook(i: &Inputs, starts: &[i32], s: AttentionShape) -> Tensor<2> {
     let (b, t, keys, d) = (s.batch_size, s.seq_len, s.offset + s.seq_len, s.head_dim);
     let q = i[0].clone().reshape([b, t, s.heads, d]).swap_dims(1, 2);
     let spread = |x: Tensor<2>| {
-        let x = x.reshape([b, keys, s.kv_heads, d]).swap_dims(1, 2).reshape([b, s.kv_heads, 1, keys * d]);
-        x.expand([b, s.kv_heads, s.heads / s.kv_heads, keys * d]).reshape([b, s.heads, keys, d])
+        let x = x
+            .reshape([b, keys, s.kv_heads, d])
+            .swap_dims(1, 2)
+            .reshape([b, s.kv_heads, 1, keys * d]);
+        x.expand([b, s.kv_heads, s.heads / s.kv_heads, keys * d])
+            .reshape([b, s.heads, keys, d])
     };
     let (k, v) = (spread(i[1].clone()), spread(i[2].clone()));
     let seen = |row: usize, key: usize| key <= s.offset + row % t && key as i32 >= starts[row];
-    let hidden: Vec<f32> = (0..b * t * keys).map(|at| if seen(at / keys, at % keys) { 0.0 } else { -1e9 }).collect();
-    let mask = Tensor::<2>::from_data(TensorData::new(hidden, [b * t, keys]), &device).reshape([b, 1, t, keys]);
+    let hidden: Vec<f32> = (0..b * t * keys)
+        .map(|at| {
+            if seen(at / keys, at % keys) {
+                0.0
+            } else {
+                -1e9
+            }
+        })
+        .collect();
+    let mask = Tensor::<2>::from_data(TensorData::new(hidden, [b * t, keys]), &device)
+        .reshape([b, 1, t, keys]);
     let weights = softmax(q.matmul(k.swap_dims(2, 3)) / (d as f64).sqrt() + mask, 3);
-    weights.matmul(v).swap_dims(1, 2).reshape([b * t, s.heads * d])
+    weights
+        .matmul(v)
+        .swap_dims(1, 2)
+        .reshape([b * t, s.heads * d])
 }
 
 #[test]
@@ -223,18 +350,40 @@ fn attention_matches_the_textbook() {
     ]
     .map(shape)
     {
-        let (q, k) = (s.batch_size * s.seq_len, s.batch_size * (s.offset + s.seq_len));
-        let shapes = [[q, s.heads * s.head_dim], [k, s.kv_heads * s.head_dim], [k, s.kv_heads * s.head_dim]];
-        let ours = |i: &Inputs, starts| ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), starts, s);
-        compare("attention", &shapes, &|i| ours(i, None), &|i| textbook(i, &vec![0; q], s));
+        let (q, k) = (
+            s.batch_size * s.seq_len,
+            s.batch_size * (s.offset + s.seq_len),
+        );
+        let shapes = [
+            [q, s.heads * s.head_dim],
+            [k, s.kv_heads * s.head_dim],
+            [k, s.kv_heads * s.head_dim],
+        ];
+        let ours = |i: &Inputs, starts| {
+            ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), starts, s)
+        };
+        compare("attention", &shapes, &|i| ours(i, None), &|i| {
+            textbook(i, &vec![0; q], s)
+        });
         // Documents of 1, 2, 4 and more tokens, which begin at other places in each sequence.
         let start = |row: usize| {
             let key = (s.offset + row % s.seq_len) as i32;
-            [2, 3, 5, 9 + (row / s.seq_len) as i32, 30].into_iter().filter(|&start| start <= key).max().unwrap_or(0)
+            [2, 3, 5, 9 + (row / s.seq_len) as i32, 30]
+                .into_iter()
+                .filter(|&start| start <= key)
+                .max()
+                .unwrap_or(0)
         };
         let starts: Vec<i32> = (0..q).map(start).collect();
-        let tensor = |device: &TensorDevice| Tensor::<1, Int>::from_data(TensorData::new(starts.clone(), [q]), device);
-        compare("attention in documents", &shapes, &|i| ours(i, Some(tensor(&i[0].device()))), &|i| textbook(i, &starts, s));
+        let tensor = |device: &TensorDevice| {
+            Tensor::<1, Int>::from_data(TensorData::new(starts.clone(), [q]), device)
+        };
+        compare(
+            "attention in documents",
+            &shapes,
+            &|i| ours(i, Some(tensor(&i[0].device()))),
+            &|i| textbook(i, &starts, s),
+        );
     }
 }
 
@@ -242,40 +391,92 @@ fn attention_matches_the_textbook() {
 fn embedding_and_head_loss_match_their_formulas() {
     let (n, vocab, width) = (70, 33, 12);
     let ids: Vec<i32> = (0..n as i32).map(|r| r * r % 31).collect();
-    let int = |device: &TensorDevice, ids: &[i32]| Tensor::<1, Int>::from_data(TensorData::new(ids.to_vec(), [ids.len()]), device);
-    compare("embedding", &[[vocab, width]], &|i| ops::embedding(i[0].clone(), int(&i[0].device(), &ids)), &|i| {
-        i[0].clone().select(0, int(&i[0].device(), &ids))
-    });
-    let targets: Vec<i32> = ids.iter().enumerate().map(|(r, &id)| if r % 4 == 3 { -100 } else { id }).collect();
+    let int = |device: &TensorDevice, ids: &[i32]| {
+        Tensor::<1, Int>::from_data(TensorData::new(ids.to_vec(), [ids.len()]), device)
+    };
+    compare(
+        "embedding",
+        &[[vocab, width]],
+        &|i| ops::embedding(i[0].clone(), int(&i[0].device(), &ids)),
+        &|i| i[0].clone().select(0, int(&i[0].device(), &ids)),
+    );
+    let targets: Vec<i32> = ids
+        .iter()
+        .enumerate()
+        .map(|(r, &id)| if r % 4 == 3 { -100 } else { id })
+        .collect();
     for rows in [1, 32, n, 1000] {
         // The factor acts as the upstream gradient.
-        let ours = |i: &Inputs| (ops::head_loss(i[0].clone(), i[1].clone(), int(&i[0].device(), &targets), rows) * 0.25).reshape([1, 1]);
+        let ours = |i: &Inputs| {
+            (ops::head_loss(
+                i[0].clone(),
+                i[1].clone(),
+                int(&i[0].device(), &targets),
+                rows,
+            ) * 0.25)
+                .reshape([1, 1])
+        };
         compare("head_loss", &[[n, width], [vocab, width]], &ours, &|i| {
-            let picked = (0..n * vocab).map(|at| if targets[at / vocab] == (at % vocab) as i32 { -0.25_f32 } else { 0.0 });
-            let picked = Tensor::<2>::from_data(TensorData::new(picked.collect::<Vec<_>>(), [n, vocab]), &i[0].device());
+            let picked = (0..n * vocab).map(|at| {
+                if targets[at / vocab] == (at % vocab) as i32 {
+                    -0.25_f32
+                } else {
+                    0.0
+                }
+            });
+            let picked = Tensor::<2>::from_data(
+                TensorData::new(picked.collect::<Vec<_>>(), [n, vocab]),
+                &i[0].device(),
+            );
             let logits = i[0].clone().matmul(i[1].clone().transpose());
-            (burn::tensor::activation::log_softmax(logits, 1) * picked).sum().reshape([1, 1])
+            (burn::tensor::activation::log_softmax(logits, 1) * picked)
+                .sum()
+                .reshape([1, 1])
         });
     }
 }
 
 #[test]
 fn packed_weights_equal_their_widened_values_bitwise() {
-    let bf16 = |values: &[f32]| values.iter().map(|&v| half::bf16::from_f32(v)).collect::<Vec<_>>();
+    let bf16 = |values: &[f32]| {
+        values
+            .iter()
+            .map(|&v| half::bf16::from_f32(v))
+            .collect::<Vec<_>>()
+    };
     for device in devices() {
         let device = device.autodiff();
-        for (n, m, k) in [(1, 12, 8), (9, 12, 8), (5, 7, 9), (2, 5, 3), (70, 72, 68), (70, 71, 67)] {
+        for (n, m, k) in [
+            (1, 12, 8),
+            (9, 12, 8),
+            (5, 7, 9),
+            (2, 5, 3),
+            (70, 72, 68),
+            (70, 71, 67),
+        ] {
             let packed = bf16(&noise(m * k, 3));
             let wide: Vec<f32> = packed.iter().map(|v| v.to_f32()).collect();
             let run = |w: Tensor<2>| {
-                let x = Tensor::<2>::from_data(TensorData::new(noise(n * k, 4), [n, k]), &device).require_grad();
+                let x = Tensor::<2>::from_data(TensorData::new(noise(n * k, 4), [n, k]), &device)
+                    .require_grad();
                 let w = w.require_grad();
                 let y = ops::linear(x.clone(), w.clone());
                 let grads = (y.clone() * y.clone()).sum().backward();
-                [values(y.inner()), values(x.grad(&grads).unwrap()), values(w.grad(&grads).unwrap())]
+                [
+                    values(y.inner()),
+                    values(x.grad(&grads).unwrap()),
+                    values(w.grad(&grads).unwrap()),
+                ]
             };
-            let from_packed = run(Tensor::from_data(TensorData::new(packed, [m, k]), (&device, burn::tensor::DType::BF16)));
-            assert_eq!(from_packed, run(Tensor::from_data(TensorData::new(wide, [m, k]), &device)), "{n} {m} {k}");
+            let from_packed = run(Tensor::from_data(
+                TensorData::new(packed, [m, k]),
+                (&device, burn::tensor::DType::BF16),
+            ));
+            assert_eq!(
+                from_packed,
+                run(Tensor::from_data(TensorData::new(wide, [m, k]), &device)),
+                "{n} {m} {k}"
+            );
         }
     }
 }
@@ -299,15 +500,34 @@ fn operations_repeat_bit_for_bit() {
 }
 
 fn repeats(device: &burn::tensor::Device) {
-    let shape = AttentionShape { batch_size: 1, seq_len: 67, offset: 0, heads: 9, kv_heads: 3, head_dim: 64 };
-    let attention = |i: &Inputs| ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, shape);
+    let shape = AttentionShape {
+        batch_size: 1,
+        seq_len: 67,
+        offset: 0,
+        heads: 9,
+        kv_heads: 3,
+        head_dim: 64,
+    };
+    let attention =
+        |i: &Inputs| ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, shape);
     let linear = |i: &Inputs| ops::linear(i[0].clone(), i[1].clone());
-    let norm = |i: &Inputs| ops::add_rms_norm(i[0].clone(), i[1].clone(), i[2].clone().reshape([33]), 1e-5).1;
+    let norm = |i: &Inputs| {
+        ops::add_rms_norm(i[0].clone(), i[1].clone(), i[2].clone().reshape([33]), 1e-5).1
+    };
     type Op<'a> = &'a dyn Fn(&Inputs) -> Tensor<2>;
-    let ops: [(&[[usize; 2]], Op); 3] =
-        [(&[[67, 576], [67, 192], [67, 192]], &attention), (&[[130, 72], [132, 72]], &linear), (&[[200, 33], [200, 33], [1, 33]], &norm)];
+    let ops: [(&[[usize; 2]], Op); 3] = [
+        (&[[67, 576], [67, 192], [67, 192]], &attention),
+        (&[[130, 72], [132, 72]], &linear),
+        (&[[200, 33], [200, 33], [1, 33]], &norm),
+    ];
     for (shapes, op) in ops {
-        let bits = || gradients(device, shapes, op).concat().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        let bits = || {
+            gradients(device, shapes, op)
+                .concat()
+                .iter()
+                .map(|v| v.to_bits())
+                .collect::<Vec<_>>()
+        };
         let first = bits();
         assert!((0..3).all(|_| bits() == first), "{shapes:?}");
     }

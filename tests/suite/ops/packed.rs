@@ -61,17 +61,37 @@ fn matrix(storage: StorageType, [rows, of_row]: [usize; 2], first: u32) -> (Stor
 }
 
 fn read4(form: StoredMatrix, blocks: &[u8]) -> Case {
-    let params = Read4Params { rows: form.rows as u32, k4: form.columns as u32 / 4, plane: form.plane() };
+    let params = Read4Params {
+        rows: form.rows as u32,
+        k4: form.columns as u32 / 4,
+        plane: form.plane(),
+    };
     let kernel = READ4.of(form.storage);
     let threads = form.rows * form.columns / 4;
-    Case::new(kernel, [words(form.storage, blocks)], [poisoned(4 * threads)], &params, kernel.groups(threads))
+    Case::new(
+        kernel,
+        [words(form.storage, blocks)],
+        [poisoned(4 * threads)],
+        &params,
+        kernel.groups(threads),
+    )
 }
 
 fn read1(form: StoredMatrix, blocks: &[u8]) -> Case {
-    let params = Read1Params { rows: form.rows as u32, k: form.columns as u32, plane: form.plane() };
+    let params = Read1Params {
+        rows: form.rows as u32,
+        k: form.columns as u32,
+        plane: form.plane(),
+    };
     let kernel = READ1.of(form.storage);
     let threads = form.rows * form.columns;
-    Case::new(kernel, [words(form.storage, blocks)], [poisoned(threads)], &params, kernel.groups(threads))
+    Case::new(
+        kernel,
+        [words(form.storage, blocks)],
+        [poisoned(threads)],
+        &params,
+        kernel.groups(threads),
+    )
 }
 
 /// A chunk reads the bits of the decoder for all bits of a block that holds finite values. 100,000 blocks of each type have each scale once or
@@ -79,7 +99,9 @@ fn read1(form: StoredMatrix, blocks: &[u8]) -> Case {
 #[test]
 fn packed_chunks_read_the_bits_of_the_decoders() {
     let Some(device) = gpu() else { return };
-    let count: usize = std::env::var("TABTUNE_BLOCKS").map_or(100_000, |count| count.parse().expect("TABTUNE_BLOCKS is a number"));
+    let count: usize = std::env::var("TABTUNE_BLOCKS").map_or(100_000, |count| {
+        count.parse().expect("TABTUNE_BLOCKS is a number")
+    });
     for storage in PACKED {
         let of_row = 64;
         let rows = if storage == F16 { 64 } else { 128 };
@@ -87,10 +109,23 @@ fn packed_chunks_read_the_bits_of_the_decoders() {
             let (form, blocks) = matrix(storage, [rows, of_row], first as u32);
             let expected = decoded(storage, &blocks);
             // Single elements are read by the second kernel: in an eighth of the runs.
-            for case in [Some(read4(form, &blocks)), (run % 8 == 0).then(|| read1(form, &blocks))].into_iter().flatten() {
+            for case in [
+                Some(read4(form, &blocks)),
+                (run % 8 == 0).then(|| read1(form, &blocks)),
+            ]
+            .into_iter()
+            .flatten()
+            {
                 let found = case.device(case.kernel, &device.inner());
-                let wrong = found[0].iter().zip(&expected).position(|(found, expected)| found != expected);
-                assert!(wrong.is_none() && found[0].len() == expected.len(), "{}: element {wrong:?} from block {first}", case.kernel.name);
+                let wrong = found[0]
+                    .iter()
+                    .zip(&expected)
+                    .position(|(found, expected)| found != expected);
+                assert!(
+                    wrong.is_none() && found[0].len() == expected.len(),
+                    "{}: element {wrong:?} from block {first}",
+                    case.kernel.name
+                );
             }
         }
     }
@@ -98,31 +133,54 @@ fn packed_chunks_read_the_bits_of_the_decoders() {
 
 /// Makes odd numbers of blocks, rows that begin in the middle of a word of the second plane, and enough scales that some are subnormal.
 fn shapes(storage: StorageType) -> Vec<(StoredMatrix, Vec<u8>)> {
-    [[1, 1], [1, 2], [3, 5], [43, 3], [7, 31]].map(|shape| matrix(storage, shape, 17)).to_vec()
+    [[1, 1], [1, 2], [3, 5], [43, 3], [7, 31]]
+        .map(|shape| matrix(storage, shape, 17))
+        .to_vec()
 }
 
 /// One mutant for each text: its scale, minimum, order of bits, high bits, or a subnormal half that is read as zero.
 #[test]
 fn packed_chunks_have_mutants_that_fail() {
     for (storage, flip) in [
-        (F16, ("f16_low(words.y)", "select(f16_low(words.y), 0.0, (words.y & 0x7c00u) == 0u)")),
+        (
+            F16,
+            (
+                "f16_low(words.y)",
+                "select(f16_low(words.y), 0.0, (words.y & 0x7c00u) == 0u)",
+            ),
+        ),
         (Q8_0, ("24u, 16u, 8u, 0u", "16u, 24u, 8u, 0u")),
         (Q8_0, ("block & 1u", "~block & 1u")),
         (Q4_0, (">> (at & 4u)", ">> (4u - (at & 4u))")),
         (Q4K, ("- scales.y", "+ scales.y")),
         (Q4K, ("run >= 4u", "run > 4u")),
-        (Q6K, ("scale_of(block) * f32(s)", "select(scale_of(block), 0.0, abs(scale_of(block)) < 6.1e-5) * f32(s)")),
+        (
+            Q6K,
+            (
+                "scale_of(block) * f32(s)",
+                "select(scale_of(block), 0.0, abs(scale_of(block)) < 6.1e-5) * f32(s)",
+            ),
+        ),
         (Q4_1, ("+ scales.y", "- scales.y")),
         (Q5_0, ("high & vec4<u32>(1u)", "high & vec4<u32>(0u)")),
         (Q5_1, ("4u * (at % 8u)", "4u * (at % 4u)")),
         (Q5K, ("at % 8u] >> run", "at % 8u] >> (run / 2u)")),
         (Q5K, ("row * params.k4 + i", "row * params.k4")),
     ] {
-        let cases: Vec<Case> = shapes(storage).iter().map(|(form, blocks)| read4(*form, blocks)).collect();
+        let cases: Vec<Case> = shapes(storage)
+            .iter()
+            .map(|(form, blocks)| read4(*form, blocks))
+            .collect();
         check(&cases, 0.0, flip);
     }
-    for (storage, flip) in [(F16, ("at & 1u", "~at & 1u")), (Q8_0, ("[at % 4u]", "[3u - at % 4u]"))] {
-        let cases: Vec<Case> = shapes(storage).iter().map(|(form, blocks)| read1(*form, blocks)).collect();
+    for (storage, flip) in [
+        (F16, ("at & 1u", "~at & 1u")),
+        (Q8_0, ("[at % 4u]", "[3u - at % 4u]")),
+    ] {
+        let cases: Vec<Case> = shapes(storage)
+            .iter()
+            .map(|(form, blocks)| read1(*form, blocks))
+            .collect();
         check(&cases, 0.0, flip);
     }
 }
@@ -131,10 +189,19 @@ fn packed_chunks_have_mutants_that_fail() {
 fn packed_halves_that_are_not_finite_stay_so() {
     let Some(device) = gpu() else { return };
     let form = StoredMatrix::new(F16, [1, 4]).unwrap();
-    let blocks: Vec<u8> = [0x7c00u16, 0xfc00, 0x7e00, 0xfc01].iter().flat_map(|half| half.to_le_bytes()).collect();
+    let blocks: Vec<u8> = [0x7c00u16, 0xfc00, 0x7e00, 0xfc01]
+        .iter()
+        .flat_map(|half| half.to_le_bytes())
+        .collect();
     let case = read4(form, &blocks);
-    let found: Vec<f32> = case.device(case.kernel, &device.inner())[0].iter().map(|&word| f32::from_bits(word)).collect();
-    assert!(found[..2] == [f32::INFINITY, f32::NEG_INFINITY] && found[2].is_nan() && found[3].is_nan(), "{found:?}");
+    let found: Vec<f32> = case.device(case.kernel, &device.inner())[0]
+        .iter()
+        .map(|&word| f32::from_bits(word))
+        .collect();
+    assert!(
+        found[..2] == [f32::INFINITY, f32::NEG_INFINITY] && found[2].is_nan() && found[3].is_nan(),
+        "{found:?}"
+    );
 }
 
 type Shape = (usize, usize, usize);
@@ -150,15 +217,34 @@ fn on_decoded(packed: &Case, dense: Case, storage: StorageType, weights: usize) 
     if let Some(plane) = params.last_mut() {
         *plane = 0;
     }
-    Case { kernel: dense.kernel, buffers, params, groups: packed.groups }
+    Case {
+        kernel: dense.kernel,
+        buffers,
+        params,
+        groups: packed.groups,
+    }
 }
 
-fn same_bits(device: &Device, make: Stem<'_>, rows: &[usize], (m, k): (usize, usize), storage: StorageType) {
+fn same_bits(
+    device: &Device,
+    make: Stem<'_>,
+    rows: &[usize],
+    (m, k): (usize, usize),
+    storage: StorageType,
+) {
     for &n in rows {
         let packed = make((n, m, k), storage);
         let dense = on_decoded(&packed, make((n, m, k), F32), storage, m * k);
-        let (found, expected) = (packed.device(packed.kernel, device), dense.device(dense.kernel, device));
-        assert!(found == expected, "{} of {n} rows: other bits than {}", packed.kernel.name, dense.kernel.name);
+        let (found, expected) = (
+            packed.device(packed.kernel, device),
+            dense.device(dense.kernel, device),
+        );
+        assert!(
+            found == expected,
+            "{} of {n} rows: other bits than {}",
+            packed.kernel.name,
+            dense.kernel.name
+        );
     }
 }
 
@@ -168,29 +254,65 @@ fn same_bits(device: &Device, make: Stem<'_>, rows: &[usize], (m, k): (usize, us
 fn packed_stems_give_the_bits_of_the_decoded_weights() {
     let Some(device) = gpu() else { return };
     let rows = [1, 2, 3, 31, 64, 257];
-    let short: [Stem<'_>; 3] = [&|s, t| forward(&kernels::FORWARD, s, t), &|s, t| forward(&kernels::ROW, s, t), &|s, t| {
-        backward_input(&kernels::BACKWARD_INPUT, s, t)
-    }];
-    let any: [Stem<'_>; 3] =
-        [&|s, t| forward(&kernels::FORWARD_ANY, s, t), &|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY, s, t), &lookup];
+    let short: [Stem<'_>; 3] = [
+        &|s, t| forward(&kernels::FORWARD, s, t),
+        &|s, t| forward(&kernels::ROW, s, t),
+        &|s, t| backward_input(&kernels::BACKWARD_INPUT, s, t),
+    ];
+    let any: [Stem<'_>; 3] = [
+        &|s, t| forward(&kernels::FORWARD_ANY, s, t),
+        &|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY, s, t),
+        &lookup,
+    ];
     let long: [(Stem<'_>, usize); 12] = [
         (&|s, t| block(s, t, false), 36),
         (&|s, t| forward(&kernels::FORWARD_TILE, s, t), 37),
         (&|(_, m, k), t| transposed([m, k], t), 36),
-        (&|s, t| tile(&kernels::BACKWARD_TILE, s, t, [true, false], [false, false]), 37),
-        (&|(n, m, k), t| low_rank::forward(false, (n, m, k, 8), t, F32), 36),
-        (&|(n, m, k), t| low_rank::backward(false, (n, m, k, 8), t, F32, false), 36),
+        (
+            &|s, t| tile(&kernels::BACKWARD_TILE, s, t, [true, false], [false, false]),
+            37,
+        ),
+        (
+            &|(n, m, k), t| low_rank::forward(false, (n, m, k, 8), t, F32),
+            36,
+        ),
+        (
+            &|(n, m, k), t| low_rank::backward(false, (n, m, k, 8), t, F32, false),
+            36,
+        ),
         (&|s, t| forward(&kernels::FORWARD_TILE_SMALL, s, t), 36),
-        (&|s, t| tile(&kernels::BACKWARD_TILE_SMALL, s, t, [true, false], [false, false]), 36),
-        (&|(n, m, k), t| low_rank::forward(true, (n, m, k, 8), t, F32), 36),
-        (&|(n, m, k), t| low_rank::backward(true, (n, m, k, 8), t, F32, false), 36),
+        (
+            &|s, t| {
+                tile(
+                    &kernels::BACKWARD_TILE_SMALL,
+                    s,
+                    t,
+                    [true, false],
+                    [false, false],
+                )
+            },
+            36,
+        ),
+        (
+            &|(n, m, k), t| low_rank::forward(true, (n, m, k, 8), t, F32),
+            36,
+        ),
+        (
+            &|(n, m, k), t| low_rank::backward(true, (n, m, k, 8), t, F32, false),
+            36,
+        ),
         (&|s, t| forward(&kernels::FORWARD_ANY_BLOCK, s, t), 37),
-        (&|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, t), 37),
+        (
+            &|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, t),
+            37,
+        ),
     ];
     let all = std::env::var_os("TABTUNE_BLOCKS").is_some();
     for (i, storage) in PACKED.into_iter().enumerate() {
         for (stems, m) in [(&short, 36), (&any, 37)] {
-            stems.iter().for_each(|stem| same_bits(&device.inner(), stem, &rows, (m, 256), storage));
+            stems
+                .iter()
+                .for_each(|stem| same_bits(&device.inner(), stem, &rows, (m, 256), storage));
         }
         for (j, (stem, m)) in long.into_iter().enumerate() {
             if all || i % 3 == j % 3 {
@@ -200,7 +322,8 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
     }
     if all {
         // The vocabulary of GPT-2, whose sums for dx are cut into slices.
-        any.iter().for_each(|stem| same_bits(&device.inner(), stem, &[1, 3], (50_257, 64), Q8_0));
+        any.iter()
+            .for_each(|stem| same_bits(&device.inner(), stem, &[1, 3], (50_257, 64), Q8_0));
     }
     // Rows of halves that are not a multiple of 4.
     for stem in any {
@@ -212,6 +335,17 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
 fn lookup((n, m, k): Shape, storage: StorageType) -> Case {
     let (weights, plane) = super::linear::weights([m, k], storage);
     let ids = (0..n as u32).map(|r| r * r % (m as u32 + 1)).collect();
-    let params = embedding::ForwardParams { n: n as u32, vocab: m as u32, k: k as u32, plane };
-    Case::new(embedding::FORWARD.of(storage), [weights, ids], [poisoned(n * k)], &params, ((n * k) as u32).div_ceil(64))
+    let params = embedding::ForwardParams {
+        n: n as u32,
+        vocab: m as u32,
+        k: k as u32,
+        plane,
+    };
+    Case::new(
+        embedding::FORWARD.of(storage),
+        [weights, ids],
+        [poisoned(n * k)],
+        &params,
+        ((n * k) as u32).div_ceil(64),
+    )
 }

@@ -3,7 +3,13 @@ use tabtune_tests::kernels::{Case, check, noise};
 
 fn case(n: usize) -> Case {
     let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect();
-    Case::new(&KERNEL, [vec![(-0.3f32).to_bits()]], [bits(noise(n, 1))], &Params { n: n as u32 }, (n as u32).div_ceil(64))
+    Case::new(
+        &KERNEL,
+        [vec![(-0.3f32).to_bits()]],
+        [bits(noise(n, 1))],
+        &Params { n: n as u32 },
+        (n as u32).div_ceil(64),
+    )
 }
 
 #[test]

@@ -25,10 +25,19 @@ fn updates_keep_their_budget_of_dispatches() {
     for rule in rules() {
         for dtype in [DType::F32, DType::BF16] {
             // Shapes of one workgroup and of many; both sides of APOLLO; one dimension, for which it leaves the tensor to AdamW.
-            for (shape, matrix) in
-                [(vec![300, 700], true), (vec![40, 9], true), (vec![2, 5, 4], true), (vec![5000], false), (vec![7], false)]
-            {
-                let info = ParamInfo { name: "w".into(), shape: shape.clone(), dtype, outside_blocks: false };
+            for (shape, matrix) in [
+                (vec![300, 700], true),
+                (vec![40, 9], true),
+                (vec![2, 5, 4], true),
+                (vec![5000], false),
+                (vec![7], false),
+            ] {
+                let info = ParamInfo {
+                    name: "w".into(),
+                    shape: shape.clone(),
+                    dtype,
+                    outside_blocks: false,
+                };
                 let found = launched(&mut Run::new(&rule, vec![info], &device));
                 let expected = match (&rule, matrix) {
                     (Adafactor(_), true) => 4,
@@ -48,8 +57,17 @@ fn apollo_by_a_product_takes_five_dispatches() {
     let Some(device) = gpu() else { return };
     let rule = serde_json::from_value(serde_json::json!({"type": "apollo", "rank": 8})).unwrap();
     for shape in [vec![300, 700], vec![40, 9], vec![2, 12, 24]] {
-        let info = ParamInfo { name: "w".into(), shape: shape.clone(), dtype: DType::BF16, outside_blocks: false };
-        assert_eq!(launched(&mut Run::new(&rule, vec![info], &device)), 5, "{shape:?}");
+        let info = ParamInfo {
+            name: "w".into(),
+            shape: shape.clone(),
+            dtype: DType::BF16,
+            outside_blocks: false,
+        };
+        assert_eq!(
+            launched(&mut Run::new(&rule, vec![info], &device)),
+            5,
+            "{shape:?}"
+        );
     }
 }
 
@@ -58,11 +76,27 @@ fn the_norm_takes_a_dispatch_a_tensor_and_at_most_two_more() {
     let Some(device) = gpu() else { return };
     let ones = |n: usize| (Buffer::from(Tensor::<1>::ones([n], &device.inner())), n);
     // The large tensor has more partial sums than one last workgroup can add.
-    for (sizes, more) in [(vec![1], 0), (vec![8, 300, 5000], 1), (vec![8, 300, 65_536 * 256], 2)] {
+    for (sizes, more) in [
+        (vec![1], 0),
+        (vec![8, 300, 5000], 1),
+        (vec![8, 300, 65_536 * 256], 2),
+    ] {
         let gradients = sizes.iter().map(|&n| ones(n)).collect();
         let before = dispatches();
-        let sum = sum_of_squares(gradients).unwrap().unwrap().sum.into_scalar::<f32>();
-        assert_eq!(dispatches() - before, sizes.len() as u64 + more, "{sizes:?}");
-        assert_eq!(f64::from(sum), sizes.iter().sum::<usize>() as f64, "{sizes:?}");
+        let sum = sum_of_squares(gradients)
+            .unwrap()
+            .unwrap()
+            .sum
+            .into_scalar::<f32>();
+        assert_eq!(
+            dispatches() - before,
+            sizes.len() as u64 + more,
+            "{sizes:?}"
+        );
+        assert_eq!(
+            f64::from(sum),
+            sizes.iter().sum::<usize>() as f64,
+            "{sizes:?}"
+        );
     }
 }

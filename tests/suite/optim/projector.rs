@@ -14,7 +14,11 @@ use super::{Run, infos, rule, upload};
 const RANK: usize = 2;
 const UPDATE_STEPS: u64 = 3;
 /// A matrix with each side projected and one tensor viewed as a matrix, with their projected dimension; AdamW updates the first of `infos`.
-const MATRICES: [(usize, &str, usize); 3] = [(1, "layer.1.weight", 16), (2, "layer.2.weight", 9), (3, "layer.3.weight", 4)];
+const MATRICES: [(usize, &str, usize); 3] = [
+    (1, "layer.1.weight", 16),
+    (2, "layer.2.weight", 9),
+    (3, "layer.3.weight", 4),
+];
 
 fn start(device: &Device) -> Run {
     let orthogonal = json!({"type": "apollo", "rank": RANK, "projector": "orthogonal", "update_steps": UPDATE_STEPS});
@@ -29,30 +33,43 @@ fn expected(name: &str, refresh: u64, dim: usize) -> Vec<f32> {
 fn step_with_uploads(run: &mut Run, t: u32) {
     for (_, name, dim) in MATRICES {
         let matrix = expected(name, (u64::from(t) - 1) / UPDATE_STEPS, dim);
-        run.optim.give_projector(name, upload(&matrix, DType::F32, &run.device));
+        run.optim
+            .give_projector(name, upload(&matrix, DType::F32, &run.device));
     }
     run.step(t);
 }
 
 fn held(run: &Run) -> Vec<(u64, Tensor<1>)> {
-    MATRICES.iter().map(|(_, name, _)| run.optim.rule::<Apollo>(name).unwrap().projector().unwrap()).collect()
+    MATRICES
+        .iter()
+        .map(|(_, name, _)| run.optim.rule::<Apollo>(name).unwrap().projector().unwrap())
+        .collect()
 }
 
 fn uploads_once_a_refresh(device: &Device) {
     let mut run = start(device);
     run.step(1);
-    assert!(run.optim.rule::<Apollo>("layer.0.weight").is_none(), "AdamW moves it");
+    assert!(
+        run.optim.rule::<Apollo>("layer.0.weight").is_none(),
+        "AdamW moves it"
+    );
     for t in 2..=7u64 {
         // Held during the step, so that a new upload cannot get the same location.
         let before = held(&run);
         run.step(t as u32);
         let refresh = (t - 1) / UPDATE_STEPS;
-        for (((was, old), (is, new)), (_, name, dim)) in before.into_iter().zip(held(&run)).zip(MATRICES) {
+        for (((was, old), (is, new)), (_, name, dim)) in
+            before.into_iter().zip(held(&run)).zip(MATRICES)
+        {
             assert_eq!(is, refresh, "{name} at step {t}");
             let [old, place] = [old, new.clone()].map(|tensor| Buffer::from(tensor).place());
             assert_eq!(old == place, was == is, "{name} at step {t}");
             let values = block_on(new.into_data_async()).unwrap();
-            assert_eq!(values.as_slice::<f32>().unwrap(), expected(name, refresh, dim), "{name} at step {t}");
+            assert_eq!(
+                values.as_slice::<f32>().unwrap(),
+                expected(name, refresh, dim),
+                "{name} at step {t}"
+            );
         }
     }
 }
@@ -60,7 +77,15 @@ fn uploads_once_a_refresh(device: &Device) {
 fn keeps_the_bits(device: &Device) {
     let mut uploaded = start(device);
     (1..=8).for_each(|t| step_with_uploads(&mut uploaded, t));
-    assert!(uploaded.optim.rule::<Apollo>("layer.1.weight").unwrap().projector().is_none(), "a given matrix is for one step");
+    assert!(
+        uploaded
+            .optim
+            .rule::<Apollo>("layer.1.weight")
+            .unwrap()
+            .projector()
+            .is_none(),
+        "a given matrix is for one step"
+    );
     let mut straight = start(device);
     (1..=8).for_each(|t| straight.step(t));
     assert_eq!(straight.bytes(), uploaded.bytes());

@@ -29,11 +29,20 @@ pub fn saved(run: &Run) -> Vec<Entry> {
 
 /// Loads `file` as the state of the parameters for which it has steps.
 pub fn load(run: &mut Run, file: &[Entry], device: &Device) -> Result<Vec<String>, Error> {
-    let with_state: Vec<String> = file.iter().filter_map(|entry| entry.name.strip_suffix(":step")).map(String::from).collect();
+    let with_state: Vec<String> = file
+        .iter()
+        .filter_map(|entry| entry.name.strip_suffix(":step"))
+        .map(String::from)
+        .collect();
     load_of(run, file, &with_state, device)
 }
 
-fn load_of(run: &mut Run, file: &[Entry], with_state: &[String], device: &Device) -> Result<Vec<String>, Error> {
+fn load_of(
+    run: &mut Run,
+    file: &[Entry],
+    with_state: &[String],
+    device: &Device,
+) -> Result<Vec<String>, Error> {
     let read = |entry: &Entry| SavedState {
         name: entry.name.clone(),
         dtype: entry.dtype.clone(),
@@ -47,7 +56,12 @@ fn load_of(run: &mut Run, file: &[Entry], with_state: &[String], device: &Device
             })
         },
     };
-    block_on(run.optim.load_state(file.iter().map(read).collect(), with_state, &device.inner(), &Interrupt::none()))
+    block_on(run.optim.load_state(
+        file.iter().map(read).collect(),
+        with_state,
+        &device.inner(),
+        &Interrupt::none(),
+    ))
 }
 
 fn resumes_bitwise(device: &Device) {
@@ -82,7 +96,10 @@ fn resume_is_bitwise_on_the_cpu() {
 
 #[test]
 fn resume_is_bitwise_on_the_gpu() {
-    [gpu(), as_a_gpu()].into_iter().flatten().for_each(|device| resumes_bitwise(&device));
+    [gpu(), as_a_gpu()]
+        .into_iter()
+        .flatten()
+        .for_each(|device| resumes_bitwise(&device));
 }
 
 #[test]
@@ -90,18 +107,50 @@ fn states_have_the_layout_of_the_specification() {
     let layout = |json, dtype| {
         let mut run = Run::new(&rule(json), infos(dtype), &cpu());
         run.step(1);
-        let entries = run.optim.state_tensors().into_iter().filter(|(name, _)| !name.ends_with(":step"));
-        entries.map(|(name, s)| format!("{} {} {:?}", name.trim_start_matches("layer."), s.dtype, s.shape)).collect::<Vec<_>>()
+        let entries = run
+            .optim
+            .state_tensors()
+            .into_iter()
+            .filter(|(name, _)| !name.ends_with(":step"));
+        entries
+            .map(|(name, s)| {
+                format!(
+                    "{} {} {:?}",
+                    name.trim_start_matches("layer."),
+                    s.dtype,
+                    s.shape
+                )
+            })
+            .collect::<Vec<_>>()
     };
     let adafactor = layout(json!({"type": "adafactor"}), DType::BF16);
-    assert_eq!(adafactor[..3], ["0.weight:row F32 [7]", "1.weight:col F32 [24]", "1.weight:row F32 [16]"]);
-    assert_eq!(adafactor[5..], ["3.weight:col F32 [4]", "3.weight:row F32 [10]"]);
+    assert_eq!(
+        adafactor[..3],
+        [
+            "0.weight:row F32 [7]",
+            "1.weight:col F32 [24]",
+            "1.weight:row F32 [16]"
+        ]
+    );
+    assert_eq!(
+        adafactor[5..],
+        ["3.weight:col F32 [4]", "3.weight:row F32 [10]"]
+    );
     let adamw = layout(json!({"type": "adamw"}), DType::BF16);
-    assert_eq!(adamw[6..], ["3.weight:m BF16 [2, 5, 4]", "3.weight:v BF16 [2, 5, 4]"]);
+    assert_eq!(
+        adamw[6..],
+        ["3.weight:m BF16 [2, 5, 4]", "3.weight:v BF16 [2, 5, 4]"]
+    );
     let apollo = layout(json!({"type": "apollo", "rank": 2}), DType::BF16);
     assert_eq!(
         apollo[..5],
-        ["0.weight:m BF16 [7]", "0.weight:v BF16 [7]", "1.weight:m F32 [2, 24]", "1.weight:norm F32 []", "1.weight:v F32 [2, 24]"]
+        [
+            "0.weight:m BF16 [7]",
+            "0.weight:v BF16 [7]",
+            "1.weight:m F32 [2, 24]",
+            "1.weight:norm F32 []",
+            "1.weight:v F32 [2, 24]"
+        ]
     );
     assert_eq!(layout(json!({"type": "sgd"}), DType::F32), [""; 0]);
 }
@@ -121,14 +170,33 @@ fn every_mismatch_is_listed_and_nothing_changes() {
             _ => {}
         }
     }
-    let extra = |name: &str| Entry { name: name.into(), dtype: "F32".into(), shape: vec![], bytes: vec![0; 4] };
-    file.extend([extra("layer.0.weight:row"), extra("nobody:m"), extra("no colon")]);
-    let Err(Error::StateMismatch(faults)) = load(&mut run, &file, &cpu()) else { panic!("loaded") };
+    let extra = |name: &str| Entry {
+        name: name.into(),
+        dtype: "F32".into(),
+        shape: vec![],
+        bytes: vec![0; 4],
+    };
+    file.extend([
+        extra("layer.0.weight:row"),
+        extra("nobody:m"),
+        extra("no colon"),
+    ]);
+    let Err(Error::StateMismatch(faults)) = load(&mut run, &file, &cpu()) else {
+        panic!("loaded")
+    };
     let mut keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
     keys.sort();
     assert_eq!(
         keys,
-        ["layer.0.weight:row", "layer.0.weight:v", "layer.1.weight:m", "layer.2.weight:m", "layer.3.weight:step", "no colon", "nobody:m"]
+        [
+            "layer.0.weight:row",
+            "layer.0.weight:v",
+            "layer.1.weight:m",
+            "layer.2.weight:m",
+            "layer.3.weight:step",
+            "no colon",
+            "nobody:m"
+        ]
     );
     assert_eq!(run.bytes(), before);
 }

@@ -12,7 +12,9 @@ use tabtune::export::{ExportOptions, ExportSource, JsonEncoding, export_folder, 
 use tabtune::formats::{ByteSource, Digest, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::portable::{ImportedBundle, PortableModelBundle, SharedFiles, TrainingGroups, open_json};
+use tabtune::portable::{
+    ImportedBundle, PortableModelBundle, SharedFiles, TrainingGroups, open_json,
+};
 use tabtune::state::{NamePolicy, PortableModelImportRequest, PortableModelStateDict};
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, devices, families, family, golden, weights};
@@ -36,11 +38,19 @@ fn folder_of(name: &str) -> Written {
     let mut config = family(name).config();
     config["rope_scaling"] = serde_json::Value::Null;
     let weights = golden(&format!("{name}/model.safetensors"));
-    vec![("config.json".into(), config.to_string().into_bytes()), ("model.safetensors".into(), weights)]
+    vec![
+        ("config.json".into(), config.to_string().into_bytes()),
+        ("model.safetensors".into(), weights),
+    ]
 }
 
 fn boxed(files: &Written) -> Vec<Box<dyn ByteSource>> {
-    files.iter().map(|(name, bytes)| Box::new(MemorySource::new(name.clone(), bytes.clone())) as Box<dyn ByteSource>).collect()
+    files
+        .iter()
+        .map(|(name, bytes)| {
+            Box::new(MemorySource::new(name.clone(), bytes.clone())) as Box<dyn ByteSource>
+        })
+        .collect()
 }
 
 fn settings() -> TrainConfig {
@@ -49,14 +59,32 @@ fn settings() -> TrainConfig {
 }
 
 fn dataset() -> Dataset {
-    Dataset::from_tokens((0..200u32).map(|n| (n * n / 3 + n) % VOCABULARY).collect(), 0.0).unwrap()
+    Dataset::from_tokens(
+        (0..200u32).map(|n| (n * n / 3 + n) % VOCABULARY).collect(),
+        0.0,
+    )
+    .unwrap()
 }
 
 /// Makes a run with the weights of these files.
 fn run_on(device: &Device, precision: Precision, files: &Written) -> Trainer {
     let bundle = open_bundle(boxed(files)).unwrap();
-    let model = block_on(Model::from_bundle(&bundle, precision, &device.inner(), &Interrupt::none())).unwrap();
-    Trainer::new(model, dataset(), TrainConfig { precision, ..settings() }).unwrap()
+    let model = block_on(Model::from_bundle(
+        &bundle,
+        precision,
+        &device.inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap();
+    Trainer::new(
+        model,
+        dataset(),
+        TrainConfig {
+            precision,
+            ..settings()
+        },
+    )
+    .unwrap()
 }
 
 /// Makes a run on the CPU, after some steps.
@@ -73,7 +101,14 @@ fn state_of(trainer: Trainer) -> PortableModelStateDict {
 }
 
 fn back(state: &PortableModelStateDict, model: &ModelConfig) -> TrainingGroups {
-    block_on(state.to_training_groups(model, &settings(), dataset(), &cpu().inner(), &Interrupt::none())).unwrap()
+    block_on(state.to_training_groups(
+        model,
+        &settings(),
+        dataset(),
+        &cpu().inner(),
+        &Interrupt::none(),
+    ))
+    .unwrap()
 }
 
 fn digest(imported: &ImportedBundle) -> Digest {
@@ -85,18 +120,30 @@ fn everything() -> PortableModelImportRequest {
 }
 
 fn folder_digest(files: &Written) -> Digest {
-    digest(&block_on(PortableModelBundle::import_hf_folder(&sources(files), &everything())).unwrap())
+    digest(
+        &block_on(PortableModelBundle::import_hf_folder(
+            &sources(files),
+            &everything(),
+        ))
+        .unwrap(),
+    )
 }
 
 /// Returns the files of a stream, and the digest that its receipt states.
 fn folder(from: &ExportSource, options: &ExportOptions) -> (Written, Digest) {
     let files = written(export_folder(from, options).unwrap());
     let receipt: serde_json::Value = serde_json::from_slice(&files.last().unwrap().1).unwrap();
-    (files, serde_json::from_value(receipt["digests"]["weights"].clone()).unwrap())
+    (
+        files,
+        serde_json::from_value(receipt["digests"]["weights"].clone()).unwrap(),
+    )
 }
 
 fn gguf(from: &ExportSource) -> Written {
-    let options = ExportOptions { types: Some("f32".into()), ..ExportOptions::default() };
+    let options = ExportOptions {
+        types: Some("f32".into()),
+        ..ExportOptions::default()
+    };
     let mut files = written(block_on(export_gguf(from, Vec::new(), &options)).unwrap());
     files.truncate(1);
     files
@@ -118,18 +165,33 @@ fn folder_to_training_to_gguf_to_folder_keeps_the_digest() {
         let in_gguf = gguf(&live);
         let wanted = block_on(state_of(trainer).weights_digest()).unwrap();
         // Without a step the weights are those of the folder, and afterwards others.
-        assert_eq!(folder_digest(&before) == wanted, steps == 0, "{family} {steps}");
+        assert_eq!(
+            folder_digest(&before) == wanted,
+            steps == 0,
+            "{family} {steps}"
+        );
 
-        let hf = PortableModelImportRequest { names: NamePolicy::Hf, ..everything() };
+        let hf = PortableModelImportRequest {
+            names: NamePolicy::Hf,
+            ..everything()
+        };
         let of_gguf = block_on(PortableModelBundle::import_gguf(&sources(&in_gguf), &hf)).unwrap();
         assert_eq!(digest(&of_gguf), wanted, "{family} {steps}: GGUF");
         let (again, stated) = folder(&of_files(&in_gguf), &ExportOptions::default());
-        assert_eq!((folder_digest(&again), stated), (wanted, wanted), "{family} {steps}: folder of the GGUF");
+        assert_eq!(
+            (folder_digest(&again), stated),
+            (wanted, wanted),
+            "{family} {steps}: folder of the GGUF"
+        );
         // Both continue training from the same bits.
         for files in [&in_gguf, &again] {
             let resumed = run_of(files, 0);
             assert!(weights(resumed.model()) == on_device, "{family} {steps}");
-            assert_eq!(block_on(state_of(resumed).weights_digest()).unwrap(), wanted, "{family} {steps}: in training again");
+            assert_eq!(
+                block_on(state_of(resumed).weights_digest()).unwrap(),
+                wanted,
+                "{family} {steps}: in training again"
+            );
         }
     }
 }
@@ -145,20 +207,39 @@ fn json_safetensors_and_checkpoint_are_one_state() {
         let saved: SharedFiles = sources(&save_with(&run, &bundle));
         let live = state_of(run);
         let wanted = block_on(live.digests()).unwrap();
-        let imported =
-            |files: &SharedFiles| block_on(PortableModelBundle::import_checkpoint(files, &everything())).unwrap().bundle.state_dict;
+        let imported = |files: &SharedFiles| {
+            block_on(PortableModelBundle::import_checkpoint(files, &everything()))
+                .unwrap()
+                .bundle
+                .state_dict
+        };
         let of_checkpoint = imported(&saved);
         for encoding in [JsonEncoding::Numbers, JsonEncoding::Base64] {
             let json = |state: &PortableModelStateDict| {
-                only(block_on(state.export_json("m.json", Some(&state.manifest()), encoding, false)).unwrap())
+                only(
+                    block_on(state.export_json("m.json", Some(&state.manifest()), encoding, false))
+                        .unwrap(),
+                )
             };
-            let safetensors = |state: &PortableModelStateDict| written(block_on(state.export_safetensors(&state.manifest())).unwrap());
-            let read = |files: &Written| block_on(PortableModelBundle::import_safetensors(sources(files))).unwrap().bundle.state_dict;
+            let safetensors = |state: &PortableModelStateDict| {
+                written(block_on(state.export_safetensors(&state.manifest())).unwrap())
+            };
+            let read = |files: &Written| {
+                block_on(PortableModelBundle::import_safetensors(sources(files)))
+                    .unwrap()
+                    .bundle
+                    .state_dict
+            };
             let in_files = safetensors(&of_checkpoint);
             let of_files = read(&in_files);
             let text = json(&of_files);
-            let of_json =
-                block_on(open_json(&MemorySource::new("m.json", text.clone())).unwrap().import(&everything())).unwrap().state_dict;
+            let of_json = block_on(
+                open_json(&MemorySource::new("m.json", text.clone()))
+                    .unwrap()
+                    .import(&everything()),
+            )
+            .unwrap()
+            .state_dict;
             let again = safetensors(&of_json);
             let training = back(&read(&again), &bundle.config);
             let in_training = PortableModelStateDict::from_training_groups(&training).unwrap();
@@ -170,13 +251,21 @@ fn json_safetensors_and_checkpoint_are_one_state() {
                 ("training", &in_training),
             ];
             for (station, state) in stations {
-                assert_eq!(block_on(state.digests()).unwrap(), wanted, "{family}: {station}");
+                assert_eq!(
+                    block_on(state.digests()).unwrap(),
+                    wanted,
+                    "{family}: {station}"
+                );
                 assert_same(state, &live);
             }
             assert!(again == in_files, "{family}: other files");
             assert!(json(&in_training) == text, "{family}: another document");
             let last = imported(&sources(&save_with(&training.trainer, &bundle)));
-            assert_eq!(block_on(last.digests()).unwrap(), wanted, "{family}: the last checkpoint");
+            assert_eq!(
+                block_on(last.digests()).unwrap(),
+                wanted,
+                "{family}: the last checkpoint"
+            );
         }
     }
 }
@@ -194,19 +283,36 @@ fn shards_and_one_file_are_one_state() {
         let assets = ModelAssets::of_bundle(&open_bundle(boxed(&folder_of(family))).unwrap());
         let live = ExportSource::of_trainer(&trainer, assets, None, "numbers").unwrap();
         let wanted = block_on(state_of(trainer).weights_digest()).unwrap();
-        let in_shards = ExportOptions { shard_bytes: Some(SHARD_BYTES), ..ExportOptions::default() };
+        let in_shards = ExportOptions {
+            shard_bytes: Some(SHARD_BYTES),
+            ..ExportOptions::default()
+        };
         let whole = ExportOptions::default();
         let mut last: Option<ExportSource> = None;
         let mut made: BTreeMap<usize, Vec<Written>> = BTreeMap::new();
-        for (station, options) in [&in_shards, &whole, &in_shards, &whole].into_iter().enumerate() {
+        for (station, options) in [&in_shards, &whole, &in_shards, &whole]
+            .into_iter()
+            .enumerate()
+        {
             let (files, stated) = folder(last.as_ref().unwrap_or(&live), options);
-            assert_eq!((folder_digest(&files), stated), (wanted, wanted), "{family}: station {station}");
+            assert_eq!(
+                (folder_digest(&files), stated),
+                (wanted, wanted),
+                "{family}: station {station}"
+            );
             last = Some(of_files(&files));
-            let of_weights = files.into_iter().filter(|(name, _)| name.ends_with(".safetensors") || name.ends_with(".index.json"));
-            made.entry(station % 2).or_default().push(of_weights.collect());
+            let of_weights = files.into_iter().filter(|(name, _)| {
+                name.ends_with(".safetensors") || name.ends_with(".index.json")
+            });
+            made.entry(station % 2)
+                .or_default()
+                .push(of_weights.collect());
         }
         assert!(made[&0][0].len() > 2 && made[&1][0].len() == 1);
-        assert!(made.values().all(|files| files[0] == files[1]), "{family}: other bytes");
+        assert!(
+            made.values().all(|files| files[0] == files[1]),
+            "{family}: other bytes"
+        );
     }
 }
 
@@ -214,25 +320,58 @@ fn shards_and_one_file_are_one_state() {
 /// folder and a GGUF file that are written from there.
 #[test]
 fn line_27_weights_have_one_digest_on_every_device() {
-    for (family, precision) in names().flat_map(|family| [(family, Precision::F32), (family, Precision::Bf16)]) {
+    for (family, precision) in
+        names().flat_map(|family| [(family, Precision::F32), (family, Precision::Bf16)])
+    {
         let files = folder_of(family);
         let bundle = open_bundle(boxed(&files)).unwrap();
         let mut wanted = None;
         for (at, device) in devices().iter().enumerate() {
             let trainer = run_on(device, precision, &files);
-            let live = ExportSource::of_trainer(&trainer, ModelAssets::of_bundle(&bundle), None, "numbers").unwrap();
+            let live = ExportSource::of_trainer(
+                &trainer,
+                ModelAssets::of_bundle(&bundle),
+                None,
+                "numbers",
+            )
+            .unwrap();
             let saved = sources(&save_with(&trainer, &bundle));
             let (of_folder, stated) = folder(&live, &ExportOptions::default());
             let in_gguf = gguf(&live);
             let digests = block_on(state_of(trainer).digests()).unwrap();
-            let (expected, gguf_expected) = wanted.get_or_insert_with(|| (digests, in_gguf.clone()));
-            assert_eq!(&digests, expected, "{family} {precision:?}: state on device {at}");
-            let of_checkpoint = block_on(PortableModelBundle::import_checkpoint(&saved, &everything())).unwrap().bundle.state_dict;
-            assert_eq!(&block_on(of_checkpoint.digests()).unwrap(), expected, "{family} {precision:?}: checkpoint of device {at}");
-            assert_eq!([folder_digest(&of_folder), stated], [expected.weights; 2], "{family} {precision:?}: folder of device {at}");
-            assert!(in_gguf == *gguf_expected, "{family} {precision:?}: GGUF of device {at}");
+            let (expected, gguf_expected) =
+                wanted.get_or_insert_with(|| (digests, in_gguf.clone()));
+            assert_eq!(
+                &digests, expected,
+                "{family} {precision:?}: state on device {at}"
+            );
+            let of_checkpoint = block_on(PortableModelBundle::import_checkpoint(
+                &saved,
+                &everything(),
+            ))
+            .unwrap()
+            .bundle
+            .state_dict;
+            assert_eq!(
+                &block_on(of_checkpoint.digests()).unwrap(),
+                expected,
+                "{family} {precision:?}: checkpoint of device {at}"
+            );
+            assert_eq!(
+                [folder_digest(&of_folder), stated],
+                [expected.weights; 2],
+                "{family} {precision:?}: folder of device {at}"
+            );
+            assert!(
+                in_gguf == *gguf_expected,
+                "{family} {precision:?}: GGUF of device {at}"
+            );
             // In F32 they are those of the files that the model came from.
-            assert_eq!(expected.weights == folder_digest(&files), precision == Precision::F32, "{family} {precision:?}");
+            assert_eq!(
+                expected.weights == folder_digest(&files),
+                precision == Precision::F32,
+                "{family} {precision:?}"
+            );
         }
     }
 }

@@ -5,7 +5,10 @@ use std::time::Instant;
 
 use tabtune::formats::{MemorySource, SafetensorsFile};
 use tabtune::portable::ModelAdapterDelta;
-use tabtune::state::{Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
+use tabtune::state::{
+    Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord,
+    StateTensorEntry,
+};
 use tabtune_tests::block_on;
 
 use super::delta::{file_of, with};
@@ -21,8 +24,20 @@ struct Kind {
     exponent: u64,
 }
 
-const fn kind(dtype: &'static str, width: usize, shape: &'static [u64], number: usize, exponent: u64) -> Kind {
-    Kind { dtype, width, shape, number, exponent }
+const fn kind(
+    dtype: &'static str,
+    width: usize,
+    shape: &'static [u64],
+    number: usize,
+    exponent: u64,
+) -> Kind {
+    Kind {
+        dtype,
+        width,
+        shape,
+        number,
+        exponent,
+    }
 }
 
 const BYTES: usize = 72;
@@ -66,7 +81,9 @@ fn bytes(random: &mut Random, kind: &Kind) -> Vec<u8> {
     if kind.dtype == "BOOL" {
         return (0..BYTES).map(|_| (random.word() & 1) as u8).collect();
     }
-    (0..BYTES / kind.number).flat_map(|_| number(random, kind).to_le_bytes()[..kind.number].to_vec()).collect()
+    (0..BYTES / kind.number)
+        .flat_map(|_| number(random, kind).to_le_bytes()[..kind.number].to_vec())
+        .collect()
 }
 
 /// Returns the bytes of a target: those of the base, new ones, or new ones in some of its numbers.
@@ -77,7 +94,8 @@ fn changed(random: &mut Random, kind: &Kind, base: &[u8]) -> Vec<u8> {
         1 => other,
         _ => {
             let mut mixed = base.to_vec();
-            for (of_base, of_other) in mixed.chunks_mut(kind.number).zip(other.chunks(kind.number)) {
+            for (of_base, of_other) in mixed.chunks_mut(kind.number).zip(other.chunks(kind.number))
+            {
                 if random.below(2) == 0 {
                     of_base.copy_from_slice(of_other);
                 }
@@ -90,49 +108,103 @@ fn changed(random: &mut Random, kind: &Kind, base: &[u8]) -> Vec<u8> {
 fn state(values: &[Vec<u8>]) -> PortableModelStateDict {
     let entry = |(kind, bytes): (&Kind, &Vec<u8>)| {
         let manifest = ModelStateTensorManifest::parameter(kind.dtype, kind.dtype, kind.shape);
-        (kind.dtype.to_string(), StateTensorEntry { manifest, payload: Payload::owned(bytes.clone()) })
+        (
+            kind.dtype.to_string(),
+            StateTensorEntry {
+                manifest,
+                payload: Payload::owned(bytes.clone()),
+            },
+        )
     };
     let tensors: BTreeMap<_, _> = KINDS.iter().zip(values).map(entry).collect();
-    PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors, Vec::new()).unwrap()
+    PortableModelStateDict::new(
+        Identity::default(),
+        SourceWord::Tabtune,
+        tensors,
+        Vec::new(),
+    )
+    .unwrap()
 }
 
 /// Computes target minus base for each word, in 128 bits and then modulo 2^(8 width).
 fn difference(width: usize, base: &[u8], target: &[u8]) -> Vec<u8> {
-    let word = |bytes: &[u8]| bytes.iter().rev().fold(0i128, |sum, byte| sum * 256 + i128::from(*byte));
+    let word = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0i128, |sum, byte| sum * 256 + i128::from(*byte))
+    };
     let words = base.chunks(width).zip(target.chunks(width));
-    words.flat_map(|(base, target)| (word(target) - word(base)).rem_euclid(1 << (8 * width)).to_le_bytes()[..width].to_vec()).collect()
+    words
+        .flat_map(|(base, target)| {
+            (word(target) - word(base))
+                .rem_euclid(1 << (8 * width))
+                .to_le_bytes()[..width]
+                .to_vec()
+        })
+        .collect()
 }
 
 /// Line 41 of ./README.md: the words of a delta follow the formula, applying it gives the target, removing it the base, and another base is refused.
 #[test]
 fn apply_then_remove_is_the_identity() {
-    let count: u64 = std::env::var("TABTUNE_DELTAS").map_or(500, |count| count.parse().expect("TABTUNE_DELTAS is a number"));
+    let count: u64 = std::env::var("TABTUNE_DELTAS").map_or(500, |count| {
+        count.parse().expect("TABTUNE_DELTAS is a number")
+    });
     let (mut random, start, mut compared) = (Random(9), Instant::now(), 0u64);
     for case in 0..count {
         let before: Vec<Vec<u8>> = KINDS.iter().map(|kind| bytes(&mut random, kind)).collect();
-        let after: Vec<Vec<u8>> = KINDS.iter().zip(&before).map(|(kind, base)| changed(&mut random, kind, base)).collect();
+        let after: Vec<Vec<u8>> = KINDS
+            .iter()
+            .zip(&before)
+            .map(|(kind, base)| changed(&mut random, kind, base))
+            .collect();
         let (base, target) = (state(&before), state(&after));
         let delta = block_on(base.derive_adapter_delta(&target, "x")).unwrap();
         let (name, file) = written(delta.export().unwrap()).remove(0);
         let source = MemorySource::new(name, file.clone());
         let header = SafetensorsFile::open(&source).unwrap();
-        let differing = KINDS.iter().zip(before.iter().zip(&after)).filter(|(_, (base, target))| base != target);
-        let expected: BTreeMap<&str, Vec<u8>> =
-            differing.map(|(kind, (base, target))| (kind.dtype, difference(kind.width, base, target))).collect();
-        let found = header.tensors.iter().map(|tensor| (tensor.name.as_str(), file[tensor.begin as usize..tensor.end() as usize].to_vec()));
+        let differing = KINDS
+            .iter()
+            .zip(before.iter().zip(&after))
+            .filter(|(_, (base, target))| base != target);
+        let expected: BTreeMap<&str, Vec<u8>> = differing
+            .map(|(kind, (base, target))| (kind.dtype, difference(kind.width, base, target)))
+            .collect();
+        let found = header.tensors.iter().map(|tensor| {
+            (
+                tensor.name.as_str(),
+                file[tensor.begin as usize..tensor.end() as usize].to_vec(),
+            )
+        });
         assert_eq!(found.collect::<BTreeMap<_, _>>(), expected, "case {case}");
-        compared += expected.values().map(|bytes| bytes.len() as u64).sum::<u64>();
+        compared += expected
+            .values()
+            .map(|bytes| bytes.len() as u64)
+            .sum::<u64>();
 
         let read = ModelAdapterDelta::open(file_of(delta.export().unwrap())).unwrap();
         let applied = block_on(base.apply_adapter_delta(&read, false)).unwrap();
         assert_same(&applied, &target);
-        assert_same(&block_on(applied.remove_adapter_delta(&read, false)).unwrap(), &base);
+        assert_same(
+            &block_on(applied.remove_adapter_delta(&read, false)).unwrap(),
+            &base,
+        );
         // One other bit in any tensor except those of single bits makes another base.
         let place = *random.of(&[0, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15]);
         let mut other = before[place].clone();
         other[random.below(BYTES)] ^= 1 << random.below(8);
-        let refused = told(block_on(with(&base, KINDS[place].dtype, other).apply_adapter_delta(&read, false)));
-        assert_eq!(refused, [("delta.base.mismatch", "weights".to_string())], "case {case}");
+        let refused = told(block_on(
+            with(&base, KINDS[place].dtype, other).apply_adapter_delta(&read, false),
+        ));
+        assert_eq!(
+            refused,
+            [("delta.base.mismatch", "weights".to_string())],
+            "case {case}"
+        );
     }
-    println!("{count} deltas, {compared} bytes that changed, {:.1} s", start.elapsed().as_secs_f64());
+    println!(
+        "{count} deltas, {compared} bytes that changed, {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
 }

@@ -22,8 +22,10 @@ fn portable_selection_reads_requests_strictly() {
     assert_eq!(serde_json::to_value(&read).unwrap(), whole);
     assert_eq!(
         PortableModelImportRequest::default(),
-        request(json!({"materialization_policy": "eager", "group_policy": "require_complete",
-        "non_finite": "warn", "verify": "full", "names": "source"}))
+        request(
+            json!({"materialization_policy": "eager", "group_policy": "require_complete",
+        "non_finite": "warn", "verify": "full", "names": "source"})
+        )
     );
     for wrong in [
         r#"{"unknown": 1}"#,
@@ -37,7 +39,11 @@ fn portable_selection_reads_requests_strictly() {
         "{",
         "",
     ] {
-        assert_eq!(PortableModelImportRequest::read(wrong).unwrap_err().code(), "config.invalid", "{wrong}");
+        assert_eq!(
+            PortableModelImportRequest::read(wrong).unwrap_err().code(),
+            "config.invalid",
+            "{wrong}"
+        );
     }
 }
 
@@ -74,13 +80,17 @@ fn portable_selection_bounds_patterns() {
 
 /// Matches a pattern by trying every way.
 fn matches(pattern: &[char], name: &[char]) -> bool {
-    let Some((first, rest)) = pattern.split_first() else { return name.is_empty() };
+    let Some((first, rest)) = pattern.split_first() else {
+        return name.is_empty();
+    };
     match first {
         '*' => (0..=name.len()).any(|taken| matches(rest, &name[taken..])),
         '?' => !name.is_empty() && matches(rest, &name[1..]),
         '{' if rest.contains(&'}') => {
             let end = rest.iter().position(|&c| c == '}').unwrap();
-            rest[..end].split(|&c| c == ',').any(|one| matches(&[one, &rest[end + 1..]].concat(), name))
+            rest[..end]
+                .split(|&c| c == ',')
+                .any(|one| matches(&[one, &rest[end + 1..]].concat(), name))
         }
         c => name.first() == Some(c) && matches(rest, &name[1..]),
     }
@@ -91,15 +101,17 @@ fn names() -> Vec<String> {
     let mut longest = vec![String::new()];
     let mut all = Vec::new();
     for _ in 0..5 {
-        longest = longest.iter().flat_map(|name| ["a", "b", ".", "é"].map(|c| name.clone() + c)).collect();
+        longest = longest
+            .iter()
+            .flat_map(|name| ["a", "b", ".", "é"].map(|c| name.clone() + c))
+            .collect();
         all.extend(longest.iter().cloned());
     }
     all
 }
 
 fn pattern() -> impl Strategy<Value = String> {
-    let piece =
-        prop_oneof![4 => "[ab.é]", 2 => Just("*".to_string()), 1 => Just("?".to_string()), 1 => r"\{[ab.é*?]{0,2}(,[ab.é*?]{0,2}){0,2}\}"];
+    let piece = prop_oneof![4 => "[ab.é]", 2 => Just("*".to_string()), 1 => Just("?".to_string()), 1 => r"\{[ab.é*?]{0,2}(,[ab.é*?]{0,2}){0,2}\}"];
     prop::collection::vec(piece, 1..6).prop_map(|pieces| pieces.concat())
 }
 

@@ -6,7 +6,10 @@ use std::rc::Rc;
 use burn::tensor::{DType, Tensor, TensorData};
 use half::{bf16, f16};
 use tabtune::formats::{Digest, MemorySource};
-use tabtune::state::{Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, Reordering, SourceWord, StateTensorEntry};
+use tabtune::state::{
+    Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, Reordering, SourceWord,
+    StateTensorEntry,
+};
 use tabtune_tests::{block_on, cpu};
 
 use super::state_g::{plain, state_g, told, vectors};
@@ -15,7 +18,10 @@ use super::state_g::{plain, state_g, told, vectors};
 fn everything_wrong_is_listed() {
     let entry = |key: &str, dtype: &str, shape: &[u64], bytes: usize| {
         let manifest = ModelStateTensorManifest::of_name(key, dtype, shape);
-        StateTensorEntry { manifest, payload: Payload::owned(vec![0; bytes]) }
+        StateTensorEntry {
+            manifest,
+            payload: Payload::owned(vec![0; bytes]),
+        }
     };
     let tensors = BTreeMap::from([
         ("a".to_string(), entry("b", "F32", &[1], 4)),
@@ -28,8 +34,16 @@ fn everything_wrong_is_listed() {
         ("i".repeat(1_025), entry(&"i".repeat(1_025), "F32", &[], 4)),
         ("j:m".to_string(), entry("j:m", "F32", &[], 4)),
     ]);
-    let found = told(PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors, Vec::new()));
-    let codes: Vec<_> = found.iter().map(|(code, subject)| (*code, &subject[..1])).collect();
+    let found = told(PortableModelStateDict::new(
+        Identity::default(),
+        SourceWord::Tabtune,
+        tensors,
+        Vec::new(),
+    ));
+    let codes: Vec<_> = found
+        .iter()
+        .map(|(code, subject)| (*code, &subject[..1]))
+        .collect();
     let expected = [
         ("state.key.mismatch", "a"),
         ("state.key.mismatch", "i"),
@@ -45,8 +59,14 @@ fn everything_wrong_is_listed() {
 #[test]
 fn a_step_in_memory_is_compared_with_its_group() {
     let mut tensors = state_g().tensors().clone();
-    tensors.get_mut("embed.weight:step").unwrap().payload = Payload::owned(4u64.to_le_bytes().to_vec());
-    let answer = PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors, state_g().groups().to_vec());
+    tensors.get_mut("embed.weight:step").unwrap().payload =
+        Payload::owned(4u64.to_le_bytes().to_vec());
+    let answer = PortableModelStateDict::new(
+        Identity::default(),
+        SourceWord::Tabtune,
+        tensors,
+        state_g().groups().to_vec(),
+    );
     assert_eq!(told(answer)[0].0, "state.step.range");
 }
 
@@ -54,10 +74,17 @@ fn a_step_in_memory_is_compared_with_its_group() {
 fn digests_of_state_g_are_those_of_the_vectors() {
     let found = block_on(state_g().digests()).unwrap();
     let vector = &vectors()["vector2"];
-    for (name, digest) in
-        [("weights", found.weights), ("optimizer", found.optimizer), ("assignment", found.assignment), ("state", found.state)]
-    {
-        assert_eq!(vector[format!("{name}_digest")], digest.to_string(), "{name}");
+    for (name, digest) in [
+        ("weights", found.weights),
+        ("optimizer", found.optimizer),
+        ("assignment", found.assignment),
+        ("state", found.state),
+    ] {
+        assert_eq!(
+            vector[format!("{name}_digest")],
+            digest.to_string(),
+            "{name}"
+        );
     }
     assert_eq!(block_on(state_g().weights_digest()).unwrap(), found.weights);
 }
@@ -65,7 +92,11 @@ fn digests_of_state_g_are_those_of_the_vectors() {
 /// Part of line 28 of ./README.md: the end of a name is part of the digest.
 #[test]
 fn names_cannot_be_moved_between_tensors() {
-    let digest = |a: &str, b: &str| block_on(plain(&[(a, "U8", &[1], vec![1]), (b, "U8", &[1], vec![2])]).digests()).unwrap().weights;
+    let digest = |a: &str, b: &str| {
+        block_on(plain(&[(a, "U8", &[1], vec![1]), (b, "U8", &[1], vec![2])]).digests())
+            .unwrap()
+            .weights
+    };
     assert_ne!(digest("a|b", "c"), digest("a", "b|c"));
 }
 
@@ -74,7 +105,15 @@ fn values_are_widened() {
     let mut q4 = f16::from_f32(0.5).to_le_bytes().to_vec();
     q4.extend((0..16).map(|n: u8| n | (15 - n) << 4));
     let state = plain(&[
-        ("a", "BF16", &[2], [bf16::from_f32(1.5), bf16::NEG_INFINITY].iter().flat_map(|v| v.to_le_bytes()).collect()),
+        (
+            "a",
+            "BF16",
+            &[2],
+            [bf16::from_f32(1.5), bf16::NEG_INFINITY]
+                .iter()
+                .flat_map(|v| v.to_le_bytes())
+                .collect(),
+        ),
         ("b", "F64", &[1], 0.1f64.to_le_bytes().to_vec()),
         ("c", "GGML:Q4_0", &[32], q4),
         ("d", "I32", &[1], vec![0; 4]),
@@ -93,28 +132,55 @@ fn values_are_widened() {
 #[test]
 fn a_payload_is_the_same_wherever_it_is() {
     let values: Vec<f32> = (0..4099).map(|n| (n as f32).sin()).collect();
-    let stored: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let stored: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
     let mut file = vec![7; 5];
     file.extend(&stored);
     let device = &cpu().inner();
-    let on_device = |dtype| Tensor::<1>::from_data(TensorData::from(&values[..]), (device, DType::F32)).cast(dtype);
-    let halves: Vec<u8> = values.iter().flat_map(|value| bf16::from_f32(*value).to_le_bytes()).collect();
+    let on_device = |dtype| {
+        Tensor::<1>::from_data(TensorData::from(&values[..]), (device, DType::F32)).cast(dtype)
+    };
+    let halves: Vec<u8> = values
+        .iter()
+        .flat_map(|value| bf16::from_f32(*value).to_le_bytes())
+        .collect();
     for (payload, bytes) in [
         (Payload::owned(stored.clone()), &stored),
-        (Payload::of_source(Rc::new(MemorySource::new("f", file)), 5, stored.len() as u64), &stored),
+        (
+            Payload::of_source(
+                Rc::new(MemorySource::new("f", file)),
+                5,
+                stored.len() as u64,
+            ),
+            &stored,
+        ),
         (Payload::device(on_device(DType::F32)), &stored),
         (Payload::device(on_device(DType::BF16)), &halves),
     ] {
         assert_eq!(payload.len(), bytes.len() as u64);
-        assert_eq!(&block_on(payload.bytes()).unwrap()[..], &bytes[..], "{payload:?}");
-        assert_eq!(block_on(payload.digest()).unwrap(), Digest::of(bytes), "{payload:?}");
+        assert_eq!(
+            &block_on(payload.bytes()).unwrap()[..],
+            &bytes[..],
+            "{payload:?}"
+        );
+        assert_eq!(
+            block_on(payload.digest()).unwrap(),
+            Digest::of(bytes),
+            "{payload:?}"
+        );
     }
 }
 
 #[test]
 fn pieces_are_at_most_8_mib() {
     let bytes: Vec<u8> = (0..20u32 << 20).map(|n| (n / 997) as u8).collect();
-    let payload = Payload::of_source(Rc::new(MemorySource::new("f", bytes.clone())), 0, bytes.len() as u64);
+    let payload = Payload::of_source(
+        Rc::new(MemorySource::new("f", bytes.clone())),
+        0,
+        bytes.len() as u64,
+    );
     let (mut sizes, mut joined) = (Vec::new(), Vec::new());
     let each = |piece: &[u8]| {
         sizes.push(piece.len());
@@ -132,7 +198,9 @@ fn paired_rows_are_put_into_hugging_faces_order() {
     // A head of 6 MiB is longer than one read; the case has three of them.
     for (heads, head_rows, row) in [(1, 2, 1), (3, 8, 18), (2, 64, 144), (3, 2, 3 << 20)] {
         let rows = heads * head_rows;
-        let stored: Vec<u8> = (0..rows * row).map(|n| (n / row * 37 + n % row % 251) as u8).collect();
+        let stored: Vec<u8> = (0..rows * row)
+            .map(|n| (n / row * 37 + n % row % 251) as u8)
+            .collect();
         let mut expected = Vec::new();
         for head in 0..heads {
             for half in 0..2 {
@@ -145,9 +213,24 @@ fn paired_rows_are_put_into_hugging_faces_order() {
         let mut file = vec![0; 3];
         file.extend(&stored);
         let source = Rc::new(MemorySource::new("f", file));
-        let payload = Payload::reordered(source.clone(), 3, stored.len() as u64, &[rows as u64, 1], Reordering::PairedRows(heads));
-        assert!(block_on(payload.bytes()).unwrap()[..] == expected[..], "{heads} {head_rows} {row}");
-        let odd = Payload::reordered(source, 3, stored.len() as u64, &[rows as u64, 1], Reordering::PairedRows(rows));
+        let payload = Payload::reordered(
+            source.clone(),
+            3,
+            stored.len() as u64,
+            &[rows as u64, 1],
+            Reordering::PairedRows(heads),
+        );
+        assert!(
+            block_on(payload.bytes()).unwrap()[..] == expected[..],
+            "{heads} {head_rows} {row}"
+        );
+        let odd = Payload::reordered(
+            source,
+            3,
+            stored.len() as u64,
+            &[rows as u64, 1],
+            Reordering::PairedRows(rows),
+        );
         assert!(block_on(odd.bytes()).unwrap()[..] == stored[..]);
     }
 }

@@ -9,8 +9,8 @@ use tabtune::Error;
 use tabtune::bundle::FileStream;
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::state::{
-    Identity, ImportedState, ModelStateGroupAssignment, ModelStateTensorManifest, OpenedState, Payload, PortableModelImportRequest,
-    PortableModelStateDict, SourceWord, StateTensorEntry,
+    Identity, ImportedState, ModelStateGroupAssignment, ModelStateTensorManifest, OpenedState,
+    Payload, PortableModelImportRequest, PortableModelStateDict, SourceWord, StateTensorEntry,
 };
 use tabtune_tests::block_on;
 
@@ -21,7 +21,10 @@ pub fn vectors() -> Value {
 
 fn hex(text: &Value) -> Vec<u8> {
     let text = text.as_str().unwrap();
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+        .collect()
 }
 
 /// Returns state G. Its head has the path `decoder/head`.
@@ -32,15 +35,26 @@ pub fn state_g() -> PortableModelStateDict {
         for entry in vector[list].as_array().unwrap() {
             let shape: Vec<u64> = serde_json::from_value(entry["shape"].clone()).unwrap();
             let name = entry["name"].as_str().unwrap();
-            let mut manifest = ModelStateTensorManifest::of_name(name, entry["dtype"].as_str().unwrap(), &shape);
+            let mut manifest =
+                ModelStateTensorManifest::of_name(name, entry["dtype"].as_str().unwrap(), &shape);
             let word = manifest.model_tree_path.get(2).cloned();
-            manifest.model_tree_path =
-                if name.starts_with("head") { vec!["decoder".into(), "head".into()] } else { vec!["embedding".into()] };
+            manifest.model_tree_path = if name.starts_with("head") {
+                vec!["decoder".into(), "head".into()]
+            } else {
+                vec!["embedding".into()]
+            };
             manifest.model_tree_path.extend(word);
-            tensors.insert(name.to_string(), StateTensorEntry { manifest, payload: Payload::owned(hex(&entry["bytes_hex"])) });
+            tensors.insert(
+                name.to_string(),
+                StateTensorEntry {
+                    manifest,
+                    payload: Payload::owned(hex(&entry["bytes_hex"])),
+                },
+            );
         }
     }
-    let groups: Vec<ModelStateGroupAssignment> = serde_json::from_value(vector["groups"].clone()).unwrap();
+    let groups: Vec<ModelStateGroupAssignment> =
+        serde_json::from_value(vector["groups"].clone()).unwrap();
     let identity = Identity {
         model_family: "small".into(),
         revision: "r1".into(),
@@ -54,25 +68,52 @@ pub fn state_g() -> PortableModelStateDict {
 pub fn plain(tensors: &[(&str, &str, &[u64], Vec<u8>)]) -> PortableModelStateDict {
     let entry = |(key, dtype, shape, bytes): &(&str, &str, &[u64], Vec<u8>)| {
         let manifest = ModelStateTensorManifest::parameter(key, dtype, shape);
-        (key.to_string(), StateTensorEntry { manifest, payload: Payload::owned(bytes.clone()) })
+        (
+            key.to_string(),
+            StateTensorEntry {
+                manifest,
+                payload: Payload::owned(bytes.clone()),
+            },
+        )
     };
     let tensors = tensors.iter().map(entry).collect();
-    PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors, Vec::new()).unwrap()
+    PortableModelStateDict::new(
+        Identity::default(),
+        SourceWord::Tabtune,
+        tensors,
+        Vec::new(),
+    )
+    .unwrap()
 }
 
 /// Returns name and bytes of each file of a stream.
 pub fn written(mut stream: FileStream) -> Vec<(String, Vec<u8>)> {
-    let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    let mut files: Vec<(String, Vec<u8>)> = stream
+        .files()
+        .iter()
+        .map(|file| (file.name.clone(), Vec::new()))
+        .collect();
     let sizes: Vec<u64> = stream.files().iter().map(|file| file.bytes).collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
         files[chunk.file].1.extend(chunk.bytes);
     }
-    assert_eq!(files.iter().map(|(_, bytes)| bytes.len() as u64).collect::<Vec<_>>(), sizes);
+    assert_eq!(
+        files
+            .iter()
+            .map(|(_, bytes)| bytes.len() as u64)
+            .collect::<Vec<_>>(),
+        sizes
+    );
     files
 }
 
 pub fn sources(files: &[(String, Vec<u8>)]) -> Vec<Rc<dyn ByteSource>> {
-    files.iter().map(|(name, bytes)| Rc::new(MemorySource::new(name.clone(), bytes.clone())) as Rc<dyn ByteSource>).collect()
+    files
+        .iter()
+        .map(|(name, bytes)| {
+            Rc::new(MemorySource::new(name.clone(), bytes.clone())) as Rc<dyn ByteSource>
+        })
+        .collect()
 }
 
 pub fn import(opened: &OpenedState) -> ImportedState {
@@ -83,19 +124,32 @@ pub fn import(opened: &OpenedState) -> ImportedState {
 #[track_caller]
 pub fn assert_same(a: &PortableModelStateDict, b: &PortableModelStateDict) {
     assert_eq!(a.identity, b.identity);
-    assert_eq!(a.traversal_records().collect::<Vec<_>>(), b.traversal_records().collect::<Vec<_>>());
+    assert_eq!(
+        a.traversal_records().collect::<Vec<_>>(),
+        b.traversal_records().collect::<Vec<_>>()
+    );
     assert_eq!(a.groups(), b.groups());
     for key in a.tensors().keys() {
-        assert_eq!(block_on(a.tensor(key)).unwrap(), block_on(b.tensor(key)).unwrap(), "{key}");
+        assert_eq!(
+            block_on(a.tensor(key)).unwrap(),
+            block_on(b.tensor(key)).unwrap(),
+            "{key}"
+        );
     }
-    assert_eq!(block_on(a.digests()).unwrap(), block_on(b.digests()).unwrap());
+    assert_eq!(
+        block_on(a.digests()).unwrap(),
+        block_on(b.digests()).unwrap()
+    );
 }
 
 /// Returns code and subject of each refusal.
 #[track_caller]
 pub fn told<T>(answer: Result<T, Error>) -> Vec<(&'static str, String)> {
     match answer {
-        Err(Error::Refused(list)) => list.into_iter().map(|one| (one.code, one.subject.unwrap_or_default())).collect(),
+        Err(Error::Refused(list)) => list
+            .into_iter()
+            .map(|one| (one.code, one.subject.unwrap_or_default()))
+            .collect(),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("nothing was refused"),
     }
@@ -109,7 +163,10 @@ pub struct Counting {
 
 impl Counting {
     pub fn new(name: &str, bytes: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self { inner: MemorySource::new(name, bytes), reads: RefCell::default() })
+        Rc::new(Self {
+            inner: MemorySource::new(name, bytes),
+            reads: RefCell::default(),
+        })
     }
 
     /// Returns begin and end of each read since the last call.
@@ -126,7 +183,9 @@ impl ByteSource for Counting {
         self.inner.len()
     }
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
-        self.reads.borrow_mut().push((offset, offset + buf.len() as u64));
+        self.reads
+            .borrow_mut()
+            .push((offset, offset + buf.len() as u64));
         self.inner.read_at(offset, buf)
     }
 }

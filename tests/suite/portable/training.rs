@@ -8,10 +8,12 @@ use tabtune::config::TrainConfig;
 use tabtune::data::Loader;
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
-use tabtune::portable::{ImportedBundle, PortableModelBundle, SharedFiles, TrainingGroups, open_checkpoint};
+use tabtune::portable::{
+    ImportedBundle, PortableModelBundle, SharedFiles, TrainingGroups, open_checkpoint,
+};
 use tabtune::state::{
-    GroupClass, ModelStateGroupAssignment, PortableModelImportRequest, PortableModelStateDict, Residency, ResidencyPolicy, SourceWord,
-    StateTensorEntry,
+    GroupClass, ModelStateGroupAssignment, PortableModelImportRequest, PortableModelStateDict,
+    Residency, ResidencyPolicy, SourceWord, StateTensorEntry,
 };
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::Trainer;
@@ -21,22 +23,45 @@ use crate::optim::rules;
 use crate::resume::{Files, LETTERS, config, dataset, go, save, shape, start};
 
 fn back(state: &PortableModelStateDict, settings: &TrainConfig) -> tabtune::Result<TrainingGroups> {
-    block_on(state.to_training_groups(&shape(), settings, dataset(), &cpu().inner(), &Interrupt::none()))
+    block_on(state.to_training_groups(
+        &shape(),
+        settings,
+        dataset(),
+        &cpu().inner(),
+        &Interrupt::none(),
+    ))
 }
 
 /// Returns key and bytes of every tensor.
 fn bytes(state: &PortableModelStateDict) -> Vec<(String, Vec<u8>)> {
-    state.tensors().keys().map(|key| (key.clone(), block_on(state.tensor(key)).unwrap().1.to_vec())).collect()
+    state
+        .tensors()
+        .keys()
+        .map(|key| (key.clone(), block_on(state.tensor(key)).unwrap().1.to_vec()))
+        .collect()
 }
 
 /// Returns the settings of a run without those that its groups determine.
 fn bare(settings: &TrainConfig) -> TrainConfig {
-    TrainConfig { optimizer: Default::default(), groups: Vec::new(), learning_rate: 0.5, schedule: Default::default(), ..settings.clone() }
+    TrainConfig {
+        optimizer: Default::default(),
+        groups: Vec::new(),
+        learning_rate: 0.5,
+        schedule: Default::default(),
+        ..settings.clone()
+    }
 }
 
 fn stepped(run: &mut Trainer) -> f64 {
     let settings = run.config();
-    let mut loader = Loader::for_run(run.dataset(), &TrainConfig { seed: 77, ..settings.clone() }).unwrap();
+    let mut loader = Loader::for_run(
+        run.dataset(),
+        &TrainConfig {
+            seed: 77,
+            ..settings.clone()
+        },
+    )
+    .unwrap();
     let batch = loader.next(run.dataset()).unwrap();
     block_on(run.step_on(&[batch])).unwrap().loss
 }
@@ -46,7 +71,8 @@ fn stepped(run: &mut Trainer) -> f64 {
 fn training_groups_come_back_bit_for_bit() {
     for rule in rules() {
         for (precision, steps) in [("f32", 0), ("f32", 3), ("bf16", 3)] {
-            let schedule = json!({"type": "wsd", "warmup_steps": 1, "decay_steps": 4, "decay_start_step": 2});
+            let schedule =
+                json!({"type": "wsd", "warmup_steps": 1, "decay_steps": 4, "decay_start_step": 2});
             let settings = config(&serde_json::to_value(&rule).unwrap(), precision, &schedule);
             let mut run = start(settings.clone(), &cpu().inner());
             go(&mut run, steps);
@@ -54,13 +80,27 @@ fn training_groups_come_back_bit_for_bit() {
             let state = PortableModelStateDict::from_training_groups(&before).unwrap();
             let mut after = back(&state, &bare(&settings)).unwrap();
             assert_eq!(after.groups(), before.groups());
-            assert_eq!(weights(after.trainer.model()), weights(before.trainer.model()));
+            assert_eq!(
+                weights(after.trainer.model()),
+                weights(before.trainer.model())
+            );
             let again = PortableModelStateDict::from_training_groups(&after).unwrap();
             assert_eq!(bytes(&again), bytes(&state));
-            assert_eq!(block_on(again.digests()).unwrap(), block_on(state.digests()).unwrap());
+            assert_eq!(
+                block_on(again.digests()).unwrap(),
+                block_on(state.digests()).unwrap()
+            );
             let mut run = before.trainer;
-            assert_eq!(stepped(&mut after.trainer), stepped(&mut run), "{rule:?} {precision}");
-            assert_eq!(weights(after.trainer.model()), weights(run.model()), "{rule:?} {precision}");
+            assert_eq!(
+                stepped(&mut after.trainer),
+                stepped(&mut run),
+                "{rule:?} {precision}"
+            );
+            assert_eq!(
+                weights(after.trainer.model()),
+                weights(run.model()),
+                "{rule:?} {precision}"
+            );
         }
     }
 }
@@ -71,13 +111,28 @@ fn mixed() -> TrainConfig {
         {"pattern": "*mlp*", "optimizer": {"type": "adafactor"}, "learning_rate_scale": 0.5, "weight_decay": 0.3},
         {"pattern": "*q_proj*", "optimizer": {"type": "apollo", "rank": 2}}, {"pattern": "*"}
     ]});
-    config(&json!({"type": "adamw"}), "f32", &json!({"type": "cosine", "total_steps": 8})).overlaid(groups).unwrap()
+    config(
+        &json!({"type": "adamw"}),
+        "f32",
+        &json!({"type": "cosine", "total_steps": 8}),
+    )
+    .overlaid(groups)
+    .unwrap()
 }
 
-fn with_groups(state: &PortableModelStateDict, edit: impl FnOnce(&mut Vec<ModelStateGroupAssignment>)) -> PortableModelStateDict {
+fn with_groups(
+    state: &PortableModelStateDict,
+    edit: impl FnOnce(&mut Vec<ModelStateGroupAssignment>),
+) -> PortableModelStateDict {
     let mut groups = state.groups().to_vec();
     edit(&mut groups);
-    PortableModelStateDict::new(state.identity.clone(), SourceWord::Tabtune, state.tensors().clone(), groups).unwrap()
+    PortableModelStateDict::new(
+        state.identity.clone(),
+        SourceWord::Tabtune,
+        state.tensors().clone(),
+        groups,
+    )
+    .unwrap()
 }
 
 /// Line 1 of ./README.md: residency, names, scales and applied steps are kept although no trainer uses them.
@@ -91,7 +146,10 @@ fn plain_data_of_groups_are_carried() {
         groups[1].class = GroupClass::Mixed;
         groups[1].model_tree_path = vec!["elsewhere".into()];
         groups[1].residency = Some(Residency::Offloaded);
-        groups[1].residency_policy = Some(ResidencyPolicy { step: Residency::Device, idle: Residency::Host });
+        groups[1].residency_policy = Some(ResidencyPolicy {
+            step: Residency::Device,
+            idle: Residency::Host,
+        });
         groups[4].parameter_semantics.weight_decay_scale = 0.5;
         groups[4].applied_steps = 9;
         groups[4].members.reverse();
@@ -101,10 +159,21 @@ fn plain_data_of_groups_are_carried() {
     assert_eq!(training.groups(), state.groups());
     assert_eq!(training.trainer.progress().completed_steps, 9);
     let settings = training.trainer.config();
-    assert_eq!(settings.groups[4].optimizer.as_ref().unwrap().weight_decay(), 0.01 * 0.5);
+    assert_eq!(
+        settings.groups[4]
+            .optimizer
+            .as_ref()
+            .unwrap()
+            .weight_decay(),
+        0.01 * 0.5
+    );
     // Steps continue from each member's count.
     stepped(&mut training.trainer);
-    let steps: Vec<u64> = training.groups().iter().map(|group| group.applied_steps).collect();
+    let steps: Vec<u64> = training
+        .groups()
+        .iter()
+        .map(|group| group.applied_steps)
+        .collect();
     assert_eq!(steps, [0, 3, 3, 3, 9]);
 }
 
@@ -113,9 +182,13 @@ fn what_one_run_cannot_train_is_refused() {
     let mut run = start(mixed(), &cpu().inner());
     go(&mut run, 1);
     let state = PortableModelStateDict::from_training_groups(&TrainingGroups::new(run)).unwrap();
-    let code = |state: &PortableModelStateDict| back(state, &mixed()).map(|_| ()).unwrap_err().code();
+    let code =
+        |state: &PortableModelStateDict| back(state, &mixed()).map(|_| ()).unwrap_err().code();
     let rate = with_groups(&state, |groups| {
-        groups[2].optimizer.hyperparameters.insert("learning_rate".into(), 1.0);
+        groups[2]
+            .optimizer
+            .hyperparameters
+            .insert("learning_rate".into(), 1.0);
     });
     assert_eq!(code(&rate), "state.group.hyperparameter");
     let schedule = with_groups(&state, |groups| groups[2].scheduler = None);
@@ -125,31 +198,54 @@ fn what_one_run_cannot_train_is_refused() {
     let weights_only = PortableModelStateDict::new(
         state.identity.clone(),
         SourceWord::Tabtune,
-        state.tensors().iter().filter(|(_, entry)| !entry.is_state()).map(|(key, entry)| (key.clone(), entry.clone())).collect(),
+        state
+            .tensors()
+            .iter()
+            .filter(|(_, entry)| !entry.is_state())
+            .map(|(key, entry)| (key.clone(), entry.clone()))
+            .collect(),
         Vec::new(),
     );
     assert_eq!(code(&weights_only.unwrap()), "state.group.member-missing");
     let renamed = |state: &PortableModelStateDict, from: &str, to: &str| {
-        let request: PortableModelImportRequest =
-            serde_json::from_value(json!({"key_remap": {"source_to_target": {from: to}, "rename_state": true}})).unwrap();
+        let request: PortableModelImportRequest = serde_json::from_value(
+            json!({"key_remap": {"source_to_target": {from: to}, "rename_state": true}}),
+        )
+        .unwrap();
         state.select_and_remap(&request).unwrap().state_dict
     };
-    assert_eq!(code(&renamed(&state, "model.norm.weight", "other")), "model.tensor.missing");
+    assert_eq!(
+        code(&renamed(&state, "model.norm.weight", "other")),
+        "model.tensor.missing"
+    );
     let mut blocks = state.tensors().clone();
     let entry: &mut StateTensorEntry = blocks.get_mut("model.norm.weight").unwrap();
     entry.manifest.dtype = "GGML:Q8_0".into();
     entry.manifest.shape = vec![32];
     entry.payload = tabtune::state::Payload::owned(vec![0; 34]);
-    let blocks = PortableModelStateDict::new(state.identity.clone(), SourceWord::Tabtune, blocks, state.groups().to_vec()).unwrap();
+    let blocks = PortableModelStateDict::new(
+        state.identity.clone(),
+        SourceWord::Tabtune,
+        blocks,
+        state.groups().to_vec(),
+    )
+    .unwrap();
     assert_eq!(code(&blocks), "state.tensor.quantised");
 }
 
 fn shared(files: Files) -> SharedFiles {
-    files.into_iter().map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>).collect()
+    files
+        .into_iter()
+        .map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>)
+        .collect()
 }
 
 fn imported(files: &SharedFiles) -> ImportedBundle {
-    block_on(PortableModelBundle::import_checkpoint(files, &PortableModelImportRequest::default())).unwrap()
+    block_on(PortableModelBundle::import_checkpoint(
+        files,
+        &PortableModelImportRequest::default(),
+    ))
+    .unwrap()
 }
 
 /// Lines 27 and 29 of ./README.md: a checkpoint is the state of its run, without a trainer being made.
@@ -164,16 +260,34 @@ fn checkpoint_is_imported_as_the_state_of_its_run() {
     let live = PortableModelBundle::from_training_groups(&training, &assets, None).unwrap();
     let bundle = imported.bundle;
     assert_eq!(bundle.state_dict.groups(), training.groups());
-    assert_eq!(block_on(bundle.state_dict.digests()).unwrap(), block_on(live.state_dict.digests()).unwrap());
-    assert_eq!(block_on(bundle.bundle_digest()).unwrap(), block_on(live.bundle_digest()).unwrap());
+    assert_eq!(
+        block_on(bundle.state_dict.digests()).unwrap(),
+        block_on(live.state_dict.digests()).unwrap()
+    );
+    assert_eq!(
+        block_on(bundle.bundle_digest()).unwrap(),
+        block_on(live.bundle_digest()).unwrap()
+    );
     assert_eq!(bundle.metadata.tokenizer, live.metadata.tokenizer);
     assert_eq!(bundle.metadata.config, Some(shape()));
-    assert_eq!((bundle.state_dict.source_format, bundle.metadata.base.as_ref()), (SourceWord::Checkpoint, None));
-    assert_eq!(back(&bundle.state_dict, &bare(&mixed())).unwrap().groups(), training.groups());
+    assert_eq!(
+        (
+            bundle.state_dict.source_format,
+            bundle.metadata.base.as_ref()
+        ),
+        (SourceWord::Checkpoint, None)
+    );
+    assert_eq!(
+        back(&bundle.state_dict, &bare(&mixed())).unwrap().groups(),
+        training.groups()
+    );
     // Only headers are read to open it as a plan.
     let opened = open_checkpoint(&files).unwrap();
     assert_eq!(opened.state.files.len(), 2);
-    assert_eq!(opened.state.manifest.unwrap().tokenizer, live.manifest().tokenizer);
+    assert_eq!(
+        opened.state.manifest.unwrap().tokenizer,
+        live.manifest().tokenizer
+    );
 }
 
 #[test]
@@ -181,9 +295,16 @@ fn checkpoint_whose_tokenizer_is_another_is_corrupt() {
     let mut run = start(mixed(), &cpu().inner());
     go(&mut run, 1);
     let mut files = save(&run);
-    let manifest = &mut files.iter_mut().find(|(name, _)| name == "checkpoint.json").unwrap().1;
+    let manifest = &mut files
+        .iter_mut()
+        .find(|(name, _)| name == "checkpoint.json")
+        .unwrap()
+        .1;
     let mut document: Value = serde_json::from_slice(manifest).unwrap();
     document["tokenizer"]["record"]["vocab_size"] = json!(14);
     *manifest = document.to_string().into_bytes();
-    assert_eq!(open_checkpoint(&shared(files)).unwrap_err().code(), "checkpoint.corrupt");
+    assert_eq!(
+        open_checkpoint(&shared(files)).unwrap_err().code(),
+        "checkpoint.corrupt"
+    );
 }

@@ -15,7 +15,13 @@ use products::{FOR_A_READ, FOR_A_READ_OF_32};
 use reader::parsed;
 
 /// Kernels with function arrays that are indexed by a variable: a compiler that does not unroll the loop keeps them in memory.
-const ARRAYS: &[&str] = &["adafactor_apply", "adafactor_moments", "adafactor_vector_apply", "apollo_combine", "apollo_project"];
+const ARRAYS: &[&str] = &[
+    "adafactor_apply",
+    "adafactor_moments",
+    "adafactor_vector_apply",
+    "apollo_combine",
+    "apollo_project",
+];
 
 /// Kernels with loops of products that read too often from workgroup memory, or have too many instructions other than fused multiply-adds.
 const PRODUCTS: &[&str] = &["apollo_project"];
@@ -32,23 +38,46 @@ fn stems(all: bool, finds: impl Fn(&str, &reader::Parsed) -> bool) -> Vec<&'stat
 
 #[test]
 fn lint_of_kernels_for_gpus_finds_arrays_in_memory() {
-    assert_eq!(stems(false, |_, parsed| products::indexes_an_array(parsed)), ARRAYS);
+    assert_eq!(
+        stems(false, |_, parsed| products::indexes_an_array(parsed)),
+        ARRAYS
+    );
 }
 
 #[test]
 fn lint_of_kernels_for_gpus_finds_dear_products() {
-    let for_a_read = |stem: &str| if stem.starts_with("attention_") || stem.ends_with("_small") { FOR_A_READ_OF_32 } else { FOR_A_READ };
-    assert_eq!(stems(false, |stem, parsed| !products::dear(parsed, for_a_read(stem)).is_empty()), PRODUCTS);
+    let for_a_read = |stem: &str| {
+        if stem.starts_with("attention_") || stem.ends_with("_small") {
+            FOR_A_READ_OF_32
+        } else {
+            FOR_A_READ
+        }
+    };
+    assert_eq!(
+        stems(false, |stem, parsed| !products::dear(
+            parsed,
+            for_a_read(stem)
+        )
+        .is_empty()),
+        PRODUCTS
+    );
 }
 
 #[test]
 fn lint_of_kernels_for_gpus_finds_no_round_with_three_barriers() {
-    assert_eq!(stems(false, |_, parsed| products::barriers(parsed) > 2), [""; 0]);
+    assert_eq!(
+        stems(false, |_, parsed| products::barriers(parsed) > 2),
+        [""; 0]
+    );
 }
 
 #[test]
 fn lint_of_all_kernels_finds_no_loop_that_may_not_end() {
-    let may_not_end = |_: &str, parsed: &reader::Parsed| loops::endings(parsed).iter().any(|ending| *ending != loops::Ending::Counts);
+    let may_not_end = |_: &str, parsed: &reader::Parsed| {
+        loops::endings(parsed)
+            .iter()
+            .any(|ending| *ending != loops::Ending::Counts)
+    };
     assert_eq!(stems(true, may_not_end), [""; 0]);
 }
 
@@ -62,15 +91,37 @@ fn lint_finds_what_is_planted() {
         ))
     };
     let endings = |body: &str| loops::endings(&shader(body));
-    for body in ["loop { x[lane] += 1.0; }", "for (var i = 0u; i < n; i += 0u) {}", "for (var i = 0u; i < n; i++) { i = 0u; }"] {
+    for body in [
+        "loop { x[lane] += 1.0; }",
+        "for (var i = 0u; i < n; i += 0u) {}",
+        "for (var i = 0u; i < n; i++) { i = 0u; }",
+    ] {
         assert_eq!(endings(body), [loops::Ending::Unknown], "{body}");
     }
-    assert_eq!(endings("var r = 0u; while (r < n) { r = u32(x[r]); }"), [loops::Ending::Unknown]);
-    assert_eq!(endings("var m = n; for (var i = 0u; i < m; i++) { m += 1u; }"), [loops::Ending::Unknown]);
-    assert_eq!(endings("for (var i = 8u; i > 0u; i *= 2u) {}"), [loops::Ending::Unknown]);
-    assert_eq!(endings("for (var i = 0u; i < 9u || n > 1u; i++) {}"), [loops::Ending::Unknown]);
-    assert_eq!(endings("for (var i = 0u; i < 9u; i += n) {}"), [loops::Ending::Parameter]);
-    assert_eq!(endings("for (var i = 0u; i < 9u; i += min(n, 1u)) {}"), [loops::Ending::Parameter]);
+    assert_eq!(
+        endings("var r = 0u; while (r < n) { r = u32(x[r]); }"),
+        [loops::Ending::Unknown]
+    );
+    assert_eq!(
+        endings("var m = n; for (var i = 0u; i < m; i++) { m += 1u; }"),
+        [loops::Ending::Unknown]
+    );
+    assert_eq!(
+        endings("for (var i = 8u; i > 0u; i *= 2u) {}"),
+        [loops::Ending::Unknown]
+    );
+    assert_eq!(
+        endings("for (var i = 0u; i < 9u || n > 1u; i++) {}"),
+        [loops::Ending::Unknown]
+    );
+    assert_eq!(
+        endings("for (var i = 0u; i < 9u; i += n) {}"),
+        [loops::Ending::Parameter]
+    );
+    assert_eq!(
+        endings("for (var i = 0u; i < 9u; i += min(n, 1u)) {}"),
+        [loops::Ending::Parameter]
+    );
     for body in [
         "for (var i = 0u; i < 9u; i += max(4u * n, 1u)) {}",
         "for (var i = 0u; i < 9u && x[i] > 0.0; i += 2u) {}",
@@ -80,21 +131,44 @@ fn lint_finds_what_is_planted() {
         assert_eq!(endings(body), [loops::Ending::Counts], "{body}");
     }
 
-    assert!(products::indexes_an_array(&shader("var a = array<f32, 4>(); a[lane] = 1.0; x[lane] = a[n];")));
-    assert!(!products::indexes_an_array(&shader("var a = array<f32, 4>(); a[1] = 1.0; x[lane] = a[1] + w[lane].x;")));
+    assert!(products::indexes_an_array(&shader(
+        "var a = array<f32, 4>(); a[lane] = 1.0; x[lane] = a[n];"
+    )));
+    assert!(!products::indexes_an_array(&shader(
+        "var a = array<f32, 4>(); a[1] = 1.0; x[lane] = a[1] + w[lane].x;"
+    )));
 
     let round = "for (var i = 0u; i < n; i++) { let p = w[i]; let q = w[i + 1u]; SUM }";
-    let dear =
-        |sum: &str| products::dear(&shader(&format!("var s = vec4<f32>(); {} x[lane] = s.x;", round.replace("SUM", sum))), FOR_A_READ);
+    let dear = |sum: &str| {
+        products::dear(
+            &shader(&format!(
+                "var s = vec4<f32>(); {} x[lane] = s.x;",
+                round.replace("SUM", sum)
+            )),
+            FOR_A_READ,
+        )
+    };
     // 4 products for each read.
-    let product = products::Round { multiply_adds: 8, floats: 8, reads: 2 };
+    let product = products::Round {
+        multiply_adds: 8,
+        floats: 8,
+        reads: 2,
+    };
     assert_eq!(dear("s += p * q; s = fma(p, q, s);"), [product]);
     // Products that are added to each other before the sum: 4 multiply-adds and one further addition.
-    let added = products::Round { multiply_adds: 4, floats: 5, reads: 2 };
+    let added = products::Round {
+        multiply_adds: 4,
+        floats: 5,
+        reads: 2,
+    };
     assert_eq!(dear("s.x += dot(p, q);"), [added]);
     assert_eq!(dear(&"s = fma(p, q, s);".repeat(8)), []);
 
-    let barriers =
-        |count: usize| products::barriers(&shader(&format!("for (var i = 0u; i < 4u; i++) {{ {} }}", "workgroupBarrier();".repeat(count))));
+    let barriers = |count: usize| {
+        products::barriers(&shader(&format!(
+            "for (var i = 0u; i < 4u; i++) {{ {} }}",
+            "workgroupBarrier();".repeat(count)
+        )))
+    };
     assert_eq!([barriers(2), barriers(3)], [2, 3]);
 }

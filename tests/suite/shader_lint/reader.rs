@@ -10,8 +10,11 @@ pub struct Parsed {
 }
 
 pub fn parsed(source: &str) -> Parsed {
-    let module = naga::front::wgsl::parse_str(source).unwrap_or_else(|error| panic!("{}", error.emit_to_string(source)));
-    let info = Validator::new(ValidationFlags::all(), Capabilities::empty()).validate(&module).unwrap();
+    let module = naga::front::wgsl::parse_str(source)
+        .unwrap_or_else(|error| panic!("{}", error.emit_to_string(source)));
+    let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
+        .validate(&module)
+        .unwrap();
     Parsed { module, info }
 }
 
@@ -26,9 +29,22 @@ pub struct Reader<'a> {
 impl Parsed {
     /// Returns every function, the entry point last.
     pub fn functions(&self) -> Vec<Reader<'_>> {
-        let own = self.module.functions.iter().map(|(handle, function)| Reader { parsed: self, function, info: &self.info[handle] });
+        let own = self
+            .module
+            .functions
+            .iter()
+            .map(|(handle, function)| Reader {
+                parsed: self,
+                function,
+                info: &self.info[handle],
+            });
         let entry = &self.module.entry_points[0].function;
-        own.chain([Reader { parsed: self, function: entry, info: self.info.get_entry_point(0) }]).collect()
+        own.chain([Reader {
+            parsed: self,
+            function: entry,
+            info: self.info.get_entry_point(0),
+        }])
+        .collect()
     }
 }
 
@@ -49,7 +65,11 @@ impl<'a> Reader<'a> {
     /// Returns the function that a statement calls.
     pub fn called(&self, function: Handle<Function>) -> Reader<'a> {
         let module = &self.parsed.module;
-        Reader { parsed: self.parsed, function: &module.functions[function], info: &self.parsed.info[function] }
+        Reader {
+            parsed: self.parsed,
+            function: &module.functions[function],
+            info: &self.parsed.info[function],
+        }
     }
 
     /// Returns the integer value of an expression, if it has one.
@@ -58,7 +78,11 @@ impl<'a> Reader<'a> {
             Expression::Literal(literal) => *literal,
             Expression::Constant(constant) => {
                 let module = &self.parsed.module;
-                let Expression::Literal(literal) = module.global_expressions[module.constants[*constant].init] else { return None };
+                let Expression::Literal(literal) =
+                    module.global_expressions[module.constants[*constant].init]
+                else {
+                    return None;
+                };
                 literal
             }
             _ => return None,
@@ -77,17 +101,25 @@ pub fn blocks(statement: &Statement) -> Vec<&Block> {
         Statement::Block(block) => vec![block],
         Statement::If { accept, reject, .. } => vec![accept, reject],
         Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
-        Statement::Loop { body, continuing, .. } => vec![body, continuing],
+        Statement::Loop {
+            body, continuing, ..
+        } => vec![body, continuing],
         _ => Vec::new(),
     }
 }
 
 /// Visits every statement of a block, including nested ones, unless `enters` returns false.
-pub fn walk<'a>(block: &'a Block, enters: &dyn Fn(&Statement) -> bool, each: &mut dyn FnMut(&'a Statement)) {
+pub fn walk<'a>(
+    block: &'a Block,
+    enters: &dyn Fn(&Statement) -> bool,
+    each: &mut dyn FnMut(&'a Statement),
+) {
     for statement in block {
         each(statement);
         if enters(statement) {
-            blocks(statement).into_iter().for_each(|block| walk(block, enters, each));
+            blocks(statement)
+                .into_iter()
+                .for_each(|block| walk(block, enters, each));
         }
     }
 }

@@ -14,13 +14,21 @@ const TOKENS: usize = 512;
 #[test]
 fn lint_of_kernels_for_gpus_finds_launches_with_few_workgroups() {
     // A GPU, or a device that is treated as one.
-    let Some(device) = as_a_gpu().or_else(gpu) else { return };
-    let ones = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad();
+    let Some(device) = as_a_gpu().or_else(gpu) else {
+        return;
+    };
+    let ones = |rows: usize, columns: usize| {
+        Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad()
+    };
     let mut launched = Vec::new();
     let mut seen = |name: &str, passes: &dyn Fn() -> Tensor<2>| {
         trace::start();
         passes().sum().backward();
-        launched.extend(trace::finish().into_iter().map(|launch| (format!("{} of {name}", launch.kernel.name), launch.groups)));
+        launched.extend(
+            trace::finish()
+                .into_iter()
+                .map(|launch| (format!("{} of {name}", launch.kernel.name), launch.groups)),
+        );
     };
     for (name, rows, columns) in [("o", 576, 576), ("down", 576, 1536)] {
         let (x, w) = (ones(TOKENS, columns), ones(rows, columns));
@@ -28,10 +36,22 @@ fn lint_of_kernels_for_gpus_finds_launches_with_few_workgroups() {
     }
     let (x, mlp) = (ones(TOKENS, 576), [ones(1536, 576), ones(1536, 576)]);
     seen("gate and up", &|| ops::gated(x.clone(), mlp.clone()));
-    let shape = AttentionShape { batch_size: 1, seq_len: TOKENS, offset: 0, heads: 9, kv_heads: 3, head_dim: 64 };
-    let (ws, tables) = ([576, 192, 192].map(|rows| ones(rows, 576)), [(); 2].map(|()| ones(TOKENS, 32).inner()));
+    let shape = AttentionShape {
+        batch_size: 1,
+        seq_len: TOKENS,
+        offset: 0,
+        heads: 9,
+        kv_heads: 3,
+        head_dim: 64,
+    };
+    let (ws, tables) = (
+        [576, 192, 192].map(|rows| ones(rows, 576)),
+        [(); 2].map(|()| ones(TOKENS, 32).inner()),
+    );
     let tables = tables.map(Tensor::from_inner);
-    seen("attention", &|| ops::self_attention(x.clone(), ws.clone(), tables.clone(), None, shape));
+    seen("attention", &|| {
+        ops::self_attention(x.clone(), ws.clone(), tables.clone(), None, shape)
+    });
     // Products; products and SwiGLU; products, rotation and attention, whose backward pass is two.
     assert_eq!(launched.len(), 2 * 2 + 2 * 2 + 2 * 3 + 1);
     let few: Vec<&(String, u32)> = launched.iter().filter(|launch| launch.1 < ENOUGH).collect();

@@ -7,9 +7,19 @@ use super::{golden, with_template};
 
 /// Returns the output of a template for a day, or the code of its refusal.
 fn on(date: Option<Date>, template: &str) -> Result<String, &'static str> {
-    let names = json!({"formats": golden("dates")["formats"]}).as_object().unwrap().clone();
-    let conversation = Conversation { names, date, ..Conversation::default() };
-    with_template(template, &json!({})).render_chat(&conversation, false).map(|rendered| rendered.text).map_err(|e| e.code())
+    let names = json!({"formats": golden("dates")["formats"]})
+        .as_object()
+        .unwrap()
+        .clone();
+    let conversation = Conversation {
+        names,
+        date,
+        ..Conversation::default()
+    };
+    with_template(template, &json!({}))
+        .render_chat(&conversation, false)
+        .map(|rendered| rendered.text)
+        .map_err(|e| e.code())
 }
 
 #[test]
@@ -18,9 +28,17 @@ fn days_are_written_as_python_writes_them() {
     for (day, texts) in file["dates"].as_object().unwrap() {
         let date: Date = day.parse().unwrap();
         assert_eq!(date.to_string(), *day);
-        let written = on(Some(date), "{% for format in formats %}{{ strftime_now(format) }}{{ '\\0' }}{% endfor %}").unwrap();
-        for ((format, expected), found) in
-            file["formats"].as_array().unwrap().iter().zip(texts.as_array().unwrap()).zip(written.split('\0'))
+        let written = on(
+            Some(date),
+            "{% for format in formats %}{{ strftime_now(format) }}{{ '\\0' }}{% endfor %}",
+        )
+        .unwrap();
+        for ((format, expected), found) in file["formats"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(texts.as_array().unwrap())
+            .zip(written.split('\0'))
         {
             assert_eq!(Value::from(found), *expected, "{day} {format}");
         }
@@ -31,12 +49,18 @@ fn days_are_written_as_python_writes_them() {
 fn a_template_has_a_day_only_if_one_is_given() {
     let asks = "{{ strftime_now('%Y') if strftime_now is defined else 'no day' }}";
     assert_eq!(on(None, asks).unwrap(), "no day");
-    assert_eq!(on(None, "{{ strftime_now('%Y') }}").unwrap_err(), "tokenizer.template");
+    assert_eq!(
+        on(None, "{{ strftime_now('%Y') }}").unwrap_err(),
+        "tokenizer.template"
+    );
     let day = Date::new(2024, 7, 26);
     assert_eq!(on(day, asks).unwrap(), "2024");
-    for wrong in
-        ["{{ strftime_now('%1025d') }}", "{{ strftime_now('%99999999999999999999d') }}", "{{ strftime_now() }}", "{{ strftime_now(1) }}"]
-    {
+    for wrong in [
+        "{{ strftime_now('%1025d') }}",
+        "{{ strftime_now('%99999999999999999999d') }}",
+        "{{ strftime_now() }}",
+        "{{ strftime_now(1) }}",
+    ] {
         assert_eq!(on(day, wrong).unwrap_err(), "tokenizer.template", "{wrong}");
     }
 }

@@ -11,7 +11,11 @@ fn main() -> Result<()> {
     let (mut input, mut out_dir, mut out_name, mut removes_names) = (None, None, None, false);
     let mut words = env::args().skip(1);
     while let Some(word) = words.next() {
-        let mut value = || words.next().with_context(|| format!("{word}: expected a value after it, found none"));
+        let mut value = || {
+            words
+                .next()
+                .with_context(|| format!("{word}: expected a value after it, found none"))
+        };
         match word.as_str() {
             // web/setup.mjs compares the second word with Cargo.lock.
             "--version" => {
@@ -27,7 +31,9 @@ fn main() -> Result<()> {
                 "web" => {}
                 other => bail!("--target: expected web, found {other}"),
             },
-            _ if word.starts_with("--") => bail!("{word}: expected --target, --out-dir, --out-name, --typescript or --remove-name-section"),
+            _ if word.starts_with("--") => bail!(
+                "{word}: expected --target, --out-dir, --out-name, --typescript or --remove-name-section"
+            ),
             _ => input = Some(PathBuf::from(word)),
         }
     }
@@ -35,9 +41,16 @@ fn main() -> Result<()> {
     let out_dir = out_dir.context("expected --out-dir FOLDER, found none")?;
     let mut bindgen = Bindgen::new();
     // The generated script looks for the module next to itself by default, so that a page need not pass its address.
-    bindgen.web(true)?.typescript(true).omit_default_module_path(false).remove_name_section(removes_names).input_path(&input);
+    bindgen
+        .web(true)?
+        .typescript(true)
+        .omit_default_module_path(false)
+        .remove_name_section(removes_names)
+        .input_path(&input);
     if let Some(name) = &out_name {
         bindgen.out_name(name);
     }
-    bindgen.generate(&out_dir).with_context(|| format!("{}: no bindings could be made", input.display()))
+    bindgen
+        .generate(&out_dir)
+        .with_context(|| format!("{}: no bindings could be made", input.display()))
 }

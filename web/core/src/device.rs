@@ -28,11 +28,19 @@ pub async fn init_device() -> JsResult<JsValue> {
 
 /// Returns the open device.
 pub fn device() -> JsResult<Device> {
-    let absent = || thrown(Error::NoAdapter { reason: "initDevice has not been called".into() });
+    let absent = || {
+        thrown(Error::NoAdapter {
+            reason: "initDevice has not been called".into(),
+        })
+    };
     DEVICE.with_borrow(Clone::clone).ok_or_else(absent)
 }
 
 /// Returns whether the kernels are those for software adapters. Before the device is open, those of a GPU are assumed.
 pub fn software() -> bool {
-    DEVICE.with_borrow(|device| device.as_ref().is_some_and(|device| is_software(&device.inner())))
+    DEVICE.with_borrow(|device| {
+        device
+            .as_ref()
+            .is_some_and(|device| is_software(&device.inner()))
+    })
 }

@@ -42,29 +42,59 @@ struct Thrown<'a> {
 
 /// Returns the fields that an error of its kind has.
 fn fields(error: &Error) -> Thrown<'_> {
-    let mut thrown = Thrown { kind: error.kind(), code: error.code(), message: error.to_string(), ..Thrown::default() };
+    let mut thrown = Thrown {
+        kind: error.kind(),
+        code: error.code(),
+        message: error.to_string(),
+        ..Thrown::default()
+    };
     match error {
         Error::Refused(list) => {
             (thrown.refusal, thrown.refusals) = (list.first(), list);
             thrown.offset = list.first().and_then(|refusal| refusal.byte_offset);
-            if let Some(base) = list.first().filter(|refusal| refusal.code.starts_with("checkpoint.base.")) {
+            if let Some(base) = list
+                .first()
+                .filter(|refusal| refusal.code.starts_with("checkpoint.base."))
+            {
                 (thrown.want, thrown.got) = (base.expected.as_deref(), base.found.as_deref());
             }
         }
-        Error::NonFinite { step, tensor, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some(tensor.as_str())),
-        Error::NonFiniteReleased { step, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some("grad_norm")),
-        Error::LimitExceeded { limit, need, have } => (thrown.limit, thrown.need, thrown.have) = (Some(*limit), Some(*need), Some(*have)),
-        Error::DataTooShort { need, have } => (thrown.need, thrown.have) = (Some(*need as u64), Some(*have as u64)),
-        Error::InvalidConfig(faults) | Error::Groups(faults) | Error::StateMismatch(faults) | Error::ResumeMismatch(faults) => {
+        Error::NonFinite { step, tensor, .. } => {
+            (thrown.step, thrown.tensor) = (Some(*step), Some(tensor.as_str()))
+        }
+        Error::NonFiniteReleased { step, .. } => {
+            (thrown.step, thrown.tensor) = (Some(*step), Some("grad_norm"))
+        }
+        Error::LimitExceeded { limit, need, have } => {
+            (thrown.limit, thrown.need, thrown.have) = (Some(*limit), Some(*need), Some(*have))
+        }
+        Error::DataTooShort { need, have } => {
+            (thrown.need, thrown.have) = (Some(*need as u64), Some(*have as u64))
+        }
+        Error::InvalidConfig(faults)
+        | Error::Groups(faults)
+        | Error::StateMismatch(faults)
+        | Error::ResumeMismatch(faults) => {
             thrown.path = faults.first().map(|fault| fault.key.as_str());
         }
-        Error::UnsupportedModel { what, .. } | Error::CheckpointCorrupt { what, .. } => thrown.path = Some(what),
-        Error::CheckpointLength { file, expected, found } => {
-            (thrown.path, thrown.need, thrown.have) = (Some(file.as_str()), Some(*expected), Some(*found));
+        Error::UnsupportedModel { what, .. } | Error::CheckpointCorrupt { what, .. } => {
+            thrown.path = Some(what)
         }
-        Error::CheckpointHash { file, piece, .. } => (thrown.path, thrown.chunk) = (Some(file.as_str()), Some(*piece)),
+        Error::CheckpointLength {
+            file,
+            expected,
+            found,
+        } => {
+            (thrown.path, thrown.need, thrown.have) =
+                (Some(file.as_str()), Some(*expected), Some(*found));
+        }
+        Error::CheckpointHash { file, piece, .. } => {
+            (thrown.path, thrown.chunk) = (Some(file.as_str()), Some(*piece))
+        }
         Error::TensorShape { name, .. } => thrown.tensor = Some(name),
-        Error::MissingTensors(names) | Error::UnexpectedTensors(names) => thrown.tensor = names.first().map(String::as_str),
+        Error::MissingTensors(names) | Error::UnexpectedTensors(names) => {
+            thrown.tensor = names.first().map(String::as_str)
+        }
         Error::DataEncoding { byte_offset, .. } => thrown.offset = Some(*byte_offset as u64),
         Error::SourceRead { name, .. } | Error::SinkWrite { name, .. } => thrown.path = Some(name),
         Error::MixedDevices { kernel, .. } => thrown.kernel = Some(kernel),
@@ -107,5 +137,7 @@ fn renamed(mut error: Error) -> Error {
 pub fn thrown(error: Error) -> JsValue {
     let error = renamed(error);
     let fields = fields(&error);
-    fields.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).unwrap_or_else(|_| JsValue::from_str(&error.to_string()))
+    fields
+        .serialize(&serde_wasm_bindgen::Serializer::json_compatible())
+        .unwrap_or_else(|_| JsValue::from_str(&error.to_string()))
 }

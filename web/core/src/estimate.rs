@@ -32,9 +32,24 @@ struct Parts {
 #[wasm_bindgen]
 pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
     let train = train_config(config_json, model.files()).map_err(thrown)?;
-    let plan = tabtune::train::memory_plan(model.shape(), &train, model.files(), software()).map_err(thrown)?;
+    let plan = tabtune::train::memory_plan(model.shape(), &train, model.files(), software())
+        .map_err(thrown)?;
     let beside = train.adapter.is_some();
-    let (base, weights, adapter) = if beside { (plan.base, 0, plan.weights - plan.base) } else { (0, plan.weights, 0) };
-    let parts = Parts { weights, adapter, base, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };
-    plain(&Estimate { need_bytes: plan.total(), parts })
+    let (base, weights, adapter) = if beside {
+        (plan.base, 0, plan.weights - plan.base)
+    } else {
+        (0, plan.weights, 0)
+    };
+    let parts = Parts {
+        weights,
+        adapter,
+        base,
+        grads: plan.gradients,
+        optimizer: plan.optimizer,
+        activations: plan.activations,
+    };
+    plain(&Estimate {
+        need_bytes: plan.total(),
+        parts,
+    })
 }

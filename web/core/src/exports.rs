@@ -29,7 +29,10 @@ pub(crate) struct Details {
 impl Details {
     /// Returns the details of a model that cannot be exported and that started from `base`.
     pub(crate) fn of_base(base: Base) -> Self {
-        Self { base: Some(base), ..Self::default() }
+        Self {
+            base: Some(base),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn of(source: &ExportSource) -> Result<Self> {
@@ -37,22 +40,46 @@ impl Details {
             let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
             ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
         };
-        let tensors: Vec<ModelStateTensorManifest> = source.weights.tensors.iter().map(one).collect();
-        let (exports, contract) = portable::export_options_of(source, &source.identity, tensors.iter())?;
+        let tensors: Vec<ModelStateTensorManifest> =
+            source.weights.tensors.iter().map(one).collect();
+        let (exports, contract) =
+            portable::export_options_of(source, &source.identity, tensors.iter())?;
         let receipt = match &source.training {
             Some(_) => None,
             None => {
                 let contract_digest = Some(contract.contract_digest);
-                Some(ModelIoArtifactReceipt { operation: Operation::Import, contract_digest, ..source.draft() }.seal()?)
+                Some(
+                    ModelIoArtifactReceipt {
+                        operation: Operation::Import,
+                        contract_digest,
+                        ..source.draft()
+                    }
+                    .seal()?,
+                )
             }
         };
-        Ok(Self { exports, contract: Some(contract), receipt, base: source.base.clone() })
+        Ok(Self {
+            exports,
+            contract: Some(contract),
+            receipt,
+            base: source.base.clone(),
+        })
     }
 }
 
 /// Writes the files of `source` with these options, a JSON text of `ExportOptions`.
-pub(crate) fn written(source: ExportSource, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
-    let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("options", "the keys of ExportOptions", error)]));
+pub(crate) fn written(
+    source: ExportSource,
+    options_json: &str,
+    base: Vec<JsValue>,
+) -> JsResult<Promise> {
+    let wrong = |error| {
+        thrown(Error::InvalidConfig(vec![Fault::new(
+            "options",
+            "the keys of ExportOptions",
+            error,
+        )]))
+    };
     let options: ExportOptions = serde_json::from_str(options_json).map_err(wrong)?;
     let base = sources(base)?;
     Ok(future_to_promise(async move {

@@ -14,10 +14,17 @@ use crate::reports::Measured;
 /// number of kernels measured so far and the number of all kernels.
 #[wasm_bindgen(js_name = measureGpu)]
 pub async fn measure_gpu(timestamps: bool, on_progress: Function) -> JsResult<JsValue> {
-    let effort = Effort { timestamps, ..Effort::quick() };
+    let effort = Effort {
+        timestamps,
+        ..Effort::quick()
+    };
     let mut progress = |done: usize, total: usize| {
         // A failing listener changes nothing here.
-        let _ = on_progress.call2(&JsValue::NULL, &JsValue::from_f64(done as f64), &JsValue::from_f64(total as f64));
+        let _ = on_progress.call2(
+            &JsValue::NULL,
+            &JsValue::from_f64(done as f64),
+            &JsValue::from_f64(total as f64),
+        );
     };
     let report = measure(&device()?, &effort, &interrupt(), &mut progress).await;
     plain(&Measured::from(report.map_err(thrown)?))

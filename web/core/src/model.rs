@@ -57,27 +57,56 @@ impl ModelHandle {
     ) -> JsResult<ModelHandle> {
         let adapter = sources(adapter)?;
         let adapter = (!adapter.is_empty()).then_some(adapter);
-        let options = OpenOptions { adapter, apart, resize_vocabulary: resize, request: request(request_json)?, ..OpenOptions::default() };
+        let options = OpenOptions {
+            adapter,
+            apart,
+            resize_vocabulary: resize,
+            request: request(request_json)?,
+            ..OpenOptions::default()
+        };
         let bundle = open_model_with(sources(files)?, options).map_err(thrown)?;
         let assets = Rc::new(ModelAssets::of_bundle(&bundle));
-        Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
+        Ok(Self {
+            config: bundle.config.clone(),
+            weights: Weights::Files(Rc::new(bundle)),
+            assets,
+        })
     }
 
     /// Creates a new model from a Hugging Face style configuration. `tokenizer` is `"characters"` (of the texts in `data`, which are read
     /// as `settings_json` says and may be the beginnings of `partial` files) or `{ tokenizerJson }` → `ModelHandle`.
     #[wasm_bindgen(js_name = fromScratch)]
-    pub fn from_scratch(config_json: String, tokenizer: JsValue, data: JsValue, settings_json: String, partial: bool) -> Promise {
+    pub fn from_scratch(
+        config_json: String,
+        tokenizer: JsValue,
+        data: JsValue,
+        settings_json: String,
+        partial: bool,
+    ) -> Promise {
         future_to_promise(async move {
             let tokenizer = if tokenizer.as_string().as_deref() == Some("characters") {
                 let config = train_config(&settings_json, None).map_err(thrown)?;
-                let (settings, data) = (DataSettings { partial, ..config.data_settings() }, JsData::new(&data)?);
-                let characters = Dataset::characters(&data.all_files(), &settings, &interrupt()).await;
+                let (settings, data) = (
+                    DataSettings {
+                        partial,
+                        ..config.data_settings()
+                    },
+                    JsData::new(&data)?,
+                );
+                let characters =
+                    Dataset::characters(&data.all_files(), &settings, &interrupt()).await;
                 characters.and_then(|characters| Tokenizer::characters(&characters))
             } else {
-                let bytes = Uint8Array::new(&Reflect::get(&tokenizer, &JsValue::from_str("tokenizerJson"))?).to_vec();
+                let bytes = Uint8Array::new(&Reflect::get(
+                    &tokenizer,
+                    &JsValue::from_str("tokenizerJson"),
+                )?)
+                .to_vec();
                 Tokenizer::from_hf(&bytes, None, None)
             };
-            Ok(fresh(&config_json, tokenizer.map_err(thrown)?).map_err(thrown)?.into())
+            Ok(fresh(&config_json, tokenizer.map_err(thrown)?)
+                .map_err(thrown)?
+                .into())
         })
     }
 
@@ -89,33 +118,69 @@ impl ModelHandle {
     /// Returns the `ModelDetails`, which are empty for a new model without files. A model with an attached adapter cannot be exported.
     pub fn details(&self) -> JsResult<JsValue> {
         match &self.weights {
-            Weights::Files(bundle) if bundle.attached().is_some() => plain(&Details::of_base(Base::of_bundle(bundle))),
-            Weights::Files(bundle) => plain(&ExportSource::of_bundle(bundle).and_then(|source| Details::of(&source)).map_err(thrown)?),
+            Weights::Files(bundle) if bundle.attached().is_some() => {
+                plain(&Details::of_base(Base::of_bundle(bundle)))
+            }
+            Weights::Files(bundle) => plain(
+                &ExportSource::of_bundle(bundle)
+                    .and_then(|source| Details::of(&source))
+                    .map_err(thrown)?,
+            ),
             Weights::Fresh => plain(&Details::default()),
         }
     }
 
     /// Returns `{ name, dtype, shape, values }` of one tensor, widened to f32.
     pub fn tensor(&self, name: &str) -> JsResult<JsValue> {
-        let unknown = || thrown(Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(name).into());
+        let unknown = || {
+            thrown(
+                Refusal::new(word!("plan.tensor.unknown"))
+                    .stage("read")
+                    .subject(name)
+                    .into(),
+            )
+        };
         let bundle = self.bundle().ok_or_else(unknown)?;
-        let (shape, dtype) = bundle.shape(name).zip(bundle.dtype(name)).ok_or_else(unknown)?;
+        let (shape, dtype) = bundle
+            .shape(name)
+            .zip(bundle.dtype(name))
+            .ok_or_else(unknown)?;
         let values = bundle.read_f32(name).map_err(thrown)?;
-        let tensor = plain(&TensorInfo { name: name.to_string(), dtype, shape })?;
-        Reflect::set(&tensor, &JsValue::from_str("values"), &Float32Array::from(values.as_slice()))?;
+        let tensor = plain(&TensorInfo {
+            name: name.to_string(),
+            dtype,
+            shape,
+        })?;
+        Reflect::set(
+            &tensor,
+            &JsValue::from_str("values"),
+            &Float32Array::from(values.as_slice()),
+        )?;
         Ok(tensor)
     }
 
     /// Writes the model to files in another format; `base` are the GGUF files in which a patch replaces tensors.
     #[wasm_bindgen(js_name = exportModel)]
     pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
-        let fresh = || thrown(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
+        let fresh = || {
+            thrown(Error::InvalidConfig(vec![Fault::new(
+                "model",
+                "one that was opened, or is in training",
+                "a new one",
+            )]))
+        };
         let bundle = self.bundle().ok_or_else(fresh)?;
         if bundle.attached().is_some() {
             let rule = "one without an attached adapter: merge it while the model is opened";
-            return Err(thrown(Error::InvalidConfig(vec![Fault::new("model", rule, "one with an adapter")])));
+            return Err(thrown(Error::InvalidConfig(vec![Fault::new(
+                "model",
+                rule,
+                "one with an adapter",
+            )])));
         }
-        let source = ExportSource::of_bundle(bundle).and_then(|source| source.summed(bundle)).map_err(thrown)?;
+        let source = ExportSource::of_bundle(bundle)
+            .and_then(|source| source.summed(bundle))
+            .map_err(thrown)?;
         written(source, options_json, base)
     }
 
@@ -123,14 +188,19 @@ impl ModelHandle {
     pub fn tokenize(&self, text: &str) -> JsResult<JsValue> {
         let tokenized = self.tokenizer().and_then(|tokenizer| {
             let ids = tokenizer.encode(text)?;
-            Ok(Tokenized { warnings: tokenizer.findings(text, &ids)?.warnings(), ids })
+            Ok(Tokenized {
+                warnings: tokenizer.findings(text, &ids)?.warnings(),
+                ids,
+            })
         });
         plain(&tokenized.map_err(thrown)?)
     }
 
     /// Returns the text of token ids.
     pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
-        self.tokenizer().and_then(|tokenizer| tokenizer.detokenize(&ids)).map_err(thrown)
+        self.tokenizer()
+            .and_then(|tokenizer| tokenizer.detokenize(&ids))
+            .map_err(thrown)
     }
 }
 
@@ -141,15 +211,26 @@ struct Tokenized {
 }
 
 fn fresh(config_json: &str, tokenizer: Tokenizer) -> Result<ModelHandle> {
-    let wrong = |reason: String| Error::InvalidConfig(vec![Fault::new("model", "a JSON object of config.json's keys", reason)]);
-    let mut value: serde_json::Value = serde_json::from_str(config_json).map_err(|error| wrong(error.to_string()))?;
+    let wrong = |reason: String| {
+        Error::InvalidConfig(vec![Fault::new(
+            "model",
+            "a JSON object of config.json's keys",
+            reason,
+        )])
+    };
+    let mut value: serde_json::Value =
+        serde_json::from_str(config_json).map_err(|error| wrong(error.to_string()))?;
     if let Some(fields) = value.as_object_mut() {
         fields.insert("vocab_size".into(), tokenizer.vocab_size().into());
     }
     let config = config_from_hf(&value)?;
     config.validate()?;
     let assets = Rc::new(ModelAssets::of_config(&config, Some(tokenizer)));
-    Ok(ModelHandle { config, weights: Weights::Fresh, assets })
+    Ok(ModelHandle {
+        config,
+        weights: Weights::Fresh,
+        assets,
+    })
 }
 
 impl ModelHandle {
@@ -157,21 +238,40 @@ impl ModelHandle {
         match &self.weights {
             Weights::Files(bundle) => {
                 let format = bundle.source_format.to_string();
-                let mut info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
-                let notice =
-                    |warning: &Warning| Notice { code: warning.code, subject: Some(warning.subject.clone()), message: warning.message() };
+                let mut info = ModelInfo::new(
+                    &self.config,
+                    self.assets.tokenizer.as_ref(),
+                    &format,
+                    |name| bundle.dtype(name),
+                );
+                let notice = |warning: &Warning| Notice {
+                    code: warning.code,
+                    subject: Some(warning.subject.clone()),
+                    message: warning.message(),
+                };
                 info.warnings = bundle.warnings.iter().map(notice).collect();
                 let settings = attached_settings(bundle).ok().flatten();
-                info.adapter = settings.and_then(|settings| AdapterInfo::new(&settings, &self.config, Precision::F32).ok());
+                info.adapter = settings.and_then(|settings| {
+                    AdapterInfo::new(&settings, &self.config, Precision::F32).ok()
+                });
                 info
             }
-            Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
+            Weights::Fresh => ModelInfo::new(
+                &self.config,
+                self.assets.tokenizer.as_ref(),
+                "scratch",
+                |_| None,
+            ),
         }
     }
 
     /// Returns the files, to be shared.
     pub(crate) fn bundle(&self) -> Option<&Rc<Bundle>> {
-        if let Weights::Files(bundle) = &self.weights { Some(bundle) } else { None }
+        if let Weights::Files(bundle) = &self.weights {
+            Some(bundle)
+        } else {
+            None
+        }
     }
 
     pub(crate) fn tokenizer(&self) -> Result<&Tokenizer> {
@@ -193,7 +293,11 @@ impl ModelHandle {
     pub(crate) fn base(&self, train: &TrainConfig) -> Result<Option<Base>> {
         let pieced = |bundle: &Bundle| {
             let base = Base::of_bundle(bundle);
-            if train.adapter.is_some() { base.pieced(bundle) } else { Ok(base) }
+            if train.adapter.is_some() {
+                base.pieced(bundle)
+            } else {
+                Ok(base)
+            }
         };
         self.files().map(pieced).transpose()
     }
@@ -206,22 +310,43 @@ impl ModelHandle {
         config_json: &str,
         partial: bool,
     ) -> Result<(Dataset, TrainConfig)> {
-        let date = || self.tokenizer().ok().and_then(today).map(|date| date.to_string());
-        let config = TrainConfig { chat_date: config.chat_date.clone().or_else(date), ..config };
-        let settings = DataSettings { partial, ..config.data_settings() };
+        let date = || {
+            self.tokenizer()
+                .ok()
+                .and_then(today)
+                .map(|date| date.to_string())
+        };
+        let config = TrainConfig {
+            chat_date: config.chat_date.clone().or_else(date),
+            ..config
+        };
+        let settings = DataSettings {
+            partial,
+            ..config.data_settings()
+        };
         let dataset = data.read(self.tokenizer(), &settings).await?;
-        let config = config.settled_for(&dataset, &keys_of(config_json)?, self.shape().max_position_embeddings)?;
+        let config = config.settled_for(
+            &dataset,
+            &keys_of(config_json)?,
+            self.shape().max_position_embeddings,
+        )?;
         Ok((dataset, config))
     }
 
     /// Loads the model onto the device, and returns it with its tokenizer and documents.
-    pub(crate) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, Rc<ModelAssets>)> {
+    pub(crate) async fn build(
+        &self,
+        train: &TrainConfig,
+        device: &Device,
+    ) -> Result<(Model, Rc<ModelAssets>)> {
         check_limits(&self.config, train, self.files(), device.info().limits)?;
         let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
             Weights::Files(bundle) => Model::for_run(bundle, train, device, interrupt).await?,
             Weights::Fresh if train.adapter.is_some() => return Err(no_base()),
-            Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device, interrupt).await?,
+            Weights::Fresh => {
+                Model::init(&self.config, train.seed, train.precision, device, interrupt).await?
+            }
         };
         Ok((model, Rc::clone(&self.assets)))
     }

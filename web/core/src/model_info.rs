@@ -23,23 +23,38 @@ pub(crate) struct AdapterInfo {
 
 impl AdapterInfo {
     /// Collects the facts about an adapter of a model of this configuration, stored in this precision.
-    pub(crate) fn new(settings: &AdapterConfig, model: &ModelConfig, precision: Precision) -> Result<Self> {
+    pub(crate) fn new(
+        settings: &AdapterConfig,
+        model: &ModelConfig,
+        precision: Precision,
+    ) -> Result<Self> {
         let adaptation = Adaptation::new(settings, model, 0)?;
         let plan = Plan::of(model, Some(&adaptation))?;
         let elements = |request: &ParameterRequest| request.shape.iter().product::<usize>();
-        let narrow = |request: &ParameterRequest| precision == Precision::Bf16 && request.kind.is_matrix();
+        let narrow =
+            |request: &ParameterRequest| precision == Precision::Bf16 && request.kind.is_matrix();
         let (mut parameters, mut bytes) = (0, 0);
         for asked in plan.parameters.iter().filter(|asked| asked.trained) {
             parameters += elements(asked);
             bytes += elements(asked) * if narrow(asked) { 2 } else { 4 };
         }
         let targets = adaptation.targets().keys().cloned().collect();
-        Ok(Self { r: settings.r, alpha: settings.alpha, targets, parameters, bytes })
+        Ok(Self {
+            r: settings.r,
+            alpha: settings.alpha,
+            targets,
+            parameters,
+            bytes,
+        })
     }
 
     /// Collects the facts about the adapter of a run, if it trains one.
     pub(crate) fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
-        train.adapter.as_ref().map(|settings| Self::new(settings, model, train.precision)).transpose()
+        train
+            .adapter
+            .as_ref()
+            .map(|settings| Self::new(settings, model, train.precision))
+            .transpose()
     }
 }
 
@@ -78,11 +93,18 @@ impl ModelInfo {
         let tensors: Vec<TensorInfo> = planned_parameters(config)
             .unwrap_or_default()
             .into_iter()
-            .map(|(name, shape)| TensorInfo { dtype: dtype(&name).unwrap_or_else(|| "F32".into()), name, shape })
+            .map(|(name, shape)| TensorInfo {
+                dtype: dtype(&name).unwrap_or_else(|| "F32".into()),
+                name,
+                shape,
+            })
             .collect();
         Self {
             architecture: config.model_type.clone(),
-            parameters: tensors.iter().map(|t| t.shape.iter().product::<usize>()).sum(),
+            parameters: tensors
+                .iter()
+                .map(|t| t.shape.iter().product::<usize>())
+                .sum(),
             tensors,
             config: config.clone(),
             vocab_size: config.vocab_size,

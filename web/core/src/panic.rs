@@ -14,7 +14,12 @@ thread_local! {
 pub fn set_panic_hook(on_panic: Function) {
     LISTENER.with_borrow_mut(|listener| *listener = Some(on_panic));
     std::panic::set_hook(Box::new(|panic| {
-        let listener = LISTENER.try_with(|listener| listener.try_borrow().ok().and_then(|listener| listener.clone()));
+        let listener = LISTENER.try_with(|listener| {
+            listener
+                .try_borrow()
+                .ok()
+                .and_then(|listener| listener.clone())
+        });
         if let Ok(Some(listener)) = listener {
             // Nothing is left to do if the listener throws.
             let _ = listener.call1(&JsValue::NULL, &JsValue::from_str(&panic.to_string()));

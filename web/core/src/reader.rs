@@ -28,14 +28,33 @@ struct Base(RefCell<Option<Rc<Reader>>>);
 
 impl Base {
     /// Returns the base of `model`, which was opened from `files`.
-    async fn of(&self, model: &Model, tokenizer: &Tokenizer, files: Option<&Rc<Bundle>>) -> Result<Rc<Reader>> {
+    async fn of(
+        &self,
+        model: &Model,
+        tokenizer: &Tokenizer,
+        files: Option<&Rc<Bundle>>,
+    ) -> Result<Rc<Reader>> {
         if let Some(base) = &*self.0.borrow() {
             return Ok(Rc::clone(base));
         }
-        let none = || Error::InvalidConfig(vec![Fault::new("base", "false, unless an adapter is attached to the model", true)]);
-        let model = model.without_adapter(files.ok_or_else(none)?, &interrupt()).await?;
+        let none = || {
+            Error::InvalidConfig(vec![Fault::new(
+                "base",
+                "false, unless an adapter is attached to the model",
+                true,
+            )])
+        };
+        let model = model
+            .without_adapter(files.ok_or_else(none)?, &interrupt())
+            .await?;
         let (tokenizer, cache) = (tokenizer.clone(), PrefixCache::default());
-        let base = Rc::new(Reader { model, tokenizer, cache, files: None, base: Self::default() });
+        let base = Rc::new(Reader {
+            model,
+            tokenizer,
+            cache,
+            files: None,
+            base: Self::default(),
+        });
         self.0.replace(Some(Rc::clone(&base)));
         Ok(base)
     }
@@ -44,12 +63,24 @@ impl Base {
 impl Reader {
     pub(crate) fn new(model: Model, tokenizer: Tokenizer, bundle: Rc<Bundle>) -> Self {
         let files = Some(bundle).filter(|bundle| bundle.attached().is_some());
-        Self { model, tokenizer, cache: PrefixCache::default(), files, base: Base::default() }
+        Self {
+            model,
+            tokenizer,
+            cache: PrefixCache::default(),
+            files,
+            base: Base::default(),
+        }
     }
 
     /// Returns this reader or, with `base`, its base without the attached adapter.
     pub(crate) async fn or_base(self: Rc<Self>, base: bool) -> Result<Rc<Self>> {
-        if base { self.base.of(&self.model, &self.tokenizer, self.files.as_ref()).await } else { Ok(self) }
+        if base {
+            self.base
+                .of(&self.model, &self.tokenizer, self.files.as_ref())
+                .await
+        } else {
+            Ok(self)
+        }
     }
 }
 
@@ -62,7 +93,12 @@ pub(crate) struct AnswerCache {
 
 impl AnswerCache {
     /// Returns the base that an adapter is trained on, of a run with this `model` that was opened from `files`.
-    pub(crate) async fn base_of(&self, model: &Model, tokenizer: &Tokenizer, files: Option<&Rc<Bundle>>) -> Result<Rc<Reader>> {
+    pub(crate) async fn base_of(
+        &self,
+        model: &Model,
+        tokenizer: &Tokenizer,
+        files: Option<&Rc<Bundle>>,
+    ) -> Result<Rc<Reader>> {
         self.base.of(model, tokenizer, files).await
     }
 

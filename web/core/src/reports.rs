@@ -42,9 +42,18 @@ impl BaseInfo {
     pub(crate) fn new(base: &Base, frozen: &FrozenWeights) -> Self {
         let files = base.files.iter().map(|file| {
             let (sha256, header_sha256) = (file.sha256, file.header_sha256);
-            let pieces = file.pieces.as_ref().map(|pieces| pieces.iter().map(Digest::to_string).collect::<String>());
+            let pieces = file
+                .pieces
+                .as_ref()
+                .map(|pieces| pieces.iter().map(Digest::to_string).collect::<String>());
             let pieces_sha256 = pieces.map(|sums| Digest::of(sums.as_bytes()));
-            BaseFileInfo { name: file.name.clone(), bytes: file.bytes, sha256, header_sha256, pieces_sha256 }
+            BaseFileInfo {
+                name: file.name.clone(),
+                bytes: file.bytes,
+                sha256,
+                header_sha256,
+                pieces_sha256,
+            }
         });
         Self {
             name: base.name.clone(),
@@ -60,9 +69,12 @@ impl BaseInfo {
 pub(crate) fn in_camel_case(report: &impl Serialize) -> Result<Value> {
     fn renamed(value: Value) -> Value {
         match value {
-            Value::Object(fields) => {
-                Value::Object(fields.into_iter().map(|(key, value)| (camel(&key), renamed(value))).collect::<Map<_, _>>())
-            }
+            Value::Object(fields) => Value::Object(
+                fields
+                    .into_iter()
+                    .map(|(key, value)| (camel(&key), renamed(value)))
+                    .collect::<Map<_, _>>(),
+            ),
             Value::Array(items) => Value::Array(items.into_iter().map(renamed).collect()),
             plain => plain,
         }
@@ -72,11 +84,18 @@ pub(crate) fn in_camel_case(report: &impl Serialize) -> Result<Value> {
         let first = words.next().unwrap_or_default().to_owned();
         words.fold(first, |name, word| {
             let mut letters = word.chars();
-            name + &letters.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+            name + &letters
+                .next()
+                .map(|c| c.to_ascii_uppercase())
+                .into_iter()
+                .chain(letters)
+                .collect::<String>()
         })
     }
     let value = serde_json::to_value(report);
-    value.map(renamed).map_err(|error| Error::InvalidConfig(vec![Fault::new("report", "numbers that JSON has", error)]))
+    value.map(renamed).map_err(|error| {
+        Error::InvalidConfig(vec![Fault::new("report", "numbers that JSON has", error)])
+    })
 }
 
 /// Facts about a run.
@@ -113,8 +132,26 @@ pub(crate) struct Step {
 }
 
 impl From<StepReport> for Step {
-    fn from(StepReport { step, epoch, loss, grad_norm, learning_rate, tokens, secs }: StepReport) -> Self {
-        Self { step, epoch, loss, grad_norm, learning_rate, tokens, secs }
+    fn from(
+        StepReport {
+            step,
+            epoch,
+            loss,
+            grad_norm,
+            learning_rate,
+            tokens,
+            secs,
+        }: StepReport,
+    ) -> Self {
+        Self {
+            step,
+            epoch,
+            loss,
+            grad_norm,
+            learning_rate,
+            tokens,
+            secs,
+        }
     }
 }
 
@@ -128,7 +165,10 @@ pub(crate) struct Advanced {
 
 impl Advanced {
     pub(crate) fn of(trainer: &Trainer, reports: Vec<StepReport>) -> Self {
-        Self { completed_steps: trainer.progress().completed_steps, reports: reports.into_iter().map(Step::from).collect() }
+        Self {
+            completed_steps: trainer.progress().completed_steps,
+            reports: reports.into_iter().map(Step::from).collect(),
+        }
     }
 }
 
@@ -148,8 +188,26 @@ pub(crate) struct Profiled {
 
 impl From<ProfileReport> for Profiled {
     fn from(report: ProfileReport) -> Self {
-        let ProfileReport { steps, timing, ms, dispatches, unmeasured, in_use_bytes, reserved_bytes, kernels } = report;
-        Self { steps, timing, ms, dispatches, unmeasured, in_use_bytes, reserved_bytes, kernels }
+        let ProfileReport {
+            steps,
+            timing,
+            ms,
+            dispatches,
+            unmeasured,
+            in_use_bytes,
+            reserved_bytes,
+            kernels,
+        } = report;
+        Self {
+            steps,
+            timing,
+            ms,
+            dispatches,
+            unmeasured,
+            in_use_bytes,
+            reserved_bytes,
+            kernels,
+        }
     }
 }
 
@@ -172,8 +230,30 @@ struct Rate {
 
 impl From<KernelRate> for Rate {
     fn from(rate: KernelRate) -> Self {
-        let KernelRate { name, shape, whole, kernels, ms, gflop_per_sec, gb_per_sec, fraction, of, in_step } = rate;
-        Self { name, shape, whole, kernels, ms, gflop_per_sec, gb_per_sec, fraction, of, in_step }
+        let KernelRate {
+            name,
+            shape,
+            whole,
+            kernels,
+            ms,
+            gflop_per_sec,
+            gb_per_sec,
+            fraction,
+            of,
+            in_step,
+        } = rate;
+        Self {
+            name,
+            shape,
+            whole,
+            kernels,
+            ms,
+            gflop_per_sec,
+            gb_per_sec,
+            fraction,
+            of,
+            in_step,
+        }
     }
 }
 
@@ -193,8 +273,26 @@ pub(crate) struct Measured {
 
 impl From<GpuReport> for Measured {
     fn from(report: GpuReport) -> Self {
-        let GpuReport { adapter, driver, backend, software, timing, peak_gflop_per_sec, copy_gb_per_sec, kernels } = report;
+        let GpuReport {
+            adapter,
+            driver,
+            backend,
+            software,
+            timing,
+            peak_gflop_per_sec,
+            copy_gb_per_sec,
+            kernels,
+        } = report;
         let kernels = kernels.into_iter().map(Rate::from).collect();
-        Self { adapter, driver, backend, software, timing, peak_gflop_per_sec, copy_gb_per_sec, kernels }
+        Self {
+            adapter,
+            driver,
+            backend,
+            software,
+            timing,
+            peak_gflop_per_sec,
+            copy_gb_per_sec,
+            kernels,
+        }
     }
 }

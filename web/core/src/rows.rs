@@ -27,7 +27,13 @@ struct DataInspection {
 }
 
 impl ModelHandle {
-    async fn data_inspection(&self, data: &JsData, config_json: &str, partial: bool, show: usize) -> Result<DataInspection> {
+    async fn data_inspection(
+        &self,
+        data: &JsData,
+        config_json: &str,
+        partial: bool,
+        show: usize,
+    ) -> Result<DataInspection> {
         let config = train_config(config_json, self.files())?;
         let (dataset, config) = self.dataset(data, config, config_json, partial).await?;
         dataset.check_vocabulary(self.shape().vocab_size)?;
@@ -36,7 +42,10 @@ impl ModelHandle {
             Ok(tokenizer) => dataset.preview(&config, tokenizer, show)?,
             Err(_) => Vec::new(),
         };
-        Ok(DataInspection { report: in_camel_case(&dataset.report(&config, &loader))?, preview })
+        Ok(DataInspection {
+            report: in_camel_case(&dataset.report(&config, &loader))?,
+            preview,
+        })
     }
 }
 
@@ -45,15 +54,30 @@ const ANY_LENGTH: usize = 1 << 27;
 
 /// Returns the settings with nothing kept back for an evaluation.
 fn all_of(config: TrainConfig) -> TrainConfig {
-    TrainConfig { validation_fraction: 0.0, ..config }
+    TrainConfig {
+        validation_fraction: 0.0,
+        ..config
+    }
 }
 
 /// Returns the examples of a dataset, whole. Refuses a text, which has no examples.
 fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Result<Vec<Preview>> {
     if !dataset.has_examples() {
-        return Err(Error::InvalidConfig(vec![Fault::new("data", "rows: JSON lines, JSON, CSV or TSV", "one text")]));
+        return Err(Error::InvalidConfig(vec![Fault::new(
+            "data",
+            "rows: JSON lines, JSON, CSV or TSV",
+            "one text",
+        )]));
     }
-    dataset.preview(&TrainConfig { seq_len: ANY_LENGTH, on_long: OnLong::Cut, ..config }, tokenizer, usize::MAX)
+    dataset.preview(
+        &TrainConfig {
+            seq_len: ANY_LENGTH,
+            on_long: OnLong::Cut,
+            ..config
+        },
+        tokenizer,
+        usize::MAX,
+    )
 }
 
 /// Describes data by themselves → `FileSummary[]`. If a file is `partial`, the beginning of one, its last row is left out. The warning
@@ -61,9 +85,17 @@ fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Re
 #[wasm_bindgen(js_name = inspectData)]
 pub fn inspect_data(data: JsValue, config_json: String, partial: bool) -> Promise {
     future_to_promise(async move {
-        let (data, config) = (JsData::new(&data)?, train_config(&config_json, None).map_err(thrown)?);
-        let settings = DataSettings { partial, ..config.data_settings() };
-        let mut summaries = Dataset::summaries(&data.all_files(), &settings, &interrupt()).await.map_err(thrown)?;
+        let (data, config) = (
+            JsData::new(&data)?,
+            train_config(&config_json, None).map_err(thrown)?,
+        );
+        let settings = DataSettings {
+            partial,
+            ..config.data_settings()
+        };
+        let mut summaries = Dataset::summaries(&data.all_files(), &settings, &interrupt())
+            .await
+            .map_err(thrown)?;
         if let Some(first) = summaries.first_mut() {
             first.warnings.extend(data.passed_over());
         }
@@ -76,11 +108,22 @@ impl ModelHandle {
     /// Reports what a run with these settings would learn from the data, with its first `show` examples → `DataInspection`. Nothing is
     /// trained.
     #[wasm_bindgen(js_name = inspectData)]
-    pub fn inspect_data(&self, data: JsValue, config_json: String, partial: bool, show: u32) -> Promise {
+    pub fn inspect_data(
+        &self,
+        data: JsValue,
+        config_json: String,
+        partial: bool,
+        show: u32,
+    ) -> Promise {
         let model = self.clone();
         future_to_promise(async move {
             let data = JsData::new(&data)?;
-            plain(&model.data_inspection(&data, &config_json, partial, show as usize).await.map_err(thrown)?)
+            plain(
+                &model
+                    .data_inspection(&data, &config_json, partial, show as usize)
+                    .await
+                    .map_err(thrown)?,
+            )
         })
     }
 
@@ -90,7 +133,10 @@ impl ModelHandle {
         future_to_promise(async move {
             let data = JsData::new(&data)?;
             let config = all_of(train_config(&config_json, model.files()).map_err(thrown)?);
-            let (dataset, config) = model.dataset(&data, config, &config_json, false).await.map_err(thrown)?;
+            let (dataset, config) = model
+                .dataset(&data, config, &config_json, false)
+                .await
+                .map_err(thrown)?;
             plain(&examples(&dataset, config, model.tokenizer().map_err(thrown)?).map_err(thrown)?)
         })
     }
@@ -110,7 +156,10 @@ impl Session {
     pub fn rows(&self, data: JsValue, config_json: String) -> Promise {
         with_run(self.0.clone(), |run| async move {
             let rows = match JsData::new(&data) {
-                Ok(data) => rows_of(&run, &data, &config_json).await.map_err(thrown).and_then(|rows| plain(&rows)),
+                Ok(data) => rows_of(&run, &data, &config_json)
+                    .await
+                    .map_err(thrown)
+                    .and_then(|rows| plain(&rows)),
                 Err(wrong) => Err(wrong),
             };
             (run, rows)

@@ -39,21 +39,39 @@ impl Run {
         trainer.set_interrupt(interrupt());
         trainer.record_steps();
         let files = files.filter(|_| trainer.config().adapter.is_some());
-        Self { trainer, assets, base, files, data_name: data_name.to_string(), times: None, answers: AnswerCache::default() }
+        Self {
+            trainer,
+            assets,
+            base,
+            files,
+            data_name: data_name.to_string(),
+            times: None,
+            answers: AnswerCache::default(),
+        }
     }
 
     /// Returns the model in its current state, to be exported.
     pub(crate) fn source(&self) -> Result<ExportSource> {
-        ExportSource::of_trainer(&self.trainer, ModelAssets::clone(&self.assets), self.base.clone(), &self.data_name)
+        ExportSource::of_trainer(
+            &self.trainer,
+            ModelAssets::clone(&self.assets),
+            self.base.clone(),
+            &self.data_name,
+        )
     }
 
     pub(crate) fn tokenizer(&self) -> Result<&Tokenizer> {
-        let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
+        let absent = || Error::Tokenizer {
+            what: "model files".into(),
+            reason: "there is no tokenizer.json among them".into(),
+        };
         self.assets.tokenizer.as_ref().ok_or_else(absent)
     }
 
     /// Returns the base that an adapter is trained on.
     pub(crate) async fn base_reader(&self) -> Result<Rc<Reader>> {
-        self.answers.base_of(self.trainer.model(), self.tokenizer()?, self.files.as_ref()).await
+        self.answers
+            .base_of(self.trainer.model(), self.tokenizer()?, self.files.as_ref())
+            .await
     }
 }

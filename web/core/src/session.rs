@@ -32,7 +32,9 @@ use crate::stream::FileStream;
 
 pub(crate) type Slot = Rc<RefCell<Option<Run>>>;
 
-pub(crate) const BUSY: Error = Error::Busy { doing: "another call of this session" };
+pub(crate) const BUSY: Error = Error::Busy {
+    doing: "another call of this session",
+};
 
 /// A trainer with its tokenizer.
 #[wasm_bindgen]
@@ -57,20 +59,35 @@ where
 impl Session {
     /// Starts a run. The caller keeps `model`, to try again after a refusal. `data` are `{ files, validation, storage }`. Weights that are
     /// NaN or infinite are refused unless they are allowed.
-    pub fn create(model: &ModelHandle, data: JsValue, config_json: String, allow_non_finite: bool) -> Promise {
+    pub fn create(
+        model: &ModelHandle,
+        data: JsValue,
+        config_json: String,
+        allow_non_finite: bool,
+    ) -> Promise {
         let model = model.clone();
         future_to_promise(async move {
             let config = train_config(&config_json, model.files()).map_err(thrown)?;
             let base = model.base(&config).map_err(thrown)?;
             let data = JsData::new(&data)?;
-            let (dataset, config) = model.dataset(&data, config, &config_json, false).await.map_err(thrown)?;
+            let (dataset, config) = model
+                .dataset(&data, config, &config_json, false)
+                .await
+                .map_err(thrown)?;
             let (weights, assets) = model.build(&config, &device()?).await.map_err(thrown)?;
             let assets = with_ends(assets, &dataset);
             if !allow_non_finite {
                 weights.check_finite().map_err(thrown)?;
             }
             let trainer = Trainer::new(weights, dataset, config).map_err(thrown)?;
-            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, model.bundle().cloned(), &data.name()))))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(
+                trainer,
+                assets,
+                base,
+                model.bundle().cloned(),
+                &data.name(),
+            )))))
+            .into())
         })
     }
 
@@ -89,33 +106,75 @@ impl Session {
         future_to_promise(async move {
             let (files, base) = (sources(files)?, sources(base)?);
             let given = !base.is_empty();
-            let policy = if header { VerifyPolicy::Header } else { VerifyPolicy::Full };
-            let opened = if given { Checkpoint::open_beside(files, base, policy, true) } else { Checkpoint::open_verified(files, None) };
+            let policy = if header {
+                VerifyPolicy::Header
+            } else {
+                VerifyPolicy::Full
+            };
+            let opened = if given {
+                Checkpoint::open_beside(files, base, policy, true)
+            } else {
+                Checkpoint::open_verified(files, None)
+            };
             let checkpoint = opened.map_err(thrown)?;
             if given && checkpoint.manifest().train.adapter.is_none() {
                 let rule = "none: the checkpoint has all weights of its model";
-                return Err(thrown(Error::InvalidConfig(vec![Fault::new("base", rule, "files")])));
+                return Err(thrown(Error::InvalidConfig(vec![Fault::new(
+                    "base", rule, "files",
+                )])));
             }
             let assets = Rc::new(ModelAssets::of_bundle(checkpoint.bundle()));
-            let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
+            let absent = || Error::CheckpointCorrupt {
+                what: "tokenizer.json".into(),
+                reason: "the file is absent".into(),
+            };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
             let data = JsData::new(&data)?;
             let saved = &checkpoint.manifest().train;
-            let changes = changes_json.map(|json| changed(saved, &json).map(|config| (config, json))).transpose().map_err(thrown)?;
-            let given = changes.as_ref().map_or_else(|| Ok(Map::new()), |(_, json)| keys_of(json)).map_err(thrown)?;
-            let settings = changes.as_ref().map_or(saved, |(config, _)| config).data_settings_of_resume(&given);
+            let changes = changes_json
+                .map(|json| changed(saved, &json).map(|config| (config, json)))
+                .transpose()
+                .map_err(thrown)?;
+            let given = changes
+                .as_ref()
+                .map_or_else(|| Ok(Map::new()), |(_, json)| keys_of(json))
+                .map_err(thrown)?;
+            let settings = changes
+                .as_ref()
+                .map_or(saved, |(config, _)| config)
+                .data_settings_of_resume(&given);
             let dataset = data.read(tokenizer, &settings).await.map_err(thrown)?;
-            let config = changes.map(|(config, json)| stepped(config, &json, &dataset)).transpose().map_err(thrown)?;
+            let config = changes
+                .map(|(config, json)| stepped(config, &json, &dataset))
+                .transpose()
+                .map_err(thrown)?;
             let assets = with_ends(Rc::clone(&assets), &dataset);
             let device = device()?;
             let manifest = checkpoint.manifest();
-            check_limits(&manifest.model, &manifest.train, Some(checkpoint.bundle()), device.info().limits).map_err(thrown)?;
-            let resumed = checkpoint.resume(dataset, config, &overrides, &device.inner(), &interrupt()).await;
+            check_limits(
+                &manifest.model,
+                &manifest.train,
+                Some(checkpoint.bundle()),
+                device.info().limits,
+            )
+            .map_err(thrown)?;
+            let resumed = checkpoint
+                .resume(dataset, config, &overrides, &device.inner(), &interrupt())
+                .await;
             let mut trainer = resumed.map_err(thrown)?;
             // The page knows the GPU adapter by another name.
-            trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&Environment::on(&device.inner(), ""))));
+            trainer.add_notices(Vec::from_iter(
+                checkpoint.other_environment(&Environment::on(&device.inner(), "")),
+            ));
             let base = checkpoint.manifest().base.clone();
-            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, Some(checkpoint.shared_bundle()), &data.name()))))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(
+                trainer,
+                assets,
+                base,
+                Some(checkpoint.shared_bundle()),
+                &data.name(),
+            )))))
+            .into())
         })
     }
 
@@ -139,7 +198,9 @@ impl Session {
             if let (Some(profile), Some(times)) = (profile, run.times.as_mut()) {
                 profile.add_to(times).await;
             }
-            let advanced = reports.map_err(thrown).and_then(|reports| plain(&Advanced::of(&run.trainer, reports)));
+            let advanced = reports
+                .map_err(thrown)
+                .and_then(|reports| plain(&Advanced::of(&run.trainer, reports)));
             (run, advanced)
         })
     }
@@ -148,7 +209,9 @@ impl Session {
     pub fn settle(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
             let reports = run.trainer.settle().await;
-            let advanced = reports.map_err(thrown).and_then(|reports| plain(&Advanced::of(&run.trainer, reports)));
+            let advanced = reports
+                .map_err(thrown)
+                .and_then(|reports| plain(&Advanced::of(&run.trainer, reports)));
             (run, advanced)
         })
     }
@@ -190,7 +253,10 @@ impl Session {
         with_run(self.0.clone(), move |run| async move {
             run.answers.clear();
             let report = run.trainer.evaluate(max_batches.map(|n| n as usize)).await;
-            (run, report.map_err(thrown).and_then(|report| plain(&report)))
+            (
+                run,
+                report.map_err(thrown).and_then(|report| plain(&report)),
+            )
         })
     }
 
@@ -211,7 +277,13 @@ impl Session {
     pub fn preview_schedule(&self, points: u32, stride: f64) -> JsResult<Vec<f64>> {
         self.read(|run| {
             let (config, start) = (run.trainer.config(), run.trainer.progress().schedule_start);
-            Ok(schedule::preview(strided(points, stride), config.learning_rate, &config.schedule, start).collect())
+            Ok(schedule::preview(
+                strided(points, stride),
+                config.learning_rate,
+                &config.schedule,
+                start,
+            )
+            .collect())
         })
     }
 
@@ -219,21 +291,45 @@ impl Session {
     pub fn info(&self) -> JsResult<JsValue> {
         let info = self.read(|run| {
             let trainer = &run.trainer;
-            let dtypes: std::collections::BTreeMap<String, String> =
-                trainer.model().parameters().into_iter().map(|p| (p.name, format!("{:?}", p.dtype))).collect();
+            let dtypes: std::collections::BTreeMap<String, String> = trainer
+                .model()
+                .parameters()
+                .into_iter()
+                .map(|p| (p.name, format!("{:?}", p.dtype)))
+                .collect();
             Ok(SessionInfo {
                 completed_steps: trainer.progress().completed_steps,
                 total_steps: trainer.config().steps,
                 config: trainer.config().clone(),
-                model: ModelInfo::new(trainer.model().config(), run.assets.tokenizer.as_ref(), "session", |name| {
-                    dtypes.get(name).cloned().or_else(|| run.files.as_ref()?.dtype(name))
-                }),
+                model: ModelInfo::new(
+                    trainer.model().config(),
+                    run.assets.tokenizer.as_ref(),
+                    "session",
+                    |name| {
+                        dtypes
+                            .get(name)
+                            .cloned()
+                            .or_else(|| run.files.as_ref()?.dtype(name))
+                    },
+                ),
                 adapter: AdapterInfo::of_run(trainer.config(), trainer.model().config())?,
-                base: run.base.as_ref().map(|base| BaseInfo::new(base, trainer.model().frozen_weights())),
+                base: run
+                    .base
+                    .as_ref()
+                    .map(|base| BaseInfo::new(base, trainer.model().frozen_weights())),
                 data_tokens: trainer.dataset().train_tokens(),
                 data: in_camel_case(&trainer.data_report())?,
-                gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),
-                fallbacks: trainer.optim().fallbacks().into_iter().map(String::from).collect(),
+                gpu_bytes: trainer
+                    .model()
+                    .device()
+                    .memory_pool_usage()
+                    .map(|usage| usage.bytes_reserved),
+                fallbacks: trainer
+                    .optim()
+                    .fallbacks()
+                    .into_iter()
+                    .map(String::from)
+                    .collect(),
                 schedule_start: trainer.progress().schedule_start,
                 manual_learning_rate: trainer.progress().manual_learning_rate,
                 warnings: trainer.notices().to_vec(),
@@ -245,8 +341,12 @@ impl Session {
     /// Writes the files of a checkpoint of the current state; `adapter` is the name of the GPU adapter.
     pub fn checkpoint(&self, adapter: &str) -> JsResult<FileStream> {
         let environment = Environment::on(&device()?.inner(), adapter);
-        let origin = |run: &Run| Origin { environment: environment.clone(), base: run.base.clone() };
-        self.read(|run| checkpoint::write(&run.trainer, &run.assets, &origin(run))).map(FileStream::of)
+        let origin = |run: &Run| Origin {
+            environment: environment.clone(),
+            base: run.base.clone(),
+        };
+        self.read(|run| checkpoint::write(&run.trainer, &run.assets, &origin(run)))
+            .map(FileStream::of)
     }
 
     /// Writes the model to files for other programs, with the options of `ExportOptions`; `base` are the GGUF files in which a patch

@@ -20,7 +20,8 @@ pub(crate) fn keys_of(json: &str) -> Result<Map<String, Value>> {
 }
 
 fn parsed(json: &str) -> Result<Value> {
-    serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "JSON", error)]))
+    serde_json::from_str(json)
+        .map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "JSON", error)]))
 }
 
 /// Returns `saved` with the keys of a JSON object laid over it.
@@ -31,7 +32,10 @@ pub(crate) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
 /// Returns today's date, by the local clock, if the model's template asks for the date.
 pub(crate) fn today(tokenizer: &Tokenizer) -> Option<Date> {
     let now = js_sys::Date::new_0();
-    tokenizer.asks_for_date().then(|| Date::new(now.get_full_year(), now.get_month() + 1, now.get_date())).flatten()
+    tokenizer
+        .asks_for_date()
+        .then(|| Date::new(now.get_full_year(), now.get_month() + 1, now.get_date()))
+        .flatten()
 }
 
 /// Reads the settings of a run of these files from JSON; missing keys have their defaults. An adapter attached to the model is trained
@@ -42,20 +46,28 @@ pub(crate) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainCo
     let saved = files.map_or(Ok(None), attached_settings)?;
     if let Some(saved) = saved.filter(|_| given.is_object()) {
         let adapter = saved.continued(given.get("adapter").unwrap_or(&json!({})))?;
-        given["adapter"] =
-            serde_json::to_value(adapter).map_err(|error| Error::InvalidConfig(vec![Fault::new("adapter", "JSON", error)]))?;
+        given["adapter"] = serde_json::to_value(adapter)
+            .map_err(|error| Error::InvalidConfig(vec![Fault::new("adapter", "JSON", error)]))?;
     }
     TrainConfig::default().overlaid(given)
 }
 
 /// Returns the changed settings of a run, with the steps of the epochs if epochs are given.
 pub(crate) fn stepped(config: TrainConfig, json: &str, dataset: &Dataset) -> Result<TrainConfig> {
-    if keys_of(json)?.contains_key("epochs") { config.with_steps_of(dataset) } else { Ok(config) }
+    if keys_of(json)?.contains_key("epochs") {
+        config.with_steps_of(dataset)
+    } else {
+        Ok(config)
+    }
 }
 
 /// Returns the documents of a run, with the tokens that end the turns of its chats if the dataset has such tokens.
 pub(crate) fn with_ends(assets: Rc<ModelAssets>, dataset: &Dataset) -> Rc<ModelAssets> {
-    if dataset.turn_ends().is_empty() { assets } else { Rc::new(ModelAssets::clone(&assets).with_ends(dataset.turn_ends())) }
+    if dataset.turn_ends().is_empty() {
+        assets
+    } else {
+        Rc::new(ModelAssets::clone(&assets).with_ends(dataset.turn_ends()))
+    }
 }
 
 /// Returns every `stride`-th step from the first, `points` of them.
@@ -68,5 +80,11 @@ pub(crate) fn strided(points: u32, stride: f64) -> impl Iterator<Item = u64> {
 pub fn preview_schedule(config_json: &str, points: u32, stride: f64) -> JsResult<Vec<f64>> {
     let config = train_config(config_json, None).map_err(thrown)?;
     let start = schedule::resolve_start(&config.schedule, None, 0);
-    Ok(schedule::preview(strided(points, stride), config.learning_rate, &config.schedule, start).collect())
+    Ok(schedule::preview(
+        strided(points, stride),
+        config.learning_rate,
+        &config.schedule,
+        start,
+    )
+    .collect())
 }

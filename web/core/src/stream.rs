@@ -28,7 +28,11 @@ struct State {
 impl FileStream {
     pub(crate) fn of(stream: bundle::FileStream) -> Self {
         let files = stream.files().to_vec();
-        Self(Rc::new(RefCell::new(State { stream: Some(stream), files, waiting: Vec::new() })))
+        Self(Rc::new(RefCell::new(State {
+            stream: Some(stream),
+            files,
+            waiting: Vec::new(),
+        })))
     }
 }
 
@@ -45,7 +49,11 @@ impl FileStream {
         let state = self.0.clone();
         future_to_promise(async move {
             let taken = state.borrow_mut().stream.take();
-            let mut stream = taken.ok_or_else(|| thrown(Error::Busy { doing: "reading a chunk" }))?;
+            let mut stream = taken.ok_or_else(|| {
+                thrown(Error::Busy {
+                    doing: "reading a chunk",
+                })
+            })?;
             let waiting = std::mem::take(&mut state.borrow_mut().waiting);
             let chunk = next(&mut stream, waiting).await;
             state.borrow_mut().stream = Some(stream);
@@ -72,8 +80,13 @@ impl FileStream {
     }
 }
 
-async fn next(stream: &mut bundle::FileStream, digests: Vec<String>) -> Result<Option<bundle::Chunk>> {
-    digests.iter().try_for_each(|digest| stream.hashed(digest))?;
+async fn next(
+    stream: &mut bundle::FileStream,
+    digests: Vec<String>,
+) -> Result<Option<bundle::Chunk>> {
+    digests
+        .iter()
+        .try_for_each(|digest| stream.hashed(digest))?;
     interrupt().pause().await?;
     stream.next_chunk().await
 }

@@ -30,27 +30,45 @@ use crate::settings::today;
 
 /// Parses the options of `key` from their JSON.
 fn read<T: DeserializeOwned>(key: &str, rule: &str, json: &str) -> Result<T> {
-    serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new(key, rule, error)]))
+    serde_json::from_str(json)
+        .map_err(|error| Error::InvalidConfig(vec![Fault::new(key, rule, error)]))
 }
 
 /// Continues `prompt` with the options of `GenerateConfig`.
-fn continued(model: &Model, tokenizer: &Tokenizer, prompt: &str, options_json: &str) -> Result<Generator> {
+fn continued(
+    model: &Model,
+    tokenizer: &Tokenizer,
+    prompt: &str,
+    options_json: &str,
+) -> Result<Generator> {
     let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
     Generator::new(model, tokenizer, prompt, config)
 }
 
 /// Reads a conversation and dates it today.
 fn dated(given: &Value, tokenizer: &Tokenizer) -> Result<Conversation> {
-    Ok(Conversation { date: today(tokenizer), ..Conversation::from_json(given)? })
+    Ok(Conversation {
+        date: today(tokenizer),
+        ..Conversation::from_json(given)?
+    })
 }
 
 /// Answers a conversation with the options of `GenerateConfig`, starting from the prefix that `cache` keeps.
-fn answering(model: &Model, tokenizer: &Tokenizer, cache: &PrefixCache, conversation_json: &str, options_json: &str) -> Result<Answer> {
+fn answering(
+    model: &Model,
+    tokenizer: &Tokenizer,
+    cache: &PrefixCache,
+    conversation_json: &str,
+    options_json: &str,
+) -> Result<Answer> {
     let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
     let conversation = dated(&read("messages", "JSON", conversation_json)?, tokenizer)?;
     let (prefix, loan) = cache.take();
     let generator = Generator::answer(model, tokenizer, &conversation, config, prefix)?;
-    Ok(Answer { generator, loan: Some(loan) })
+    Ok(Answer {
+        generator,
+        loan: Some(loan),
+    })
 }
 
 /// A text in generation, and the place where its computations are kept for the next one.
@@ -75,15 +93,32 @@ struct Scoring {
 /// Scores the text, the ids or the conversation of a request.
 async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Result<Score> {
     let expected = "a text, ids or a conversation, and options";
-    let Scoring { text, ids, conversation, generation, options } = read("score", expected, request_json)?;
+    let Scoring {
+        text,
+        ids,
+        conversation,
+        generation,
+        options,
+    } = read("score", expected, request_json)?;
     let (ids, found) = match (text, ids, conversation) {
         (Some(text), None, None) => tokenizer.encode_text(&text)?,
         (None, Some(ids), None) => (ids, Findings::default()),
-        (None, None, Some(given)) => tokenizer.encode_chat(&dated(&given, tokenizer)?, generation)?,
-        _ => return Err(Error::InvalidConfig(vec![Fault::new("text", "a text, ids or a conversation", "none or several")])),
+        (None, None, Some(given)) => {
+            tokenizer.encode_chat(&dated(&given, tokenizer)?, generation)?
+        }
+        _ => {
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "text",
+                "a text, ids or a conversation",
+                "none or several",
+            )]));
+        }
     };
     let scored = score(model, tokenizer, &ids, &options, &interrupt()).await?;
-    Ok(Score { warnings: found.warnings(), ..scored })
+    Ok(Score {
+        warnings: found.warnings(),
+        ..scored
+    })
 }
 
 #[wasm_bindgen]
@@ -92,7 +127,9 @@ impl ModelHandle {
     /// does not fit is refused before anything is uploaded.
     pub fn load(&self) -> Promise {
         let model = self.clone();
-        future_to_promise(async move { Ok(LoadedModel(Rc::new(model.reader(&device()?).await.map_err(thrown)?)).into()) })
+        future_to_promise(async move {
+            Ok(LoadedModel(Rc::new(model.reader(&device()?).await.map_err(thrown)?)).into())
+        })
     }
 }
 
@@ -100,9 +137,17 @@ impl ModelHandle {
     async fn reader(&self, device: &Device) -> Result<Reader> {
         let tokenizer = self.tokenizer()?.clone();
         let Some(bundle) = self.bundle().cloned() else {
-            return Err(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
+            return Err(Error::InvalidConfig(vec![Fault::new(
+                "model",
+                "one that was opened, or is in training",
+                "a new one",
+            )]));
         };
-        let storage = if bundle.attached().is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
+        let storage = if bundle.attached().is_some() {
+            BaseStorage::Stored
+        } else {
+            BaseStorage::F32
+        };
         check_inference_limits(&bundle, storage, device.info().limits)?;
         let model = Model::for_inference(&bundle, storage, &device.inner(), &interrupt()).await?;
         model.check_finite()?;
@@ -120,7 +165,14 @@ impl LoadedModel {
     /// `TokenStream`. With `base`, the base answers, without the attached adapter.
     pub fn chat(&self, conversation_json: String, options_json: String, base: bool) -> Promise {
         let reader = Rc::clone(&self.0);
-        future_to_promise(async move { Ok(answered(reader.or_base(base).await, &conversation_json, &options_json)?.into()) })
+        future_to_promise(async move {
+            Ok(answered(
+                reader.or_base(base).await,
+                &conversation_json,
+                &options_json,
+            )?
+            .into())
+        })
     }
 
     /// Returns the `Score` of `{ text }`, `{ ids }` or `{ conversation, generation }`, with `options` of `ScoreConfig`; `base` is as in
@@ -129,14 +181,29 @@ impl LoadedModel {
         let reader = Rc::clone(&self.0);
         future_to_promise(async move {
             let reader = reader.or_base(base).await.map_err(thrown)?;
-            plain(&scored(&reader.model, &reader.tokenizer, &request_json).await.map_err(thrown)?)
+            plain(
+                &scored(&reader.model, &reader.tokenizer, &request_json)
+                    .await
+                    .map_err(thrown)?,
+            )
         })
     }
 }
 
-fn answered(reader: Result<Rc<Reader>>, conversation_json: &str, options_json: &str) -> JsResult<TokenStream> {
+fn answered(
+    reader: Result<Rc<Reader>>,
+    conversation_json: &str,
+    options_json: &str,
+) -> JsResult<TokenStream> {
     let reader = reader.map_err(thrown)?;
-    let answer = answering(&reader.model, &reader.tokenizer, &reader.cache, conversation_json, options_json).map_err(thrown)?;
+    let answer = answering(
+        &reader.model,
+        &reader.tokenizer,
+        &reader.cache,
+        conversation_json,
+        options_json,
+    )
+    .map_err(thrown)?;
     Ok(TokenStream::of(Owner::Model(reader), answer))
 }
 
@@ -160,14 +227,21 @@ pub struct TokenStream {
 impl TokenStream {
     fn of(owner: Owner, Answer { generator, loan }: Answer) -> Self {
         let prompt = generator.progress().into();
-        Self { owner, generator: Rc::new(RefCell::new(Some(generator))), loan, prompt }
+        Self {
+            owner,
+            generator: Rc::new(RefCell::new(Some(generator))),
+            loan,
+            prompt,
+        }
     }
 }
 
 /// Keeps the computations for the next answer.
 impl Drop for TokenStream {
     fn drop(&mut self) {
-        if let (Some(generator), Some(loan)) = (self.generator.borrow_mut().take(), self.loan.take()) {
+        if let (Some(generator), Some(loan)) =
+            (self.generator.borrow_mut().take(), self.loan.take())
+        {
             loan.give_back(generator.into_prefix());
         }
     }
@@ -177,7 +251,14 @@ impl Drop for TokenStream {
 impl TokenStream {
     /// Returns why the text ended: `stop`, `length` or `context`; undefined while it continues.
     pub fn end(&self) -> Option<String> {
-        Some(self.generator.borrow().as_ref()?.ended()?.word().to_string())
+        Some(
+            self.generator
+                .borrow()
+                .as_ref()?
+                .ended()?
+                .word()
+                .to_string(),
+        )
     }
 
     /// Returns the number of prompt tokens that an earlier answer has computed, and of those that the first token computes.
@@ -188,7 +269,14 @@ impl TokenStream {
 
     /// Returns the warnings about the prompt or the conversation: a list of `{ code, message }`.
     pub fn warnings(&self) -> JsResult<JsValue> {
-        plain(&self.generator.borrow().as_ref().map(Generator::warnings).unwrap_or_default())
+        plain(
+            &self
+                .generator
+                .borrow()
+                .as_ref()
+                .map(Generator::warnings)
+                .unwrap_or_default(),
+        )
     }
 
     /// Returns the next `GeneratedToken`, or undefined at the end.
@@ -199,7 +287,11 @@ impl TokenStream {
                 let token = of_run(&slot, &run).await;
                 (run, token)
             }),
-            Owner::Model(reader) => future_to_promise(async move { taken(&slot, &reader.model, &reader.tokenizer).await }),
+            Owner::Model(reader) => {
+                future_to_promise(
+                    async move { taken(&slot, &reader.model, &reader.tokenizer).await },
+                )
+            }
         }
     }
 }
@@ -209,14 +301,24 @@ async fn of_run(slot: &RefCell<Option<Generator>>, run: &Run) -> JsResult<JsValu
 }
 
 /// Returns the next token of the generator, which is out of its slot meanwhile.
-async fn taken(slot: &RefCell<Option<Generator>>, model: &Model, tokenizer: &Tokenizer) -> JsResult<JsValue> {
+async fn taken(
+    slot: &RefCell<Option<Generator>>,
+    model: &Model,
+    tokenizer: &Tokenizer,
+) -> JsResult<JsValue> {
     let mut generator = slot.borrow_mut().take().ok_or_else(|| thrown(BUSY))?;
     let token = next(&mut generator, model, tokenizer).await;
     *slot.borrow_mut() = Some(generator);
-    token.map_err(thrown)?.map_or(Ok(JsValue::UNDEFINED), |token| plain(&token))
+    token
+        .map_err(thrown)?
+        .map_or(Ok(JsValue::UNDEFINED), |token| plain(&token))
 }
 
-async fn next(generator: &mut Generator, model: &Model, tokenizer: &Tokenizer) -> Result<Option<GeneratedToken>> {
+async fn next(
+    generator: &mut Generator,
+    model: &Model,
+    tokenizer: &Tokenizer,
+) -> Result<Option<GeneratedToken>> {
     interrupt().pause().await?;
     generator.next(model, tokenizer).await
 }
@@ -229,7 +331,13 @@ impl Session {
             run.trainer.forget_recording();
             continued(run.trainer.model(), run.tokenizer()?, prompt, options_json)
         })?;
-        Ok(TokenStream::of(Owner::Run(self.0.clone()), Answer { generator, loan: None }))
+        Ok(TokenStream::of(
+            Owner::Run(self.0.clone()),
+            Answer {
+                generator,
+                loan: None,
+            },
+        ))
     }
 
     /// Answers a conversation, as `LoadedModel.chat` does, with the weights at the time of each token.
@@ -240,10 +348,18 @@ impl Session {
             let stream = if base {
                 answered(run.base_reader().await, &conversation_json, &options_json)
             } else {
-                let answer = run
-                    .tokenizer()
-                    .and_then(|tokenizer| answering(run.trainer.model(), tokenizer, &run.answers.cache, &conversation_json, &options_json));
-                answer.map(|answer| TokenStream::of(Owner::Run(slot), answer)).map_err(thrown)
+                let answer = run.tokenizer().and_then(|tokenizer| {
+                    answering(
+                        run.trainer.model(),
+                        tokenizer,
+                        &run.answers.cache,
+                        &conversation_json,
+                        &options_json,
+                    )
+                });
+                answer
+                    .map(|answer| TokenStream::of(Owner::Run(slot), answer))
+                    .map_err(thrown)
             };
             (run, stream)
         })

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use super::config::LoraConfig;
 use crate::bundle::tensors::Bundle;
 use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Json, SafetensorsFile, Warning, base_name, json_document, read_document};
+use crate::formats::{
+    ByteSource, Json, SafetensorsFile, Warning, base_name, json_document, read_document,
+};
 
 /// Metadata key of the weights that states the digest of the base that they were trained on.
 pub(crate) const BASE_DIGEST: &str = "tabtune.base_weights_digest";
@@ -34,14 +36,18 @@ pub(super) fn check_base(
     let found = bundle.base_digest()?;
     bundle.base.weights_digest = Some(found);
     if let Some(stated) = config.base_weights_digest.filter(|stated| *stated != found) {
-        let refusal = Refusal::new(word!("adapter.base.mismatch")).of(artifact).subject("base_weights_digest");
+        let refusal = Refusal::new(word!("adapter.base.mismatch"))
+            .of(artifact)
+            .subject("base_weights_digest");
         return Err(refusal.expected(stated).found(found).into());
     }
     let found = found.to_string();
     if let Some(stated) = trained_beside.filter(|stated| *stated != found) {
         let start = |digest: &str| digest.chars().take(8).collect::<String>();
         let subject = format!("{}…, and here {}…", start(&stated), start(&found));
-        bundle.warnings.push(Warning::new(word!("adapter.base.differs"), &subject));
+        bundle
+            .warnings
+            .push(Warning::new(word!("adapter.base.differs"), &subject));
         config.forget_base();
     }
     Ok(())
@@ -49,10 +55,21 @@ pub(super) fn check_base(
 
 /// Returns the digest of the base that the checkpoint among these files records. Any other document of its name records none.
 fn in_checkpoint(files: &[Box<dyn ByteSource>]) -> Result<Option<String>> {
-    let mut checkpoints = files.iter().filter(|file| base_name(file.name()) == CHECKPOINT && file.len() <= MAX_CHECKPOINT_BYTES);
-    let Some(file) = checkpoints.next() else { return Ok(None) };
+    let mut checkpoints = files
+        .iter()
+        .filter(|file| base_name(file.name()) == CHECKPOINT && file.len() <= MAX_CHECKPOINT_BYTES);
+    let Some(file) = checkpoints.next() else {
+        return Ok(None);
+    };
     let bytes = read_document(file.as_ref(), MAX_CHECKPOINT_BYTES)?;
-    let document = std::str::from_utf8(&bytes).ok().and_then(|text| json_document(text).ok());
-    let digest = document.and_then(|document| document.get("base")?.get("weights_digest").and_then(Json::text));
+    let document = std::str::from_utf8(&bytes)
+        .ok()
+        .and_then(|text| json_document(text).ok());
+    let digest = document.and_then(|document| {
+        document
+            .get("base")?
+            .get("weights_digest")
+            .and_then(Json::text)
+    });
     Ok(digest.map(Cow::into_owned))
 }

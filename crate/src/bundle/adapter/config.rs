@@ -9,7 +9,10 @@ use crate::config::{AdapterConfig, Init, Layers, Names, Pattern, Table, ends};
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::Targets;
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{ByteSource, Digest, Json, JsonFault, Warning, add_warning, describe_flaw, foreign, json, read_document};
+use crate::formats::{
+    ByteSource, Digest, Json, JsonFault, Warning, add_warning, describe_flaw, foreign, json,
+    read_document,
+};
 
 /// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the memory of their text.
 const MAX_KEPT_BYTES: usize = 1 << 20;
@@ -125,33 +128,55 @@ impl LoraConfig {
     /// Returns the contents as settings of training.
     pub fn settings(&self) -> AdapterConfig {
         fn table<T: Copy>(patterns: &[(Pattern, T)]) -> Table<T> {
-            Table(patterns.iter().map(|(pattern, value)| (pattern.text().to_string(), *value)).collect())
+            Table(
+                patterns
+                    .iter()
+                    .map(|(pattern, value)| (pattern.text().to_string(), *value))
+                    .collect(),
+            )
         }
         AdapterConfig {
             r: self.r,
             alpha: self.lora_alpha,
             target_modules: Some(self.target_modules.names()),
             exclude_modules: self.exclude_modules.clone(),
-            layers_to_transform: self.layers_to_transform.as_ref().map(|layers| Layers::Many(layers.iter().copied().collect())),
+            layers_to_transform: self
+                .layers_to_transform
+                .as_ref()
+                .map(|layers| Layers::Many(layers.iter().copied().collect())),
             layers_pattern: self.layers_pattern.clone(),
             rank_pattern: table(&self.rank_pattern),
             alpha_pattern: table(&self.alpha_pattern),
             dropout: self.lora_dropout,
             rslora: self.use_rslora,
-            modules_to_save: (!self.modules_to_save.is_empty()).then(|| self.modules_to_save.clone()),
-            init: if self.gaussian { Init::Gaussian } else { Init::Uniform },
+            modules_to_save: (!self.modules_to_save.is_empty())
+                .then(|| self.modules_to_save.clone()),
+            init: if self.gaussian {
+                Init::Gaussian
+            } else {
+                Init::Uniform
+            },
             ..AdapterConfig::default()
         }
     }
 
     /// Returns those of `modules`, given with the block that each belongs to, that must not have a pair. As in PEFT, `layers_to_transform`
     /// limits modules that are named by their end.
-    pub(super) fn untargeted<'a>(&self, modules: &[(&'a str, Option<usize>)]) -> Result<BTreeSet<&'a str>> {
+    pub(super) fn untargeted<'a>(
+        &self,
+        modules: &[(&'a str, Option<usize>)],
+    ) -> Result<BTreeSet<&'a str>> {
         let names: Vec<&str> = modules.iter().map(|(module, _)| *module).collect();
         let mut others: BTreeSet<&str> = self.target_modules.others(&names)?.into_iter().collect();
-        if let (Some(layers), false) = (&self.layers_to_transform, matches!(self.target_modules, Targets::Pattern(_))) {
-            let within = |block: Option<usize>| block.is_some_and(|block| layers.contains(&(block as u64)));
-            let outside = modules.iter().filter(|(module, block)| !within(*block) && !self.target_modules.has_whole(module));
+        if let (Some(layers), false) = (
+            &self.layers_to_transform,
+            matches!(self.target_modules, Targets::Pattern(_)),
+        ) {
+            let within =
+                |block: Option<usize>| block.is_some_and(|block| layers.contains(&(block as u64)));
+            let outside = modules.iter().filter(|(module, block)| {
+                !within(*block) && !self.target_modules.has_whole(module)
+            });
             others.extend(outside.map(|(module, _)| *module));
         }
         Ok(others)
@@ -162,19 +187,38 @@ impl LoraConfig {
     pub(super) fn spared<'a>(&self, modules: &[&'a str]) -> (BTreeSet<&'a str>, Vec<String>) {
         let (mut spared, mut unread) = (BTreeSet::new(), Vec::new());
         // One pattern is compiled at a time, so that many of them take little memory.
-        let mut spare = |key: &str, text: &str, pattern: Result<Pattern>| match pattern.and_then(|pattern| pattern.prepared()) {
+        let mut spare = |key: &str, text: &str, pattern: Result<Pattern>| match pattern
+            .and_then(|pattern| pattern.prepared())
+        {
             Ok(matches) => spared.extend(modules.iter().copied().filter(|module| matches(module))),
             Err(_) => unread.push(format!("{text} in {key}")),
         };
-        if let Some(Names::One(text)) = self.exclude_modules.as_ref().filter(|names| !names.is_empty()) {
-            spare("exclude_modules", text, Pattern::whole("exclude_modules", text));
+        if let Some(Names::One(text)) = self
+            .exclude_modules
+            .as_ref()
+            .filter(|names| !names.is_empty())
+        {
+            spare(
+                "exclude_modules",
+                text,
+                Pattern::whole("exclude_modules", text),
+            );
         }
         for text in &self.modules_to_save {
-            spare("modules_to_save", text, Pattern::part("modules_to_save", text));
+            spare(
+                "modules_to_save",
+                text,
+                Pattern::part("modules_to_save", text),
+            );
         }
         if let Some(Names::Many(list)) = &self.exclude_modules {
             let list: BTreeSet<&str> = list.iter().map(String::as_str).collect();
-            spared.extend(modules.iter().copied().filter(|module| ends(module).any(|end| list.contains(end))));
+            spared.extend(
+                modules
+                    .iter()
+                    .copied()
+                    .filter(|module| ends(module).any(|end| list.contains(end))),
+            );
         }
         (spared, unread)
     }
@@ -188,27 +232,49 @@ pub(super) fn of_mlx(refusal: Refusal) -> Refusal {
 }
 
 fn read(bytes: &[u8]) -> Result<LoraConfig> {
-    let not_json = |at: usize| describe_flaw(Refusal::new(word!("adapter.json")).at(at as u64), bytes);
+    let not_json =
+        |at: usize| describe_flaw(Refusal::new(word!("adapter.json")).at(at as u64), bytes);
     let text = std::str::from_utf8(bytes).map_err(|e| not_json(e.valid_up_to()))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => not_json(at),
         JsonFault::Depth { at } => Refusal::new(word!("adapter.depth")).at(at as u64),
-        JsonFault::Duplicate { at, path } => Refusal::new(word!("adapter.key.duplicate")).subject(&path).at(at as u64),
+        JsonFault::Duplicate { at, path } => Refusal::new(word!("adapter.key.duplicate"))
+            .subject(&path)
+            .at(at as u64),
     })?;
     if document.get("peft_type").is_none() && foreign(bytes).is_some() {
         // A hub writes its messages as JSON, too.
         return Err(not_json(0).into());
     }
-    if document.get("peft_type").is_none() && (document.get("lora_parameters").is_some() || document.get("fine_tune_type").is_some()) {
-        return Err(of_mlx(Refusal::new(word!("format.unsupported")).expected("PEFT's adapter_config.json")).into());
+    if document.get("peft_type").is_none()
+        && (document.get("lora_parameters").is_some() || document.get("fine_tune_type").is_some())
+    {
+        return Err(of_mlx(
+            Refusal::new(word!("format.unsupported")).expected("PEFT's adapter_config.json"),
+        )
+        .into());
     }
-    let entries = document.object().ok_or_else(|| Refusal::new(word!("adapter.field.type")).expected("an object"))?;
+    let entries = document
+        .object()
+        .ok_or_else(|| Refusal::new(word!("adapter.field.type")).expected("an object"))?;
     let fields = Fields(document);
-    let need = |key: &str| fields.get(key).ok_or_else(|| Error::from(Refusal::new(word!("adapter.field.missing")).subject(key)));
-    let (kind, r, alpha, targets) = (need("peft_type")?, need("r")?, need("lora_alpha")?, need("target_modules")?);
+    let need = |key: &str| {
+        fields
+            .get(key)
+            .ok_or_else(|| Error::from(Refusal::new(word!("adapter.field.missing")).subject(key)))
+    };
+    let (kind, r, alpha, targets) = (
+        need("peft_type")?,
+        need("r")?,
+        need("lora_alpha")?,
+        need("target_modules")?,
+    );
     let word = kind.text().ok_or_else(|| typed("peft_type", "text"))?;
     if word != "LORA" {
-        return Err(Refusal::new(word!("adapter.type.unsupported")).subject(&word).expected("LORA").into());
+        return Err(Refusal::new(word!("adapter.type.unsupported"))
+            .subject(&word)
+            .expected("LORA")
+            .into());
     }
     let r = rank("r", r)?;
     let rank_pattern = fields.pattern("rank_pattern", rank)?;
@@ -220,13 +286,21 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
     for (key, value) in entries.filter(|(key, _)| !KNOWN.contains(&key.as_ref())) {
         add_warning(&mut warnings, word!("adapter.field.unknown"), &key);
         if text.len() <= MAX_KEPT_BYTES {
-            let value = json::typed(value, &key).map_err(|wrong| Refusal::new(word!("adapter.json")).subject(&key).found(wrong.found))?;
+            let value = json::typed(value, &key).map_err(|wrong| {
+                Refusal::new(word!("adapter.json"))
+                    .subject(&key)
+                    .found(wrong.found)
+            })?;
             unknown.insert(key.into_owned(), value);
         }
     }
     // These fields name the base until another name is given.
     for key in BASE_NAMES {
-        unknown.extend(fields.text(key)?.map(|text| (key.to_string(), Value::String(text))));
+        unknown.extend(
+            fields
+                .text(key)?
+                .map(|text| (key.to_string(), Value::String(text))),
+        );
     }
     Ok(LoraConfig {
         r,
@@ -238,8 +312,16 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
         exclude_modules: fields.names("exclude_modules")?,
         layers_pattern: fields.names("layers_pattern")?,
         lora_dropout: fields.number("lora_dropout")?,
-        gaussian: fields.get("init_lora_weights").and_then(Json::text).as_deref() == Some("gaussian"),
-        modules_to_save: fields.get("modules_to_save").map(|value| names("modules_to_save", value)).transpose()?.unwrap_or_default(),
+        gaussian: fields
+            .get("init_lora_weights")
+            .and_then(Json::text)
+            .as_deref()
+            == Some("gaussian"),
+        modules_to_save: fields
+            .get("modules_to_save")
+            .map(|value| names("modules_to_save", value))
+            .transpose()?
+            .unwrap_or_default(),
         fan_in_fan_out: fields.flag("fan_in_fan_out")?,
         ensure_weight_tying: fields.flag("ensure_weight_tying")?,
         base_model_name_or_path: fields.text("base_model_name_or_path")?,

@@ -53,28 +53,56 @@ pub(in crate::bundle) struct Merge {
 impl Merge {
     /// Returns a merge that leaves its sum as it is in f32.
     pub(in crate::bundle) fn exactly(&self) -> Self {
-        Self { exact: true, ..self.clone() }
+        Self {
+            exact: true,
+            ..self.clone()
+        }
     }
 
     /// Refuses a pair that takes more memory than allowed.
     pub(super) fn check_size(&self, artifact: &str) -> Result<()> {
         let bytes = |factor: &Factor| factor.rows.checked_mul(factor.columns)?.checked_mul(4);
-        let all = bytes(&self.a).zip(bytes(&self.b)).and_then(|(a, b)| a.checked_add(b));
+        let all = bytes(&self.a)
+            .zip(bytes(&self.b))
+            .and_then(|(a, b)| a.checked_add(b));
         if all.is_some_and(|all| all <= MAX_PAIR_BYTES) {
             return Ok(());
         }
-        let refusal = Refusal::new(word!("source.too-large")).of(artifact).subject(&self.name);
-        Err(refusal.expected(format!("a pair of at most {MAX_PAIR_BYTES} bytes as f32")).into())
+        let refusal = Refusal::new(word!("source.too-large"))
+            .of(artifact)
+            .subject(&self.name);
+        Err(refusal
+            .expected(format!("a pair of at most {MAX_PAIR_BYTES} bytes as f32"))
+            .into())
     }
 
     /// Reads the pair, which is kept in memory as long as its tensor is read.
-    pub(in crate::bundle) fn load(&self, files: &[Box<dyn ByteSource>], dtype: Option<Encoding>) -> Result<Factors> {
+    pub(in crate::bundle) fn load(
+        &self,
+        files: &[Box<dyn ByteSource>],
+        dtype: Option<Encoding>,
+    ) -> Result<Factors> {
         let source = files[self.source].as_ref();
         let (a, b) = (read(source, &self.a)?, read(source, &self.b)?);
-        let too_large = |_| Error::from(Refusal::new(word!("source.too-large")).stage("read").of(source.name()).subject(&self.name));
+        let too_large = |_| {
+            Error::from(
+                Refusal::new(word!("source.too-large"))
+                    .stage("read")
+                    .of(source.name())
+                    .subject(&self.name),
+            )
+        };
         let whole = |count: u64| usize::try_from(count).map_err(too_large);
-        let (rank, inner, outer) = (whole(self.a.rows)?, whole(self.a.columns)?, whole(self.b.rows)?);
-        let (left, right, row) = if self.transposed { (transposed(&a, inner), transposed(&b, rank), outer) } else { (b, a, inner) };
+        let (rank, inner, outer) = (
+            whole(self.a.rows)?,
+            whole(self.a.columns)?,
+            whole(self.b.rows)?,
+        );
+        let (left, right, row) = if self.transposed {
+            (transposed(&a, inner), transposed(&b, rank), outer)
+        } else {
+            (b, a, inner)
+        };
         let rounding = match dtype {
             _ if self.exact => Rounding::None,
             Some(Encoding::F16) => Rounding::F16,
@@ -98,16 +126,24 @@ impl Merge {
 
 fn read(source: &dyn ByteSource, factor: &Factor) -> Result<Vec<f32>> {
     let mut values = Vec::new();
-    for_each_chunk(source, factor.begin, factor.end, factor.encoding.unit().0, |piece| {
-        factor.encoding.decode(piece, &mut values);
-        Ok(())
-    })?;
+    for_each_chunk(
+        source,
+        factor.begin,
+        factor.end,
+        factor.encoding.unit().0,
+        |piece| {
+            factor.encoding.decode(piece, &mut values);
+            Ok(())
+        },
+    )?;
     Ok(values)
 }
 
 /// Transposes a flat matrix: [rows, width] → [width, rows].
 fn transposed(values: &[f32], width: usize) -> Vec<f32> {
-    (0..width).flat_map(|column| values.iter().skip(column).step_by(width).copied()).collect()
+    (0..width)
+        .flat_map(|column| values.iter().skip(column).step_by(width).copied())
+        .collect()
 }
 
 /// Rounding to the dtype of the merged tensor. Blocks are merged into f32.
@@ -165,7 +201,10 @@ impl Factors {
             for k in 0..self.rank {
                 let factor = self.left[n * self.rank + k];
                 let right = &self.right[k * self.row + column..][..count];
-                self.sum.iter_mut().zip(right).for_each(|(sum, value)| *sum += factor * value);
+                self.sum
+                    .iter_mut()
+                    .zip(right)
+                    .for_each(|(sum, value)| *sum += factor * value);
             }
             for (value, sum) in values[at..at + count].iter_mut().zip(&self.sum) {
                 let exact = *value + self.scale * sum;
@@ -181,21 +220,39 @@ impl Factors {
             at += count;
         }
         if overflows > 0 {
-            let refusal = Refusal::new(word!("export.overflow")).stage("read").subject(&self.name);
-            return Err(refusal.expected("values that the base's dtype can hold").found(format!("{overflows} that are too large")).into());
+            let refusal = Refusal::new(word!("export.overflow"))
+                .stage("read")
+                .subject(&self.name);
+            return Err(refusal
+                .expected("values that the base's dtype can hold")
+                .found(format!("{overflows} that are too large"))
+                .into());
         }
         Ok(())
     }
 
     /// Returns whether one of its factors is zero throughout, so that nothing changes.
     pub(in crate::bundle) fn is_zero(&self) -> bool {
-        self.scale == 0.0 || [&self.left, &self.right].into_iter().any(|factor| factor.iter().all(|value| *value == 0.0))
+        self.scale == 0.0
+            || [&self.left, &self.right]
+                .into_iter()
+                .any(|factor| factor.iter().all(|value| *value == 0.0))
     }
 
     /// Returns the 2-norm of the change, scale · √Σₖₗ (BᵀB)\[k, l\]·(A Aᵀ)\[k, l\], in f64.
     pub(in crate::bundle) fn norm(&self) -> f64 {
-        let column = |k: usize| self.left.iter().skip(k).step_by(self.rank).map(|value| f64::from(*value));
-        let row = |k: usize| self.right[k * self.row..][..self.row].iter().map(|value| f64::from(*value));
+        let column = |k: usize| {
+            self.left
+                .iter()
+                .skip(k)
+                .step_by(self.rank)
+                .map(|value| f64::from(*value))
+        };
+        let row = |k: usize| {
+            self.right[k * self.row..][..self.row]
+                .iter()
+                .map(|value| f64::from(*value))
+        };
         let product = |k: usize, l: usize| -> f64 {
             let left: f64 = column(k).zip(column(l)).map(|(a, b)| a * b).sum();
             let right: f64 = row(k).zip(row(l)).map(|(a, b)| a * b).sum();

@@ -14,7 +14,9 @@ use crate::bundle::tokenizer_part::TokenizerPart;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::{self, HEAD};
-use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, Warning, base_name, known_mark, sha256_of};
+use crate::formats::{
+    ByteSource, Encoding, FileTensor, SafetensorsFile, Warning, base_name, known_mark, sha256_of,
+};
 use crate::state::{ReceiptFile, Reordering, SourceFormat};
 use crate::tokenizer::TOKENIZER_FILE;
 
@@ -38,9 +40,18 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 /// # Errors
 /// `adapter.*` as in crate/FORMATS.md, "PEFT adapter"; `format.unsupported` for pickles and other formats; `bundle.config.missing` and
 /// `bundle.weights.missing` for absent files.
-pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>, exact: bool, resize: bool) -> Result<()> {
+pub(in crate::bundle) fn merge_adapter(
+    bundle: &mut Bundle,
+    files: Vec<Box<dyn ByteSource>>,
+    exact: bool,
+    resize: bool,
+) -> Result<()> {
     let (mut refused, mut of_tokenizer) = (None, Vec::new());
-    let own = if resize { or_refused(hf_tokenizer(&files), &mut refused, &mut of_tokenizer)? } else { None };
+    let own = if resize {
+        or_refused(hf_tokenizer(&files), &mut refused, &mut of_tokenizer)?
+    } else {
+        None
+    };
     let (documents, told_of_documents) = carried(&files, own.as_ref())?;
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
@@ -53,7 +64,9 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
             (None, None) => "with the base's tokenizer",
         };
         let subject = format!("{} → {rows} rows, {tokenizer}", bundle.config.vocab_size);
-        bundle.warnings.push(Warning::new(word!("adapter.vocabulary"), &subject));
+        bundle
+            .warnings
+            .push(Warning::new(word!("adapter.vocabulary"), &subject));
         bundle.config.vocab_size = rows;
         bundle.warnings.extend(of_tokenizer);
         if own.is_some() || refused.is_some() {
@@ -67,7 +80,9 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
     let source = bundle.files.len();
     replace(bundle, &parts, source)?;
     for merge in parts.merges(bundle, source)? {
-        let Some(entry) = bundle.entries.get_mut(&merge.name) else { continue };
+        let Some(entry) = bundle.entries.get_mut(&merge.name) else {
+            continue;
+        };
         if exact || matches!(entry.encoding, Some(Encoding::Blocks(_))) {
             entry.dtype = "F32".to_string();
         }
@@ -82,7 +97,10 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
 ///
 /// # Errors
 /// The errors of [`merge_adapter`], and `adapter.target.unsupported` for pairs of an embedding or a head.
-pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>) -> Result<()> {
+pub(in crate::bundle) fn attach_adapter(
+    bundle: &mut Bundle,
+    files: Vec<Box<dyn ByteSource>>,
+) -> Result<()> {
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     let told = parts.check(bundle, false)?;
@@ -90,7 +108,10 @@ pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Vec<Box<dyn 
     let source = bundle.files.len();
     let factors = parts.factors(bundle, source)?;
     replace(bundle, &parts, source)?;
-    bundle.factors = factors.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
+    bundle.factors = factors
+        .into_iter()
+        .map(|entry| (entry.name.clone(), entry))
+        .collect();
     opened.keep(bundle);
     Ok(())
 }
@@ -106,9 +127,16 @@ impl Bundle {
         let opened = Opened::of(&mut bundle, files)?;
         for tensor in &opened.file.tensors {
             let name = tensor.name.strip_prefix(PREFIX).unwrap_or(&tensor.name);
-            bundle
-                .factors
-                .insert(name.to_string(), Entry::new(name.to_string(), tensor.clone(), Reordering::Same, 0, opened.weights.name())?);
+            bundle.factors.insert(
+                name.to_string(),
+                Entry::new(
+                    name.to_string(),
+                    tensor.clone(),
+                    Reordering::Same,
+                    0,
+                    opened.weights.name(),
+                )?,
+            );
         }
         opened.keep(&mut bundle);
         Ok(bundle)
@@ -127,19 +155,36 @@ struct Opened {
 impl Opened {
     /// Opens the files, and refuses or warns about an adapter of another base.
     fn of(bundle: &mut Bundle, mut files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
-        let find = |files: &[Box<dyn ByteSource>], name: &str| files.iter().position(|file| base_name(file.name()) == name);
+        let find = |files: &[Box<dyn ByteSource>], name: &str| {
+            files.iter().position(|file| base_name(file.name()) == name)
+        };
         refuse_other_formats(&files)?;
-        let absent = |code, name: &str| Error::from(Refusal::new(code).of(name).subject(name).expected(format!("{CONFIG} and {WEIGHTS}")));
-        let config = find(&files, CONFIG).ok_or_else(|| absent(word!("bundle.config.missing"), CONFIG))?;
+        let absent = |code, name: &str| {
+            Error::from(
+                Refusal::new(code)
+                    .of(name)
+                    .subject(name)
+                    .expected(format!("{CONFIG} and {WEIGHTS}")),
+            )
+        };
+        let config =
+            find(&files, CONFIG).ok_or_else(|| absent(word!("bundle.config.missing"), CONFIG))?;
         let config_file = files[config].as_ref();
         let config_sum = sha256_of(config_file, 0, config_file.len())?;
-        let config_input = ReceiptFile::of_name(config_file.name(), config_file.len(), Some(config_sum));
+        let config_input =
+            ReceiptFile::of_name(config_file.name(), config_file.len(), Some(config_sum));
         let mut config = LoraConfig::open(config_file)?;
-        let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
+        let weights = find(&files, WEIGHTS)
+            .ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
         let weights = files.swap_remove(weights);
         let file = SafetensorsFile::open(weights.as_ref())?;
         check_base(bundle, &mut config, &file, &files, weights.name())?;
-        Ok(Self { config, config_input, weights, file })
+        Ok(Self {
+            config,
+            config_input,
+            weights,
+            file,
+        })
     }
 
     /// Returns its tensors, sorted by their purpose.
@@ -149,10 +194,25 @@ impl Opened {
 
     /// Moves the file of the weights to the end of the bundle's files.
     fn keep(self, bundle: &mut Bundle) {
-        let Self { config, config_input, weights, file } = self;
-        bundle.warnings.extend(config.warnings.iter().chain(&file.warnings).cloned());
-        let inputs = vec![config_input, ReceiptFile::of_name(weights.name(), weights.len(), None)];
-        bundle.adapter = Some(MergedAdapter { file: weights.name().to_string(), bytes: weights.len(), config, inputs });
+        let Self {
+            config,
+            config_input,
+            weights,
+            file,
+        } = self;
+        bundle
+            .warnings
+            .extend(config.warnings.iter().chain(&file.warnings).cloned());
+        let inputs = vec![
+            config_input,
+            ReceiptFile::of_name(weights.name(), weights.len(), None),
+        ];
+        bundle.adapter = Some(MergedAdapter {
+            file: weights.name().to_string(),
+            bytes: weights.len(),
+            config,
+            inputs,
+        });
         bundle.files.push(weights);
     }
 }
@@ -173,9 +233,15 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
         return Ok(());
     }
     let lower = |file: &dyn ByteSource| base_name(file.name()).to_ascii_lowercase();
-    let pickled = |name: &str| [".bin", ".pt", ".pth"].iter().any(|end| name.ends_with(end));
+    let pickled = |name: &str| {
+        [".bin", ".pt", ".pth"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    };
     for file in files.iter().map(AsRef::as_ref) {
-        let refusal = Refusal::new(word!("format.unsupported")).of(file.name()).expected(WEIGHTS);
+        let refusal = Refusal::new(word!("format.unsupported"))
+            .of(file.name())
+            .expected(WEIGHTS);
         if pickled(&lower(file)) {
             let hint = "Python pickles are never loaded; save the adapter as safetensors where it was made";
             return Err(refusal.found("pickle").hint(hint).into());
@@ -184,7 +250,10 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
             return Err(of_mlx(refusal).into());
         }
         if known_mark(file) == Some("gguf") {
-            return Err(refusal.found("gguf").hint("give the files of PEFT that the adapter was made from").into());
+            return Err(refusal
+                .found("gguf")
+                .hint("give the files of PEFT that the adapter was made from")
+                .into());
         }
     }
     Ok(())
@@ -193,16 +262,37 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
 /// Gives a tied head a tensor of its own, with the bytes of the embedding, if the adapter changes only one of the two.
 fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
     let embedding = names::embedding(bundle.config.architecture);
-    let apart = parts.changes(bundle, HEAD) || parts.changes(bundle, embedding) && !parts.ties(bundle);
-    let Some(entry) = bundle.entries.get(embedding).filter(|_| bundle.config.tie_word_embeddings && apart) else { return };
-    let head = Entry { name: HEAD.to_string(), ..entry.clone() };
+    let apart =
+        parts.changes(bundle, HEAD) || parts.changes(bundle, embedding) && !parts.ties(bundle);
+    let Some(entry) = bundle
+        .entries
+        .get(embedding)
+        .filter(|_| bundle.config.tie_word_embeddings && apart)
+    else {
+        return;
+    };
+    let head = Entry {
+        name: HEAD.to_string(),
+        ..entry.clone()
+    };
     bundle.entries.insert(HEAD.to_string(), head);
     bundle.config.tie_word_embeddings = false;
-    bundle.warnings.push(Warning::new(word!("adapter.untied"), HEAD));
+    bundle
+        .warnings
+        .push(Warning::new(word!("adapter.untied"), HEAD));
 }
 
 /// Returns the base's tensor with the adapter's bytes, which keep their dtype.
 fn replaced(entry: Entry, tensor: &FileTensor, source: usize) -> Result<Entry> {
-    let own = Entry::new(entry.name.clone(), tensor.clone(), Reordering::Same, source, "")?;
-    Ok(Entry { replaced: Some(Rc::new(entry)), ..own })
+    let own = Entry::new(
+        entry.name.clone(),
+        tensor.clone(),
+        Reordering::Same,
+        source,
+        "",
+    )?;
+    Ok(Entry {
+        replaced: Some(Rc::new(entry)),
+        ..own
+    })
 }

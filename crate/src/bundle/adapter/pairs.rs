@@ -52,15 +52,48 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// `model.tensor.name-twice` if two tensors have the same meaning.
-    pub(super) fn of(bundle: &Bundle, config: &'a LoraConfig, file: &'a SafetensorsFile, weights: &'a dyn ByteSource) -> Result<Self> {
+    pub(super) fn of(
+        bundle: &Bundle,
+        config: &'a LoraConfig,
+        file: &'a SafetensorsFile,
+        weights: &'a dyn ByteSource,
+    ) -> Result<Self> {
         let artifact = weights.name();
-        let (pairs, saved, strange, spared, unread) = (BTreeMap::new(), BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut parts = Self { config, artifact, pairs, saved, both: false, shared: None, strange, renamed: None, spared, unread };
+        let (pairs, saved, strange, spared, unread) = (
+            BTreeMap::new(),
+            BTreeMap::new(),
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+        );
+        let mut parts = Self {
+            config,
+            artifact,
+            pairs,
+            saved,
+            both: false,
+            shared: None,
+            strange,
+            renamed: None,
+            spared,
+            unread,
+        };
         // Some programs write the prefix of PEFT twice, or leave it out everywhere.
-        let bare = file.tensors.iter().all(|tensor| !tensor.name.starts_with(PREFIX) && half(&tensor.name).is_some());
-        parts.renamed = file.tensors.iter().map(|tensor| tensor.name.as_str()).find(|name| bare || name.starts_with(&PREFIX.repeat(2)));
+        let bare = file
+            .tensors
+            .iter()
+            .all(|tensor| !tensor.name.starts_with(PREFIX) && half(&tensor.name).is_some());
+        parts.renamed = file
+            .tensors
+            .iter()
+            .map(|tensor| tensor.name.as_str())
+            .find(|name| bare || name.starts_with(&PREFIX.repeat(2)));
         for tensor in &file.tensors {
-            let own = if bare { Some(tensor.name.as_str()) } else { tensor.name.strip_prefix(PREFIX) };
+            let own = if bare {
+                Some(tensor.name.as_str())
+            } else {
+                tensor.name.strip_prefix(PREFIX)
+            };
             let own = own.map(|name| name.strip_prefix(PREFIX).unwrap_or(name));
             let twice = match own {
                 None => {
@@ -70,7 +103,14 @@ impl<'a> Parts<'a> {
                 Some(name) => match half(name) {
                     Some((module, kind, side)) => {
                         let halves =
-                            parts.pairs.entry(module.to_string()).or_insert_with(|| Halves { kind, tensors: [None; 2], scaling: None });
+                            parts
+                                .pairs
+                                .entry(module.to_string())
+                                .or_insert_with(|| Halves {
+                                    kind,
+                                    tensors: [None; 2],
+                                    scaling: None,
+                                });
                         halves.kind != kind || halves.tensors[side].replace(tensor).is_some()
                     }
                     None if is_original(name) => false,
@@ -82,16 +122,25 @@ impl<'a> Parts<'a> {
                 },
             };
             if twice {
-                return Err(Refusal::new(word!("model.tensor.name-twice")).of(artifact).subject(&tensor.name).into());
+                return Err(Refusal::new(word!("model.tensor.name-twice"))
+                    .of(artifact)
+                    .subject(&tensor.name)
+                    .into());
             }
         }
         parts.leave_spared();
         parts.settle_tables(bundle, weights)?;
         parts.refuse_twice(bundle)?;
         let of_base = |module: &str| {
-            names::from_hf(&weight(module), &bundle.config).is_some_and(|name| bundle.shape(&name).is_some() || name == HEAD)
+            names::from_hf(&weight(module), &bundle.config)
+                .is_some_and(|name| bundle.shape(&name).is_some() || name == HEAD)
         };
-        let known: Vec<&str> = parts.pairs.keys().map(String::as_str).filter(|module| of_base(module)).collect();
+        let known: Vec<&str> = parts
+            .pairs
+            .keys()
+            .map(String::as_str)
+            .filter(|module| of_base(module))
+            .collect();
         let mut scalings = config.scalings(&known)?.into_iter();
         for (_, halves) in parts.pairs.iter_mut().filter(|(module, _)| of_base(module)) {
             halves.scaling = scalings.next();
@@ -117,7 +166,10 @@ impl<'a> Parts<'a> {
             let mut seen = BTreeSet::new();
             for own in owns {
                 if names::from_hf(&own, &bundle.config).is_some_and(|name| !seen.insert(name)) {
-                    return Err(Refusal::new(word!("model.tensor.name-twice")).of(self.artifact).subject(&own).into());
+                    return Err(Refusal::new(word!("model.tensor.name-twice"))
+                        .of(self.artifact)
+                        .subject(&own)
+                        .into());
                 }
             }
         }
@@ -128,12 +180,16 @@ impl<'a> Parts<'a> {
     pub(super) fn changes(&self, bundle: &Bundle, name: &str) -> bool {
         let is = |own: &str| names::from_hf(own, &bundle.config).as_deref() == Some(name);
         let shares = self.shared.is_some_and(|(of_base, _)| of_base == name);
-        shares || self.pairs.keys().any(|module| is(&weight(module))) || self.saved.keys().any(|own| is(own))
+        shares
+            || self.pairs.keys().any(|module| is(&weight(module)))
+            || self.saved.keys().any(|own| is(own))
     }
 
     /// Returns name and replacement of each replaced tensor of the base.
     pub(super) fn replacements(&self, bundle: &Bundle) -> Vec<(String, &'a FileTensor)> {
-        let named = |(own, tensor): (&String, &&'a FileTensor)| Some((names::from_hf(own, &bundle.config)?, *tensor));
+        let named = |(own, tensor): (&String, &&'a FileTensor)| {
+            Some((names::from_hf(own, &bundle.config)?, *tensor))
+        };
         let shared = self.shared.map(|(name, tensor)| (name.to_string(), tensor));
         self.saved.iter().filter_map(named).chain(shared).collect()
     }
@@ -142,11 +198,26 @@ impl<'a> Parts<'a> {
     pub(super) fn merges(&self, bundle: &Bundle, source: usize) -> Result<Vec<Merge>> {
         let mut merges = Vec::new();
         for (module, halves) in &self.pairs {
-            let (Some(name), [Some(a), Some(b)]) = (names::from_hf(&weight(module), &bundle.config), halves.tensors) else { continue };
-            let (Some(a), Some(b), Some(scaling)) = (factor(a), factor(b), halves.scaling) else { continue };
+            let (Some(name), [Some(a), Some(b)]) = (
+                names::from_hf(&weight(module), &bundle.config),
+                halves.tensors,
+            ) else {
+                continue;
+            };
+            let (Some(a), Some(b), Some(scaling)) = (factor(a), factor(b), halves.scaling) else {
+                continue;
+            };
             let transposed = halves.kind == 1 || conv1d(bundle, &name);
             // The scale is far inside the range of f32, or becomes infinite, which shows in the values.
-            let merge = Merge { source, name, a, b, scale: scaling.scale as f32, transposed, exact: false };
+            let merge = Merge {
+                source,
+                name,
+                a,
+                b,
+                scale: scaling.scale as f32,
+                transposed,
+                exact: false,
+            };
             merge.check_size(self.artifact)?;
             merges.push(merge);
         }
@@ -160,18 +231,39 @@ impl<'a> Parts<'a> {
     pub(super) fn factors(&self, bundle: &Bundle, source: usize) -> Result<Vec<Entry>> {
         let (mut entries, mut outside) = (Vec::new(), Vec::new());
         for (module, halves) in &self.pairs {
-            let Some(name) = names::from_hf(&weight(module), &bundle.config) else { continue };
+            let Some(name) = names::from_hf(&weight(module), &bundle.config) else {
+                continue;
+            };
             if halves.kind == 1 || block_of(&name).is_none() {
-                let refusal = Refusal::new(word!("adapter.target.unsupported")).of(self.artifact).subject(module);
-                outside.push(refusal.expected("a matrix inside the blocks").hint("merge the adapter instead"));
+                let refusal = Refusal::new(word!("adapter.target.unsupported"))
+                    .of(self.artifact)
+                    .subject(module);
+                outside.push(
+                    refusal
+                        .expected("a matrix inside the blocks")
+                        .hint("merge the adapter instead"),
+                );
                 continue;
             }
             let own = name.strip_suffix(".weight").unwrap_or(&name);
-            for (name, tensor) in names::factor_names(own).into_iter().zip(halves.tensors.into_iter().flatten()) {
-                entries.push(Entry::new(name, tensor.clone(), Reordering::Same, source, self.artifact)?);
+            for (name, tensor) in names::factor_names(own)
+                .into_iter()
+                .zip(halves.tensors.into_iter().flatten())
+            {
+                entries.push(Entry::new(
+                    name,
+                    tensor.clone(),
+                    Reordering::Same,
+                    source,
+                    self.artifact,
+                )?);
             }
         }
-        if outside.is_empty() { Ok(entries) } else { Err(Error::Refused(outside)) }
+        if outside.is_empty() {
+            Ok(entries)
+        } else {
+            Err(Error::Refused(outside))
+        }
     }
 }
 
@@ -186,7 +278,8 @@ pub(super) fn equal(source: &dyn ByteSource, a: &FileTensor, b: &FileTensor) -> 
 
 /// Returns whether the base has the matrix `name` as [in, out], like those of GPT-2's blocks.
 pub(super) fn conv1d(bundle: &Bundle, name: &str) -> bool {
-    names::to_gguf(name, "", &bundle.config).is_some_and(|(_, order)| order == Reordering::Transposed)
+    names::to_gguf(name, "", &bundle.config)
+        .is_some_and(|(_, order)| order == Reordering::Transposed)
 }
 
 /// Returns the name of the tensor that a pair of `module` changes.
@@ -195,6 +288,14 @@ pub(super) fn weight(module: &str) -> String {
 }
 
 fn factor(tensor: &FileTensor) -> Option<Factor> {
-    let [rows, columns] = *tensor.shape.as_slice() else { return None };
-    Some(Factor { begin: tensor.begin, end: tensor.end(), encoding: Encoding::of_word(&tensor.dtype)?, rows, columns })
+    let [rows, columns] = *tensor.shape.as_slice() else {
+        return None;
+    };
+    Some(Factor {
+        begin: tensor.begin,
+        end: tensor.end(),
+        encoding: Encoding::of_word(&tensor.dtype)?,
+        rows,
+        columns,
+    })
 }

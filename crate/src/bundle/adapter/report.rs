@@ -34,7 +34,11 @@ impl Bundle {
     /// # Errors
     /// Errors of reading, `source.too-large`, and `export.overflow` if a merged value exceeds its dtype.
     pub fn measure_merge(&self) -> Result<Vec<MergedTensor>> {
-        self.entries.values().filter(|entry| is_changed(entry)).map(|entry| self.measure(entry)).collect()
+        self.entries
+            .values()
+            .filter(|entry| is_changed(entry))
+            .map(|entry| self.measure(entry))
+            .collect()
     }
 
     fn measure(&self, entry: &Entry) -> Result<MergedTensor> {
@@ -49,11 +53,19 @@ impl Bundle {
             {
                 rest.extend_from_slice(more);
             }
-            change = values.iter().zip(&rest).map(|(new, old)| (new - old).abs()).fold(change, f32::max);
+            change = values
+                .iter()
+                .zip(&rest)
+                .map(|(new, old)| (new - old).abs())
+                .fold(change, f32::max);
             rest.drain(..values.len().min(rest.len()));
         }
         let name = entry.name.clone();
-        Ok(MergedTensor { name, max_abs_change: change.into(), max_rounding_error: merged.rounding_error().into() })
+        Ok(MergedTensor {
+            name,
+            max_abs_change: change.into(),
+            max_rounding_error: merged.rounding_error().into(),
+        })
     }
 }
 

@@ -17,7 +17,11 @@ impl<'a> Parts<'a> {
     /// Settles what an adapter of a tied base stores of its one table. A head that equals the embedding stays tied, unless a pair changes one
     /// of the two alone. A table that is stored with a pair is the base's, which PEFT loads into the tensor of both: the one of the two that
     /// the adapter does not store becomes this table too, without the pair.
-    pub(super) fn settle_tables(&mut self, bundle: &Bundle, weights: &dyn ByteSource) -> Result<()> {
+    pub(super) fn settle_tables(
+        &mut self,
+        bundle: &Bundle,
+        weights: &dyn ByteSource,
+    ) -> Result<()> {
         if !bundle.config.tie_word_embeddings {
             return Ok(());
         }
@@ -38,12 +42,17 @@ impl<'a> Parts<'a> {
 
     /// Returns whether a pair changes the tensor `name` of the base.
     fn has_pair(&self, bundle: &Bundle, name: &str) -> bool {
-        self.pairs.keys().any(|module| names::from_hf(&weight(module), &bundle.config).as_deref() == Some(name))
+        self.pairs
+            .keys()
+            .any(|module| names::from_hf(&weight(module), &bundle.config).as_deref() == Some(name))
     }
 
     /// Returns the replacement of the base's tensor `name`, with its name in the adapter.
     fn stored(&self, bundle: &Bundle, name: &str) -> Option<(String, &'a FileTensor)> {
-        let named = self.saved.iter().find(|(own, _)| names::from_hf(own, &bundle.config).as_deref() == Some(name));
+        let named = self
+            .saved
+            .iter()
+            .find(|(own, _)| names::from_hf(own, &bundle.config).as_deref() == Some(name));
         named.map(|(own, tensor)| (own.clone(), *tensor))
     }
 
@@ -54,8 +63,14 @@ impl<'a> Parts<'a> {
 
     /// Returns name and rows of each table that has more rows than the base's.
     fn grown(&self, bundle: &Bundle) -> Vec<(&str, u64)> {
-        let saved = self.saved.iter().map(|(own, tensor)| (own.as_str(), *tensor));
-        saved.chain(self.shared).filter_map(|(own, tensor)| Some((own, more_rows(bundle, own, tensor)?))).collect()
+        let saved = self
+            .saved
+            .iter()
+            .map(|(own, tensor)| (own.as_str(), *tensor));
+        saved
+            .chain(self.shared)
+            .filter_map(|(own, tensor)| Some((own, more_rows(bundle, own, tensor)?)))
+            .collect()
     }
 
     /// Returns the rows of the vocabulary, if the adapter has more of them than the base.
@@ -64,18 +79,31 @@ impl<'a> Parts<'a> {
     /// `adapter.shape` if embedding and head have different numbers of rows.
     pub(super) fn vocabulary(&self, bundle: &Bundle) -> Result<Option<usize>> {
         let rows = self.grown(bundle);
-        let Some(&(own, first)) = rows.first() else { return Ok(None) };
-        let tables = if bundle.config.tie_word_embeddings { 1 } else { 2 };
+        let Some(&(own, first)) = rows.first() else {
+            return Ok(None);
+        };
+        let tables = if bundle.config.tie_word_embeddings {
+            1
+        } else {
+            2
+        };
         if rows.len() < tables || rows.iter().any(|(_, other)| *other != first) {
-            let refusal = Refusal::new(word!("adapter.shape")).of(self.artifact).subject(own);
-            return Err(refusal.expected(format!("embedding and head of {first} rows")).found(format!("{rows:?}")).into());
+            let refusal = Refusal::new(word!("adapter.shape"))
+                .of(self.artifact)
+                .subject(own);
+            return Err(refusal
+                .expected(format!("embedding and head of {first} rows"))
+                .found(format!("{rows:?}"))
+                .into());
         }
         Ok(usize::try_from(first).ok())
     }
 
     /// Returns the shape of the tensor that the pair of a resized table is added to, if the adapter has that table.
     pub(super) fn shape_of_table(&self, bundle: &Bundle, own: &str) -> Option<Vec<u64>> {
-        let named = |(name, _): &(&str, &FileTensor)| names::from_hf(own, &bundle.config).as_deref() == Some(*name);
+        let named = |(name, _): &(&str, &FileTensor)| {
+            names::from_hf(own, &bundle.config).as_deref() == Some(*name)
+        };
         let shared = || self.shared.filter(named).map(|(_, tensor)| tensor);
         let table = self.saved.get(own).copied().or_else(shared)?;
         Some(table.shape.clone())
@@ -84,17 +112,22 @@ impl<'a> Parts<'a> {
 
 /// Returns the rows of a stored embedding or head that differs from the base's in nothing else, and their order to the base's.
 fn rows_of(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<(u64, Ordering)> {
-    let is_table = |name: &String| name == HEAD || name == names::embedding(bundle.config.architecture);
+    let is_table =
+        |name: &String| name == HEAD || name == names::embedding(bundle.config.architecture);
     let base = bundle.shape(&names::from_hf(own, &bundle.config).filter(is_table)?)?;
     match (base.as_slice(), tensor.shape.as_slice()) {
-        ([of_base, width], [rows, same]) if *width as u64 == *same => Some((*rows, rows.cmp(&(*of_base as u64)))),
+        ([of_base, width], [rows, same]) if *width as u64 == *same => {
+            Some((*rows, rows.cmp(&(*of_base as u64))))
+        }
         _ => None,
     }
 }
 
 /// Returns the rows of a stored embedding or head that has more of them than the base's.
 pub(super) fn more_rows(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<u64> {
-    rows_of(bundle, own, tensor).filter(|(_, order)| order.is_gt()).map(|(rows, _)| rows)
+    rows_of(bundle, own, tensor)
+        .filter(|(_, order)| order.is_gt())
+        .map(|(rows, _)| rows)
 }
 
 /// Returns the way to use an embedding or a head whose rows are not those of the base.

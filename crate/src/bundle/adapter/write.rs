@@ -30,13 +30,31 @@ pub fn adapter_config_json(
         Names::Many(list) => json!(list.into_iter().collect::<BTreeSet<_>>()),
     };
     // Empty lists have no effect, and PEFT refuses some of them together with a regular expression.
-    let names = |names: &Option<Names>| names.as_ref().filter(|names| !names.is_empty()).map_or(Value::Null, |names| json!(names));
-    let layers = config.layers_to_transform.as_ref().map(|layers| layers.numbers()).filter(|numbers| !numbers.is_empty());
+    let names = |names: &Option<Names>| {
+        names
+            .as_ref()
+            .filter(|names| !names.is_empty())
+            .map_or(Value::Null, |names| json!(names))
+    };
+    let layers = config
+        .layers_to_transform
+        .as_ref()
+        .map(|layers| layers.numbers())
+        .filter(|numbers| !numbers.is_empty());
     let of = |differs: &dyn Fn(&Target) -> Option<Value>| -> BTreeMap<String, Value> {
-        resolved.targets.iter().filter_map(|target| Some((target.module.clone(), differs(target)?))).collect()
+        resolved
+            .targets
+            .iter()
+            .filter_map(|target| Some((target.module.clone(), differs(target)?)))
+            .collect()
     };
     let r = usize::try_from(config.r).ok();
-    let [name, revision] = BASE_NAMES.map(|key| kept.get(key).filter(|_| base_name.is_none()).cloned().unwrap_or_default());
+    let [name, revision] = BASE_NAMES.map(|key| {
+        kept.get(key)
+            .filter(|_| base_name.is_none())
+            .cloned()
+            .unwrap_or_default()
+    });
     let fields = json!({
         "alpha_pattern": of(&|target| (target.alpha != config.alpha).then(|| number(target.alpha))),
         "auto_mapping": null,
@@ -74,22 +92,49 @@ pub fn adapter_config_json(
     let own = fields.as_object().into_iter().flatten();
     // PEFT's own fields come last, so that they take precedence.
     let sorted: BTreeMap<&String, &Value> = kept.iter().chain(own).collect();
-    format!("{:#}\n", Value::Object(sorted.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()))
+    format!(
+        "{:#}\n",
+        Value::Object(
+            sorted
+                .into_iter()
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect()
+        )
+    )
 }
 
 /// Renames trained tensors to the names of PEFT's files.
 pub(crate) fn adapter_tensors(tensors: Vec<StreamTensor>) -> Vec<StreamTensor> {
-    tensors.into_iter().map(|tensor| StreamTensor { name: format!("{PREFIX}{}", tensor.name), ..tensor }).collect()
+    tensors
+        .into_iter()
+        .map(|tensor| StreamTensor {
+            name: format!("{PREFIX}{}", tensor.name),
+            ..tensor
+        })
+        .collect()
 }
 
 /// Returns the targets of `all-linear` as PEFT writes them.
 fn all_names(targets: &[Target]) -> BTreeSet<&str> {
     let short = targets.len() >= SHORT_NAMES;
-    targets.iter().map(|target| if short { target.module.rsplit('.').next().unwrap_or(&target.module) } else { &target.module }).collect()
+    targets
+        .iter()
+        .map(|target| {
+            if short {
+                target.module.rsplit('.').next().unwrap_or(&target.module)
+            } else {
+                &target.module
+            }
+        })
+        .collect()
 }
 
 /// Writes a number without a fraction as an integer, as PEFT does.
 fn number(value: f64) -> Value {
     // Below 2⁵³ every integer is an f64.
-    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        json!(value as i64)
+    } else {
+        json!(value)
+    }
 }

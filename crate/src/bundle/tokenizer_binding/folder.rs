@@ -51,13 +51,22 @@ impl PortableTokenizerBinding {
     ///
     /// # Errors
     /// `tokenizer.invalid` for a document that is not the expected JSON or text, `tokenizer.id.range` for an id outside the vocabulary.
-    pub fn from_documents(documents: &BTreeMap<String, Vec<u8>>) -> Result<Option<(Self, Vec<Warning>)>> {
-        let Some(bytes) = documents.get(TOKENIZER) else { return Ok(None) };
+    pub fn from_documents(
+        documents: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<Option<(Self, Vec<Warning>)>> {
+        let Some(bytes) = documents.get(TOKENIZER) else {
+            return Ok(None);
+        };
         let document: Document = read_json(TOKENIZER, bytes)?;
         let settings = object(documents, SETTINGS)?;
         let generation = object(documents, GENERATION)?;
         let vocabulary = document.vocabulary();
-        let id_of = |key: &str| settings.get(key).and_then(token_text).and_then(|text| vocabulary.id(text));
+        let id_of = |key: &str| {
+            settings
+                .get(key)
+                .and_then(token_text)
+                .and_then(|text| vocabulary.id(text))
+        };
         let mut eos: Vec<u32> = id_of("eos_token").into_iter().collect();
         for id in end_ids(&generation, vocabulary.size)? {
             if !eos.contains(&id) {
@@ -66,8 +75,16 @@ impl PortableTokenizerBinding {
         }
         let characters = document.is_characters();
         let record = TokenizerRecord {
-            family: if characters { TokenizerFamily::Character } else { family(&document.model.kind) },
-            asset_format: if characters { AssetFormat::CharacterTable } else { AssetFormat::TokenizerJson },
+            family: if characters {
+                TokenizerFamily::Character
+            } else {
+                family(&document.model.kind)
+            },
+            asset_format: if characters {
+                AssetFormat::CharacterTable
+            } else {
+                AssetFormat::TokenizerJson
+            },
             asset_version: document.version.clone().unwrap_or_default(),
             vocab_size: vocabulary.size,
             add_bos: settings.get("add_bos_token").and_then(Value::as_bool),
@@ -89,26 +106,45 @@ impl PortableTokenizerBinding {
             templates.insert(UNNAMED.to_string(), text.to_string());
         }
         for (name, bytes) in documents {
-            if let Some(named) = base_name(name).strip_suffix(".jinja").filter(|_| name != TEMPLATE) {
+            if let Some(named) = base_name(name)
+                .strip_suffix(".jinja")
+                .filter(|_| name != TEMPLATE)
+            {
                 let text = std::str::from_utf8(bytes).map_err(|error| bad(name, error))?;
                 templates.insert(named.to_owned(), text.to_owned());
             }
         }
-        let assets = [TOKENIZER, SETTINGS, SPECIAL].into_iter().filter_map(|name| documents.get_key_value(name));
-        let assets = assets.map(|(name, bytes)| (name.clone(), bytes.clone())).collect();
-        let binding = Self::new(record, assets, templates).map_err(|error| error.in_file(TOKENIZER))?;
-        Ok(Some((Self { overruled_template_digest: overruled, ..binding }, warnings)))
+        let assets = [TOKENIZER, SETTINGS, SPECIAL]
+            .into_iter()
+            .filter_map(|name| documents.get_key_value(name));
+        let assets = assets
+            .map(|(name, bytes)| (name.clone(), bytes.clone()))
+            .collect();
+        let binding =
+            Self::new(record, assets, templates).map_err(|error| error.in_file(TOKENIZER))?;
+        Ok(Some((
+            Self {
+                overruled_template_digest: overruled,
+                ..binding
+            },
+            warnings,
+        )))
     }
 }
 
 fn bad(what: &str, reason: impl fmt::Display) -> Error {
     // The parser's messages may quote the file.
-    Error::Tokenizer { what: what.to_string(), reason: shown(&reason.to_string()) }
+    Error::Tokenizer {
+        what: what.to_string(),
+        reason: shown(&reason.to_string()),
+    }
 }
 
 /// Reads the object of the document `name`; an empty one if it is absent.
 fn object(documents: &BTreeMap<String, Vec<u8>>, name: &str) -> Result<Map<String, Value>> {
-    let Some(bytes) = documents.get(name) else { return Ok(Map::new()) };
+    let Some(bytes) = documents.get(name) else {
+        return Ok(Map::new());
+    };
     read_json(name, bytes)
 }
 
@@ -125,7 +161,10 @@ fn end_ids(generation: &Map<String, Value>, vocab_size: u64) -> Result<Vec<u32>>
         Some(one) => std::slice::from_ref(one),
     };
     let id = |value: &Value| {
-        let id = value.as_u64().filter(|id| *id < vocab_size).and_then(|id| u32::try_from(id).ok());
+        let id = value
+            .as_u64()
+            .filter(|id| *id < vocab_size)
+            .and_then(|id| u32::try_from(id).ok());
         id.ok_or_else(|| id_range("eos", vocab_size, value).of(GENERATION).into())
     };
     stated.iter().map(id).collect()
@@ -139,14 +178,28 @@ fn named_templates(settings: &Map<String, Value>) -> Result<BTreeMap<String, Str
         Some(Value::String(text)) => drop(templates.insert(UNNAMED.to_string(), text.clone())),
         Some(Value::Array(list)) => {
             for entry in list {
-                let part = |key: &str| entry.get(key).and_then(Value::as_str).ok_or_else(|| bad(SETTINGS, "a chat template without name"));
+                let part = |key: &str| {
+                    entry
+                        .get(key)
+                        .and_then(Value::as_str)
+                        .ok_or_else(|| bad(SETTINGS, "a chat template without name"))
+                };
                 templates.insert(part("name")?.to_string(), part("template")?.to_string());
             }
         }
         Some(Value::Object(named)) if named.values().all(Value::is_string) => {
-            templates.extend(named.iter().filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))));
+            templates.extend(
+                named
+                    .iter()
+                    .filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))),
+            );
         }
-        Some(_) => return Err(bad(SETTINGS, "chat_template: expected a text, or templates by name")),
+        Some(_) => {
+            return Err(bad(
+                SETTINGS,
+                "chat_template: expected a text, or templates by name",
+            ));
+        }
     }
     Ok(templates)
 }
@@ -207,29 +260,54 @@ struct Vocabulary<'a> {
 
 impl Vocabulary<'_> {
     fn id(&self, token: &str) -> Option<u32> {
-        self.tokens.get(token).and_then(|&id| u32::try_from(id).ok())
+        self.tokens
+            .get(token)
+            .and_then(|&id| u32::try_from(id).ok())
     }
 }
 
 impl Document {
     fn vocabulary(&self) -> Vocabulary<'_> {
-        let mut tokens: BTreeMap<&str, u64> = self.model.vocab.0.iter().map(|(token, id)| (token.as_str(), *id)).collect();
-        tokens.extend(self.added_tokens.iter().map(|token| (token.content.as_str(), token.id)));
+        let mut tokens: BTreeMap<&str, u64> = self
+            .model
+            .vocab
+            .0
+            .iter()
+            .map(|(token, id)| (token.as_str(), *id))
+            .collect();
+        tokens.extend(
+            self.added_tokens
+                .iter()
+                .map(|token| (token.content.as_str(), token.id)),
+        );
         let size = tokens.values().max().map_or(0, |id| id.saturating_add(1));
         Vocabulary { tokens, size }
     }
 
     /// Returns whether each token is a single character and nothing else changes the text.
     fn is_characters(&self) -> bool {
-        let plain = self.normalizer.is_none() && self.pre_tokenizer.is_none() && self.post_processor.is_none();
-        let alone = self.model.kind == "BPE" && self.model.merges.0 == 0 && self.added_tokens.is_empty();
-        plain && alone && self.model.vocab.0.iter().all(|(token, _)| token.chars().count() == 1)
+        let plain = self.normalizer.is_none()
+            && self.pre_tokenizer.is_none()
+            && self.post_processor.is_none();
+        let alone =
+            self.model.kind == "BPE" && self.model.merges.0 == 0 && self.added_tokens.is_empty();
+        plain
+            && alone
+            && self
+                .model
+                .vocab
+                .0
+                .iter()
+                .all(|(token, _)| token.chars().count() == 1)
     }
 }
 
 impl Model {
     fn unknown(&self, vocabulary: &Vocabulary<'_>) -> Option<u32> {
-        let named = self.unk_token.as_deref().and_then(|token| vocabulary.id(token));
+        let named = self
+            .unk_token
+            .as_deref()
+            .and_then(|token| vocabulary.id(token));
         named.or_else(|| self.unk_id.and_then(|id| u32::try_from(id).ok()))
     }
 }
@@ -245,14 +323,20 @@ impl<'de> Deserialize<'de> for Tokens {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of ids or a list of scored tokens")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Tokens, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Tokens, A::Error> {
                 let mut tokens = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     tokens.push(entry);
                 }
                 Ok(Tokens(tokens))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Tokens, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut list: A,
+            ) -> std::result::Result<Tokens, A::Error> {
                 let mut tokens = Vec::new();
                 while let Some((token, _)) = list.next_element::<(String, IgnoredAny)>()? {
                     let id = tokens.len() as u64;
@@ -277,7 +361,10 @@ impl<'de> Deserialize<'de> for Count {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Count, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut list: A,
+            ) -> std::result::Result<Count, A::Error> {
                 let mut count = 0;
                 while list.next_element::<IgnoredAny>()?.is_some() {
                     count += 1;

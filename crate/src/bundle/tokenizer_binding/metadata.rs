@@ -22,7 +22,11 @@ impl PortableTokenizerBinding {
     /// # Errors
     /// Metadata that contradict themselves, with the codes of crate/FORMATS.md, "Tokenizer of a GGUF"; `name` is the file's.
     pub fn from_gguf(file: &GgufFile, name: &str) -> Result<Option<Self>> {
-        let mut keys: Vec<&(String, GgufValue)> = file.metadata.iter().filter(|(key, _)| key.starts_with(PREFIX)).collect();
+        let mut keys: Vec<&(String, GgufValue)> = file
+            .metadata
+            .iter()
+            .filter(|(key, _)| key.starts_with(PREFIX))
+            .collect();
         keys.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
         let model = file.get("tokenizer.ggml.model").and_then(GgufValue::text);
         if keys.is_empty() || model == Some(NONE) {
@@ -36,13 +40,20 @@ impl PortableTokenizerBinding {
             asset.extend(value.kind().to_le_bytes());
             asset.extend_from_slice(value.bytes());
         }
-        let id = |key: &str| file.get(key).and_then(GgufValue::count).and_then(|id| u32::try_from(id).ok());
+        let id = |key: &str| {
+            file.get(key)
+                .and_then(GgufValue::count)
+                .and_then(|id| u32::try_from(id).ok())
+        };
         let flag = |key: &str| file.get(key).and_then(GgufValue::bool);
         let record = TokenizerRecord {
             family: family(file, model.unwrap_or_default(), name),
             asset_format: AssetFormat::GgufMetadata,
             asset_version: String::new(),
-            vocab_size: file.get("tokenizer.ggml.tokens").and_then(GgufValue::array).map_or(0, |(_, count)| count),
+            vocab_size: file
+                .get("tokenizer.ggml.tokens")
+                .and_then(GgufValue::array)
+                .map_or(0, |(_, count)| count),
             add_bos: flag("tokenizer.ggml.add_bos_token"),
             add_eos: flag("tokenizer.ggml.add_eos_token"),
             bos: id("tokenizer.ggml.bos_token_id"),
@@ -52,8 +63,14 @@ impl PortableTokenizerBinding {
         };
         let mut templates = BTreeMap::new();
         for (key, value) in &file.metadata {
-            let Some(rest) = key.strip_prefix(TEMPLATE) else { continue };
-            let named = if rest.is_empty() { Some(UNNAMED) } else { rest.strip_prefix('.') };
+            let Some(rest) = key.strip_prefix(TEMPLATE) else {
+                continue;
+            };
+            let named = if rest.is_empty() {
+                Some(UNNAMED)
+            } else {
+                rest.strip_prefix('.')
+            };
             if let (Some(name), Some(text)) = (named, value.text()) {
                 // The key without a name holds the template that is used.
                 if rest.is_empty() || !templates.contains_key(name) {

@@ -45,10 +45,14 @@ impl PresentFiles<'_> {
     pub(super) fn equal(&mut self, file: &ReceiptFile, among: usize) -> Result<Option<usize>> {
         for at in 0..among {
             let source = &self.sources[at];
-            if self.taken[at] || base_name(source.name()) != file.name || source.len() != file.bytes {
+            if self.taken[at] || base_name(source.name()) != file.name || source.len() != file.bytes
+            {
                 continue;
             }
-            if file.sha256.is_none_or(|sum| self.sum(at).is_ok_and(|found| found == sum)) {
+            if file
+                .sha256
+                .is_none_or(|sum| self.sum(at).is_ok_and(|found| found == sum))
+            {
                 self.taken[at] = true;
                 return Ok(Some(at));
             }
@@ -60,7 +64,9 @@ impl PresentFiles<'_> {
 
     /// Returns one of the first `among` files that has this name.
     pub(super) fn named(&self, file: &ReceiptFile, among: usize) -> Option<usize> {
-        self.sources[..among].iter().position(|source| base_name(source.name()) == file.name)
+        self.sources[..among]
+            .iter()
+            .position(|source| base_name(source.name()) == file.name)
     }
 
     /// Returns one of the first `among` files that has this name and is not assigned to another file of the receipt.
@@ -76,6 +82,10 @@ impl PresentFiles<'_> {
             None => format!("{bytes} bytes"),
         };
         let found = told(self.sources[at].len(), Some(self.sum(at)?));
-        Ok(Check { expected: Some(told(file.bytes, file.sha256)), found: Some(found), ..Check::new(name, CheckResult::Differs) })
+        Ok(Check {
+            expected: Some(told(file.bytes, file.sha256)),
+            found: Some(found),
+            ..Check::new(name, CheckResult::Differs)
+        })
     }
 }

@@ -33,7 +33,7 @@ enum Kind<'a> {
     Text {
         reader: TextReader<'a>,
         pending: String,
-        /// Length in bytes that `pending` must reach before encoding is tried again: a text that cannot be cut must not be encoded anew
+        /// Length in bytes that `pending` must reach before encoding is tried again: a text that cannot be cut must not be encoded again
         /// with each piece.
         enough: usize,
     },
@@ -51,43 +51,85 @@ impl<'a> DataReader<'a> {
     /// Begins a file, whose form decides how it is read.
     pub(super) fn begin(&mut self, file: Opened<'a>) -> Result<Current<'a>> {
         // A name may indicate another form.
-        let message = file.found.other_name(&shown(file.source.name()), self.records.settings);
+        let message = file
+            .found
+            .other_name(&shown(file.source.name()), self.records.settings);
         self.records.account.warn_once(word!("data.form"), message);
         let partial = self.records.settings.partial;
         let mut newlines = Newlines::default();
         let (trailing, kind) = match file.found.form {
             Form::Tokens => {
                 let reader = Contents::open(file.source, partial)?;
-                (reader.trailing(), Kind::Ids { reader, pending: Vec::new(), offset: 0 })
+                (
+                    reader.trailing(),
+                    Kind::Ids {
+                        reader,
+                        pending: Vec::new(),
+                        offset: 0,
+                    },
+                )
             }
             Form::Text if self.stream => {
                 let (reader, found) = TextReader::open(file.source, partial)?.with_newlines();
                 newlines = found;
-                (reader.trailing(), Kind::Text { reader, pending: String::new(), enough: 0 })
+                (
+                    reader.trailing(),
+                    Kind::Text {
+                        reader,
+                        pending: String::new(),
+                        enough: 0,
+                    },
+                )
             }
             Form::Text => (Trailing::default(), Kind::Document),
             _ => {
                 let rows = Rows::open(file.source, &file.found, partial)?;
-                self.records.account.warn_once(word!("data.columns.unused"), rows.unread());
+                self.records
+                    .account
+                    .warn_once(word!("data.columns.unused"), rows.unread());
                 (rows.trailing(), Kind::Rows(rows))
             }
         };
-        Ok(Current { file, rows: 0, kind, trailing, newlines })
+        Ok(Current {
+            file,
+            rows: 0,
+            kind,
+            trailing,
+            newlines,
+        })
     }
 
     /// Reads a part of a file. Returns false if nothing of it is left.
     pub(super) fn read_on(&mut self, current: &mut Current<'a>) -> Result<bool> {
         let name = current.file.source.name();
-        let place = |line: usize, row: usize, account: &Account| RowPlace { file: account.files(), line, row };
+        let place = |line: usize, row: usize, account: &Account| RowPlace {
+            file: account.files(),
+            line,
+            row,
+        };
         let form = current.file.found.form;
         match &mut current.kind {
-            Kind::Text { reader, pending, enough } => self.text(reader, pending, enough),
-            Kind::Ids { reader, pending, offset } => {
-                let read = reader.take(BYTES_AT_ONCE).read_to_end(pending).map_err(|error| unreadable(error, name))?;
-                self.token_ids(pending, offset, read == 0).map_err(|error| match error {
-                    Error::DataTokens { reason } => Error::DataTokens { reason: format!("{name}: {reason}") },
-                    other => other,
-                })
+            Kind::Text {
+                reader,
+                pending,
+                enough,
+            } => self.text(reader, pending, enough),
+            Kind::Ids {
+                reader,
+                pending,
+                offset,
+            } => {
+                let read = reader
+                    .take(BYTES_AT_ONCE)
+                    .read_to_end(pending)
+                    .map_err(|error| unreadable(error, name))?;
+                self.token_ids(pending, offset, read == 0)
+                    .map_err(|error| match error {
+                        Error::DataTokens { reason } => Error::DataTokens {
+                            reason: format!("{name}: {reason}"),
+                        },
+                        other => other,
+                    })
             }
             Kind::Document => {
                 current.rows = 1;
@@ -104,14 +146,30 @@ impl<'a> DataReader<'a> {
                 for _ in 0..ROWS_AT_ONCE {
                     let next = rows.next()?;
                     for (line, row, note) in rows.notes() {
-                        self.records.note(place(line, row, &self.records.account), (name, form), &note);
+                        self.records.note(
+                            place(line, row, &self.records.account),
+                            (name, form),
+                            &note,
+                        );
                     }
-                    let Some((line, row)) = next else { return Ok(false) };
+                    let Some((line, row)) = next else {
+                        return Ok(false);
+                    };
                     current.rows += 1;
                     let expected = || format!("a row of {}", form.name());
-                    let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected(expected()).found_whole(fault).into());
+                    let row = row.map_err(|fault| {
+                        Refusal::new(word!("data.row"))
+                            .expected(expected())
+                            .found_whole(fault)
+                            .into()
+                    });
                     let place = place(line, current.rows, &self.records.account);
-                    self.records.row(place, (name, form), row, self.records.settings.columns.as_ref())?;
+                    self.records.row(
+                        place,
+                        (name, form),
+                        row,
+                        self.records.settings.columns.as_ref(),
+                    )?;
                 }
                 Ok(true)
             }
@@ -119,8 +177,15 @@ impl<'a> DataReader<'a> {
     }
 
     /// Encodes a piece of a text. If there are several texts, each is a document that ends with an end token.
-    fn text(&mut self, reader: &mut TextReader<'_>, pending: &mut String, enough: &mut usize) -> Result<bool> {
-        let Some(tokenizer) = self.records.tokenizer else { return Ok(false) };
+    fn text(
+        &mut self,
+        reader: &mut TextReader<'_>,
+        pending: &mut String,
+        enough: &mut usize,
+    ) -> Result<bool> {
+        let Some(tokenizer) = self.records.tokenizer else {
+            return Ok(false);
+        };
         let more = reader.fill()?;
         let last = more.is_empty();
         pending.push_str(more);
@@ -130,7 +195,10 @@ impl<'a> DataReader<'a> {
             return Ok(true);
         }
         let (ids, used) = tokenizer.encode_part(pending, last)?;
-        self.records.account.texts.add(&tokenizer.stream_findings(pending.get(..used).unwrap_or_default(), &ids)?, None);
+        self.records.account.texts.add(
+            &tokenizer.stream_findings(pending.get(..used).unwrap_or_default(), &ids)?,
+            None,
+        );
         *enough = if used == 0 { 2 * pending.len() } else { 0 };
         pending.drain(..used);
         self.add_ids(&ids)?;

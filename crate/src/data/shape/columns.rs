@@ -14,36 +14,80 @@ pub(super) fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -
         return Ok(both);
     }
     let mut used = Vec::new();
-    let mut get = |column: &Option<String>| column.as_ref().map(|pattern| filled(pattern, row, &mut used)).transpose();
+    let mut get = |column: &Option<String>| {
+        column
+            .as_ref()
+            .map(|pattern| filled(pattern, row, &mut used))
+            .transpose()
+    };
     let record = if let Some(name) = &columns.messages {
-        used.extend([name.clone(), "tools".into(), "documents".into(), "chat_template_kwargs".into()]);
+        used.extend([
+            name.clone(),
+            "tools".into(),
+            "documents".into(),
+            "chat_template_kwargs".into(),
+        ]);
         Record::Chat(chat(row, &from_share(&messages_of(row, name)?, None)?, 0)?)
     } else if let Some(text) = get(&columns.text)? {
         Record::Document(text)
     } else {
-        let (prompt, completion) = (get(&columns.prompt)?.unwrap_or_default(), get(&columns.completion)?.unwrap_or_default());
+        let (prompt, completion) = (
+            get(&columns.prompt)?.unwrap_or_default(),
+            get(&columns.completion)?.unwrap_or_default(),
+        );
         // An empty cell of a table is no system message.
         match get(&columns.system)?.filter(|system| !system.is_empty() || !with_template) {
-            None if with_template && columns.system.is_some() => {
-                Record::Chat(Chat::of_texts([("user", prompt), ("assistant", completion)].into_iter()))
-            }
+            None if with_template && columns.system.is_some() => Record::Chat(Chat::of_texts(
+                [("user", prompt), ("assistant", completion)].into_iter(),
+            )),
             None => Record::Completion { prompt, completion },
-            Some(system) if with_template => {
-                Record::Chat(Chat::of_texts([("system", system), ("user", prompt), ("assistant", completion)].into_iter()))
-            }
-            Some(system) => Record::Completion { prompt: format!("{system}\n\n{prompt}"), completion },
+            Some(system) if with_template => Record::Chat(Chat::of_texts(
+                [
+                    ("system", system),
+                    ("user", prompt),
+                    ("assistant", completion),
+                ]
+                .into_iter(),
+            )),
+            Some(system) => Record::Completion {
+                prompt: format!("{system}\n\n{prompt}"),
+                completion,
+            },
         }
     };
-    Ok(Read { record, used, alpaca: false })
+    Ok(Read {
+        record,
+        used,
+        alpaca: false,
+    })
 }
 
 /// Reads prompt and completion as lists of messages by their columns, if they are lists.
 fn lists_of(row: &Fields, columns: &Columns) -> Result<Option<Read>> {
-    let list = |column: &Option<String>| column.as_ref().and_then(|key| Some((key.clone(), row.get(key)?.as_array()?)));
-    let (Some((prompt, asked)), Some((completion, said))) = (list(&columns.prompt), list(&columns.completion)) else { return Ok(None) };
+    let list = |column: &Option<String>| {
+        column
+            .as_ref()
+            .and_then(|key| Some((key.clone(), row.get(key)?.as_array()?)))
+    };
+    let (Some((prompt, asked)), Some((completion, said))) =
+        (list(&columns.prompt), list(&columns.completion))
+    else {
+        return Ok(None);
+    };
     let record = Record::Chat(chat(row, &[asked.as_slice(), said].concat(), asked.len())?);
-    let used = [prompt, completion, "tools".into(), "documents".into(), "chat_template_kwargs".into()].to_vec();
-    Ok(Some(Read { record, used, alpaca: false }))
+    let used = [
+        prompt,
+        completion,
+        "tools".into(),
+        "documents".into(),
+        "chat_template_kwargs".into(),
+    ]
+    .to_vec();
+    Ok(Some(Read {
+        record,
+        used,
+        alpaca: false,
+    }))
 }
 
 /// Returns the value of a column: that of a key, or a pattern filled with the values of its keys.
@@ -54,8 +98,12 @@ fn filled(pattern: &str, row: &Fields, used: &mut Vec<String>) -> Result<String>
             Some(Value::String(text)) => Ok(text.clone()),
             Some(number @ (Value::Number(_) | Value::Bool(_))) => Ok(number.to_string()),
             other => {
-                let found = other.map_or_else(|| listed(row), |value| format!("{} there", kind(value)));
-                Err(Refusal::new(word!("data.columns")).expected(format!("a text by the key {}", shown(key))).found(found).into())
+                let found =
+                    other.map_or_else(|| listed(row), |value| format!("{} there", kind(value)));
+                Err(Refusal::new(word!("data.columns"))
+                    .expected(format!("a text by the key {}", shown(key)))
+                    .found(found)
+                    .into())
             }
         }
     };
@@ -72,11 +120,15 @@ fn filled(pattern: &str, row: &Fields, used: &mut Vec<String>) -> Result<String>
         } else if let Some(after) = brace.strip_prefix("}}") {
             text.push('}');
             rest = after;
-        } else if let Some((key, after)) = brace.strip_prefix('{').and_then(|inside| inside.split_once('}')) {
+        } else if let Some((key, after)) = brace
+            .strip_prefix('{')
+            .and_then(|inside| inside.split_once('}'))
+        {
             text.push_str(&value(key)?);
             rest = after;
         } else {
-            let refusal = Refusal::new(word!("data.columns")).expected("a pattern with names in braces, {{ and }} for braces");
+            let refusal = Refusal::new(word!("data.columns"))
+                .expected("a pattern with names in braces, {{ and }} for braces");
             return Err(refusal.found(shown(pattern)).into());
         }
     }

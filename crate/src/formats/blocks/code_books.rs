@@ -16,12 +16,30 @@ struct Book<const N: usize> {
 }
 
 const IQ2: [f32; 8] = [8.0, 25.0, 43.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-const IQ2_XXS: Book<8> = Book { first: 0, values: IQ2 };
-const IQ2_XS: Book<8> = Book { first: 256, values: IQ2 };
-const IQ2_S: Book<8> = Book { first: 768, values: IQ2 };
-const IQ3_XXS: Book<4> = Book { first: 1792, values: [4.0, 12.0, 20.0, 28.0, 36.0, 44.0, 52.0, 62.0] };
-const IQ3_S: Book<4> = Book { first: 2048, values: [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0] };
-const IQ1: Book<8> = Book { first: 2560, values: [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
+const IQ2_XXS: Book<8> = Book {
+    first: 0,
+    values: IQ2,
+};
+const IQ2_XS: Book<8> = Book {
+    first: 256,
+    values: IQ2,
+};
+const IQ2_S: Book<8> = Book {
+    first: 768,
+    values: IQ2,
+};
+const IQ3_XXS: Book<4> = Book {
+    first: 1792,
+    values: [4.0, 12.0, 20.0, 28.0, 36.0, 44.0, 52.0, 62.0],
+};
+const IQ3_S: Book<4> = Book {
+    first: 2048,
+    values: [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0],
+};
+const IQ1: Book<8> = Book {
+    first: 2560,
+    values: [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+};
 
 impl<const N: usize> Book<N> {
     /// Returns the vector with the index `low | high·256`.
@@ -29,7 +47,9 @@ impl<const N: usize> Book<N> {
         let at = 2 * (self.first + usize::from(u16::from_le_bytes([low, high])));
         let packed = u16::from_le_bytes([VECTORS[at], VECTORS[at + 1]]);
         let width = 16 / N;
-        std::array::from_fn(|j| self.values[usize::from(packed >> (width * j)) & ((1 << width) - 1) & 7])
+        std::array::from_fn(|j| {
+            self.values[usize::from(packed >> (width * j)) & ((1 << width) - 1) & 7]
+        })
     }
 }
 
@@ -41,12 +61,21 @@ fn even_signs(seven: u32) -> u8 {
 
 // (scale·v)·±1, minus if the bit is set
 fn push_signed<const N: usize>(scale: f32, vector: [f32; N], signs: u8, out: &mut Vec<f32>) {
-    out.extend(vector.iter().enumerate().map(|(j, v)| scale * v * if signs >> j & 1 == 1 { -1.0 } else { 1.0 }));
+    out.extend(
+        vector
+            .iter()
+            .enumerate()
+            .map(|(j, v)| scale * v * if signs >> j & 1 == 1 { -1.0 } else { 1.0 }),
+    );
 }
 
 /// Returns nibble `n` of the bytes, counting the low one of each byte first.
 fn nibble(bytes: &[u8], n: usize) -> u8 {
-    if n.is_multiple_of(2) { lo(bytes[n / 2]) } else { hi(bytes[n / 2]) }
+    if n.is_multiple_of(2) {
+        lo(bytes[n / 2])
+    } else {
+        hi(bytes[n / 2])
+    }
 }
 
 fn short_at(b: &[u8], at: usize) -> u16 {
@@ -60,7 +89,12 @@ pub(crate) fn iq2_xxs(b: &[u8], out: &mut Vec<f32>) {
         let word = word_at(run, 4);
         let scale = d * (0.5 + f32::from((word >> 28) as u8)) * 0.25;
         for (k, &vector) in run[..4].iter().enumerate() {
-            push_signed(scale, IQ2_XXS.vector(vector, 0), even_signs(word >> (7 * k)), out);
+            push_signed(
+                scale,
+                IQ2_XXS.vector(vector, 0),
+                even_signs(word >> (7 * k)),
+                out,
+            );
         }
     }
 }
@@ -71,7 +105,12 @@ pub(crate) fn iq2_xs(b: &[u8], out: &mut Vec<f32>) {
     for k in 0..32 {
         let scale = d * (0.5 + f32::from(nibble(s, k / 2))) * 0.25;
         let [low, high] = short_at(b, 2 + 2 * k).to_le_bytes();
-        push_signed(scale, IQ2_XS.vector(low, high & 1), even_signs(u32::from(high >> 1)), out);
+        push_signed(
+            scale,
+            IQ2_XS.vector(low, high & 1),
+            even_signs(u32::from(high >> 1)),
+            out,
+        );
     }
 }
 
@@ -80,7 +119,12 @@ pub(crate) fn iq2_s(b: &[u8], out: &mut Vec<f32>) {
     let (d, q, signs, h, s) = (half_at(b, 0), &b[2..34], &b[34..66], &b[66..74], &b[74..82]);
     for k in 0..32 {
         let scale = d * (0.5 + f32::from(nibble(s, k / 2))) * 0.25;
-        push_signed(scale, IQ2_S.vector(q[k], h[k / 4] >> (2 * (k % 4)) & 3), signs[k], out);
+        push_signed(
+            scale,
+            IQ2_S.vector(q[k], h[k / 4] >> (2 * (k % 4)) & 3),
+            signs[k],
+            out,
+        );
     }
 }
 
@@ -93,17 +137,33 @@ pub(crate) fn iq3_xxs(b: &[u8], out: &mut Vec<f32>) {
         for k in 0..4 {
             let signs = even_signs(word >> (7 * k));
             push_signed(scale, IQ3_XXS.vector(q[8 * j + 2 * k], 0), signs, out);
-            push_signed(scale, IQ3_XXS.vector(q[8 * j + 2 * k + 1], 0), signs >> 4, out);
+            push_signed(
+                scale,
+                IQ3_XXS.vector(q[8 * j + 2 * k + 1], 0),
+                signs >> 4,
+                out,
+            );
         }
     }
 }
 
 // Indices of 8 + 1 bits of vectors of four values, a sign for each value; runs of 32 have the scale d·(1 + 2·s_j)
 pub(crate) fn iq3_s(b: &[u8], out: &mut Vec<f32>) {
-    let (d, q, h, signs, s) = (half_at(b, 0), &b[2..66], &b[66..74], &b[74..106], &b[106..110]);
+    let (d, q, h, signs, s) = (
+        half_at(b, 0),
+        &b[2..66],
+        &b[66..74],
+        &b[74..106],
+        &b[106..110],
+    );
     for k in 0..64 {
         let scale = d * f32::from(1 + 2 * nibble(s, k / 8));
-        push_signed(scale, IQ3_S.vector(q[k], h[k / 8] >> (k % 8) & 1), signs[k / 2] >> (4 * (k % 2)), out);
+        push_signed(
+            scale,
+            IQ3_S.vector(q[k], h[k / 8] >> (k % 8) & 1),
+            signs[k / 2] >> (4 * (k % 2)),
+            out,
+        );
     }
 }
 
@@ -123,7 +183,12 @@ pub(crate) fn iq1_s(b: &[u8], out: &mut Vec<f32>) {
         let word = short_at(b, 34 + 2 * j);
         let scale = d * f32::from(2 * (word >> 12 & 7) + 1);
         for k in 0..4 {
-            push_shifted(scale, IQ1.vector(q[4 * j + k], (word >> (3 * k) & 7) as u8), word >> 15 == 1, out);
+            push_shifted(
+                scale,
+                IQ1.vector(q[4 * j + k], (word >> (3 * k) & 7) as u8),
+                word >> 15 == 1,
+                out,
+            );
         }
     }
 }
@@ -133,10 +198,18 @@ pub(crate) fn iq1_s(b: &[u8], out: &mut Vec<f32>) {
 pub(crate) fn iq1_m(b: &[u8], out: &mut Vec<f32>) {
     let (q, h) = (&b[..32], &b[32..48]);
     let words: [u16; 4] = std::array::from_fn(|j| short_at(b, 48 + 2 * j));
-    let d = f16::from_bits(words[0] >> 12 | words[1] >> 12 << 4 | words[2] >> 12 << 8 | words[3] >> 12 << 12).to_f32();
+    let d = f16::from_bits(
+        words[0] >> 12 | words[1] >> 12 << 4 | words[2] >> 12 << 8 | words[3] >> 12 << 12,
+    )
+    .to_f32();
     for k in 0..32 {
         let s = words[k / 8] >> (3 * (k / 2 % 4)) & 7;
         let high = nibble(h, k);
-        push_shifted(d * f32::from(2 * s + 1), IQ1.vector(q[k], high & 7), high & 8 != 0, out);
+        push_shifted(
+            d * f32::from(2 * s + 1),
+            IQ1.vector(q[k], high & 7),
+            high & 8 != 0,
+            out,
+        );
     }
 }

@@ -35,7 +35,8 @@ impl Encoding {
 
     /// Returns the encoding of a ggml type; `None` if it cannot be read.
     pub(crate) fn of_ggml(ggml_type: GgmlType) -> Option<Self> {
-        Self::of_word(&ggml_type.dtype()).or_else(|| blocks::Block::of_id(ggml_type.id).map(Self::Blocks))
+        Self::of_word(&ggml_type.dtype())
+            .or_else(|| blocks::Block::of_id(ggml_type.id).map(Self::Blocks))
     }
 
     /// Returns bytes and elements of the smallest unit that can be decoded by itself.
@@ -52,10 +53,30 @@ impl Encoding {
     pub(crate) fn decode(self, bytes: &[u8], out: &mut Vec<f32>) {
         match self {
             Self::F32 => out.extend(bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b))),
-            Self::F16 => out.extend(bytes.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32())),
-            Self::Bf16 => out.extend(bytes.as_chunks().0.iter().map(|b| bf16::from_le_bytes(*b).to_f32())),
-            Self::F64 => out.extend(bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32)),
-            Self::Blocks(block) => bytes.chunks_exact(block.bytes).for_each(|bytes| (block.decode)(bytes, out)),
+            Self::F16 => out.extend(
+                bytes
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|b| f16::from_le_bytes(*b).to_f32()),
+            ),
+            Self::Bf16 => out.extend(
+                bytes
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|b| bf16::from_le_bytes(*b).to_f32()),
+            ),
+            Self::F64 => out.extend(
+                bytes
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|b| f64::from_le_bytes(*b) as f32),
+            ),
+            Self::Blocks(block) => bytes
+                .chunks_exact(block.bytes)
+                .for_each(|bytes| (block.decode)(bytes, out)),
         }
     }
 }
@@ -64,10 +85,30 @@ impl Encoding {
 pub(crate) fn count_non_finite(word: &str, bytes: &[u8]) -> u64 {
     let odd = |test: fn(u8) -> bool| bytes.iter().filter(|b| test(**b)).count();
     let count = match word {
-        "F32" | "C64" => bytes.as_chunks().0.iter().filter(|b| !f32::from_le_bytes(**b).is_finite()).count(),
-        "F16" => bytes.as_chunks().0.iter().filter(|b| !f16::from_le_bytes(**b).is_finite()).count(),
-        "BF16" => bytes.as_chunks().0.iter().filter(|b| !bf16::from_le_bytes(**b).is_finite()).count(),
-        "F64" => bytes.as_chunks().0.iter().filter(|b| !f64::from_le_bytes(**b).is_finite()).count(),
+        "F32" | "C64" => bytes
+            .as_chunks()
+            .0
+            .iter()
+            .filter(|b| !f32::from_le_bytes(**b).is_finite())
+            .count(),
+        "F16" => bytes
+            .as_chunks()
+            .0
+            .iter()
+            .filter(|b| !f16::from_le_bytes(**b).is_finite())
+            .count(),
+        "BF16" => bytes
+            .as_chunks()
+            .0
+            .iter()
+            .filter(|b| !bf16::from_le_bytes(**b).is_finite())
+            .count(),
+        "F64" => bytes
+            .as_chunks()
+            .0
+            .iter()
+            .filter(|b| !f64::from_le_bytes(**b).is_finite())
+            .count(),
         "F8_E4M3" => odd(|b| b & 0x7f == 0x7f),
         "F8_E5M2" => odd(|b| b & 0x7c == 0x7c),
         "F8_E8M0" => odd(|b| b == 0xff),
@@ -83,9 +124,15 @@ pub(crate) fn count_non_finite(word: &str, bytes: &[u8]) -> u64 {
 /// Returns the refusal of a tensor whose stored type has no decoder.
 pub(crate) fn unreadable(dtype: &str, name: &str, artifact: &str) -> Refusal {
     let code = match dtype.strip_prefix("GGML:") {
-        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => word!("gguf.tensor.type-unknown"),
+        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => {
+            word!("gguf.tensor.type-unknown")
+        }
         Some(_) => word!("gguf.tensor.type-unsupported"),
         None => word!("model.tensor.dtype"),
     };
-    Refusal::new(code).stage("read").of(artifact).subject(name).found(dtype)
+    Refusal::new(code)
+        .stage("read")
+        .of(artifact)
+        .subject(name)
+        .found(dtype)
 }

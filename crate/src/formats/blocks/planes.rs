@@ -16,7 +16,10 @@ pub(crate) struct Planes {
 impl Planes {
     /// Returns the number of words of both planes for this number of blocks.
     pub(crate) fn words(&self, blocks: usize) -> [usize; 2] {
-        [blocks * (self.block - self.second.len()) / 4, (blocks * self.second.len()).div_ceil(4)]
+        [
+            blocks * (self.block - self.second.len()) / 4,
+            (blocks * self.second.len()).div_ceil(4),
+        ]
     }
 
     /// Returns the bytes of both planes of whole blocks.

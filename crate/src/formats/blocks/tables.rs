@@ -3,7 +3,10 @@
 use super::bits::{half_at, hi, lo};
 
 /// The sixteen values of IQ4.
-const IQ4: [f32; 16] = [-127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0, 69.0, 89.0, 113.0];
+const IQ4: [f32; 16] = [
+    -127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0, 69.0,
+    89.0, 113.0,
+];
 
 fn table_run(bytes: &[u8], table: &[f32; 16], scale: f32, out: &mut Vec<f32>) {
     out.extend(bytes.iter().map(|&q| scale * table[usize::from(lo(q))]));
@@ -17,21 +20,41 @@ pub(crate) fn iq4_nl(b: &[u8], out: &mut Vec<f32>) {
 
 // (d·s)·T[nibble], runs of 32
 pub(crate) fn iq4_xs(b: &[u8], out: &mut Vec<f32>) {
-    let (d, h, l, q) = (half_at(b, 0), u16::from_le_bytes([b[2], b[3]]), &b[4..8], &b[8..136]);
+    let (d, h, l, q) = (
+        half_at(b, 0),
+        u16::from_le_bytes([b[2], b[3]]),
+        &b[4..8],
+        &b[8..136],
+    );
     for j in 0..8 {
-        let low = if j % 2 == 0 { lo(l[j / 2]) } else { hi(l[j / 2]) };
+        let low = if j % 2 == 0 {
+            lo(l[j / 2])
+        } else {
+            hi(l[j / 2])
+        };
         let high = ((h >> (2 * j)) & 3) as u8;
-        table_run(&q[16 * j..][..16], &IQ4, d * (f32::from(low | high << 4) - 32.0), out);
+        table_run(
+            &q[16 * j..][..16],
+            &IQ4,
+            d * (f32::from(low | high << 4) - 32.0),
+            out,
+        );
     }
 }
 
 /// The values of E2M1, doubled.
-const E2M1: [f32; 16] = [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0];
+const E2M1: [f32; 16] = [
+    0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0,
+];
 
 // F[nibble]·2^(e−128)
 pub(crate) fn mxfp4(b: &[u8], out: &mut Vec<f32>) {
     let e = u32::from(b[0]);
-    let scale = f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e - 1) << 23 });
+    let scale = f32::from_bits(if e < 2 {
+        0x0020_0000 << e
+    } else {
+        (e - 1) << 23
+    });
     table_run(&b[1..17], &E2M1, scale, out);
 }
 

@@ -30,8 +30,18 @@ pub enum TensorType {
 
 impl TensorType {
     /// All types.
-    pub const ALL: [Self; 10] =
-        [Self::F32, Self::F16, Self::Bf16, Self::Q8_0, Self::Q4K, Self::Q6K, Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1];
+    pub const ALL: [Self; 10] = [
+        Self::F32,
+        Self::F16,
+        Self::Bf16,
+        Self::Q8_0,
+        Self::Q4K,
+        Self::Q6K,
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q5_0,
+        Self::Q5_1,
+    ];
 
     /// Returns the word for it in settings and receipts.
     pub fn word(self) -> &'static str {
@@ -77,13 +87,19 @@ impl TensorType {
 
     /// Returns the elements and bytes of a block; a plain type has blocks of one element.
     pub fn block(self) -> (u64, u64) {
-        self.ggml().block.expect("a type that is written has a size")
+        self.ggml()
+            .block
+            .expect("a type that is written has a size")
     }
 
     /// Returns the bytes of a row of `width` elements; `None` if `width` is no whole number of blocks, or the size exceeds u64.
     pub fn row_bytes(self, width: u64) -> Option<u64> {
         let (elements, bytes) = self.block();
-        if width.is_multiple_of(elements) { (width / elements).checked_mul(bytes) } else { None }
+        if width.is_multiple_of(elements) {
+            (width / elements).checked_mul(bytes)
+        } else {
+            None
+        }
     }
 
     /// Returns the type that rows of `width` elements get where this one was requested. Rows that are no whole number of its blocks fall back
@@ -95,11 +111,16 @@ impl TensorType {
             Self::Q6K => Self::Q8_0,
             _ => Self::F16,
         };
-        [self, smaller].into_iter().find(|one| divides(*one)).unwrap_or(Self::F16)
+        [self, smaller]
+            .into_iter()
+            .find(|one| divides(*one))
+            .unwrap_or(Self::F16)
     }
 
     /// Appends the values of whole blocks.
     pub fn decode(self, bytes: &[u8], out: &mut Vec<f32>) {
-        Encoding::of_ggml(self.ggml()).expect("a type that is written can be read").decode(bytes, out);
+        Encoding::of_ggml(self.ggml())
+            .expect("a type that is written can be read")
+            .decode(bytes, out);
     }
 }

@@ -22,7 +22,14 @@ pub(crate) fn refuse(code: Word) -> Refusal {
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(source: &'a dyn ByteSource) -> Self {
-        Self { source, len: source.len(), at: 0, window: Vec::new(), window_at: 0, read: Hasher::new() }
+        Self {
+            source,
+            len: source.len(),
+            at: 0,
+            window: Vec::new(),
+            window_at: 0,
+            read: Hasher::new(),
+        }
     }
 
     pub(crate) fn at(&self) -> u64 {
@@ -30,7 +37,11 @@ impl<'a> Cursor<'a> {
     }
 
     fn truncated(&self, need: u64) -> Error {
-        refuse(word!("gguf.header.truncated")).expected(format!("{need} more bytes")).found(self.len - self.at).at(self.at).into()
+        refuse(word!("gguf.header.truncated"))
+            .expected(format!("{need} more bytes"))
+            .found(self.len - self.at)
+            .at(self.at)
+            .into()
     }
 
     /// Appends the next `count` bytes to `out`; the file's length is checked before anything grows.
@@ -84,12 +95,23 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a length and as many bytes; a length above `limit` is refused with `code` before it is compared with the remaining bytes.
-    pub(crate) fn text(&mut self, limit: u64, code: Word, subject: Option<&str>, out: &mut Vec<u8>) -> Result<u64> {
+    pub(crate) fn text(
+        &mut self,
+        limit: u64,
+        code: Word,
+        subject: Option<&str>,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
         let at = self.at;
         let count = self.u64()?;
         if count > limit {
-            let refusal = refuse(code).expected(format!("at most {limit} bytes")).found(count).at(at);
-            return Err(subject.map_or(refusal.clone(), |subject| refusal.subject(subject)).into());
+            let refusal = refuse(code)
+                .expected(format!("at most {limit} bytes"))
+                .found(count)
+                .at(at);
+            return Err(subject
+                .map_or(refusal.clone(), |subject| refusal.subject(subject))
+                .into());
         }
         out.extend_from_slice(&count.to_le_bytes());
         self.append(count, out)?;

@@ -53,14 +53,26 @@ impl GgmlType {
             40 => ("NVFP4", 64, 36),
             41 => ("Q1_0", 128, 18),
             42 => ("Q2_0", 64, 18),
-            _ => return Self { id, name: None, block: None },
+            _ => {
+                return Self {
+                    id,
+                    name: None,
+                    block: None,
+                };
+            }
         };
-        Self { id, name: Some(name), block: (elements > 0).then_some((elements, bytes)) }
+        Self {
+            id,
+            name: Some(name),
+            block: (elements > 0).then_some((elements, bytes)),
+        }
     }
 
     /// Returns the type with this name in ggml, such as `Q8_0`.
     pub fn from_name(name: &str) -> Option<Self> {
-        (0..=LAST_ID).map(Self::from_id).find(|known| known.name == Some(name))
+        (0..=LAST_ID)
+            .map(Self::from_id)
+            .find(|known| known.name == Some(name))
     }
 
     /// Returns the block type that a dtype word names, such as `GGML:Q8_0`.
@@ -71,7 +83,10 @@ impl GgmlType {
     /// Returns the type with this dtype word, as [`Self::dtype`] writes it.
     pub fn of_word(word: &str) -> Option<Self> {
         let number = || word.strip_prefix("GGML:")?.parse().ok().map(Self::from_id);
-        Self::of_dtype(word).or_else(|| Self::from_name(word)).or_else(number).filter(|found| found.dtype() == word)
+        Self::of_dtype(word)
+            .or_else(|| Self::from_name(word))
+            .or_else(number)
+            .filter(|found| found.dtype() == word)
     }
 
     /// Returns the dtype word: that of safetensors for plain numbers, `GGML:<name or number>` for everything else.

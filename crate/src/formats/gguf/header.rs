@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use super::cursor::{Cursor, refuse};
 use super::ggml_type::GgmlType;
 use super::value::{GgufValue, KIND_ARRAY, KIND_BOOL, KIND_LAST, KIND_TEXT, plain_bytes};
+use crate::error::Warning;
 use crate::error::{Result, Word, word};
 use crate::formats::checksum::Digest;
 use crate::formats::gguf::layout;
 use crate::formats::source::ByteSource;
-use crate::error::Warning;
 use crate::formats::{FileTensor, base_name, or_mismatch};
 
 const MAX_COUNT: u64 = 100_000;
@@ -53,7 +53,10 @@ impl GgufFile {
 
     /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<&GgufValue> {
-        self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.metadata
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value)
     }
 
     /// Returns the tensor `name`.
@@ -66,13 +69,24 @@ fn read(source: &dyn ByteSource, alone: bool) -> Result<GgufFile> {
     let mut cursor = Cursor::new(source);
     let magic = cursor.u32()?;
     if magic.to_le_bytes() != *b"GGUF" {
-        return Err(refuse(word!("gguf.magic.invalid")).expected("GGUF").at(0).into());
+        return Err(refuse(word!("gguf.magic.invalid"))
+            .expected("GGUF")
+            .at(0)
+            .into());
     }
     let version = cursor.u32()?;
     if !matches!(version, 2 | 3) {
         let swapped = matches!(version.swap_bytes(), 1..=3);
-        let code = if swapped { word!("gguf.version.big-endian") } else { word!("gguf.version.unsupported") };
-        return Err(refuse(code).expected("version 2 or 3, little-endian").found(version).at(4).into());
+        let code = if swapped {
+            word!("gguf.version.big-endian")
+        } else {
+            word!("gguf.version.unsupported")
+        };
+        return Err(refuse(code)
+            .expected("version 2 or 3, little-endian")
+            .found(version)
+            .at(4)
+            .into());
     }
     let tensor_count = limited(&mut cursor, "tensors")?;
     let key_count = limited(&mut cursor, "keys")?;
@@ -89,7 +103,12 @@ fn read(source: &dyn ByteSource, alone: bool) -> Result<GgufFile> {
             .ok_or_else(|| refuse(word!("gguf.tensor.size-overflow")).subject(&record.name))?;
         records.push(record);
     }
-    let mut file = GgufFile { metadata, tensors: Vec::new(), warnings, header_sha256: Digest::of(&[]) };
+    let mut file = GgufFile {
+        metadata,
+        tensors: Vec::new(),
+        warnings,
+        header_sha256: Digest::of(&[]),
+    };
     if alone {
         file.check_whole(base_name(source.name()))?;
     }
@@ -103,14 +122,23 @@ fn limited(cursor: &mut Cursor<'_>, what: &'static str) -> Result<u64> {
     let at = cursor.at();
     let count = cursor.u64()?;
     if count > MAX_COUNT {
-        return Err(refuse(word!("gguf.count.limit")).subject(what).expected(format!("at most {MAX_COUNT}")).found(count).at(at).into());
+        return Err(refuse(word!("gguf.count.limit"))
+            .subject(what)
+            .expected(format!("at most {MAX_COUNT}"))
+            .found(count)
+            .at(at)
+            .into());
     }
     Ok(count)
 }
 
 type Metadata = Vec<(String, GgufValue)>;
 
-fn read_metadata(cursor: &mut Cursor<'_>, count: u64, warnings: &mut Vec<Warning>) -> Result<(Metadata, u64)> {
+fn read_metadata(
+    cursor: &mut Cursor<'_>,
+    count: u64,
+    warnings: &mut Vec<Warning>,
+) -> Result<(Metadata, u64)> {
     let mut metadata = Metadata::new();
     let mut seen = HashSet::new();
     let mut alignment = u64::from(DEFAULT_ALIGNMENT);
@@ -120,9 +148,13 @@ fn read_metadata(cursor: &mut Cursor<'_>, count: u64, warnings: &mut Vec<Warning
         if cursor.text(MAX_KEY_BYTES, word!("gguf.key.length"), None, &mut bytes)? == 0 {
             return Err(refuse(word!("gguf.key.empty")).at(at).into());
         }
-        let key = String::from_utf8(bytes.split_off(8)).map_err(|_| refuse(word!("gguf.key.utf8")).at(at))?;
+        let key = String::from_utf8(bytes.split_off(8))
+            .map_err(|_| refuse(word!("gguf.key.utf8")).at(at))?;
         if !seen.insert(key.clone()) {
-            return Err(refuse(word!("gguf.key.duplicate")).subject(&key).at(at).into());
+            return Err(refuse(word!("gguf.key.duplicate"))
+                .subject(&key)
+                .at(at)
+                .into());
         }
         let value = read_value(cursor, &key)?;
         if value.kind == KIND_TEXT && value.text().is_none() {
@@ -133,7 +165,9 @@ fn read_metadata(cursor: &mut Cursor<'_>, count: u64, warnings: &mut Vec<Warning
             alignment = match stated {
                 Some(n) if n.is_power_of_two() && n <= MAX_ALIGNMENT => u64::from(n),
                 _ => {
-                    let refusal = refuse(word!("gguf.alignment.invalid")).subject(&key).expected("a u32 power of two, at most 2^20");
+                    let refusal = refuse(word!("gguf.alignment.invalid"))
+                        .subject(&key)
+                        .expected("a u32 power of two, at most 2^20");
                     return Err(stated.map_or(refusal.clone(), |n| refusal.found(n)).into());
                 }
             };
@@ -145,7 +179,13 @@ fn read_metadata(cursor: &mut Cursor<'_>, count: u64, warnings: &mut Vec<Warning
 
 fn read_value(cursor: &mut Cursor<'_>, key: &str) -> Result<GgufValue> {
     let at = cursor.at();
-    let wrong = |kind: u32| refuse(word!("gguf.value.type")).subject(key).expected("0 to 12").found(kind).at(at);
+    let wrong = |kind: u32| {
+        refuse(word!("gguf.value.type"))
+            .subject(key)
+            .expected("0 to 12")
+            .found(kind)
+            .at(at)
+    };
     let kind = cursor.u32()?;
     let mut bytes = Vec::new();
     if kind > KIND_LAST {
@@ -157,7 +197,10 @@ fn read_value(cursor: &mut Cursor<'_>, key: &str) -> Result<GgufValue> {
     }
     let item = cursor.u32()?;
     if item == KIND_ARRAY {
-        return Err(refuse(word!("gguf.value.nested-array")).subject(key).at(at).into());
+        return Err(refuse(word!("gguf.value.nested-array"))
+            .subject(key)
+            .at(at)
+            .into());
     }
     if item > KIND_LAST {
         return Err(wrong(item).into());
@@ -177,7 +220,13 @@ fn read_value(cursor: &mut Cursor<'_>, key: &str) -> Result<GgufValue> {
     Ok(GgufValue { kind, bytes })
 }
 
-fn items(cursor: &mut Cursor<'_>, key: &str, kind: u32, count: u64, out: &mut Vec<u8>) -> Result<()> {
+fn items(
+    cursor: &mut Cursor<'_>,
+    key: &str,
+    kind: u32,
+    count: u64,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let Some(size) = plain_bytes(kind) else {
         for _ in 0..count {
             cursor.text(MAX_TEXT_BYTES, word!("gguf.string.limit"), Some(key), out)?;
@@ -189,7 +238,11 @@ fn items(cursor: &mut Cursor<'_>, key: &str, kind: u32, count: u64, out: &mut Ve
     // This is at most 2^24 items of 8 bytes.
     cursor.append(count * size as u64, out)?;
     if kind == KIND_BOOL && out[start..].iter().any(|&byte| byte > 1) {
-        return Err(refuse(word!("gguf.value.bool")).subject(key).expected("0 or 1").at(at).into());
+        return Err(refuse(word!("gguf.value.bool"))
+            .subject(key)
+            .expected("0 or 1")
+            .at(at)
+            .into());
     }
     Ok(())
 }
@@ -199,7 +252,8 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<F
     let at = cursor.at();
     let mut bytes = Vec::new();
     cursor.text(MAX_NAME_BYTES, word!("gguf.name.length"), None, &mut bytes)?;
-    let name = String::from_utf8(bytes.split_off(8)).map_err(|_| refuse(word!("gguf.name.utf8")).at(at))?;
+    let name = String::from_utf8(bytes.split_off(8))
+        .map_err(|_| refuse(word!("gguf.name.utf8")).at(at))?;
     let wrong = |code: Word| refuse(code).subject(&name).at(at);
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(wrong(word!("gguf.name.invalid")).into());
@@ -209,7 +263,10 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<F
     }
     let rank = cursor.u32()?;
     if rank > MAX_RANK {
-        return Err(wrong(word!("gguf.tensor.rank")).expected(format!("at most {MAX_RANK}")).found(rank).into());
+        return Err(wrong(word!("gguf.tensor.rank"))
+            .expected(format!("at most {MAX_RANK}"))
+            .found(rank)
+            .into());
     }
     let mut dims = Vec::new();
     for _ in 0..rank {
@@ -218,25 +275,49 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<F
     let ggml_type = GgmlType::from_id(cursor.u32()?);
     let offset = cursor.u64()?;
     if let Some(dim) = dims.iter().find(|dim| **dim > MAX_SIZE) {
-        return Err(wrong(word!("gguf.tensor.dim-range")).expected("less than 2^63").found(dim).into());
+        return Err(wrong(word!("gguf.tensor.dim-range"))
+            .expected("less than 2^63")
+            .found(dim)
+            .into());
     }
     let inner = dims.first().copied().unwrap_or(1);
-    if let Some((block, _)) = ggml_type.block.filter(|(block, _)| !inner.is_multiple_of(*block)) {
+    if let Some((block, _)) = ggml_type
+        .block
+        .filter(|(block, _)| !inner.is_multiple_of(*block))
+    {
         let expected = format!("a row that is a multiple of {block}");
-        return Err(wrong(word!("gguf.tensor.block-row")).expected(expected).found(inner).into());
+        return Err(wrong(word!("gguf.tensor.block-row"))
+            .expected(expected)
+            .found(inner)
+            .into());
     }
-    let bytes = sized(&dims, ggml_type).ok_or_else(|| wrong(word!("gguf.tensor.size-overflow")).expected("less than 2^63"))?;
+    let bytes = sized(&dims, ggml_type)
+        .ok_or_else(|| wrong(word!("gguf.tensor.size-overflow")).expected("less than 2^63"))?;
     dims.reverse();
-    Ok(FileTensor { name, dtype: ggml_type.dtype(), shape: dims, begin: offset, bytes })
+    Ok(FileTensor {
+        name,
+        dtype: ggml_type.dtype(),
+        shape: dims,
+        begin: offset,
+        bytes,
+    })
 }
 
 /// Returns the bytes of a tensor, `Some(None)` for types of unknown size; `None` where elements or bytes exceed 2^63 − 1.
 pub(crate) fn sized(dims: &[u64], ggml_type: GgmlType) -> Option<Option<u64>> {
     // max(dim, 1): a zero dimension must not hide an overflow.
-    let product = |dims: &[u64]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim.max(1))).filter(|n| *n <= MAX_SIZE);
+    let product = |dims: &[u64]| {
+        dims.iter()
+            .try_fold(1u64, |n, &dim| n.checked_mul(dim.max(1)))
+            .filter(|n| *n <= MAX_SIZE)
+    };
     product(dims)?;
-    let Some((block, block_bytes)) = ggml_type.block else { return Some(None) };
-    let row_blocks = dims.first().map_or(1, |&inner| inner.max(1).div_ceil(block));
+    let Some((block, block_bytes)) = ggml_type.block else {
+        return Some(None);
+    };
+    let row_blocks = dims
+        .first()
+        .map_or(1, |&inner| inner.max(1).div_ceil(block));
     let blocks = product(dims.get(1..).unwrap_or_default())?.checked_mul(row_blocks)?;
     let bytes = blocks.checked_mul(block_bytes).filter(|n| *n <= MAX_SIZE)?;
     Some(Some(if dims.contains(&0) { 0 } else { bytes }))

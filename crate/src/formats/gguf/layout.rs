@@ -1,10 +1,10 @@
 //! Positions of the tensors of a GGUF file (crate/FORMATS.md, "GGUF").
 
 use super::cursor::refuse;
+use crate::error::Warning;
 use crate::error::{Refusal, Result, Word, word};
 use crate::formats::FileTensor;
 use crate::formats::source::{ByteSource, for_each_chunk};
-use crate::error::Warning;
 
 /// Returns the offset at which the next tensor must begin; `None` after a tensor of unknown size, when any later offset is allowed.
 fn next_offset(record: &FileTensor, alignment: u64) -> Option<u64> {
@@ -39,16 +39,29 @@ pub(crate) fn place(
     for record in &records {
         if record.begin > data_bytes {
             let refusal = wrong(record, word!("gguf.offset.out-of-file"));
-            return Err(refusal.expected(format!("at most {data_bytes}")).found(record.begin).into());
+            return Err(refusal
+                .expected(format!("at most {data_bytes}"))
+                .found(record.begin)
+                .into());
         }
         if !record.begin.is_multiple_of(alignment) {
             let refusal = wrong(record, word!("gguf.offset.misaligned"));
-            return Err(refusal.expected(format!("a multiple of {alignment}")).found(record.begin).into());
+            return Err(refusal
+                .expected(format!("a multiple of {alignment}"))
+                .found(record.begin)
+                .into());
         }
         // A file that ends before its data section begins has no room even for an empty tensor.
-        if source.len() < start || record.bytes.is_some_and(|bytes| bytes > data_bytes - record.begin) {
+        if source.len() < start
+            || record
+                .bytes
+                .is_some_and(|bytes| bytes > data_bytes - record.begin)
+        {
             let expected = format!("{} bytes", record.bytes.unwrap_or(0));
-            return Err(wrong(record, word!("gguf.data.truncated")).expected(expected).found(data_bytes - record.begin).into());
+            return Err(wrong(record, word!("gguf.data.truncated"))
+                .expected(expected)
+                .found(data_bytes - record.begin)
+                .into());
         }
     }
     check_order(&records, alignment)?;
@@ -64,10 +77,15 @@ fn check_order(records: &[FileTensor], alignment: u64) -> Result<()> {
     let mut opaque_at = None;
     for record in &sorted {
         if running.is_some_and(|end| record.begin < end) || opaque_at == Some(record.begin) {
-            return Err(wrong(record, word!("gguf.offset.overlap")).found(record.begin).into());
+            return Err(wrong(record, word!("gguf.offset.overlap"))
+                .found(record.begin)
+                .into());
         }
         if running.is_some_and(|end| record.begin > end) {
-            return Err(wrong(record, word!("gguf.offset.gap")).expected(running.unwrap_or(0)).found(record.begin).into());
+            return Err(wrong(record, word!("gguf.offset.gap"))
+                .expected(running.unwrap_or(0))
+                .found(record.begin)
+                .into());
         }
         running = next_offset(record, alignment);
         opaque_at = running.is_none().then_some(record.begin);
@@ -76,7 +94,10 @@ fn check_order(records: &[FileTensor], alignment: u64) -> Result<()> {
     let mut last = 0;
     for record in records {
         if running.is_some_and(|end| record.begin != end) || record.begin < last {
-            return Err(wrong(record, word!("gguf.offset.order")).expected(running.unwrap_or(last)).found(record.begin).into());
+            return Err(wrong(record, word!("gguf.offset.order"))
+                .expected(running.unwrap_or(last))
+                .found(record.begin)
+                .into());
         }
         last = record.begin;
         running = next_offset(record, alignment);
@@ -93,7 +114,9 @@ fn check_tail(
     warnings: &mut Vec<Warning>,
 ) -> Result<()> {
     // The order was checked, so the last record is the last tensor.
-    let Some((last, bytes)) = records.last().and_then(|last| Some((last, last.bytes?))) else { return Ok(()) };
+    let Some((last, bytes)) = records.last().and_then(|last| Some((last, last.bytes?))) else {
+        return Ok(());
+    };
     let end = last.begin + bytes;
     let padded_end = next_offset(last, alignment).unwrap_or(end);
     if data_bytes > padded_end || !zeros(source, start.saturating_add(end), source.len())? {
@@ -106,7 +129,9 @@ fn check_tail(
 }
 
 fn trailing(at: u64) -> Refusal {
-    refuse(word!("gguf.data.trailing")).expected("nothing, or zero bytes up to the alignment").at(at)
+    refuse(word!("gguf.data.trailing"))
+        .expected("nothing, or zero bytes up to the alignment")
+        .at(at)
 }
 
 /// Checks that the bytes from `begin` to `end` are all zero.

@@ -13,7 +13,9 @@ const LISTED: usize = 8;
 impl GgufFile {
     /// Returns the number of parts that the file states, if it is more than one.
     fn split_count(&self) -> Option<u64> {
-        self.get("split.count").and_then(GgufValue::count).filter(|count| *count > 1)
+        self.get("split.count")
+            .and_then(GgufValue::count)
+            .filter(|count| *count > 1)
     }
 
     /// Returns whether the file is one part of several.
@@ -23,7 +25,9 @@ impl GgufFile {
 
     /// Refuses a part that is given without the others.
     pub(crate) fn check_whole(&self, name: &str) -> Result<()> {
-        let Some(count) = self.split_count() else { return Ok(()) };
+        let Some(count) = self.split_count() else {
+            return Ok(());
+        };
         let own = self.get("split.no").and_then(GgufValue::count);
         Err(incomplete(count, &own.into_iter().collect::<Vec<_>>(), name).into())
     }
@@ -31,21 +35,38 @@ impl GgufFile {
 
 /// Returns the name without the ending of GGUF files, in small or capital letters.
 fn without_ending(name: &str) -> &str {
-    let (stem, ending) = name.len().checked_sub(".gguf".len()).and_then(|at| name.split_at_checked(at)).unwrap_or((name, ""));
-    if ending.eq_ignore_ascii_case(".gguf") { stem } else { name }
+    let (stem, ending) = name
+        .len()
+        .checked_sub(".gguf".len())
+        .and_then(|at| name.split_at_checked(at))
+        .unwrap_or((name, ""));
+    if ending.eq_ignore_ascii_case(".gguf") {
+        stem
+    } else {
+        name
+    }
 }
 
 /// Returns the name of a part without its number and the number of parts; the name of another file without its ending.
 pub(crate) fn stem_of(name: &str) -> &str {
     let whole = without_ending(name);
-    let parted = whole.len().checked_sub("-00001-of-00002".len()).and_then(|at| whole.split_at_checked(at));
+    let parted = whole
+        .len()
+        .checked_sub("-00001-of-00002".len())
+        .and_then(|at| whole.split_at_checked(at));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_part = |numbers: &str| {
         let lower = numbers.to_ascii_lowercase();
-        let numbers = lower.strip_prefix('-').and_then(|numbers| numbers.split_once("-of-"));
-        numbers.is_some_and(|(number, count)| number.len() == count.len() && is_number(number) && is_number(count))
+        let numbers = lower
+            .strip_prefix('-')
+            .and_then(|numbers| numbers.split_once("-of-"));
+        numbers.is_some_and(|(number, count)| {
+            number.len() == count.len() && is_number(number) && is_number(count)
+        })
     };
-    parted.filter(|(_, numbers)| is_part(numbers)).map_or(whole, |(stem, _)| stem)
+    parted
+        .filter(|(_, numbers)| is_part(numbers))
+        .map_or(whole, |(stem, _)| stem)
 }
 
 /// Returns the refusal that names the missing parts, derived from the name of one that is present.
@@ -57,20 +78,42 @@ fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     for n in absent.take(LISTED + 1) {
         // The numbers in a file may be arbitrary; names count from 1.
         let numbers = format!("-{:05}-of-{count:05}.gguf", u128::from(n) + 1);
-        let part = format!("{}{}", shown(stem), if capitals { numbers.to_ascii_uppercase() } else { numbers });
-        parts.push(if parts.len() < LISTED { part } else { "…".into() });
+        let part = format!(
+            "{}{}",
+            shown(stem),
+            if capitals {
+                numbers.to_ascii_uppercase()
+            } else {
+                numbers
+            }
+        );
+        parts.push(if parts.len() < LISTED {
+            part
+        } else {
+            "…".into()
+        });
     }
-    let refusal = refuse(word!("gguf.split.incomplete")).of(name).expected(format!("{count} parts")).found(present.len());
+    let refusal = refuse(word!("gguf.split.incomplete"))
+        .of(name)
+        .expected(format!("{count} parts"))
+        .found(present.len());
     refusal.hint(format!("missing: {}", parts.join(", ")))
 }
 
 /// Joins all parts into one file and returns it with the source index of each of its tensors. The metadata are those of the first part.
-pub(crate) fn join_parts(parts: Vec<(usize, GgufFile)>, name: impl Fn(usize) -> String) -> Result<(GgufFile, Vec<usize>)> {
+pub(crate) fn join_parts(
+    parts: Vec<(usize, GgufFile)>,
+    name: impl Fn(usize) -> String,
+) -> Result<(GgufFile, Vec<usize>)> {
     let mut by_number: BTreeMap<u64, (usize, GgufFile)> = BTreeMap::new();
     let mut count = 1;
     for (position, (at, part)) in parts.into_iter().enumerate() {
         let stated = part.split_count().unwrap_or(1);
-        let mismatch = |subject: &str| refuse(word!("gguf.split.mismatch")).of(&name(at)).subject(subject);
+        let mismatch = |subject: &str| {
+            refuse(word!("gguf.split.mismatch"))
+                .of(&name(at))
+                .subject(subject)
+        };
         if position > 0 && stated != count {
             return Err(mismatch("split.count").expected(count).found(stated).into());
         }
@@ -80,23 +123,40 @@ pub(crate) fn join_parts(parts: Vec<(usize, GgufFile)>, name: impl Fn(usize) -> 
             Some(number) if number < count => number,
             found => {
                 let found = found.map_or_else(|| "none".to_string(), |n| n.to_string());
-                return Err(mismatch("split.no").expected(format!("less than {count}")).found(found).into());
+                return Err(mismatch("split.no")
+                    .expected(format!("less than {count}"))
+                    .found(found)
+                    .into());
             }
         };
         if by_number.insert(number, (at, part)).is_some() {
-            return Err(mismatch("split.no").expected("each part once").found(format!("part {} twice", number + 1)).into());
+            return Err(mismatch("split.no")
+                .expected("each part once")
+                .found(format!("part {} twice", number + 1))
+                .into());
         }
     }
     if (by_number.len() as u64) < count {
         let present: Vec<u64> = by_number.keys().copied().collect();
-        let first = by_number.values().next().map(|(at, _)| name(*at)).unwrap_or_default();
+        let first = by_number
+            .values()
+            .next()
+            .map(|(at, _)| name(*at))
+            .unwrap_or_default();
         return Err(incomplete(count, &present, &first).into());
     }
     let mut joined: Option<GgufFile> = None;
     let (mut homes, mut names) = (Vec::new(), std::collections::HashSet::new());
     for (at, part) in by_number.into_values() {
-        if let Some(twice) = part.tensors.iter().find(|tensor| !names.insert(tensor.name.clone())) {
-            return Err(refuse(word!("gguf.name.duplicate")).of(&name(at)).subject(&twice.name).into());
+        if let Some(twice) = part
+            .tensors
+            .iter()
+            .find(|tensor| !names.insert(tensor.name.clone()))
+        {
+            return Err(refuse(word!("gguf.name.duplicate"))
+                .of(&name(at))
+                .subject(&twice.name)
+                .into());
         }
         homes.extend(std::iter::repeat_n(at, part.tensors.len()));
         match &mut joined {
@@ -108,9 +168,14 @@ pub(crate) fn join_parts(parts: Vec<(usize, GgufFile)>, name: impl Fn(usize) -> 
         }
     }
     let whole = joined.ok_or_else(|| refuse(word!("bundle.empty")))?;
-    let stated = whole.get("split.tensors.count").and_then(GgufValue::count).filter(|_| count > 1);
+    let stated = whole
+        .get("split.tensors.count")
+        .and_then(GgufValue::count)
+        .filter(|_| count > 1);
     if let Some(stated) = stated.filter(|stated| *stated != whole.tensors.len() as u64) {
-        let refusal = refuse(word!("gguf.split.mismatch")).of(&name(homes.first().copied().unwrap_or(0))).subject("split.tensors.count");
+        let refusal = refuse(word!("gguf.split.mismatch"))
+            .of(&name(homes.first().copied().unwrap_or(0)))
+            .subject("split.tensors.count");
         return Err(refusal.expected(stated).found(whole.tensors.len()).into());
     }
     Ok((whole, homes))

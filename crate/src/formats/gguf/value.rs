@@ -38,12 +38,18 @@ impl GgufValue {
     pub fn of_text(text: &str) -> Self {
         let mut bytes = Vec::new();
         put_text(&mut bytes, text.as_bytes());
-        Self { kind: KIND_TEXT, bytes }
+        Self {
+            kind: KIND_TEXT,
+            bytes,
+        }
     }
 
     /// Creates an unsigned 32-bit integer.
     pub fn of_u32(value: u32) -> Self {
-        Self { kind: KIND_U32, bytes: value.to_le_bytes().to_vec() }
+        Self {
+            kind: KIND_U32,
+            bytes: value.to_le_bytes().to_vec(),
+        }
     }
 
     /// Creates an unsigned 32-bit integer of a model's count.
@@ -53,34 +59,49 @@ impl GgufValue {
 
     /// Creates a 32-bit float.
     pub fn of_f32(value: f32) -> Self {
-        Self { kind: KIND_F32, bytes: value.to_le_bytes().to_vec() }
+        Self {
+            kind: KIND_F32,
+            bytes: value.to_le_bytes().to_vec(),
+        }
     }
 
     /// Creates a bool.
     pub fn of_bool(value: bool) -> Self {
-        Self { kind: KIND_BOOL, bytes: vec![u8::from(value)] }
+        Self {
+            kind: KIND_BOOL,
+            bytes: vec![u8::from(value)],
+        }
     }
 
     /// Creates an array of texts.
     pub fn of_texts<T: AsRef<str>>(texts: &[T]) -> Self {
-        Self::of_array(KIND_TEXT, texts, |out, text| put_text(out, text.as_ref().as_bytes()))
+        Self::of_array(KIND_TEXT, texts, |out, text| {
+            put_text(out, text.as_ref().as_bytes())
+        })
     }
 
     /// Creates an array of 32-bit integers.
     pub fn of_i32s(values: &[i32]) -> Self {
-        Self::of_array(KIND_I32, values, |out, value| out.extend(value.to_le_bytes()))
+        Self::of_array(KIND_I32, values, |out, value| {
+            out.extend(value.to_le_bytes())
+        })
     }
 
     /// Creates an array of 32-bit floats.
     pub fn of_f32s(values: &[f32]) -> Self {
-        Self::of_array(KIND_F32, values, |out, value| out.extend(value.to_le_bytes()))
+        Self::of_array(KIND_F32, values, |out, value| {
+            out.extend(value.to_le_bytes())
+        })
     }
 
     fn of_array<T>(kind: u32, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) -> Self {
         let mut bytes = kind.to_le_bytes().to_vec();
         bytes.extend((items.len() as u64).to_le_bytes());
         items.iter().for_each(|item| put(&mut bytes, item));
-        Self { kind: KIND_ARRAY, bytes }
+        Self {
+            kind: KIND_ARRAY,
+            bytes,
+        }
     }
 }
 
@@ -153,7 +174,9 @@ impl GgufValue {
 
     /// Returns the items of an array of texts, as bytes.
     pub fn texts(&self) -> Option<Vec<&[u8]>> {
-        let (KIND_TEXT, count) = self.array()? else { return None };
+        let (KIND_TEXT, count) = self.array()? else {
+            return None;
+        };
         let mut rest = self.bytes.get(12..)?;
         // Each item is preceded by its length.
         let mut out = Vec::with_capacity(usize::try_from(count).ok()?.min(rest.len() / 8));
@@ -171,14 +194,25 @@ impl GgufValue {
     pub fn floats(&self) -> Option<Vec<f32>> {
         let (6, _) = self.array()? else { return None };
         let (items, _) = self.bytes.get(12..)?.as_chunks::<4>();
-        Some(items.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        Some(
+            items
+                .iter()
+                .map(|bytes| f32::from_le_bytes(*bytes))
+                .collect(),
+        )
     }
 
     /// Returns the items of an array of integers; a negative one becomes `u64::MAX`, which is in no range.
     pub fn counts(&self) -> Option<Vec<u64>> {
         let (kind, _) = self.array()?;
         let size = plain_bytes(kind).filter(|_| !matches!(kind, 6 | KIND_BOOL | 12))?;
-        Some(self.bytes.get(12..)?.chunks_exact(size).map(|bytes| integer(kind, bytes).unwrap_or(u64::MAX)).collect())
+        Some(
+            self.bytes
+                .get(12..)?
+                .chunks_exact(size)
+                .map(|bytes| integer(kind, bytes).unwrap_or(u64::MAX))
+                .collect(),
+        )
     }
 }
 

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use super::ggml_type::GgmlType;
-use super::header::{ALIGNMENT, DEFAULT_ALIGNMENT, MAX_ALIGNMENT, MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_RANK, MAX_SIZE, sized};
+use super::header::{
+    ALIGNMENT, DEFAULT_ALIGNMENT, MAX_ALIGNMENT, MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_RANK, MAX_SIZE,
+    sized,
+};
 use super::layout::padded;
 use super::value::{GgufValue, put_text};
 use crate::error::{Refusal, Result, Word, word};
@@ -55,18 +58,30 @@ pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[FileTensor]) -> 
     let (mut names, mut spans, mut begin) = (HashSet::new(), Vec::new(), 0u64);
     for tensor in tensors {
         if !names.insert(tensor.name.as_str()) {
-            return Err(refuse(word!("export.gguf.name"), &tensor.name).expected("each name once").into());
+            return Err(refuse(word!("export.gguf.name"), &tensor.name)
+                .expected("each name once")
+                .into());
         }
         let (ggml_type, size) = check_tensor(tensor)?;
-        let end = padded(size, u64::from(alignment)).and_then(|size| begin.checked_add(size)).filter(|end| *end <= MAX_SIZE);
+        let end = padded(size, u64::from(alignment))
+            .and_then(|size| begin.checked_add(size))
+            .filter(|end| *end <= MAX_SIZE);
         let end = end.ok_or_else(|| too_large(tensor))?;
         put_text(&mut bytes, tensor.name.as_bytes());
         // The rank is at most MAX_RANK.
         bytes.extend((tensor.shape.len() as u32).to_le_bytes());
-        tensor.shape.iter().rev().for_each(|dim| bytes.extend(dim.to_le_bytes()));
+        tensor
+            .shape
+            .iter()
+            .rev()
+            .for_each(|dim| bytes.extend(dim.to_le_bytes()));
         bytes.extend(ggml_type.id.to_le_bytes());
         bytes.extend(begin.to_le_bytes());
-        spans.push(GgufSpan { begin, bytes: size, padding: end - begin - size });
+        spans.push(GgufSpan {
+            begin,
+            bytes: size,
+            padding: end - begin - size,
+        });
         begin = end;
     }
     bytes.resize(bytes.len().next_multiple_of(alignment as usize), 0);
@@ -86,7 +101,9 @@ fn check_keys(metadata: &[(String, GgufValue)]) -> Result<u32> {
             return Err(wrong("each key once").into());
         }
         if key == ALIGNMENT {
-            let stated = value.as_u32().filter(|n| n.is_power_of_two() && *n <= MAX_ALIGNMENT);
+            let stated = value
+                .as_u32()
+                .filter(|n| n.is_power_of_two() && *n <= MAX_ALIGNMENT);
             alignment = stated.ok_or_else(|| wrong("a u32 power of two, at most 2^20"))?;
         }
     }
@@ -95,28 +112,48 @@ fn check_keys(metadata: &[(String, GgufValue)]) -> Result<u32> {
 
 /// Returns type and bytes of a tensor, refusing one that a reader would not accept.
 fn check_tensor(tensor: &FileTensor) -> Result<(GgmlType, u64)> {
-    let FileTensor { name, dtype, shape, .. } = tensor;
+    let FileTensor {
+        name, dtype, shape, ..
+    } = tensor;
     if name.is_empty() || name.len() as u64 > MAX_NAME_BYTES || name.chars().any(char::is_control) {
-        return Err(refuse(word!("export.gguf.name"), name).expected("1 to 63 bytes without control characters").into());
+        return Err(refuse(word!("export.gguf.name"), name)
+            .expected("1 to 63 bytes without control characters")
+            .into());
     }
     if shape.len() > MAX_RANK as usize {
         let expected = format!("at most {MAX_RANK} dimensions");
-        return Err(refuse(word!("export.tensor.size"), name).expected(expected).found(shape.len()).into());
+        return Err(refuse(word!("export.tensor.size"), name)
+            .expected(expected)
+            .found(shape.len())
+            .into());
     }
-    let known = tensor.ggml_type().and_then(|ggml_type| Some((ggml_type, ggml_type.block?.0)));
-    let unknown = || refuse(word!("export.gguf.type"), name).expected("a type of known size").found(dtype);
+    let known = tensor
+        .ggml_type()
+        .and_then(|ggml_type| Some((ggml_type, ggml_type.block?.0)));
+    let unknown = || {
+        refuse(word!("export.gguf.type"), name)
+            .expected("a type of known size")
+            .found(dtype)
+    };
     let (ggml_type, block) = known.ok_or_else(unknown)?;
     let row = shape.last().copied().unwrap_or(1);
     if !row.is_multiple_of(block) {
         let expected = format!("a row that is a multiple of {block}");
-        return Err(refuse(word!("export.tensor.size"), name).expected(expected).found(row).into());
+        return Err(refuse(word!("export.tensor.size"), name)
+            .expected(expected)
+            .found(row)
+            .into());
     }
     let dims: Vec<u64> = shape.iter().rev().copied().collect();
-    let bytes = sized(&dims, ggml_type).flatten().ok_or_else(|| too_large(tensor))?;
+    let bytes = sized(&dims, ggml_type)
+        .flatten()
+        .ok_or_else(|| too_large(tensor))?;
     Ok((ggml_type, bytes))
 }
 
 fn too_large(tensor: &FileTensor) -> Refusal {
     let found = format!("{} {:?}", tensor.dtype, tensor.shape);
-    refuse(word!("export.tensor.size"), &tensor.name).expected("less than 2^63 bytes").found(found)
+    refuse(word!("export.tensor.size"), &tensor.name)
+        .expected("less than 2^63 bytes")
+        .found(found)
 }

@@ -24,7 +24,10 @@ pub(crate) struct DocumentError {
 
 impl DocumentError {
     pub(crate) fn new(path: &str, found: impl Display) -> Self {
-        Self { path: path.to_string(), found: found.to_string() }
+        Self {
+            path: path.to_string(),
+            found: found.to_string(),
+        }
     }
 }
 
@@ -38,7 +41,10 @@ pub(crate) fn document(text: &str) -> Result<Json<'_>, DocumentError> {
 }
 
 /// Reads the value at `path` as a `T`.
-pub(crate) fn typed<'a, T: Deserialize<'a>>(value: Json<'a>, path: &str) -> Result<T, DocumentError> {
+pub(crate) fn typed<'a, T: Deserialize<'a>>(
+    value: Json<'a>,
+    path: &str,
+) -> Result<T, DocumentError> {
     read(value).map_err(|error| DocumentError::new(path, error))
 }
 
@@ -52,7 +58,10 @@ impl<'a> Fields<'a> {
     /// Starts reading the object at `path`.
     pub(crate) fn new(value: Json<'a>, path: &str) -> Result<Self, DocumentError> {
         if matches!(value, Json::Object(_)) {
-            Ok(Self { object: value, asked: Vec::new() })
+            Ok(Self {
+                object: value,
+                asked: Vec::new(),
+            })
         } else {
             Err(DocumentError::new(path, "no object"))
         }
@@ -65,9 +74,16 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads the field `key` as a `T`; an absent field counts as null.
-    pub(crate) fn take<T: Deserialize<'a>>(&mut self, key: &'static str) -> Result<T, DocumentError> {
+    pub(crate) fn take<T: Deserialize<'a>>(
+        &mut self,
+        key: &'static str,
+    ) -> Result<T, DocumentError> {
         let value = self.value(key);
-        if value.len() > MAX_VALUE_BYTES { Err(DocumentError::new(key, "more than 512 KiB")) } else { typed(value, key) }
+        if value.len() > MAX_VALUE_BYTES {
+            Err(DocumentError::new(key, "more than 512 KiB"))
+        } else {
+            typed(value, key)
+        }
     }
 
     /// Refuses a field that is absent.
@@ -80,7 +96,13 @@ impl<'a> Fields<'a> {
 
     /// Refuses a field that was never requested.
     pub(crate) fn end(self) -> Result<(), DocumentError> {
-        match self.object.object().into_iter().flatten().find(|(key, _)| !self.asked.contains(&key.as_ref())) {
+        match self
+            .object
+            .object()
+            .into_iter()
+            .flatten()
+            .find(|(key, _)| !self.asked.contains(&key.as_ref()))
+        {
             Some((key, _)) => Err(DocumentError::new(&key, "an unknown field")),
             None => Ok(()),
         }

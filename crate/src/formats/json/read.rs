@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use serde::de::value::{Error, StrDeserializer};
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
 use serde::forward_to_deserialize_any;
 
 use super::scan::unescaped;
@@ -16,7 +19,11 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(value: Json<'a>) -> Result<T, Error> 
 
 /// Passes on an integer as an integer where 64 bits hold it, and every other number as the nearest f64.
 fn number<'de, V: Visitor<'de>>(digits: &str, visitor: V) -> Result<V::Value, Error> {
-    match (digits.parse::<u64>(), digits.parse::<i64>(), digits.parse::<f64>()) {
+    match (
+        digits.parse::<u64>(),
+        digits.parse::<i64>(),
+        digits.parse::<f64>(),
+    ) {
         (Ok(count), _, _) => visitor.visit_u64(count),
         (_, Ok(number), _) if number != 0 => visitor.visit_i64(number),
         (_, _, Ok(number)) if number.is_finite() => visitor.visit_f64(number),
@@ -41,24 +48,51 @@ impl<'de> Deserializer<'de> for Json<'de> {
                 let left = items.clone().count();
                 visitor.visit_seq(Items { items, left })
             }
-            Json::Object(_) => visitor.visit_map(Entries { entries: self.object().into_iter().flatten(), value: Json::Null }),
+            Json::Object(_) => visitor.visit_map(Entries {
+                entries: self.object().into_iter().flatten(),
+                value: Json::Null,
+            }),
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self == Json::Null { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self == Json::Null {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
-        if matches!(self, Json::List(_)) { Err(Error::invalid_type(Unexpected::Seq, &visitor)) } else { self.deserialize_any(visitor) }
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        if matches!(self, Json::List(_)) {
+            Err(Error::invalid_type(Unexpected::Seq, &visitor))
+        } else {
+            self.deserialize_any(visitor)
+        }
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
-        let word = self.text().ok_or_else(|| Error::custom("expected a word"))?;
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let word = self
+            .text()
+            .ok_or_else(|| Error::custom("expected a word"))?;
         let word: StrDeserializer<'_, Error> = (&*word).into_deserializer();
         visitor.visit_enum(word)
     }
@@ -77,9 +111,15 @@ struct Items<I> {
 impl<'de, I: Iterator<Item = Json<'de>>> SeqAccess<'de> for Items<I> {
     type Error = Error;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
         self.left = self.left.saturating_sub(1);
-        self.items.next().map(|item| seed.deserialize(item)).transpose()
+        self.items
+            .next()
+            .map(|item| seed.deserialize(item))
+            .transpose()
     }
 
     /// Gives the exact length, so that a list allocates no more than its items need.
@@ -96,8 +136,13 @@ struct Entries<'de, I> {
 impl<'de, I: Iterator<Item = (Cow<'de, str>, Json<'de>)>> MapAccess<'de> for Entries<'de, I> {
     type Error = Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        let Some((key, value)) = self.entries.next() else {
+            return Ok(None);
+        };
         self.value = value;
         seed.deserialize(key.into_deserializer()).map(Some)
     }

@@ -7,11 +7,21 @@ use super::value::{Json, JsonFault};
 
 /// Scans the document; containers may nest `max_depth` deep, the outermost counting 1.
 pub(crate) fn parse(text: &str, max_depth: usize) -> Result<Json<'_>, JsonFault> {
-    let mut scan = Scan { text, bytes: text.as_bytes(), at: 0, max_depth: Some(max_depth), keys: Vec::new() };
+    let mut scan = Scan {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        max_depth: Some(max_depth),
+        keys: Vec::new(),
+    };
     scan.space();
     let value = scan.value(0)?;
     scan.space();
-    if scan.at == scan.bytes.len() { Ok(value) } else { Err(scan.syntax()) }
+    if scan.at == scan.bytes.len() {
+        Ok(value)
+    } else {
+        Err(scan.syntax())
+    }
 }
 
 /// Resolves the escapes of a text between quotes.
@@ -26,7 +36,11 @@ pub(crate) fn unescaped(text: &str) -> Cow<'_, str> {
 
 /// Compares two keys with their escapes resolved.
 fn order(a: &str, b: &str) -> Ordering {
-    if a.contains('\\') || b.contains('\\') { Characters(Scan::of(a)).cmp(Characters(Scan::of(b))) } else { a.cmp(b) }
+    if a.contains('\\') || b.contains('\\') {
+        Characters(Scan::of(a)).cmp(Characters(Scan::of(b)))
+    } else {
+        a.cmp(b)
+    }
 }
 
 /// The characters of a scanned text.
@@ -60,12 +74,21 @@ pub(crate) struct Scan<'a> {
 impl<'a> Scan<'a> {
     /// Walks a text that was scanned before.
     fn of(text: &'a str) -> Self {
-        Self { text, bytes: text.as_bytes(), at: 0, max_depth: None, keys: Vec::new() }
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            max_depth: None,
+            keys: Vec::new(),
+        }
     }
 
     /// Walks the text between the brackets of a container.
     pub(crate) fn inside(text: &'a str) -> Self {
-        Self::of(text.get(1..text.len().saturating_sub(1)).unwrap_or_default())
+        Self::of(
+            text.get(1..text.len().saturating_sub(1))
+                .unwrap_or_default(),
+        )
     }
 
     fn syntax(&self) -> JsonFault {
@@ -83,7 +106,11 @@ impl<'a> Scan<'a> {
     }
 
     fn need(&mut self, byte: u8) -> Result<(), JsonFault> {
-        if self.take(byte) { Ok(()) } else { Err(self.syntax()) }
+        if self.take(byte) {
+            Ok(())
+        } else {
+            Err(self.syntax())
+        }
     }
 
     pub(crate) fn space(&mut self) {
@@ -102,8 +129,12 @@ impl<'a> Scan<'a> {
     pub(crate) fn value(&mut self, depth: usize) -> Result<Json<'a>, JsonFault> {
         let start = self.at;
         match self.peek() {
-            Some(b'{') => self.container(depth + 1, Self::entries).map(|()| Json::Object(&self.text[start..self.at])),
-            Some(b'[') => self.container(depth + 1, Self::items).map(|()| Json::List(&self.text[start..self.at])),
+            Some(b'{') => self
+                .container(depth + 1, Self::entries)
+                .map(|()| Json::Object(&self.text[start..self.at])),
+            Some(b'[') => self
+                .container(depth + 1, Self::items)
+                .map(|()| Json::List(&self.text[start..self.at])),
             Some(b'"') => Ok(Json::Text(self.string()?)),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b't') => self.word("true", Json::Bool(true)),
@@ -113,8 +144,14 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn container(&mut self, depth: usize, inside: fn(&mut Self, usize) -> Result<(), JsonFault>) -> Result<(), JsonFault> {
-        let Some(max_depth) = self.max_depth else { return self.skip() };
+    fn container(
+        &mut self,
+        depth: usize,
+        inside: fn(&mut Self, usize) -> Result<(), JsonFault>,
+    ) -> Result<(), JsonFault> {
+        let Some(max_depth) = self.max_depth else {
+            return self.skip();
+        };
         if depth > max_depth {
             return Err(JsonFault::Depth { at: self.at });
         }
@@ -159,7 +196,10 @@ impl<'a> Scan<'a> {
         let end = self.entries_from(depth);
         // A fault that ended the scan lies behind the keys of this object.
         match self.twice(first) {
-            Some((at, key)) => Err(JsonFault::Duplicate { at, path: unescaped(key).into_owned() }),
+            Some((at, key)) => Err(JsonFault::Duplicate {
+                at,
+                path: unescaped(key).into_owned(),
+            }),
             None => end,
         }
     }
@@ -172,7 +212,8 @@ impl<'a> Scan<'a> {
             let key = self.string()?;
             self.keys.push((at, at + key.len()));
             self.colon()?;
-            self.value(depth).map_err(|fault| fault.under(&unescaped(key)))?;
+            self.value(depth)
+                .map_err(|fault| fault.under(&unescaped(key)))?;
             more = self.more(b'}')?;
         }
         Ok(())
@@ -183,7 +224,9 @@ impl<'a> Scan<'a> {
         let text = self.text;
         let keys = &mut self.keys[first..];
         keys.sort_unstable_by(|a, b| order(&text[a.0..a.1], &text[b.0..b.1]).then(a.cmp(b)));
-        let same = |pair: &&[(usize, usize)]| order(&text[pair[0].0..pair[0].1], &text[pair[1].0..pair[1].1]).is_eq();
+        let same = |pair: &&[(usize, usize)]| {
+            order(&text[pair[0].0..pair[0].1], &text[pair[1].0..pair[1].1]).is_eq()
+        };
         let second = keys.windows(2).filter(same).map(|pair| pair[1]).min();
         self.keys.truncate(first);
         second.map(|(begin, end)| (begin - 1, &text[begin..end]))
@@ -226,7 +269,11 @@ impl<'a> Scan<'a> {
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
-        if self.at > start { Ok(()) } else { Err(self.syntax()) }
+        if self.at > start {
+            Ok(())
+        } else {
+            Err(self.syntax())
+        }
     }
 
     pub(crate) fn string(&mut self) -> Result<&'a str, JsonFault> {
@@ -281,7 +328,10 @@ impl<'a> Scan<'a> {
     fn hex4(&mut self) -> Result<u32, JsonFault> {
         let mut code = 0;
         for _ in 0..4 {
-            let digit = self.peek().and_then(|b| char::from(b).to_digit(16)).ok_or_else(|| self.syntax())?;
+            let digit = self
+                .peek()
+                .and_then(|b| char::from(b).to_digit(16))
+                .ok_or_else(|| self.syntax())?;
             code = code * 16 + digit;
             self.at += 1;
         }

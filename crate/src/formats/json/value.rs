@@ -26,7 +26,10 @@ impl JsonFault {
     /// Adds `key` to the path of a fault, seen from the object that has the faulty value under `key`.
     pub(crate) fn under(self, key: &str) -> Self {
         match self {
-            Self::Duplicate { at, path } => Self::Duplicate { at, path: format!("{key}/{path}") },
+            Self::Duplicate { at, path } => Self::Duplicate {
+                at,
+                path: format!("{key}/{path}"),
+            },
             other => other,
         }
     }

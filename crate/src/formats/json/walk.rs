@@ -7,22 +7,36 @@ use super::value::Json;
 
 impl<'a> Json<'a> {
     pub(crate) fn text(self) -> Option<Cow<'a, str>> {
-        if let Json::Text(text) = self { Some(unescaped(text)) } else { None }
+        if let Json::Text(text) = self {
+            Some(unescaped(text))
+        } else {
+            None
+        }
     }
 
     /// Returns the items of a list.
     pub(crate) fn list(self) -> Option<impl Iterator<Item = Json<'a>> + Clone> {
-        if let Json::List(text) = self { Some(Items(Scan::inside(text))) } else { None }
+        if let Json::List(text) = self {
+            Some(Items(Scan::inside(text)))
+        } else {
+            None
+        }
     }
 
     /// Returns the keys and values of an object.
     pub(crate) fn object(self) -> Option<impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + Clone> {
-        if let Json::Object(text) = self { Some(Entries(Scan::inside(text))) } else { None }
+        if let Json::Object(text) = self {
+            Some(Entries(Scan::inside(text)))
+        } else {
+            None
+        }
     }
 
     /// Returns the value of `key` in an object that has it.
     pub(crate) fn get(self, key: &str) -> Option<Json<'a>> {
-        self.object()?.find(|(name, _)| name == key).map(|(_, value)| value)
+        self.object()?
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value)
     }
 
     /// Returns the values of `keys`, found in one walk.
@@ -39,21 +53,29 @@ impl<'a> Json<'a> {
     /// Returns the length of the value's text, without the quotes of a text.
     pub(crate) fn len(self) -> usize {
         match self {
-            Json::Number(text) | Json::Text(text) | Json::List(text) | Json::Object(text) => text.len(),
+            Json::Number(text) | Json::Text(text) | Json::List(text) | Json::Object(text) => {
+                text.len()
+            }
             Json::Null | Json::Bool(_) => 0,
         }
     }
 
     /// Counts the values inside it, in lists and objects of any depth.
     pub(crate) fn values(self) -> usize {
-        let items = self.list().into_iter().flatten().chain(self.object().into_iter().flatten().map(|(_, value)| value));
+        let items = self
+            .list()
+            .into_iter()
+            .flatten()
+            .chain(self.object().into_iter().flatten().map(|(_, value)| value));
         items.map(|item| 1 + item.values()).sum()
     }
 
     /// Returns the value of a count written `0|[1-9][0-9]*` that fits 64 bits.
     pub(crate) fn count(self) -> Option<u64> {
         match self {
-            Json::Number(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok(),
+            Json::Number(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+                digits.parse().ok()
+            }
             _ => None,
         }
     }

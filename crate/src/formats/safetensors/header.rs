@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use super::dtype::dtype_bits;
 use crate::error::{Error, Refusal, Result, Word, unusual, word};
+use crate::error::{Warning, add_warning};
 use crate::formats::checksum::{Digest, Hasher};
 use crate::formats::source::{ByteSource, for_each_chunk};
-use crate::error::{Warning, add_warning};
 use crate::formats::{FileTensor, Json, JsonFault, json, or_mismatch};
 
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -58,22 +58,37 @@ impl SafetensorsFile {
 fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
     let len = source.len();
     if len < 8 {
-        return Err(Refusal::new(word!("safetensors.header.truncated")).expected("at least 8 bytes").found(len).into());
+        return Err(Refusal::new(word!("safetensors.header.truncated"))
+            .expected("at least 8 bytes")
+            .found(len)
+            .into());
     }
     let mut word = [0u8; 8];
     source.read_at(0, &mut word)?;
     let stated = u64::from_le_bytes(word);
     if stated > MAX_HEADER_BYTES {
         let limit = format!("a header of at most {MAX_HEADER_BYTES} bytes");
-        return Err(Refusal::new(word!("safetensors.header.too-large")).expected(limit).found(stated).into());
+        return Err(Refusal::new(word!("safetensors.header.too-large"))
+            .expected(limit)
+            .found(stated)
+            .into());
     }
     if stated > len - 8 {
-        return Err(Refusal::new(word!("safetensors.header.past-end")).expected(format!("at most {} bytes", len - 8)).found(stated).into());
+        return Err(Refusal::new(word!("safetensors.header.past-end"))
+            .expected(format!("at most {} bytes", len - 8))
+            .found(stated)
+            .into());
     }
     let mut header = Vec::new();
     // The file has that many bytes: `stated` was compared with its length.
-    let reserved = usize::try_from(stated).ok().and_then(|len| header.try_reserve_exact(len).ok());
-    reserved.ok_or_else(|| Refusal::new(word!("source.too-large")).expected("what memory can hold").found(stated))?;
+    let reserved = usize::try_from(stated)
+        .ok()
+        .and_then(|len| header.try_reserve_exact(len).ok());
+    reserved.ok_or_else(|| {
+        Refusal::new(word!("source.too-large"))
+            .expected("what memory can hold")
+            .found(stated)
+    })?;
     for_each_chunk(source, 8, 8 + stated, 1, |piece| {
         header.extend_from_slice(piece);
         Ok(())
@@ -82,23 +97,43 @@ fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
 }
 
 fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
-    let text = std::str::from_utf8(header)
-        .map_err(|e| Refusal::new(word!("safetensors.header.utf8")).expected("UTF-8").at(8 + e.valid_up_to() as u64))?;
+    let text = std::str::from_utf8(header).map_err(|e| {
+        Refusal::new(word!("safetensors.header.utf8"))
+            .expected("UTF-8")
+            .at(8 + e.valid_up_to() as u64)
+    })?;
     if header.first() != Some(&b'{') {
-        return Err(Refusal::new(word!("safetensors.header.start")).expected("{").found(text.get(..1).unwrap_or("")).at(8).into());
+        return Err(Refusal::new(word!("safetensors.header.start"))
+            .expected("{")
+            .found(text.get(..1).unwrap_or(""))
+            .at(8)
+            .into());
     }
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => Refusal::new(word!("safetensors.header.json")).expected("JSON").at(8 + at as u64),
-        JsonFault::Depth { at } => {
-            Refusal::new(word!("safetensors.header.depth")).expected(format!("at most {MAX_DEPTH} levels")).at(8 + at as u64)
-        }
-        JsonFault::Duplicate { at, path } => Refusal::new(word!("safetensors.key.duplicate")).subject(&path).at(8 + at as u64),
+        JsonFault::Syntax { at } => Refusal::new(word!("safetensors.header.json"))
+            .expected("JSON")
+            .at(8 + at as u64),
+        JsonFault::Depth { at } => Refusal::new(word!("safetensors.header.depth"))
+            .expected(format!("at most {MAX_DEPTH} levels"))
+            .at(8 + at as u64),
+        JsonFault::Duplicate { at, path } => Refusal::new(word!("safetensors.key.duplicate"))
+            .subject(&path)
+            .at(8 + at as u64),
     })?;
     let metadata = metadata(document)?;
-    let records = || document.object().into_iter().flatten().filter(|(name, _)| name != "__metadata__");
+    let records = || {
+        document
+            .object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| name != "__metadata__")
+    };
     let count = records().count();
     if count > MAX_TENSORS {
-        return Err(Refusal::new(word!("safetensors.count.limit")).expected(format!("at most {MAX_TENSORS} tensors")).found(count).into());
+        return Err(Refusal::new(word!("safetensors.count.limit"))
+            .expected(format!("at most {MAX_TENSORS} tensors"))
+            .found(count)
+            .into());
     }
     let mut warnings = Vec::new();
     let mut tensors = Vec::with_capacity(count);
@@ -114,14 +149,32 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     let mut sum = Hasher::new();
     sum.update(&(header.len() as u64).to_le_bytes());
     sum.update(header);
-    Ok(SafetensorsFile { tensors, metadata, warnings, header_sha256: sum.finish() })
+    Ok(SafetensorsFile {
+        tensors,
+        metadata,
+        warnings,
+        header_sha256: sum.finish(),
+    })
 }
 
 fn metadata(document: Json<'_>) -> Result<SafetensorsMetadata> {
-    let Some(value) = document.get("__metadata__") else { return Ok(SafetensorsMetadata(String::new())) };
-    let wrong = |key: &str| Refusal::new(word!("safetensors.metadata.type")).subject(key).expected("text");
-    let Json::Object(text) = value else { return Err(wrong("__metadata__").into()) };
-    match value.object().into_iter().flatten().find(|(_, value)| !matches!(value, Json::Text(_))) {
+    let Some(value) = document.get("__metadata__") else {
+        return Ok(SafetensorsMetadata(String::new()));
+    };
+    let wrong = |key: &str| {
+        Refusal::new(word!("safetensors.metadata.type"))
+            .subject(key)
+            .expected("text")
+    };
+    let Json::Object(text) = value else {
+        return Err(wrong("__metadata__").into());
+    };
+    match value
+        .object()
+        .into_iter()
+        .flatten()
+        .find(|(_, value)| !matches!(value, Json::Text(_)))
+    {
         Some((key, _)) => Err(wrong(&key).into()),
         None => Ok(SafetensorsMetadata(text.to_string())),
     }
@@ -130,12 +183,23 @@ fn metadata(document: Json<'_>) -> Result<SafetensorsMetadata> {
 fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<FileTensor> {
     let refuse = |code: Word| Refusal::new(code).subject(name);
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        return Err(refuse(word!("safetensors.name.invalid")).expected(format!("1 to {MAX_NAME_BYTES} bytes")).found(name.len()).into());
+        return Err(refuse(word!("safetensors.name.invalid"))
+            .expected(format!("1 to {MAX_NAME_BYTES} bytes"))
+            .found(name.len())
+            .into());
     }
-    let fields = record.object().ok_or_else(|| refuse(word!("safetensors.field.type")).expected("an object"))?;
+    let fields = record
+        .object()
+        .ok_or_else(|| refuse(word!("safetensors.field.type")).expected("an object"))?;
     let [dtype, shape, offsets] = record.fields(FIELDS);
-    let need = |value: Option<_>, key| value.ok_or_else(|| Error::from(refuse(word!("safetensors.field.missing")).expected(key)));
-    let (dtype, shape, offsets) = (need(dtype, FIELDS[0])?, need(shape, FIELDS[1])?, need(offsets, FIELDS[2])?);
+    let need = |value: Option<_>, key| {
+        value.ok_or_else(|| Error::from(refuse(word!("safetensors.field.missing")).expected(key)))
+    };
+    let (dtype, shape, offsets) = (
+        need(dtype, FIELDS[0])?,
+        need(shape, FIELDS[1])?,
+        need(offsets, FIELDS[2])?,
+    );
     let typed = |what: &str| refuse(word!("safetensors.field.type")).expected(what);
     let dtype = dtype.text().ok_or_else(|| typed("dtype as text"))?;
     let dims = shape.list().ok_or_else(|| typed("shape as a list"))?;
@@ -143,22 +207,38 @@ fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<F
     let (Some(begin), Some(end), None) = (ends.next(), ends.next(), ends.next()) else {
         return Err(typed("data_offsets as a list of two").into());
     };
-    let bits = dtype_bits(&dtype).ok_or_else(|| refuse(word!("safetensors.dtype.unknown")).found(&dtype))?;
+    let bits = dtype_bits(&dtype)
+        .ok_or_else(|| refuse(word!("safetensors.dtype.unknown")).found(&dtype))?;
     let rank = dims.clone().count();
     if rank > MAX_RANK {
-        return Err(refuse(word!("safetensors.shape.rank")).expected(format!("at most {MAX_RANK}")).found(rank).into());
+        return Err(refuse(word!("safetensors.shape.rank"))
+            .expected(format!("at most {MAX_RANK}"))
+            .found(rank)
+            .into());
     }
     let number = |value: Json<'_>| {
-        let invalid = || Error::from(refuse(word!("safetensors.number.invalid")).expected("an integer from 0 to 2^64 - 1"));
+        let invalid = || {
+            Error::from(
+                refuse(word!("safetensors.number.invalid"))
+                    .expected("an integer from 0 to 2^64 - 1"),
+            )
+        };
         value.count().ok_or_else(invalid)
     };
     let shape = dims.map(number).collect::<Result<Vec<u64>>>()?;
     let (begin, end) = (number(begin)?, number(end)?);
     let overflow = || refuse(word!("safetensors.shape.overflow")).expected("fewer than 2^64 bytes");
     // A zero dimension must not hide an overflow, so the product is taken over max(dim, 1).
-    let product = shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim.max(1))).ok_or_else(overflow)?;
+    let product = shape
+        .iter()
+        .try_fold(1u64, |product, &dim| product.checked_mul(dim.max(1)))
+        .ok_or_else(overflow)?;
     u64::try_from(u128::from(product) * u128::from(bits) / 8).map_err(|_| overflow())?;
-    let total_bits = if shape.contains(&0) { 0 } else { u128::from(product) * u128::from(bits) };
+    let total_bits = if shape.contains(&0) {
+        0
+    } else {
+        u128::from(product) * u128::from(bits)
+    };
     if !total_bits.is_multiple_of(8) {
         return Err(refuse(word!("safetensors.dtype.sub-byte"))
             .expected("a whole number of bytes")
@@ -166,18 +246,33 @@ fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<F
             .into());
     }
     if begin > end {
-        return Err(refuse(word!("safetensors.offset.order")).found(format!("{begin} to {end}")).into());
+        return Err(refuse(word!("safetensors.offset.order"))
+            .found(format!("{begin} to {end}"))
+            .into());
     }
     if u128::from(end - begin) != total_bits / 8 {
-        return Err(refuse(word!("safetensors.tensor.size-mismatch")).expected(total_bits / 8).found(end - begin).into());
+        return Err(refuse(word!("safetensors.tensor.size-mismatch"))
+            .expected(total_bits / 8)
+            .found(end - begin)
+            .into());
     }
     if name.chars().any(unusual) {
         add_warning(warnings, word!("safetensors.name.unusual"), name);
     }
     for (key, _) in fields.filter(|(key, _)| !FIELDS.contains(&key.as_ref())) {
-        add_warning(warnings, word!("safetensors.field.unknown"), &format!("{name}/{key}"));
+        add_warning(
+            warnings,
+            word!("safetensors.field.unknown"),
+            &format!("{name}/{key}"),
+        );
     }
-    Ok(FileTensor { name: name.to_string(), dtype: dtype.to_string(), shape, begin, bytes: Some(end - begin) })
+    Ok(FileTensor {
+        name: name.to_string(),
+        dtype: dtype.to_string(),
+        shape,
+        begin,
+        bytes: Some(end - begin),
+    })
 }
 
 /// Checks that the tensors tile the data: no overlap, no gap, nothing missing, nothing left over.
@@ -194,16 +289,26 @@ fn layout(tensors: &[FileTensor], data_bytes: u64) -> Result<()> {
                 .into());
         }
         if tensor.begin > running {
-            return Err(Refusal::new(word!("safetensors.offset.gap")).subject(&tensor.name).expected(running).found(tensor.begin).into());
+            return Err(Refusal::new(word!("safetensors.offset.gap"))
+                .subject(&tensor.name)
+                .expected(running)
+                .found(tensor.begin)
+                .into());
         }
         running = tensor.end();
     }
     if let Some(tensor) = order.iter().find(|tensor| tensor.end() > data_bytes) {
         let refusal = Refusal::new(word!("safetensors.data.truncated")).subject(&tensor.name);
-        return Err(refusal.expected(format!("{} bytes of data", tensor.end())).found(data_bytes).into());
+        return Err(refusal
+            .expected(format!("{} bytes of data", tensor.end()))
+            .found(data_bytes)
+            .into());
     }
     if running < data_bytes {
-        return Err(Refusal::new(word!("safetensors.data.trailing")).expected(format!("{running} bytes of data")).found(data_bytes).into());
+        return Err(Refusal::new(word!("safetensors.data.trailing"))
+            .expected(format!("{running} bytes of data"))
+            .found(data_bytes)
+            .into());
     }
     Ok(())
 }

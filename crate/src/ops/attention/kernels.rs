@@ -2,8 +2,9 @@
 
 use super::params::{BlockParams, HeadSumParams, PadParams, Params};
 use super::twins::{
-    backward_key_value_block_twin, backward_key_value_shared_twin, backward_key_value_twin, backward_query_block_twin, backward_query_twin,
-    forward_block_twin, forward_twin, head_sum_twin,
+    backward_key_value_block_twin, backward_key_value_shared_twin, backward_key_value_twin,
+    backward_query_block_twin, backward_query_twin, forward_block_twin, forward_twin,
+    head_sum_twin,
 };
 use crate::gpu::Kernels;
 

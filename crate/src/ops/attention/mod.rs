@@ -76,7 +76,8 @@ impl AttentionShape {
     fn by_row(&self, step: usize) -> bool {
         let keys = self.offset + self.seq_len;
         let rounds = keys.div_ceil(step) * (1 + self.padded() / 2);
-        rounds <= ROUNDS && (self.seq_len < BLOCK / 2 || self.queries() * keys * self.padded() <= FEW)
+        rounds <= ROUNDS
+            && (self.seq_len < BLOCK / 2 || self.queries() * keys * self.padded() <= FEW)
     }
 
     fn wide(&self) -> bool {
@@ -96,10 +97,30 @@ impl AttentionShape {
     /// Returns the parameters of the launches that together cover `rows` keys or queries, if 8 of these cost `heads` passes over a head.
     fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<BlockParams> {
         let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
-        let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = self.params(documents);
+        let Params {
+            batch,
+            heads,
+            kv_heads,
+            len,
+            offset,
+            width4,
+            scale,
+            documents,
+        } = self.params(documents);
         let part = |first: usize| {
             let (first, end) = (first as u32, (first + step) as u32);
-            BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first, end }
+            BlockParams {
+                batch,
+                heads,
+                kv_heads,
+                len,
+                offset,
+                width4,
+                scale,
+                documents,
+                first,
+                end,
+            }
         };
         (0..rows).step_by(step).map(part).collect()
     }
@@ -114,8 +135,18 @@ impl AttentionShape {
         let (n, width4) = (self.keys(), self.padded() / 4);
         let shape = [n / self.kv_heads, self.kv_heads * self.padded()];
         let sums = [(); 2].map(|()| B::empty(&made[0], shape.into(), DType::F32));
-        let params = HeadSumParams { n: n as u32, group: (self.heads / self.kv_heads) as u32, width4: width4 as u32 };
-        B::launch(&kernels::HEAD_SUM, made, sums, &params, groups_of_64(n * width4))
+        let params = HeadSumParams {
+            n: n as u32,
+            group: (self.heads / self.kv_heads) as u32,
+            width4: width4 as u32,
+        };
+        B::launch(
+            &kernels::HEAD_SUM,
+            made,
+            sums,
+            &params,
+            groups_of_64(n * width4),
+        )
     }
 }
 
@@ -127,7 +158,11 @@ fn resized<B: Launch>(x: FloatTensor<B>, from: usize, to: usize) -> FloatTensor<
     let n = x.shape().num_elements() / from;
     let width = x.shape().last().copied().unwrap_or(from) / from * to;
     let y = B::empty(&x, [n * to / width, width].into(), DType::F32);
-    let params = PadParams { n: n as u32, from_width: from as u32, to_width: to as u32 };
+    let params = PadParams {
+        n: n as u32,
+        from_width: from as u32,
+        to_width: to as u32,
+    };
     let [y] = B::launch(&kernels::HEAD_PAD, [x], [y], &params, groups_of_64(n * to));
     y
 }
@@ -164,57 +199,154 @@ pub fn forward<B: Launch>(
     let (from, to) = (shape.head_dim, shape.padded());
     let [q, k, v] = [q, k, v].map(|x| resized::<B>(x, from, to));
     let y = B::empty(&q, q.shape(), DType::F32);
-    let firsts = if documents { shape.batch_size * shape.seq_len } else { 0 };
+    let firsts = if documents {
+        shape.batch_size * shape.seq_len
+    } else {
+        0
+    };
     let stats = B::empty(&q, [2 * shape.queries() + firsts].into(), DType::F32);
     let [y, stats] = if !B::software(&q) {
-        let kernel = if shape.wide() { &kernels::FORWARD_TILE_WIDE } else { &kernels::FORWARD_TILE };
+        let kernel = if shape.wide() {
+            &kernels::FORWARD_TILE_WIDE
+        } else {
+            &kernels::FORWARD_TILE
+        };
         let read = [q.clone(), k.clone(), v.clone(), starts];
-        B::launch(kernel, read, [y, stats], &shape.params(documents), shape.tiles(shape.seq_len))
+        B::launch(
+            kernel,
+            read,
+            [y, stats],
+            &shape.params(documents),
+            shape.tiles(shape.seq_len),
+        )
     } else if shape.by_row(4) {
         let read = [q.clone(), k.clone(), v.clone(), starts];
-        B::launch(&kernels::FORWARD, read, [y, stats], &shape.params(documents), groups_of_64(shape.queries()))
+        B::launch(
+            &kernels::FORWARD,
+            read,
+            [y, stats],
+            &shape.params(documents),
+            groups_of_64(shape.queries()),
+        )
     } else {
         // Each number that a thread loads serves 8 products, which pays off where loads are slow.
         let groups = kernels::FORWARD_BLOCK.groups(shape.block_threads(shape.seq_len, shape.heads));
-        shape.parts(documents, shape.offset + shape.seq_len, 1).iter().fold([y, stats], |sums, params| {
-            B::launch(&kernels::FORWARD_BLOCK, [q.clone(), k.clone(), v.clone(), starts.clone()], sums, params, groups)
-        })
+        shape
+            .parts(documents, shape.offset + shape.seq_len, 1)
+            .iter()
+            .fold([y, stats], |sums, params| {
+                B::launch(
+                    &kernels::FORWARD_BLOCK,
+                    [q.clone(), k.clone(), v.clone(), starts.clone()],
+                    sums,
+                    params,
+                    groups,
+                )
+            })
     };
-    (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, documents, shape })
+    (
+        resized::<B>(y.clone(), to, from),
+        Attention {
+            q,
+            k,
+            v,
+            y,
+            stats,
+            documents,
+            shape,
+        },
+    )
 }
 
 /// Computes the gradients of q, k and v from `dy [B·T, heads·H]` as the kernels make them: with padded heads, and on a GPU those of k and v by
 /// query head.
-pub(crate) fn by_head<B: Launch>(of: Attention<FloatTensor<B>>, dy: FloatTensor<B>) -> [FloatTensor<B>; 3] {
-    let Attention { q, k, v, y, stats, documents, shape } = of;
+pub(crate) fn by_head<B: Launch>(
+    of: Attention<FloatTensor<B>>,
+    dy: FloatTensor<B>,
+) -> [FloatTensor<B>; 3] {
+    let Attention {
+        q,
+        k,
+        v,
+        y,
+        stats,
+        documents,
+        shape,
+    } = of;
     let dq = B::empty(&q, q.shape(), DType::F32);
     let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
-    let of_key = |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
+    let of_key =
+        |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
     let keys = shape.offset + shape.seq_len;
     let params = shape.params(documents);
     if B::software(&q) {
-        let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
+        let (dk, dv) = (
+            B::empty(&k, k.shape(), DType::F32),
+            B::empty(&v, v.shape(), DType::F32),
+        );
         if shape.by_row(1) {
             let groups = [shape.queries(), shape.keys()].map(groups_of_64);
-            let [stats, dq] = B::launch(&kernels::BACKWARD_QUERY, of_query(), [stats, dq], &params, groups[0]);
-            let [dk, dv] = B::launch(&kernels::BACKWARD_KEY_VALUE, of_key(&stats), [dk, dv], &params, groups[1]);
+            let [stats, dq] = B::launch(
+                &kernels::BACKWARD_QUERY,
+                of_query(),
+                [stats, dq],
+                &params,
+                groups[0],
+            );
+            let [dk, dv] = B::launch(
+                &kernels::BACKWARD_KEY_VALUE,
+                of_key(&stats),
+                [dk, dv],
+                &params,
+                groups[1],
+            );
             return [dq, dk, dv];
         }
-        let (by_query, by_key) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
+        let (by_query, by_key) = (
+            &kernels::BACKWARD_QUERY_BLOCK,
+            &kernels::BACKWARD_KEY_VALUE_BLOCK,
+        );
         let groups = by_query.groups(shape.block_threads(shape.seq_len, shape.heads));
-        let add = |sums, params: &BlockParams| B::launch(by_query, of_query(), sums, params, groups);
-        let [stats, dq] = shape.parts(documents, keys, 1).iter().fold([stats, dq], add);
+        let add =
+            |sums, params: &BlockParams| B::launch(by_query, of_query(), sums, params, groups);
+        let [stats, dq] = shape
+            .parts(documents, keys, 1)
+            .iter()
+            .fold([stats, dq], add);
         let groups = by_key.groups(shape.block_threads(keys, shape.kv_heads));
-        let add = |sums, params: &BlockParams| B::launch(by_key, of_key(&stats), sums, params, groups);
-        let [dk, dv] = shape.parts(documents, shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
+        let add =
+            |sums, params: &BlockParams| B::launch(by_key, of_key(&stats), sums, params, groups);
+        let [dk, dv] = shape
+            .parts(documents, shape.seq_len, shape.heads / shape.kv_heads)
+            .iter()
+            .fold([dk, dv], add);
         return [dq, dk, dv];
     }
-    let by_query = if shape.wide() { &kernels::BACKWARD_QUERY_TILE_WIDE } else { &kernels::BACKWARD_QUERY_TILE };
-    let [stats, dq] = B::launch(by_query, of_query(), [stats, dq], &params, shape.tiles(shape.seq_len));
+    let by_query = if shape.wide() {
+        &kernels::BACKWARD_QUERY_TILE_WIDE
+    } else {
+        &kernels::BACKWARD_QUERY_TILE
+    };
+    let [stats, dq] = B::launch(
+        by_query,
+        of_query(),
+        [stats, dq],
+        &params,
+        shape.tiles(shape.seq_len),
+    );
     let made = [shape.batch_size * keys, shape.heads * shape.padded()];
-    let made = [B::empty(&k, made.into(), DType::F32), B::empty(&v, made.into(), DType::F32)];
+    let made = [
+        B::empty(&k, made.into(), DType::F32),
+        B::empty(&v, made.into(), DType::F32),
+    ];
     let groups = shape.tiles(keys) * shape.padded().div_ceil(TILE_WIDTH) as u32;
-    let [dk, dv] = B::launch(&kernels::BACKWARD_KEY_VALUE_TILE, of_key(&stats), made, &params, groups);
+    let [dk, dv] = B::launch(
+        &kernels::BACKWARD_KEY_VALUE_TILE,
+        of_key(&stats),
+        made,
+        &params,
+        groups,
+    );
     [dq, dk, dv]
 }
 
@@ -223,7 +355,11 @@ impl<B: Launch> Vjp<B, 3> for Attention<FloatTensor<B>> {
         let shape = self.shape;
         let (from, to) = (shape.head_dim, shape.padded());
         let [dq, dk, dv] = by_head::<B>(self, resized::<B>(dy, from, to));
-        let [dk, dv] = if B::software(&dq) { [dk, dv] } else { shape.shared::<B>([dk, dv]) };
+        let [dk, dv] = if B::software(&dq) {
+            [dk, dv]
+        } else {
+            shape.shared::<B>([dk, dv])
+        };
         [dq, dk, dv].map(|x| Some(resized::<B>(x, to, from)))
     }
 }
@@ -239,13 +375,22 @@ operation! {
 
 /// Returns whether there are starts, and a tensor that can be bound: without documents it is not read.
 pub(super) fn given(starts: Option<Tensor<1, Int>>, device: &Device) -> (bool, Tensor<1, Int>) {
-    (starts.is_some(), starts.unwrap_or_else(|| Tensor::empty([1], (device, DType::I32))))
+    (
+        starts.is_some(),
+        starts.unwrap_or_else(|| Tensor::empty([1], (device, DType::I32))),
+    )
 }
 
 /// Computes causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`. Query t sees the keys
 /// `start ..= offset + t` of its sequence; scores are divided by √H. `starts [B·T]` are key indices that grow with t and are at most `offset + t`;
 /// if `starts` is `None`, each is 0.
-pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
+pub fn attention(
+    q: Tensor<2>,
+    k: Tensor<2>,
+    v: Tensor<2>,
+    starts: Option<Tensor<1, Int>>,
+    shape: AttentionShape,
+) -> Tensor<2> {
     let (documents, starts) = given(starts, &q.device());
     causal(q, k, v, documents, shape, starts)
 }

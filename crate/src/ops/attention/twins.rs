@@ -29,20 +29,44 @@ impl Params {
 
     /// Returns the first key that query `t` of sequence `b` sees, as the stats have it.
     fn first(&self, stats: &[f32], b: usize, t: usize) -> usize {
-        if self.documents == 0 { 0 } else { stats[self.first_at(b, t)] as usize }
+        if self.documents == 0 {
+            0
+        } else {
+            stats[self.first_at(b, t)] as usize
+        }
     }
 
     /// Iterates over all queries as (sequence, time, head).
     fn queries(self) -> impl Iterator<Item = (usize, usize, usize)> {
         let (len, heads) = (self.len as usize, self.heads as usize);
-        (0..self.batch as usize * len * heads).map(move |i| (i / heads / len, i / heads % len, i % heads))
+        (0..self.batch as usize * len * heads)
+            .map(move |i| (i / heads / len, i / heads % len, i % heads))
     }
 }
 
 impl BlockParams {
     fn whole(&self) -> Params {
-        let Self { batch, heads, kv_heads, len, offset, width4, scale, documents, .. } = *self;
-        Params { batch, heads, kv_heads, len, offset, width4, scale, documents }
+        let Self {
+            batch,
+            heads,
+            kv_heads,
+            len,
+            offset,
+            width4,
+            scale,
+            documents,
+            ..
+        } = *self;
+        Params {
+            batch,
+            heads,
+            kv_heads,
+            len,
+            offset,
+            width4,
+            scale,
+            documents,
+        }
     }
 
     /// Returns the number of keys that the last query of the block of query `t` sees.
@@ -52,7 +76,10 @@ impl BlockParams {
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+    a.iter()
+        .zip(b)
+        .map(|(&a, &b)| f64::from(a) * f64::from(b))
+        .sum()
 }
 
 fn add(sums: &mut [f64], factor: f64, row: &[f32]) {
@@ -74,7 +101,10 @@ fn row(floats: &[f32], row: usize, width: usize) -> &[f32] {
 
 /// Returns the sums of a row so far in f64: zeros if `fresh`.
 fn held(floats: &[f32], at: usize, width: usize, fresh: bool) -> Vec<f64> {
-    row(floats, at, width).iter().map(|&v| if fresh { 0.0 } else { f64::from(v) }).collect()
+    row(floats, at, width)
+        .iter()
+        .map(|&v| if fresh { 0.0 } else { f64::from(v) })
+        .collect()
 }
 
 /// A value below every score: the maximum of a row before its first key.
@@ -106,16 +136,26 @@ fn forward(
         let (top, total) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
         let (top, total) = if fresh { (LOWEST, 0.0) } else { (top, total) };
         let keys = part.start.max(first)..part.end.min(last + 1);
-        let score = |j: usize| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width));
+        let score =
+            |j: usize| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width));
         let next = keys.clone().map(score).fold(top, f64::max);
         let old = (top - next).exp();
-        let mut sums: Vec<f64> = held(y, at, width, fresh).iter().map(|sum| sum * old).collect();
+        let mut sums: Vec<f64> = held(y, at, width, fresh)
+            .iter()
+            .map(|sum| sum * old)
+            .collect();
         for j in keys.clone() {
-            add(&mut sums, (score(j) - next).exp(), row(v, p.key(b, j, h), width));
+            add(
+                &mut sums,
+                (score(j) - next).exp(),
+                row(v, p.key(b, j, h), width),
+            );
         }
         let total = total * old + keys.map(|j| (score(j) - next).exp()).sum::<f64>();
         let done = keys_of_block(t) <= part.end;
-        sums.iter_mut().filter(|_| done).for_each(|sum| *sum /= total);
+        sums.iter_mut()
+            .filter(|_| done)
+            .for_each(|sum| *sum /= total);
         store(y, at, &sums);
         stats[2 * at] = (if done { next + total.ln() } else { next }) as f32;
         stats[2 * at + 1] = if done { 0.0 } else { total as f32 };
@@ -127,10 +167,21 @@ pub fn forward_twin(read: [&[u32]; 4], written: [&mut [u32]; 2], p: &Params) {
 }
 
 pub fn forward_block_twin(read: [&[u32]; 4], written: [&mut [u32]; 2], p: &BlockParams) {
-    forward(read, written, p.whole(), p.first as usize..p.end as usize, |t| p.keys_of_block(t));
+    forward(
+        read,
+        written,
+        p.whole(),
+        p.first as usize..p.end as usize,
+        |t| p.keys_of_block(t),
+    );
 }
 
-fn backward_query(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
+fn backward_query(
+    read: [&[u32]; 5],
+    written: [&mut [u32]; 2],
+    p: Params,
+    part: std::ops::Range<usize>,
+) {
     let [q, k, v, y, dy] = read.map(Words::floats);
     let [stats, dq] = written.map(Words::floats_mut);
     let width = p.width();
@@ -145,7 +196,8 @@ fn backward_query(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: 
         let mut sums = held(dq, at, width, part.start == 0);
         for j in part.start.max(p.first(stats, b, t))..end {
             let key = p.key(b, j, h);
-            let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
+            let weight =
+                (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
             let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
             add(&mut sums, f64::from(p.scale) * ds, row(k, key, width));
         }
@@ -174,17 +226,30 @@ fn backward_key_value(
     let [q, k, v, dy, stats] = read.map(Words::floats);
     let [dk, dv] = written.map(Words::floats_mut);
     let width = p.width();
-    let begin = |sums: &[f32]| (0..slots).flat_map(|i| held(sums, i, width, part.start == 0)).collect::<Vec<f64>>();
+    let begin = |sums: &[f32]| {
+        (0..slots)
+            .flat_map(|i| held(sums, i, width, part.start == 0))
+            .collect::<Vec<f64>>()
+    };
     let (mut key_sums, mut value_sums) = (begin(dk), begin(dv));
     for (b, t, h) in p.queries().filter(|(_, t, _)| part.contains(t)) {
         let at = p.query(b, t, h);
         let (lse, delta) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
         for j in p.first(stats, b, t)..=p.offset as usize + t {
             let (key, slot) = (p.key(b, j, h), slot(b, j, h));
-            let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
+            let weight =
+                (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
             let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
-            add(&mut key_sums[slot * width..][..width], f64::from(p.scale) * ds, row(q, at, width));
-            add(&mut value_sums[slot * width..][..width], weight, row(dy, at, width));
+            add(
+                &mut key_sums[slot * width..][..width],
+                f64::from(p.scale) * ds,
+                row(q, at, width),
+            );
+            add(
+                &mut value_sums[slot * width..][..width],
+                weight,
+                row(dy, at, width),
+            );
         }
     }
     for i in 0..slots {
@@ -197,11 +262,23 @@ fn backward_key_value(
 pub fn backward_key_value_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
     let (all, heads) = ((p.offset + p.len) as usize, p.heads as usize);
     let slot = |b, j, h| (b * all + j) * heads + h;
-    backward_key_value(read, written, *p, 0..usize::MAX, p.batch as usize * all * heads, slot);
+    backward_key_value(
+        read,
+        written,
+        *p,
+        0..usize::MAX,
+        p.batch as usize * all * heads,
+        slot,
+    );
 }
 
 /// Computes dk and dv by the head that query heads share.
-fn backward_key_value_shared(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
+fn backward_key_value_shared(
+    read: [&[u32]; 5],
+    written: [&mut [u32]; 2],
+    p: Params,
+    part: std::ops::Range<usize>,
+) {
     let slots = (p.batch * (p.offset + p.len) * p.kv_heads) as usize;
     backward_key_value(read, written, p, part, slots, |b, j, h| p.key(b, j, h));
 }
@@ -217,9 +294,14 @@ pub fn backward_key_value_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2]
 pub fn head_sum_twin(read: [&[u32]; 2], written: [&mut [u32]; 2], p: &HeadSumParams) {
     let (group, width) = (p.group as usize, p.width4 as usize * 4);
     for (from, to) in read.into_iter().zip(written) {
-        for (i, sum) in to.floats_mut()[..p.n as usize * width].iter_mut().enumerate() {
+        for (i, sum) in to.floats_mut()[..p.n as usize * width]
+            .iter_mut()
+            .enumerate()
+        {
             let first = i / width * group * width + i % width;
-            *sum = (0..group).map(|g| f64::from(from.floats()[first + g * width])).sum::<f64>() as f32;
+            *sum = (0..group)
+                .map(|g| f64::from(from.floats()[first + g * width]))
+                .sum::<f64>() as f32;
         }
     }
 }

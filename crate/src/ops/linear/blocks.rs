@@ -58,22 +58,58 @@ struct Place {
 }
 
 /// Computes `y[rows] (+)= x[.., column ..] wᵀ`.
-fn product<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, y: FloatTensor<B>, at: &Place) -> FloatTensor<B> {
+fn product<B: Launch>(
+    x: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+    y: FloatTensor<B>,
+    at: &Place,
+) -> FloatTensor<B> {
     let (n, m) = (at.rows.len(), w.form.rows);
-    let [stride4, k4, first4] = [rows_columns(&x.shape()).1, w.form.columns, at.column].map(|width| width as u32 / 4);
+    let [stride4, k4, first4] =
+        [rows_columns(&x.shape()).1, w.form.columns, at.column].map(|width| width as u32 / 4);
     let (first, add, plane) = (at.rows.start as u32, u32::from(at.add), w.form.plane());
-    let params = BlockParams { n: n as u32, m: m as u32, k4, stride4, first4, first, add, plane };
+    let params = BlockParams {
+        n: n as u32,
+        m: m as u32,
+        k4,
+        stride4,
+        first4,
+        first,
+        add,
+        plane,
+    };
     let kernel = kernels::BLOCK.of(w.form.storage);
-    let [y] = B::launch(kernel, [w.words, x], [y], &params, kernel.groups(threads(n, m)));
+    let [y] = B::launch(
+        kernel,
+        [w.words, x],
+        [y],
+        &params,
+        kernel.groups(threads(n, m)),
+    );
     y
 }
 
 /// Returns the transposed part `[columns, rows]` of w in f32, each row filled up with zeros to a multiple of 4.
-fn transposed<B: Launch>(w: &Weights<FloatTensor<B>>, rows: Range<usize>, columns: Range<usize>) -> Weights<FloatTensor<B>> {
-    let y = B::empty(&w.words, [columns.len(), rows.len().next_multiple_of(4)].into(), DType::F32);
+fn transposed<B: Launch>(
+    w: &Weights<FloatTensor<B>>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+) -> Weights<FloatTensor<B>> {
+    let y = B::empty(
+        &w.words,
+        [columns.len(), rows.len().next_multiple_of(4)].into(),
+        DType::F32,
+    );
     let [n, m4, k4] = [rows.len(), columns.len() / 4, w.form.columns / 4].map(|size| size as u32);
     let (first, first4) = (rows.start as u32, columns.start as u32 / 4);
-    let params = TransposeParams { n, m4, k4, first, first4, plane: w.form.plane() };
+    let params = TransposeParams {
+        n,
+        m4,
+        k4,
+        first,
+        first4,
+        plane: w.form.plane(),
+    };
     let kernel = kernels::TRANSPOSE.of(w.form.storage);
     let groups = kernel.groups(rows.len().div_ceil(4) * columns.len() / 4);
     let [y] = B::launch(kernel, [w.words.clone()], [y], &params, groups);
@@ -88,7 +124,9 @@ fn rows_of_a_part(columns: usize) -> usize {
 /// Cuts `length` rows of `columns` columns into parts.
 fn parts(length: usize, columns: usize) -> impl Iterator<Item = Range<usize>> {
     let rows = rows_of_a_part(columns);
-    (0..length).step_by(rows).map(move |start| start..length.min(start + rows))
+    (0..length)
+        .step_by(rows)
+        .map(move |start| start..length.min(start + rows))
 }
 
 /// Returns the number of columns that the first part of `[length, columns]` has when it is transposed; no other part has more.
@@ -108,18 +146,39 @@ pub(super) fn weight_work([n, m, k]: [usize; 3]) -> usize {
 }
 
 /// Computes `x [n, k] · w [m, k]ᵀ → y [n, m]`.
-pub(super) fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, y: FloatTensor<B>) -> FloatTensor<B> {
+pub(super) fn forward<B: Launch>(
+    x: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+    y: FloatTensor<B>,
+) -> FloatTensor<B> {
     let rows = 0..rows_columns(&x.shape()).0;
-    product::<B>(x, w, y, &Place { rows, column: 0, add: false })
+    product::<B>(
+        x,
+        w,
+        y,
+        &Place {
+            rows,
+            column: 0,
+            add: false,
+        },
+    )
 }
 
 /// Computes `dy [n, m] · w [m, k] → [n, k]`, added to `sum` if there is one.
-pub(super) fn backward_input<B: Launch>(dy: FloatTensor<B>, w: &Weights<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+pub(super) fn backward_input<B: Launch>(
+    dy: FloatTensor<B>,
+    w: &Weights<FloatTensor<B>>,
+    sum: Option<FloatTensor<B>>,
+) -> FloatTensor<B> {
     let ((n, _), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     let mut add = sum.is_some();
     let mut dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
     for part in parts(m, k) {
-        let at = Place { rows: 0..n, column: part.start, add };
+        let at = Place {
+            rows: 0..n,
+            column: part.start,
+            add,
+        };
         dx = product::<B>(dy.clone(), transposed::<B>(w, part, 0..k), dx, &at);
         add = true;
     }
@@ -127,7 +186,11 @@ pub(super) fn backward_input<B: Launch>(dy: FloatTensor<B>, w: &Weights<FloatTen
 }
 
 /// Computes `dy [n, m]ᵀ · x [n, k] → [m, k]`, added to `sum` if there is one.
-pub(super) fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+pub(super) fn backward_weight<B: Launch>(
+    dy: FloatTensor<B>,
+    x: FloatTensor<B>,
+    sum: Option<FloatTensor<B>>,
+) -> FloatTensor<B> {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     let mut add = sum.is_some();
     let mut dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
@@ -136,7 +199,16 @@ pub(super) fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, 
         let xt = transposed::<B>(&x, part.clone(), 0..k);
         for rows in parts(m, part.len()) {
             let dyt = transposed::<B>(&dy, part.clone(), rows.clone());
-            dw = product::<B>(dyt.words, xt.clone(), dw, &Place { rows, column: 0, add });
+            dw = product::<B>(
+                dyt.words,
+                xt.clone(),
+                dw,
+                &Place {
+                    rows,
+                    column: 0,
+                    add,
+                },
+            );
         }
         add = true;
     }

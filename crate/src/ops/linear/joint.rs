@@ -96,26 +96,48 @@ fn forward_twin([w0, w1, w2, x]: [&[u32]; 4], [y0, y1, y2]: [&mut [u32]; 3], p: 
 }
 
 /// Computes dx and dW of `parts`: matrices, each with its dy and its number of rows.
-fn backward_twin(parts: &[(&[u32], &[u32], usize)], x: &[u32], [dx, dw]: [&mut [u32]; 2], p: &BackwardParams) {
+fn backward_twin(
+    parts: &[(&[u32], &[u32], usize)],
+    x: &[u32],
+    [dx, dw]: [&mut [u32]; 2],
+    p: &BackwardParams,
+) {
     let k = 4 * p.k4 as usize;
-    let mut sums: Vec<f64> = dx.floats().iter().map(|&dx| if p.add == 1 { f64::from(dx) } else { 0.0 }).collect();
+    let mut sums: Vec<f64> = dx
+        .floats()
+        .iter()
+        .map(|&dx| if p.add == 1 { f64::from(dx) } else { 0.0 })
+        .collect();
     let mut first = 0;
     for &(w, dy, m) in parts {
         for (at, sum) in sums.iter_mut().enumerate() {
-            let products = (0..m).map(|c| f64::from(dy.floats()[at / k * m + c]) * f64::from(w.floats()[c * k + at % k]));
+            let products = (0..m).map(|c| {
+                f64::from(dy.floats()[at / k * m + c]) * f64::from(w.floats()[c * k + at % k])
+            });
             *sum += products.sum::<f64>();
         }
-        twins::backward_weight([dy, x], &mut dw[first * k..][..m * k], [p.n, m as u32, 4 * p.k4], false);
+        twins::backward_weight(
+            [dy, x],
+            &mut dw[first * k..][..m * k],
+            [p.n, m as u32, 4 * p.k4],
+            false,
+        );
         first += m;
     }
-    dx.floats_mut().iter_mut().zip(sums).for_each(|(dx, sum)| *dx = sum as f32);
+    dx.floats_mut()
+        .iter_mut()
+        .zip(sums)
+        .for_each(|(dx, sum)| *dx = sum as f32);
 }
 
 /// Alignment of the parts of a buffer in bytes, which is enough on every device.
 const ALIGNMENT: usize = 256;
 
 /// Returns true if the products of x `[n, k]` with these matrices are computed together.
-fn joined<B: Launch, const N: usize>(x: &FloatTensor<B>, ws: &[Weights<FloatTensor<B>>; N]) -> bool {
+fn joined<B: Launch, const N: usize>(
+    x: &FloatTensor<B>,
+    ws: &[Weights<FloatTensor<B>>; N],
+) -> bool {
     let ((n, k), storage) = (rows_columns(&x.shape()), ws[0].form.storage);
     let fits = |w: &Weights<_>| {
         let part = w.form.rows * k * DType::F32.size();
@@ -128,7 +150,10 @@ fn joined<B: Launch, const N: usize>(x: &FloatTensor<B>, ws: &[Weights<FloatTens
 }
 
 /// Computes `y_p = x W_pᵀ`: `x [n, k]`, `W_p [m_p, k]` → `[n, m_p]` each.
-pub fn forward<B: Launch, const N: usize>(x: FloatTensor<B>, ws: [Weights<FloatTensor<B>>; N]) -> [FloatTensor<B>; N] {
+pub fn forward<B: Launch, const N: usize>(
+    x: FloatTensor<B>,
+    ws: [Weights<FloatTensor<B>>; N],
+) -> [FloatTensor<B>; N] {
     const { assert!(N == 2 || N == 3) }
     if !joined::<B, N>(&x, &ws) {
         return ws.map(|w| super::forward::<B>(x.clone(), w));
@@ -142,7 +167,13 @@ pub fn forward<B: Launch, const N: usize>(x: FloatTensor<B>, ws: [Weights<FloatT
     let mut words = ws.into_iter().map(|w| w.words);
     let [w0, w1, w2] = [(); 3].map(|()| words.next().unwrap_or_else(|| made(0)));
     let m = m0 + m1 + m2;
-    let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4, m0: m0 as u32, m1: m1 as u32 };
+    let params = ForwardParams {
+        n: n as u32,
+        m: m as u32,
+        k4: k as u32 / 4,
+        m0: m0 as u32,
+        m1: m1 as u32,
+    };
     let (tile, groups) = tiling(|tile| tile.of(n, m));
     let kernel = tile.choose(&FORWARD_TILE, &FORWARD_TILE_SMALL);
     let mut ys = B::launch(kernel.of(storage), [w0, w1, w2, x], ys, &params, groups).into_iter();
@@ -188,12 +219,22 @@ pub fn apart<B: Launch, const N: usize>(
 }
 
 /// Computes all gradients of three products from `dy_p [n, m_p]` that lie one after another; dx is added to `sum`.
-pub fn three<B: Launch>(dy: FloatTensor<B>, of: Joint<FloatTensor<B>, 3>, sum: Option<FloatTensor<B>>) -> Gradients<FloatTensor<B>, 3> {
+pub fn three<B: Launch>(
+    dy: FloatTensor<B>,
+    of: Joint<FloatTensor<B>, 3>,
+    sum: Option<FloatTensor<B>>,
+) -> Gradients<FloatTensor<B>, 3> {
     let (shapes, storage) = (of.shapes(), of.ws[0].form.storage);
     let (tile, params, groups, outputs) = planned::<B, 3>(&of, sum);
     let kernel = tile.choose(&BACKWARD_THREE_TILE, &BACKWARD_THREE_TILE_SMALL);
     let [w0, w1, w2] = of.ws.map(|w| w.words);
-    let [dx, dw] = B::launch(kernel.of(storage), [w0, w1, w2, dy, of.x], outputs, &params, groups);
+    let [dx, dw] = B::launch(
+        kernel.of(storage),
+        [w0, w1, w2, dy, of.x],
+        outputs,
+        &params,
+        groups,
+    );
     (Some(dx), B::parts(dw, shapes).map(Some))
 }
 
@@ -207,13 +248,21 @@ pub fn two<B: Launch>(
     let (tile, params, groups, outputs) = planned::<B, 2>(&of, sum);
     let kernel = tile.choose(&BACKWARD_TWO_TILE, &BACKWARD_TWO_TILE_SMALL);
     let [w0, w1] = of.ws.map(|w| w.words);
-    let [dx, dw] = B::launch(kernel.of(storage), [w0, w1, dy0, dy1, of.x], outputs, &params, groups);
+    let [dx, dw] = B::launch(
+        kernel.of(storage),
+        [w0, w1, dy0, dy1, of.x],
+        outputs,
+        &params,
+        groups,
+    );
     (Some(dx), B::parts(dw, shapes).map(Some))
 }
 
 impl<T, const N: usize> Joint<T, N> {
     fn shapes(&self) -> [Shape; N] {
-        self.ws.each_ref().map(|w| [w.form.rows, w.form.columns].into())
+        self.ws
+            .each_ref()
+            .map(|w| [w.form.rows, w.form.columns].into())
     }
 }
 
@@ -226,8 +275,22 @@ fn planned<B: Launch, const N: usize>(
     let m: usize = of.ws.iter().map(|w| w.form.rows).sum();
     let (tile, groups) = tiling(|tile| tile.of(n, k) + tile.of(m, k));
     let [m0, m1] = [of.ws[0].form.rows as u32, of.ws[1].form.rows as u32];
-    let (m4, k4, input, add) = (m as u32 / 4, k as u32 / 4, tile.of(n, k), u32::from(sum.is_some()));
-    let params = BackwardParams { n: n as u32, m4, k4, slice4: m4, input, add, m0, m1 };
+    let (m4, k4, input, add) = (
+        m as u32 / 4,
+        k as u32 / 4,
+        tile.of(n, k),
+        u32::from(sum.is_some()),
+    );
+    let params = BackwardParams {
+        n: n as u32,
+        m4,
+        k4,
+        slice4: m4,
+        input,
+        add,
+        m0,
+        m1,
+    };
     let made = |rows: usize| B::empty(&of.x, [rows, k].into(), DType::F32);
     let outputs = [sum.unwrap_or_else(|| made(n)), made(m)];
     (tile, params, groups, outputs)

@@ -1,8 +1,8 @@
 //! The declarations of the linear kernels.
 
 use super::params::{
-    AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockParams, ForwardParams, ForwardTileParams, InputParams, TileParams,
-    TransposeParams,
+    AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockParams, ForwardParams,
+    ForwardTileParams, InputParams, TileParams, TransposeParams,
 };
 use super::twins::{backward_input, backward_weight, block, forward, tile};
 use crate::gpu::Kernels;

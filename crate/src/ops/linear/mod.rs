@@ -28,7 +28,10 @@ use crate::ops::weights::Weights;
 use blocks::{blocked, blocked_input, blocked_weight};
 pub use operations::{conv1d, linear};
 pub(super) use operations::{conv1d_of_words, linear_of_words};
-use params::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams, InputParams};
+use params::{
+    AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams,
+    InputParams,
+};
 pub(super) use tiles::{by_tiles, tiled, tiling};
 
 /// Maximum number of rows for which `linear_row` is used: a register block would compute rows twice.
@@ -74,7 +77,11 @@ pub fn padded<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> Float
 }
 
 /// Computes `x [n, k] · w [m, k]ᵀ → [n, stride]`. Only by tiles may the stride be more than m.
-fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usize) -> FloatTensor<B> {
+fn strided<B: Launch>(
+    x: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+    stride: usize,
+) -> FloatTensor<B> {
     let ((n, k), m) = (rows_columns(&x.shape()), w.form.rows);
     if B::TWINS {
         return B::float_matmul(x, B::float_transpose(widened::<B>(w)));
@@ -87,7 +94,12 @@ fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usi
     let (storage, plane, w) = (w.form.storage, w.form.plane(), w.words);
     let small = n.div_ceil(4) * m.div_ceil(4);
     let [y] = if k % 4 != 0 {
-        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, plane };
+        let params = AnyParams {
+            n: n as u32,
+            m: m as u32,
+            k: k as u32,
+            plane,
+        };
         let (kernel, threads) = match any_block_threads(software, n, m) {
             Some(threads) => (&kernels::FORWARD_ANY_BLOCK, threads),
             None => (&kernels::FORWARD_ANY, small),
@@ -97,14 +109,30 @@ fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usi
     } else {
         let (n32, m32, k4) = (n as u32, m as u32, k as u32 / 4);
         if tiled(software, n) {
-            let params = ForwardTileParams { n: n32, m: m32, k4, stride: stride as u32, plane };
+            let params = ForwardTileParams {
+                n: n32,
+                m: m32,
+                k4,
+                stride: stride as u32,
+                plane,
+            };
             let (tile, groups) = tiling(|tile| tile.of(n, m));
             let kernel = tile.choose(&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL);
             B::launch(kernel.of(storage), [w, x], [y], &params, groups)
         } else {
-            let params = ForwardParams { n: n32, m: m32, k4, plane };
-            let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
-            let (kernel, threads) = if n <= FEW_ROWS { (&kernels::ROW, row) } else { (&kernels::FORWARD, small) };
+            let params = ForwardParams {
+                n: n32,
+                m: m32,
+                k4,
+                plane,
+            };
+            let row =
+                n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
+            let (kernel, threads) = if n <= FEW_ROWS {
+                (&kernels::ROW, row)
+            } else {
+                (&kernels::FORWARD, small)
+            };
             let kernel = kernel.of(storage);
             B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
         }
@@ -118,7 +146,11 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>)
 }
 
 /// Computes [`backward_input`], added to `sum` if there is one.
-fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+fn backward_input_onto<B: Launch>(
+    dy: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+    sum: Option<FloatTensor<B>>,
+) -> FloatTensor<B> {
     let ((n, stride), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     let software = B::software(&dy);
     if !B::TWINS && blocked_input(software, [n, m, k]) {
@@ -136,30 +168,68 @@ fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>
         return whole::<B>(dx, [n, k]);
     }
     let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
-    let (storage, plane, w, small) = (w.form.storage, w.form.plane(), w.words, n.div_ceil(4) * k.div_ceil(4));
+    let (storage, plane, w, small) = (
+        w.form.storage,
+        w.form.plane(),
+        w.words,
+        n.div_ceil(4) * k.div_ceil(4),
+    );
     let [dx] = if m % 4 != 0 || k % 4 != 0 {
-        let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32, plane };
+        let params = AnyInputParams {
+            n: n as u32,
+            m: m as u32,
+            k: k as u32,
+            slice: SLICE as u32,
+            plane,
+        };
         let (kernel, threads) = match any_block_threads(software, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_INPUT_ANY, small),
         };
         let kernel = kernel.of(storage);
-        B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
+        B::launch(
+            kernel,
+            [w, dy],
+            [dx],
+            &params,
+            kernel.groups(slices * threads),
+        )
     } else {
         let (n32, m4, k4, slice4) = (n as u32, m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-        let params = InputParams { n: n32, m4, k4, slice4, plane };
+        let params = InputParams {
+            n: n32,
+            m4,
+            k4,
+            slice4,
+            plane,
+        };
         let kernel = kernels::BACKWARD_INPUT.of(storage);
-        B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * small))
+        B::launch(
+            kernel,
+            [w, dy],
+            [dx],
+            &params,
+            kernel.groups(slices * small),
+        )
     };
     whole::<B>(dx, [n, k])
 }
 
 /// Computes `dy [n, m]ᵀ · x [n, k] → [m, k]`, in f32 whatever the weights are, added to `sum` if there is one; rows of dy may be [`padded`].
-pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, m: usize, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+pub fn backward_weight<B: Launch>(
+    dy: FloatTensor<B>,
+    x: FloatTensor<B>,
+    m: usize,
+    sum: Option<FloatTensor<B>>,
+) -> FloatTensor<B> {
     let ((n, stride), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     if B::TWINS {
         let dw = B::float_matmul(B::float_transpose(dy), x);
-        return if let Some(sum) = sum { residual_add::<B>(sum, dw) } else { dw };
+        return if let Some(sum) = sum {
+            residual_add::<B>(sum, dw)
+        } else {
+            dw
+        };
     }
     let software = B::software(&dy);
     if tiled(software, n) && stride % 4 == 0 && k % 4 == 0 {
@@ -173,14 +243,24 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, m: usiz
     let dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
     let small = m.div_ceil(4) * k.div_ceil(4);
     let [dw] = if !m.is_multiple_of(4) || !k.is_multiple_of(4) {
-        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add };
+        let params = AnyWeightParams {
+            n: n as u32,
+            m: m as u32,
+            k: k as u32,
+            add,
+        };
         let (kernel, threads) = match any_block_threads(software, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_WEIGHT_ANY, small),
         };
         B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
     } else {
-        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add };
+        let params = BackwardParams {
+            n: n as u32,
+            m4: m as u32 / 4,
+            k4: k as u32 / 4,
+            add,
+        };
         let kernel = &kernels::BACKWARD_WEIGHT;
         B::launch(kernel, [dy, x], [dw], &params, kernel.groups(small))
     };
@@ -194,7 +274,11 @@ fn fits<B: Launch>(dy: &FloatTensor<B>, vjp: &Linear<FloatTensor<B>>) -> bool {
 }
 
 /// Computes both gradients of `y = x Wᵀ` in one dispatch by tiles, dx added to `sum` if there is one.
-fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
+fn both<B: Launch>(
+    dy: FloatTensor<B>,
+    vjp: Linear<FloatTensor<B>>,
+    sum: Option<FloatTensor<B>>,
+) -> [FloatTensor<B>; 2] {
     let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
     let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), [m, k], 1.0, [sum, None]);
     [B::float_reshape(dx, [n, k].into()), dw]
@@ -202,7 +286,11 @@ fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<
 
 /// Returns the weights in f32 `[rows, columns]`, for the CPU only.
 fn widened<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
-    let StoredMatrix { storage, rows, columns } = w.form;
+    let StoredMatrix {
+        storage,
+        rows,
+        columns,
+    } = w.form;
     let values = match (w.words.dtype(), storage) {
         (DType::BF16, _) => B::float_cast(w.words, burn::tensor::FloatDType::F32),
         (_, StorageType::F32) => w.words,
@@ -231,7 +319,12 @@ impl<B: Launch> Vjp<B, 2> for Linear<FloatTensor<B>> {
         [dx, dw]
     }
 
-    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward_onto(
+        self,
+        sum: FloatTensor<B>,
+        dy: FloatTensor<B>,
+        needs: [bool; 2],
+    ) -> [Option<FloatTensor<B>>; 2] {
         if needs[1] && fits::<B>(&dy, &self) {
             return both::<B>(dy, self, Some(sum)).map(Some);
         }
@@ -273,7 +366,12 @@ impl<B: Launch> Vjp<B, 1> for FrozenLinear<FloatTensor<B>> {
     }
 
     // As in [`Linear`], so that a sum has the same order however the weights are stored.
-    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+    fn backward_onto(
+        self,
+        sum: FloatTensor<B>,
+        dy: FloatTensor<B>,
+        _needs: [bool; 1],
+    ) -> [Option<FloatTensor<B>>; 1] {
         [Some(backward_input_onto::<B>(dy, self.w, Some(sum)))]
     }
 }

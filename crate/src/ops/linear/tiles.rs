@@ -50,7 +50,11 @@ impl Tile {
 /// Chooses the tiles of a product, large ones if they are enough, and returns their number of workgroups with them.
 pub(in crate::ops) fn tiling(groups: impl Fn(Tile) -> u32) -> (Tile, u32) {
     let large = groups(Tile::Large);
-    if large >= FILLED { (Tile::Large, large) } else { (Tile::Small, groups(Tile::Small)) }
+    if large >= FILLED {
+        (Tile::Large, large)
+    } else {
+        (Tile::Small, groups(Tile::Small))
+    }
 }
 
 /// Returns true if products of `n` rows are computed by tiles.
@@ -72,14 +76,39 @@ pub(in crate::ops) fn by_tiles<B: Launch>(
     let (n, columns) = rows_columns(&dy.shape());
     let slices = columns.div_ceil(SLICE).max(1);
     // Without weights the kernel reads none, so their storage type does not matter.
-    let (storage, plane) = w.as_ref().map_or((StorageType::F32, 0), |w| (w.form.storage, w.form.plane()));
-    let of_input = |tile: Tile| if w.is_some() { slices as u32 * tile.of(n, k) } else { 0 };
-    let (tile, groups) = tiling(|tile| of_input(tile) + if x.is_some() { tile.of(m, k) } else { 0 });
+    let (storage, plane) = w
+        .as_ref()
+        .map_or((StorageType::F32, 0), |w| (w.form.storage, w.form.plane()));
+    let of_input = |tile: Tile| {
+        if w.is_some() {
+            slices as u32 * tile.of(n, k)
+        } else {
+            0
+        }
+    };
+    let (tile, groups) =
+        tiling(|tile| of_input(tile) + if x.is_some() { tile.of(m, k) } else { 0 });
     let input = of_input(tile);
     let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
     let (m4, k4, slice4) = (columns as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-    let params = TileParams { n: n as u32, m: m as u32, m4, k4, slice4, input, add, scale, plane };
-    let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
+    let params = TileParams {
+        n: n as u32,
+        m: m as u32,
+        m4,
+        k4,
+        slice4,
+        input,
+        add,
+        scale,
+        plane,
+    };
+    let place = |made: bool, rows: usize, columns: usize| {
+        B::empty(
+            &dy,
+            if made { [rows, columns] } else { [1, 4] }.into(),
+            DType::F32,
+        )
+    };
     let [dx, dw] = sums;
     let dx = dx.unwrap_or_else(|| place(w.is_some(), slices, n * k));
     let dw = dw.unwrap_or_else(|| place(x.is_some(), m, k));

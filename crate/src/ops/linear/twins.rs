@@ -8,7 +8,9 @@ pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], stride: u32)
     let [n, m, k] = shape.map(|size| size as usize);
     for r in 0..n {
         for c in 0..m {
-            let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * f64::from(w.floats()[c * k + i])).sum();
+            let sum: f64 = (0..k)
+                .map(|i| f64::from(x.floats()[r * k + i]) * f64::from(w.floats()[c * k + i]))
+                .sum();
             y.floats_mut()[r * stride as usize + c] = sum as f32;
         }
     }
@@ -17,11 +19,21 @@ pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], stride: u32)
 /// Computes `y[first + r, c] = before + Σ_i x[r, 4 first4 + i] w[c, i]`.
 pub fn block([w, x]: [&[u32]; 2], y: &mut [u32], p: &BlockParams) {
     let [n, m, k] = [p.n, p.m, p.k4 * 4].map(|size| size as usize);
-    let rows = x.floats().chunks(p.stride4 as usize * 4).map(|row| &row[p.first4 as usize * 4..][..k]);
-    for (x, y) in rows.zip(y.floats_mut()[p.first as usize * m..].chunks_mut(m)).take(n) {
+    let rows = x
+        .floats()
+        .chunks(p.stride4 as usize * 4)
+        .map(|row| &row[p.first4 as usize * 4..][..k]);
+    for (x, y) in rows
+        .zip(y.floats_mut()[p.first as usize * m..].chunks_mut(m))
+        .take(n)
+    {
         for (w, y) in w.floats().chunks(k).zip(y) {
             let before = if p.add == 1 { f64::from(*y) } else { 0.0 };
-            *y = (before + x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w)).sum::<f64>()) as f32;
+            *y = (before
+                + x.iter()
+                    .zip(w)
+                    .map(|(&x, &w)| f64::from(x) * f64::from(w))
+                    .sum::<f64>()) as f32;
         }
     }
 }
@@ -34,7 +46,9 @@ pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], sli
         for r in 0..n {
             for i in 0..k {
                 let columns = from..m.min(from + slice);
-                let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * f64::from(w.floats()[c * k + i])).sum();
+                let sum: f64 = columns
+                    .map(|c| f64::from(dy.floats()[r * m + c]) * f64::from(w.floats()[c * k + i]))
+                    .sum();
                 dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
             }
         }
@@ -46,8 +60,14 @@ pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], shape: [u32; 3], ad
     let [n, m, k] = shape.map(|size| size as usize);
     for c in 0..m {
         for i in 0..k {
-            let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
-            let before = if add { f64::from(dw.floats()[c * k + i]) } else { 0.0 };
+            let sum: f64 = (0..n)
+                .map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i]))
+                .sum();
+            let before = if add {
+                f64::from(dw.floats()[c * k + i])
+            } else {
+                0.0
+            };
             dw.floats_mut()[c * k + i] = (before + sum) as f32;
         }
     }
@@ -59,15 +79,32 @@ pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) 
     let shape = [p.n, p.m, p.k4 * 4];
     // Drops the elements of dy's rows beyond the columns that count.
     let rows = dy.chunks(p.m4.max(1) as usize * 4);
-    let dy = &rows.flat_map(|row| &row[..p.m as usize]).copied().collect::<Vec<u32>>();
+    let dy = &rows
+        .flat_map(|row| &row[..p.m as usize])
+        .copied()
+        .collect::<Vec<u32>>();
     if p.input > 0 {
-        let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.len()] };
+        let before = if p.add & 1 == 1 {
+            dx.floats().to_vec()
+        } else {
+            vec![0.0; dx.len()]
+        };
         backward_input([w, dy], dx, shape, p.slice4 * 4);
-        dx.floats_mut().iter_mut().zip(before).for_each(|(dx, before)| *dx += before);
+        dx.floats_mut()
+            .iter_mut()
+            .zip(before)
+            .for_each(|(dx, before)| *dx += before);
     }
     if dw.len() == (shape[1] * shape[2]) as usize {
-        let before = if p.add & 2 == 2 { dw.floats().to_vec() } else { vec![0.0; dw.len()] };
+        let before = if p.add & 2 == 2 {
+            dw.floats().to_vec()
+        } else {
+            vec![0.0; dw.len()]
+        };
         backward_weight([dy, x], dw, shape, false);
-        dw.floats_mut().iter_mut().zip(before).for_each(|(dw, before)| *dw = before + p.scale * *dw);
+        dw.floats_mut()
+            .iter_mut()
+            .zip(before)
+            .for_each(|(dw, before)| *dw = before + p.scale * *dw);
     }
 }

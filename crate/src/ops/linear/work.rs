@@ -18,5 +18,9 @@ pub(crate) fn input_work_bytes(software: bool, [n, m, k]: [usize; 3]) -> u64 {
 /// Returns the number of bytes that [`backward_weight`](super::backward_weight) of `dy [n, m]` and `x [n, k]` holds in addition to its result: by
 /// large blocks, transposed parts of both.
 pub(crate) fn weight_work_bytes(software: bool, [n, m, k]: [usize; 3]) -> u64 {
-    if blocked_weight(software, [m, k]) { 4 * weight_work([n, m, k]) as u64 } else { 0 }
+    if blocked_weight(software, [m, k]) {
+        4 * weight_work([n, m, k]) as u64
+    } else {
+        0
+    }
 }

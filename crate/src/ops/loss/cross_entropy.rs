@@ -11,7 +11,13 @@ use crate::gpu::{Kernels, Words, groups_of_64};
 const PART: usize = 256;
 
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels = &[&PARTIALS.all(), &FORWARD.all(), &BACKWARD.all(), &HITS.all(), &LOSS_SUM.all()];
+pub(crate) static KERNELS: Kernels = &[
+    &PARTIALS.all(),
+    &FORWARD.all(),
+    &BACKWARD.all(),
+    &HITS.all(),
+    &LOSS_SUM.all(),
+];
 
 crate::kernel! {
     /// Computes the maximum and the sum of exponentials of the parts of each row.
@@ -74,7 +80,12 @@ fn partials_twin([logits]: [&[u32]; 1], [partials]: [&mut [u32]; 1], p: &Forward
     let [vocab, parts, stride] = [p.vocab, p.parts, p.stride].map(|size| size as usize);
     for i in 0..p.n as usize * parts {
         let row = &logits.floats()[i / parts * stride..][..vocab];
-        let (top, sum) = top_and_sum(row.iter().skip(i % parts).step_by(parts).map(|&v| f64::from(v)));
+        let (top, sum) = top_and_sum(
+            row.iter()
+                .skip(i % parts)
+                .step_by(parts)
+                .map(|&v| f64::from(v)),
+        );
         partials.floats_mut()[2 * i] = top as f32;
         partials.floats_mut()[2 * i + 1] = sum as f32;
     }
@@ -86,7 +97,9 @@ fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: 
         let row = &logits.floats()[r * stride..][..vocab];
         let (top, sum) = top_and_sum(row.iter().map(|&v| f64::from(v)));
         let lse = top + sum.ln();
-        let target = usize::try_from(targets.ints()[r]).ok().and_then(|id| row.get(id));
+        let target = usize::try_from(targets.ints()[r])
+            .ok()
+            .and_then(|id| row.get(id));
         stats.floats_mut()[2 * r] = target.map_or(0.0, |&v| lse - f64::from(v)) as f32;
         stats.floats_mut()[2 * r + 1] = lse as f32;
     }
@@ -95,11 +108,20 @@ fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: 
 fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &BackwardParams) {
     let (vocab, stride) = (p.vocab as usize, p.stride as usize);
     for r in 0..p.n as usize {
-        let target = usize::try_from(targets.ints()[r]).ok().filter(|&id| id < vocab);
+        let target = usize::try_from(targets.ints()[r])
+            .ok()
+            .filter(|&id| id < vocab);
         let lse = f64::from(stats.floats()[2 * r + 1]);
-        for (c, l) in logits.floats_mut()[r * stride..][..stride].iter_mut().enumerate() {
+        for (c, l) in logits.floats_mut()[r * stride..][..stride]
+            .iter_mut()
+            .enumerate()
+        {
             let hit = f64::from(u8::from(target == Some(c)));
-            *l = if target.is_some() && c < vocab { ((f64::from(*l) - lse).exp() - hit) as f32 } else { 0.0 };
+            *l = if target.is_some() && c < vocab {
+                ((f64::from(*l) - lse).exp() - hit) as f32
+            } else {
+                0.0
+            };
         }
     }
 }
@@ -108,33 +130,64 @@ fn hits_twin([logits, targets, _]: [&[u32]; 3], [hits]: [&mut [u32]; 1], p: &For
     let (vocab, stride) = (p.vocab as usize, p.stride as usize);
     for r in 0..p.n as usize {
         let row = &logits.floats()[r * stride..][..vocab];
-        let target = usize::try_from(targets.ints()[r]).ok().filter(|&id| id < vocab);
-        let beaten = |id: usize| row.iter().enumerate().any(|(c, &l)| l > row[id] || (l == row[id] && c < id));
+        let target = usize::try_from(targets.ints()[r])
+            .ok()
+            .filter(|&id| id < vocab);
+        let beaten = |id: usize| {
+            row.iter()
+                .enumerate()
+                .any(|(c, &l)| l > row[id] || (l == row[id] && c < id))
+        };
         hits.floats_mut()[2 * r] = f32::from(u8::from(target.is_some_and(|id| !beaten(id))));
         hits.floats_mut()[2 * r + 1] = f32::from(u8::from(target.is_some()));
     }
 }
 
 /// Computes the loss and log-sum-exp of each row: logits `[n, V]`, or longer rows that begin with them, targets `[n]` as words → `[n, 2]`.
-pub fn stats<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> FloatTensor<B> {
+pub fn stats<B: Launch>(
+    logits: FloatTensor<B>,
+    vocab: usize,
+    targets: FloatTensor<B>,
+) -> FloatTensor<B> {
     let (partials, params) = partials::<B>(&logits, vocab);
     let stats = B::empty(&logits, [params.n as usize, 2].into(), DType::F32);
-    let [stats] = B::launch(&FORWARD, [logits, targets, partials], [stats], &params, groups_of_64(params.n as usize));
+    let [stats] = B::launch(
+        &FORWARD,
+        [logits, targets, partials],
+        [stats],
+        &params,
+        groups_of_64(params.n as usize),
+    );
     stats
 }
 
 fn partials<B: Launch>(logits: &FloatTensor<B>, vocab: usize) -> (FloatTensor<B>, ForwardParams) {
     let (n, stride) = rows_columns(&logits.shape());
     let parts = vocab.div_ceil(PART).clamp(1, 64);
-    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32, stride: stride as u32 };
+    let params = ForwardParams {
+        n: n as u32,
+        vocab: vocab as u32,
+        parts: parts as u32,
+        stride: stride as u32,
+    };
     let partials = B::empty(logits, [n, parts, 2].into(), DType::F32);
-    let [partials] = B::launch(&PARTIALS, [logits.clone()], [partials], &params, groups_of_64(n * parts));
+    let [partials] = B::launch(
+        &PARTIALS,
+        [logits.clone()],
+        [partials],
+        &params,
+        groups_of_64(n * parts),
+    );
     (partials, params)
 }
 
 /// Computes [`stats`], and for each row `[n, 2]`: 1 if its target is the arg max of its logits (the lowest id of equal ones), else 0; and 1 if its
 /// target counts, else 0.
-pub(crate) fn stats_and_hits<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> [FloatTensor<B>; 2] {
+pub(crate) fn stats_and_hits<B: Launch>(
+    logits: FloatTensor<B>,
+    vocab: usize,
+    targets: FloatTensor<B>,
+) -> [FloatTensor<B>; 2] {
     let (partials, params) = partials::<B>(&logits, vocab);
     let n = params.n as usize;
     let [stats, hits] = [(); 2].map(|()| B::empty(&logits, [n, 2].into(), DType::F32));
@@ -153,9 +206,24 @@ pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
 }
 
 /// Computes the gradient of `Σ loss` for the logits `[n, stride]`, in place if they are uniquely owned; it is 0 in the columns from V on.
-pub fn gradient<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
+pub fn gradient<B: Launch>(
+    logits: FloatTensor<B>,
+    vocab: usize,
+    targets: FloatTensor<B>,
+    stats: FloatTensor<B>,
+) -> FloatTensor<B> {
     let (n, stride) = rows_columns(&logits.shape());
-    let params = BackwardParams { n: n as u32, vocab: vocab as u32, stride: stride as u32 };
-    let [logits] = B::launch(&BACKWARD, [targets, stats], [logits], &params, groups_of_64(n * stride));
+    let params = BackwardParams {
+        n: n as u32,
+        vocab: vocab as u32,
+        stride: stride as u32,
+    };
+    let [logits] = B::launch(
+        &BACKWARD,
+        [targets, stats],
+        [logits],
+        &params,
+        groups_of_64(n * stride),
+    );
     logits
 }

@@ -74,7 +74,14 @@ pub fn forward<B: Launch>(
         let dy = cross_entropy::gradient::<B>(logits, vocab, ids, stats);
         if plan.needs == [true; 2] && rows_of_run == n && vocab == rows_columns(&dy.shape()).1 {
             // With a single run both gradients are one dispatch, where the vocabulary is small.
-            let [dx, dw] = Vjp::<B, 2>::backward(Linear { x: part, w: w.clone() }, dy, [true; 2]);
+            let [dx, dw] = Vjp::<B, 2>::backward(
+                Linear {
+                    x: part,
+                    w: w.clone(),
+                },
+                dy,
+                [true; 2],
+            );
             inputs.extend(dx);
             weight = dw;
             continue;
@@ -86,15 +93,30 @@ pub fn forward<B: Launch>(
             weight = Some(linear::backward_weight::<B>(dy, part, vocab, weight));
         }
     }
-    (summed::<B>(losses), HeadLoss { dx: joined::<B>(inputs), dw: weight })
+    (
+        summed::<B>(losses),
+        HeadLoss {
+            dx: joined::<B>(inputs),
+            dw: weight,
+        },
+    )
 }
 
 /// Computes `[Σ loss, number of targets that are the arg max of their logits] → [2]` of `x [n, C]` under the head `w [V, C]` with targets `[n]`. At
 /// most `rows` rows of logits exist at once.
-pub fn evaluation<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, targets: IntTensor<B>, rows: usize) -> FloatTensor<B> {
+pub fn evaluation<B: Launch>(
+    x: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+    targets: IntTensor<B>,
+    rows: usize,
+) -> FloatTensor<B> {
     let (n, vocab) = (rows_columns(&x.shape()).0, w.form.rows);
     let (mut losses, mut hits) = (Vec::new(), Vec::new());
-    let rows = HeadPlan { rows: rows.max(1), needs: [false; 2] }.rows_of_a_run(n);
+    let rows = HeadPlan {
+        rows: rows.max(1),
+        needs: [false; 2],
+    }
+    .rows_of_a_run(n);
     for start in (0..n).step_by(rows) {
         let (part, ids) = part::<B>(&x, &targets, start..n.min(start + rows));
         let logits = linear::padded::<B>(part, w.clone());
@@ -106,23 +128,41 @@ pub fn evaluation<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, targ
 }
 
 /// Returns the rows `run` of x, and their targets as words.
-fn part<B: Launch>(x: &FloatTensor<B>, targets: &IntTensor<B>, run: Range<usize>) -> (FloatTensor<B>, FloatTensor<B>) {
+fn part<B: Launch>(
+    x: &FloatTensor<B>,
+    targets: &IntTensor<B>,
+    run: Range<usize>,
+) -> (FloatTensor<B>, FloatTensor<B>) {
     let (n, width) = rows_columns(&x.shape());
     if run.len() == n {
         return (x.clone(), B::ids(targets.clone()));
     }
-    let part = B::float_slice(x.clone(), &[Slice::from(run.clone()), Slice::from(0..width)]);
-    (part, B::ids(B::int_slice(targets.clone(), &[Slice::from(run)])))
+    let part = B::float_slice(
+        x.clone(),
+        &[Slice::from(run.clone()), Slice::from(0..width)],
+    );
+    (
+        part,
+        B::ids(B::int_slice(targets.clone(), &[Slice::from(run)])),
+    )
 }
 
 fn joined<B: Launch>(mut parts: Vec<FloatTensor<B>>) -> Option<FloatTensor<B>> {
-    if parts.len() > 1 { Some(B::float_cat(parts, 0)) } else { parts.pop() }
+    if parts.len() > 1 {
+        Some(B::float_cat(parts, 0))
+    } else {
+        parts.pop()
+    }
 }
 
 /// Sums at least one tensor `[1]`.
 fn summed<B: Launch>(parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     let sums = joined::<B>(parts).expect("a batch has at least one row");
-    if sums.shape().num_elements() == 1 { sums } else { B::float_sum(sums) }
+    if sums.shape().num_elements() == 1 {
+        sums
+    } else {
+        B::float_sum(sums)
+    }
 }
 
 impl<B: Launch> Vjp<B, 2> for HeadLoss<FloatTensor<B>> {
@@ -172,6 +212,9 @@ operation! {
 /// Computes `Σ loss` in nats, `[1]`, of the rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16) with targets `[n]`. Targets that are
 /// not an id (IGNORE_INDEX) do not count. At most `rows` rows of the logits, and of their gradient, exist at once.
 pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
-    let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), w.is_tracked()] };
+    let plan = HeadPlan {
+        rows: rows.max(1),
+        needs: [x.is_tracked(), w.is_tracked()],
+    };
     planned_loss(x, w, plan, targets)
 }

@@ -14,8 +14,14 @@ use crate::ops::residual::residual_add;
 use crate::ops::tape::Vjp;
 
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels =
-    &[&FORWARD.all(), &FORWARD_GROUP.all(), &ADD_FORWARD_GROUP.all(), &BACKWARD_INPUT.all(), &BACKWARD_WEIGHT.all(), &BACKWARD_GROUP.all()];
+pub(crate) static KERNELS: Kernels = &[
+    &FORWARD.all(),
+    &FORWARD_GROUP.all(),
+    &ADD_FORWARD_GROUP.all(),
+    &BACKWARD_INPUT.all(),
+    &BACKWARD_WEIGHT.all(),
+    &BACKWARD_GROUP.all(),
+];
 
 crate::kernel! {
     /// Computes `y`, and the mean and `r` of each row.
@@ -73,11 +79,16 @@ fn forward_twin([x, w, b]: [&[u32]; 3], [y, stats]: [&mut [u32]; 2], p: &Forward
     for row in 0..p.n as usize {
         let x = &x.floats()[row * width..][..width];
         let mean = x.iter().map(|&v| f64::from(v)).sum::<f64>() / width as f64;
-        let variance = x.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / width as f64;
+        let variance = x
+            .iter()
+            .map(|&v| (f64::from(v) - mean).powi(2))
+            .sum::<f64>()
+            / width as f64;
         let r = 1.0 / (variance + f64::from(p.eps)).sqrt();
         for c in 0..width {
             let z = (f64::from(x[c]) - mean) * r;
-            y.floats_mut()[row * width + c] = (z * f64::from(w.floats()[c]) + f64::from(b.floats()[c])) as f32;
+            y.floats_mut()[row * width + c] =
+                (z * f64::from(w.floats()[c]) + f64::from(b.floats()[c])) as f32;
         }
         stats.floats_mut()[2 * row] = mean as f32;
         stats.floats_mut()[2 * row + 1] = r as f32;
@@ -88,7 +99,10 @@ fn backward_input_twin([x, w, stats, dy]: [&[u32]; 4], [dx]: [&mut [u32]; 1], p:
     let width = p.width as usize;
     for row in 0..p.n as usize {
         let at = row * width;
-        let (mean, r) = (f64::from(stats.floats()[2 * row]), f64::from(stats.floats()[2 * row + 1]));
+        let (mean, r) = (
+            f64::from(stats.floats()[2 * row]),
+            f64::from(stats.floats()[2 * row + 1]),
+        );
         let z = |c: usize| (f64::from(x.floats()[at + c]) - mean) * r;
         let d = |c: usize| f64::from(dy.floats()[at + c]) * f64::from(w.floats()[c]);
         let first = (0..width).map(d).sum::<f64>() / width as f64;
@@ -99,7 +113,11 @@ fn backward_input_twin([x, w, stats, dy]: [&[u32]; 4], [dx]: [&mut [u32]; 1], p:
     }
 }
 
-fn backward_weight_twin([x, stats, dy]: [&[u32]; 3], [dw, db]: [&mut [u32]; 2], p: &column_sum::Params) {
+fn backward_weight_twin(
+    [x, stats, dy]: [&[u32]; 3],
+    [dw, db]: [&mut [u32]; 2],
+    p: &column_sum::Params,
+) {
     let width = p.width as usize;
     for i in 0..p.parts as usize * width {
         let dy = |r: usize| f64::from(dy.floats()[r * width + i % width]);
@@ -112,24 +130,53 @@ fn backward_weight_twin([x, stats, dy]: [&[u32]; 3], [dw, db]: [&mut [u32]; 2], 
     }
 }
 
-fn backward_twin([x, w, stats, dy]: [&[u32]; 4], [dx, dw, db]: [&mut [u32]; 3], p: &rms::BackwardParams) {
+fn backward_twin(
+    [x, w, stats, dy]: [&[u32]; 4],
+    [dx, dw, db]: [&mut [u32]; 3],
+    p: &rms::BackwardParams,
+) {
     let mut made = vec![0; dx.len()];
-    backward_input_twin([x, w, stats, dy], [&mut made], &BackwardParams { n: p.n, width: p.width });
+    backward_input_twin(
+        [x, w, stats, dy],
+        [&mut made],
+        &BackwardParams {
+            n: p.n,
+            width: p.width,
+        },
+    );
     for (sum, made) in dx.floats_mut().iter_mut().zip(made.floats()) {
         // Rounded before the addition, so that the bits equal those of two launches.
         *sum = if p.add == 1 { *sum } else { 0.0 } + made;
     }
-    let cut = column_sum::Params { n: p.n, width: p.width, rows: p.rows, parts: p.parts };
+    let cut = column_sum::Params {
+        n: p.n,
+        width: p.width,
+        rows: p.rows,
+        parts: p.parts,
+    };
     backward_weight_twin([x, stats, dy], [dw, db], &cut);
 }
 
 /// Computes LayerNorm: `x [n, C]`, `w`, `b [C]` → `y [n, C]`, and the mean and scale of each row `[n, 2]`.
-pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 2] {
+pub fn forward<B: Launch>(
+    x: FloatTensor<B>,
+    w: FloatTensor<B>,
+    b: FloatTensor<B>,
+    eps: f32,
+) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let stats = B::empty(&x, [n, 2].into(), DType::F32);
-    let params = ForwardParams { n: n as u32, width: width as u32, eps };
-    let (kernel, groups) = if by_groups::<B>(&x, width) { (&FORWARD_GROUP, n as u32) } else { (&FORWARD, groups_of_64(n)) };
+    let params = ForwardParams {
+        n: n as u32,
+        width: width as u32,
+        eps,
+    };
+    let (kernel, groups) = if by_groups::<B>(&x, width) {
+        (&FORWARD_GROUP, n as u32)
+    } else {
+        (&FORWARD, groups_of_64(n))
+    };
     B::launch(kernel, [x, w, b], [y, stats], &params, groups)
 }
 
@@ -149,10 +196,24 @@ pub(crate) fn add_forward<B: Launch>(
         let [y, stats] = forward::<B>(sum.clone(), w, b, eps);
         return [sum, y, stats];
     }
-    let params = AddParams { n: n as u32, width: width as u32, eps, biased: u32::from(bias.is_some()) };
+    let params = AddParams {
+        n: n as u32,
+        width: width as u32,
+        eps,
+        biased: u32::from(bias.is_some()),
+    };
     let bias = bias.unwrap_or_else(|| B::empty(&x, [4].into(), DType::F32));
-    let (normed, stats) = (B::empty(&x, x.shape(), DType::F32), B::empty(&x, [n, 2].into(), DType::F32));
-    B::launch(&ADD_FORWARD_GROUP, [x, bias, w, b], [y, normed, stats], &params, n as u32)
+    let (normed, stats) = (
+        B::empty(&x, x.shape(), DType::F32),
+        B::empty(&x, [n, 2].into(), DType::F32),
+    );
+    B::launch(
+        &ADD_FORWARD_GROUP,
+        [x, bias, w, b],
+        [y, normed, stats],
+        &params,
+        n as u32,
+    )
 }
 
 /// Returns true if one workgroup takes one row: on a GPU neighbouring threads should read neighbouring elements.
@@ -182,12 +243,29 @@ fn backward_by_groups<B: Launch>(
     let (n, width) = rows_columns(&x.shape());
     let cut = column_sum::Params::cut(n, width);
     let parts = if needs[1] || needs[2] { cut.parts } else { 0 };
-    let params = rms::BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add: u32::from(sum.is_some()) };
+    let params = rms::BackwardParams {
+        n: n as u32,
+        width: width as u32,
+        rows: cut.rows,
+        parts,
+        add: u32::from(sum.is_some()),
+    };
     let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
-    let [dw, db] = [(); 2].map(|()| B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32));
+    let [dw, db] =
+        [(); 2].map(|()| B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32));
     let groups = n as u32 + groups_of_64(parts as usize * width / 4);
-    let [dx, dw, db] = B::launch(&BACKWARD_GROUP, [x, w, stats, dy], [dx, dw, db], &params, groups);
-    [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw)), needs[2].then(|| column_sum::<B>(db))]
+    let [dx, dw, db] = B::launch(
+        &BACKWARD_GROUP,
+        [x, w, stats, dy],
+        [dx, dw, db],
+        &params,
+        groups,
+    );
+    [
+        needs[0].then_some(dx),
+        needs[1].then(|| column_sum::<B>(dw)),
+        needs[2].then(|| column_sum::<B>(db)),
+    ]
 }
 
 impl<B: Launch> Vjp<B, 3> for LayerNorm<FloatTensor<B>> {
@@ -200,22 +278,43 @@ impl<B: Launch> Vjp<B, 3> for LayerNorm<FloatTensor<B>> {
         let (mut dw, mut db) = (None, None);
         if needs[1] || needs[2] {
             let params = column_sum::Params::cut(n, width);
-            let [part_w, part_b] = [(); 2].map(|()| B::empty(&x, [params.parts as usize, width].into(), DType::F32));
+            let [part_w, part_b] =
+                [(); 2].map(|()| B::empty(&x, [params.parts as usize, width].into(), DType::F32));
             let read = [x.clone(), stats.clone(), dy.clone()];
-            let [part_w, part_b] = B::launch(&BACKWARD_WEIGHT, read, [part_w, part_b], &params, params.groups());
+            let [part_w, part_b] = B::launch(
+                &BACKWARD_WEIGHT,
+                read,
+                [part_w, part_b],
+                &params,
+                params.groups(),
+            );
             dw = needs[1].then(|| column_sum::<B>(part_w));
             db = needs[2].then(|| column_sum::<B>(part_b));
         }
         let dx = needs[0].then(|| {
             let dx = B::empty(&x, x.shape(), DType::F32);
-            let params = BackwardParams { n: n as u32, width: width as u32 };
-            let [dx] = B::launch(&BACKWARD_INPUT, [x, w, stats, dy], [dx], &params, groups_of_64(n));
+            let params = BackwardParams {
+                n: n as u32,
+                width: width as u32,
+            };
+            let [dx] = B::launch(
+                &BACKWARD_INPUT,
+                [x, w, stats, dy],
+                [dx],
+                &params,
+                groups_of_64(n),
+            );
             dx
         });
         [dx, dw, db]
     }
 
-    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+    fn backward_onto(
+        self,
+        sum: FloatTensor<B>,
+        dy: FloatTensor<B>,
+        needs: [bool; 3],
+    ) -> [Option<FloatTensor<B>>; 3] {
         if by_groups::<B>(&self.x, rows_columns(&self.x.shape()).1) {
             return backward_by_groups::<B>(self, dy, needs, Some(sum));
         }

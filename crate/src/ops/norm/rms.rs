@@ -99,7 +99,8 @@ fn forward_twin([x, w]: [&[u32]; 2], [y, scales]: [&mut [u32]; 2], p: &ForwardPa
         let mean = x.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / width as f64;
         let r = 1.0 / (mean + f64::from(p.eps)).sqrt();
         for c in 0..width {
-            y.floats_mut()[row * width + c] = (f64::from(x[c]) * r * f64::from(w.floats()[c])) as f32;
+            y.floats_mut()[row * width + c] =
+                (f64::from(x[c]) * r * f64::from(w.floats()[c])) as f32;
         }
         scales.floats_mut()[row] = r as f32;
     }
@@ -126,7 +127,12 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
             dx.floats_mut()[at + c] = before + (r * (d(c) - x(c) * r * r * mean)) as f32;
         }
     }
-    let cut = column_sum::Params { n: p.n, width: p.width, rows: p.rows, parts: p.parts };
+    let cut = column_sum::Params {
+        n: p.n,
+        width: p.width,
+        rows: p.rows,
+        parts: p.parts,
+    };
     for i in 0..p.parts as usize * width {
         let term = |r: usize| {
             let at = r * width + i % width;
@@ -141,19 +147,42 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
-    let params = ForwardParams { n: n as u32, width: width as u32, eps };
-    let (kernel, groups) = chosen(B::software(&x), n, width, [&FORWARD, &FORWARD_WIDE, &FORWARD_GROUP]);
+    let params = ForwardParams {
+        n: n as u32,
+        width: width as u32,
+        eps,
+    };
+    let (kernel, groups) = chosen(
+        B::software(&x),
+        n,
+        width,
+        [&FORWARD, &FORWARD_WIDE, &FORWARD_GROUP],
+    );
     B::launch(kernel, [x, w], [y, scales], &params, groups)
 }
 
 /// Computes `x + addend`, both `[n, C]`, `w [C]` → the sum `[n, C]` (in place of the addend if it is uniquely owned), its norm `[n, C]`, and the
 /// scale of each row `[n]`.
-pub(crate) fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 3] {
+pub(crate) fn add_forward<B: Launch>(
+    x: FloatTensor<B>,
+    addend: FloatTensor<B>,
+    w: FloatTensor<B>,
+    eps: f32,
+) -> [FloatTensor<B>; 3] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
-    let params = ForwardParams { n: n as u32, width: width as u32, eps };
-    let (kernel, groups) = chosen(B::software(&x), n, width, [&ADD_FORWARD, &ADD_FORWARD_WIDE, &ADD_FORWARD_GROUP]);
+    let params = ForwardParams {
+        n: n as u32,
+        width: width as u32,
+        eps,
+    };
+    let (kernel, groups) = chosen(
+        B::software(&x),
+        n,
+        width,
+        [&ADD_FORWARD, &ADD_FORWARD_WIDE, &ADD_FORWARD_GROUP],
+    );
     B::launch(kernel, [x, w], [addend, y, scales], &params, groups)
 }
 
@@ -182,12 +211,30 @@ fn backward<B: Launch>(
     let add = u32::from(sum.is_some());
     let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
     let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
-    let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add };
-    let (kernel, of_rows) = chosen(B::software(&dy), n, width, [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP]);
-    let columns = if width.is_multiple_of(4) { width / 4 } else { width };
+    let params = BackwardParams {
+        n: n as u32,
+        width: width as u32,
+        rows: cut.rows,
+        parts,
+        add,
+    };
+    let (kernel, of_rows) = chosen(
+        B::software(&dy),
+        n,
+        width,
+        [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP],
+    );
+    let columns = if width.is_multiple_of(4) {
+        width / 4
+    } else {
+        width
+    };
     let groups = of_rows + groups_of_64(parts as usize * columns);
     let [dx, dw] = B::launch(kernel, [x, w, scales, dy], [dx, dw], &params, groups);
-    [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw))]
+    [
+        needs[0].then_some(dx),
+        needs[1].then(|| column_sum::<B>(dw)),
+    ]
 }
 
 impl<B: Launch> Vjp<B, 2> for RmsNorm<FloatTensor<B>> {
@@ -195,7 +242,12 @@ impl<B: Launch> Vjp<B, 2> for RmsNorm<FloatTensor<B>> {
         backward::<B>(self, dy, needs, None)
     }
 
-    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward_onto(
+        self,
+        sum: FloatTensor<B>,
+        dy: FloatTensor<B>,
+        needs: [bool; 2],
+    ) -> [Option<FloatTensor<B>>; 2] {
         backward::<B>(self, dy, needs, Some(sum))
     }
 }

@@ -43,7 +43,12 @@ fn at_least(x: f32, least: f32) -> f32 {
 }
 
 /// Returns c, η, d of a step with these RMS values of u and p.
-pub(crate) fn scalars(rms_u: f32, rms_p: f32, relative_step: u32, [rate, decay, d, clip, eps2]: [f32; 5]) -> (f32, f32, f32) {
+pub(crate) fn scalars(
+    rms_u: f32,
+    rms_p: f32,
+    relative_step: u32,
+    [rate, decay, d, clip, eps2]: [f32; 5],
+) -> (f32, f32, f32) {
     let c = at_least(rms_u / clip, 1.0);
     if relative_step == 0 {
         return (c, rate, d);
@@ -55,7 +60,11 @@ pub(crate) fn scalars(rms_u: f32, rms_p: f32, relative_step: u32, [rate, decay, 
 /// Returns 1/√(row/S). A row with tiny gradients next to one of 1e15 would leave f32's normal range: then the quotient of the roots is used.
 fn row_factor(row: f32, total: f32) -> f32 {
     let share = row / total;
-    if share < f32::MIN_POSITIVE { total.sqrt() / row.sqrt() } else { 1.0 / share.sqrt() }
+    if share < f32::MIN_POSITIVE {
+        total.sqrt() / row.sqrt()
+    } else {
+        1.0 / share.sqrt()
+    }
 }
 
 fn twin([g, row, col, sums, given, gate]: [&[u32]; 6], [p]: [&mut [u32]; 1], s: &Params) {
@@ -64,15 +73,27 @@ fn twin([g, row, col, sums, given, gate]: [&[u32]; 6], [p]: [&mut [u32]; 1], s: 
     }
     let (g, row, col) = (g.floats(), row.floats(), col.floats());
     let lanes = s.lanes as usize;
-    let sum = |k: usize| sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>();
+    let sum = |k: usize| {
+        sums.floats()[k * lanes..][..lanes]
+            .iter()
+            .map(|&x| f64::from(x))
+            .sum::<f64>()
+    };
     let (cols, n) = (s.cols as usize, s.rows as usize * s.cols as usize);
     let total = sum(2) as f32;
     let rms_u = (sum(2) * sum(0) / n as f64).sqrt() as f32;
     let rms_p = (sum(1) / n as f64).sqrt() as f32;
-    let (c, rate, d) = scalars(rms_u, rms_p, s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
+    let (c, rate, d) = scalars(
+        rms_u,
+        rms_p,
+        s.relative_step,
+        [s.rate, s.decay, s.d, s.clip, s.eps2],
+    );
     let writes = Writes::new(s.noise);
     for i in 0..n {
-        let u = ((bounded(g[i]) * factor(gate) * row_factor(row[i / cols], total)) * (1.0 / col[i % cols].sqrt())) / c;
+        let u = ((bounded(g[i]) * factor(gate) * row_factor(row[i / cols], total))
+            * (1.0 / col[i % cols].sqrt()))
+            / c;
         writes.parameter(p, i, n, given.get(i), |p| p * d - rate * u);
     }
 }

@@ -28,11 +28,20 @@ fn twin([row_sums, col_sums, gate]: [&[u32]; 3], [row, col]: [&mut [u32]; 2], s:
     let (row_sums, col_sums) = (row_sums.floats(), col_sums.floats());
     let (rows, cols) = (s.rows as usize, s.cols as usize);
     let (across, down) = (cols.div_ceil(TILE_COLS), rows.div_ceil(TILE_ROWS));
-    for (row, sums) in row.floats_mut()[..rows].iter_mut().zip(row_sums.chunks(across)) {
-        *row = lerp(*row, sums.iter().map(|&x| f64::from(x)).sum::<f64>() as f32, s.w);
+    for (row, sums) in row.floats_mut()[..rows]
+        .iter_mut()
+        .zip(row_sums.chunks(across))
+    {
+        *row = lerp(
+            *row,
+            sums.iter().map(|&x| f64::from(x)).sum::<f64>() as f32,
+            s.w,
+        );
     }
     for (j, col) in col.floats_mut()[..cols].iter_mut().enumerate() {
-        let sum: f64 = (0..down).map(|tile| f64::from(col_sums[tile * cols + j])).sum();
+        let sum: f64 = (0..down)
+            .map(|tile| f64::from(col_sums[tile * cols + j]))
+            .sum();
         *col = lerp(*col, sum as f32, s.w);
     }
 }

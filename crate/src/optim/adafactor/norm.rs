@@ -39,7 +39,11 @@ fn twin([g, p, row, col, gate]: [&[u32]; 5], [sums]: [&mut [u32]; 1], s: &Params
             let a = (bounded(g[at]) * factor(gate) * rho) * (1.0 / col[j].sqrt());
             total[lane] += f64::from(a).powi(2);
             if s.relative_step != 0 {
-                let x = if s.packed != 0 { get(p, at) } else { f32::from_bits(p[at]) };
+                let x = if s.packed != 0 {
+                    get(p, at)
+                } else {
+                    f32::from_bits(p[at])
+                };
                 total[lanes + lane] += f64::from(x).powi(2);
             }
         }

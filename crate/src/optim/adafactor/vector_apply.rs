@@ -20,8 +20,20 @@ fn twin([g, row, sums, given, gate]: [&[u32]; 5], [p]: [&mut [u32]; 1], s: &Para
     }
     let (g, row) = (g.floats(), row.floats());
     let (lanes, n) = (s.lanes as usize, s.rows as usize);
-    let rms = |k: usize| (sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64).sqrt() as f32;
-    let (c, rate, d) = scalars(rms(0), rms(1), s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
+    let rms = |k: usize| {
+        (sums.floats()[k * lanes..][..lanes]
+            .iter()
+            .map(|&x| f64::from(x))
+            .sum::<f64>()
+            / n as f64)
+            .sqrt() as f32
+    };
+    let (c, rate, d) = scalars(
+        rms(0),
+        rms(1),
+        s.relative_step,
+        [s.rate, s.decay, s.d, s.clip, s.eps2],
+    );
     let writes = Writes::new(s.noise);
     for i in 0..n {
         let u = (bounded(g[i]) * factor(gate) / row[i].sqrt()) / c;

@@ -42,7 +42,11 @@ fn twin([g, p, gate]: [&[u32]; 3], [row, sums]: [&mut [u32]; 2], s: &Params) {
         let lane = i / CHUNK % lanes;
         total[lane] += f64::from(g / moment.sqrt()).powi(2);
         if s.relative_step != 0 {
-            let x = if s.packed != 0 { get(p, i) } else { f32::from_bits(p[i]) };
+            let x = if s.packed != 0 {
+                get(p, i)
+            } else {
+                f32::from_bits(p[i])
+            };
             total[lanes + lane] += f64::from(x).powi(2);
         }
     }

@@ -34,14 +34,28 @@ fn twin([g, given, gate]: [&[u32]; 3], [p, m, v]: [&mut [u32]; 3], s: &Params) {
     if !open(gate) {
         return;
     }
-    let rule = kernel::Params { n: s.n, w1: s.w1, w2: s.w2, d: s.d, alpha: s.alpha, eps: s.eps };
+    let rule = kernel::Params {
+        n: s.n,
+        w1: s.w1,
+        w2: s.w2,
+        d: s.d,
+        alpha: s.alpha,
+        eps: s.eps,
+    };
     let writes = Writes::new(s.noise);
     let n = s.n as usize;
     for (i, &g) in g.floats().iter().enumerate().take(n) {
-        let (x, m1, v1) = kernel::element(&rule, factor(gate), [get(p, i), g, get(m, i), get(v, i)]);
+        let (x, m1, v1) =
+            kernel::element(&rule, factor(gate), [get(p, i), g, get(m, i), get(v, i)]);
         let words = writes.words(i);
-        let round = |stream: Stream, value: f32| writes.round(value, words, stream, i, given.get(stream as usize * n + i));
-        let (m1, v1, x) = (round(Stream::M, m1), round(Stream::V, v1), round(Stream::P, x));
+        let round = |stream: Stream, value: f32| {
+            writes.round(value, words, stream, i, given.get(stream as usize * n + i))
+        };
+        let (m1, v1, x) = (
+            round(Stream::M, m1),
+            round(Stream::V, v1),
+            round(Stream::P, x),
+        );
         put(m, i, n, m1);
         put(v, i, n, v1);
         put(p, i, n, x);

@@ -111,10 +111,32 @@ crate::kernel! {
 type Part = (usize, usize, kernel::Params);
 
 fn parts(s: &Params) -> [Part; 2] {
-    let rule = |n, w1, w2, d, alpha, eps| kernel::Params { n, w1, w2, d, alpha, eps };
+    let rule = |n, w1, w2, d, alpha, eps| kernel::Params {
+        n,
+        w1,
+        w2,
+        d,
+        alpha,
+        eps,
+    };
     [
-        (s.n as usize, 4 * s.second as usize, rule(s.n, s.w1, s.w2, s.d, s.alpha, s.eps)),
-        (s.other_n as usize, 4 * s.other_second as usize, rule(s.other_n, s.other_w1, s.other_w2, s.other_d, s.other_alpha, s.other_eps)),
+        (
+            s.n as usize,
+            4 * s.second as usize,
+            rule(s.n, s.w1, s.w2, s.d, s.alpha, s.eps),
+        ),
+        (
+            s.other_n as usize,
+            4 * s.other_second as usize,
+            rule(
+                s.other_n,
+                s.other_w1,
+                s.other_w2,
+                s.other_d,
+                s.other_alpha,
+                s.other_eps,
+            ),
+        ),
     ]
 }
 
@@ -122,11 +144,16 @@ fn twin([g0, g1, gate]: [&[u32]; 3], [p0, s0, p1, s1]: [&mut [u32]; 4], s: &Para
     if !open(gate) {
         return;
     }
-    for ((n, second, rule), (g, p, moments)) in parts(s).into_iter().zip([(g0, p0, s0), (g1, p1, s1)]) {
+    for ((n, second, rule), (g, p, moments)) in
+        parts(s).into_iter().zip([(g0, p0, s0), (g1, p1, s1)])
+    {
         let (p, moments) = (p.floats_mut(), moments.floats_mut());
         for i in 0..n {
-            (p[i], moments[i], moments[second + i]) =
-                kernel::element(&rule, factor(gate), [p[i], g.floats()[i], moments[i], moments[second + i]]);
+            (p[i], moments[i], moments[second + i]) = kernel::element(
+                &rule,
+                factor(gate),
+                [p[i], g.floats()[i], moments[i], moments[second + i]],
+            );
         }
     }
 }
@@ -135,24 +162,55 @@ fn packed_twin([g0, g1, gate]: [&[u32]; 3], [p0, s0, p1, s1]: [&mut [u32]; 4], s
     if !open(gate) {
         return;
     }
-    let rule = |n, w1, w2, d, alpha, eps| kernel::Params { n, w1, w2, d, alpha, eps };
+    let rule = |n, w1, w2, d, alpha, eps| kernel::Params {
+        n,
+        w1,
+        w2,
+        d,
+        alpha,
+        eps,
+    };
     let noise = |key, [low, high]: [u32; 2], rounding| Noise {
         key,
         step: u64::from(low) | u64::from(high) << 32,
         rounding: Rounding::from_word(rounding),
     };
     let first = (rule(s.n, s.w1, s.w2, s.d, s.alpha, s.eps), s.second);
-    let other = (rule(s.other_n, s.other_w1, s.other_w2, s.other_d, s.other_alpha, s.other_eps), s.other_second);
+    let other = (
+        rule(
+            s.other_n,
+            s.other_w1,
+            s.other_w2,
+            s.other_d,
+            s.other_alpha,
+            s.other_eps,
+        ),
+        s.other_second,
+    );
     let noises = [
-        noise([s.key_low, s.key_high], [s.step_low, s.step_high], s.rounding),
-        noise([s.other_key_low, s.other_key_high], [s.other_step_low, s.other_step_high], s.other_rounding),
+        noise(
+            [s.key_low, s.key_high],
+            [s.step_low, s.step_high],
+            s.rounding,
+        ),
+        noise(
+            [s.other_key_low, s.other_key_high],
+            [s.other_step_low, s.other_step_high],
+            s.other_rounding,
+        ),
     ];
     let buffers = [(g0, p0, s0), (g1, p1, s1)];
-    for (((rule, second), noise), (g, p, moments)) in [first, other].into_iter().zip(noises).zip(buffers) {
+    for (((rule, second), noise), (g, p, moments)) in
+        [first, other].into_iter().zip(noises).zip(buffers)
+    {
         let (n, writes) = (rule.n as usize, Writes::new(noise));
         let (m, v) = moments.split_at_mut(second as usize);
         for i in 0..n {
-            let (x, m1, v1) = kernel::element(&rule, factor(gate), [get(p, i), g.floats()[i], get(m, i), get(v, i)]);
+            let (x, m1, v1) = kernel::element(
+                &rule,
+                factor(gate),
+                [get(p, i), g.floats()[i], get(m, i), get(v, i)],
+            );
             let words = writes.words(i);
             put(m, i, n, writes.round(m1, words, Stream::M, i, None));
             put(v, i, n, writes.round(v1, words, Stream::V, i, None));
@@ -191,11 +249,25 @@ pub(super) fn step_all(members: Vec<(&mut Adamw, Member<'_>)>) -> Result<Vec<Ste
             stepped[at] = Some(member.step(rule)?);
             continue;
         };
-        let Member { update, p, grad, state } = member;
+        let Member {
+            update,
+            p,
+            grad,
+            state,
+        } = member;
         // Once these handles are dropped, the moments are uniquely owned and changed in place.
         drop(state);
         let place = &mut waiting[usize::from(update.parameter.dtype == DType::BF16)];
-        let this = (at, Half { rule, update, p, g: grad, moments });
+        let this = (
+            at,
+            Half {
+                rule,
+                update,
+                p,
+                g: grad,
+                moments,
+            },
+        );
         match place.take() {
             Some(first) => step(first, Some(this), &mut stepped)?,
             None => *place = Some(this),
@@ -204,25 +276,44 @@ pub(super) fn step_all(members: Vec<(&mut Adamw, Member<'_>)>) -> Result<Vec<Ste
     for alone in waiting.into_iter().flatten() {
         step(alone, None, &mut stepped)?;
     }
-    Ok(stepped.into_iter().map(|each| each.expect("each was stepped")).collect())
+    Ok(stepped
+        .into_iter()
+        .map(|each| each.expect("each was stepped"))
+        .collect())
 }
 
 /// Launches a step of one or two parameters of one dtype, each with its place among the `stepped`.
-fn step((at, first): (usize, Half<'_, '_>), other: Option<(usize, Half<'_, '_>)>, stepped: &mut [Option<Stepped>]) -> Result<()> {
+fn step(
+    (at, first): (usize, Half<'_, '_>),
+    other: Option<(usize, Half<'_, '_>)>,
+    stepped: &mut [Option<Stepped>],
+) -> Result<()> {
     let of = |half: &Half<'_, '_>| {
         let (n, dtype) = (half.update.n(), half.update.parameter.dtype);
-        (half.rule.params(&half.update), distance(n as usize, dtype) as u32, half.update.noise)
+        (
+            half.rule.params(&half.update),
+            distance(n as usize, dtype) as u32,
+            half.update.noise,
+        )
     };
     let a = of(&first);
     let nothing = (kernel::Params { n: 0, ..a.0 }, 0, a.2);
     let b = other.as_ref().map_or(nothing, |(_, half)| of(half));
-    let Half { rule, update, p, g, moments } = first;
+    let Half {
+        rule,
+        update,
+        p,
+        g,
+        moments,
+    } = first;
     let ([g1, p1, s1], other) = match other {
         Some((at, half)) => ([half.g, half.p, half.moments], Some((at, half.update))),
         None => {
             let spare = match rule.spare.take() {
                 Some(spare) => spare,
-                None => persistent(update.device, || Ok([(); 3].map(|()| g.empty_like([4], DType::F32))))?,
+                None => persistent(update.device, || {
+                    Ok([(); 3].map(|()| g.empty_like([4], DType::F32)))
+                })?,
             };
             (spare, None)
         }
@@ -236,7 +327,11 @@ fn step((at, first): (usize, Half<'_, '_>), other: Option<(usize, Half<'_, '_>)>
     } else {
         run(&KERNEL, read, written, &params(a, b), groups)?
     };
-    let halves = |moments: Buffer, update: &Update<'_>| moments.halves(update.parameter.elements(), update.parameter.dtype).into();
+    let halves = |moments: Buffer, update: &Update<'_>| {
+        moments
+            .halves(update.parameter.elements(), update.parameter.dtype)
+            .into()
+    };
     stepped[at] = Some((p0, halves(s0, &update)));
     match other {
         Some((at, update)) => stepped[at] = Some((p1, halves(s1, &update))),

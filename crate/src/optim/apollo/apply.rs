@@ -40,8 +40,18 @@ fn twin([g, stats, factors, gate]: [&[u32]; 4], [p]: [&mut [u32]; 1], s: &Params
     let (n, cols) = (s.n as usize, s.cols as usize);
     let writes = Writes::new(s.noise);
     for i in 0..n {
-        let channel = if s.channels_are_rows != 0 { i / cols } else { i % cols };
-        let u = bounded(g[i]) * factor(gate) * if s.mini != 0 { factors[0] } else { stats[channel] };
+        let channel = if s.channels_are_rows != 0 {
+            i / cols
+        } else {
+            i % cols
+        };
+        let u = bounded(g[i])
+            * factor(gate)
+            * if s.mini != 0 {
+                factors[0]
+            } else {
+                stats[channel]
+            };
         let u = ((u * s.front) / factors[1]) * s.back;
         writes.parameter(p, i, n, None, |p| p * s.d - s.alpha * u);
     }

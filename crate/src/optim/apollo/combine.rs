@@ -23,19 +23,39 @@ crate::kernel! {
 }
 
 fn twin([stats, gate]: [&[u32]; 2], [norm, factors]: [&mut [u32]; 2], p: &Params) {
-    let (stats, norm, factors) = (stats.floats(), &mut norm.floats_mut()[0], factors.floats_mut());
+    let (stats, norm, factors) = (
+        stats.floats(),
+        &mut norm.floats_mut()[0],
+        factors.floats_mut(),
+    );
     let channels = p.channels as usize;
-    let sum = |k: usize| stats[k * channels..][..channels].iter().map(|&x| f64::from(x)).sum::<f64>();
+    let sum = |k: usize| {
+        stats[k * channels..][..channels]
+            .iter()
+            .map(|&x| f64::from(x))
+            .sum::<f64>()
+    };
     let (s, length) = if p.mini != 0 {
         (sum(2).sqrt() as f32 / (sum(3).sqrt() as f32 + 1e-8), sum(1))
     } else {
-        (1.0, stats[..channels].iter().zip(&stats[channels..]).map(|(&s, &g)| f64::from(s).powi(2) * f64::from(g)).sum())
+        (
+            1.0,
+            stats[..channels]
+                .iter()
+                .zip(&stats[channels..])
+                .map(|(&s, &g)| f64::from(s).powi(2) * f64::from(g))
+                .sum(),
+        )
     };
     let n = p.front * (s * length.sqrt() as f32);
     let mut limit = 1.0;
     if *norm >= p.threshold {
         let growth = n / (*norm + 1e-8);
-        limit = if growth.is_nan() { growth } else { growth.max(p.gamma) } / p.gamma;
+        limit = if growth.is_nan() {
+            growth
+        } else {
+            growth.max(p.gamma)
+        } / p.gamma;
     }
     if open(gate) {
         *norm = n / limit;

@@ -6,21 +6,27 @@ pub mod combine;
 pub mod moments;
 pub mod prepare;
 pub mod project;
+mod projection;
 
 use burn::tensor::{DType, Tensor, TensorData};
 
+use self::projection::Projection;
 use crate::config::{APOLLO, ApolloConfig, Projected, ProjectorKind};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
-use crate::ops;
 use crate::ops::linear::SLICE;
 use crate::optim::ParamInfo;
 use crate::optim::rule::{Layout, Rule, Update};
 use crate::random::{self, PROJECTOR};
 
 /// The kernels of this folder.
-pub(crate) static KERNELS: Kernels =
-    &[&project::KERNEL.all(), &prepare::KERNEL.all(), &moments::KERNEL.all(), &combine::KERNEL.all(), &apply::KERNEL.all()];
+pub(crate) static KERNELS: Kernels = &[
+    &project::KERNEL.all(),
+    &prepare::KERNEL.all(),
+    &moments::KERNEL.all(),
+    &combine::KERNEL.all(),
+    &apply::KERNEL.all(),
+];
 
 /// The rank from which the projection is an ordinary product. Below it, reading the gradient costs more than the sums do.
 const PRODUCT_RANK: usize = 8;
@@ -42,7 +48,19 @@ struct Side {
 impl Side {
     /// Cuts a matrix: the longer side gives the channels; a square matrix is cut by rows.
     fn of((rows, cols): (usize, usize)) -> Self {
-        if rows < cols { Self { by_row: false, dim: rows, channels: cols } } else { Self { by_row: true, dim: cols, channels: rows } }
+        if rows < cols {
+            Self {
+                by_row: false,
+                dim: rows,
+                channels: cols,
+            }
+        } else {
+            Self {
+                by_row: true,
+                dim: cols,
+                channels: rows,
+            }
+        }
     }
 }
 
@@ -50,7 +68,10 @@ impl Side {
 /// rank. AdamW moves the other parameters.
 pub(super) fn projects(config: &ApolloConfig, parameter: &ParamInfo) -> bool {
     let meant = config.projected == Projected::All || !parameter.outside_blocks;
-    meant && parameter.matrix().is_some_and(|(rows, cols)| rows.min(cols) > config.rank(rows.min(cols)))
+    meant
+        && parameter
+            .matrix()
+            .is_some_and(|(rows, cols)| rows.min(cols) > config.rank(rows.min(cols)))
 }
 
 /// Makes the orthogonal projector P `[dim, rank]`, rank < dim: columns of signs, orthonormalised in f64 (shaders/README.md, "APOLLO projectors").
@@ -59,21 +80,27 @@ pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
     let mut columns: Vec<Vec<f64>> = Vec::with_capacity(rank);
     for j in 0..rank {
-        let signs = (0..dim).map(|i| f64::from(project::signs(key, (i * rank + j) as u64, refresh))).collect();
+        let signs = (0..dim)
+            .map(|i| f64::from(project::signs(key, (i * rank + j) as u64, refresh)))
+            .collect();
         let axes = (0..dim).map(|axis| (0..dim).map(|i| f64::from(u8::from(i == axis))).collect());
-        let apart = std::iter::once(signs).chain(axes).find_map(|mut column: Vec<f64>| {
-            let length = dot(&column, &column).sqrt();
-            for q in columns.iter().chain(&columns) {
-                let along = dot(q, &column);
-                column.iter_mut().zip(q).for_each(|(x, q)| *x -= along * q);
-            }
-            let norm = dot(&column, &column).sqrt();
-            column.iter_mut().for_each(|x| *x /= norm);
-            (norm > 1e-6 * length).then_some(column)
-        });
+        let apart = std::iter::once(signs)
+            .chain(axes)
+            .find_map(|mut column: Vec<f64>| {
+                let length = dot(&column, &column).sqrt();
+                for q in columns.iter().chain(&columns) {
+                    let along = dot(q, &column);
+                    column.iter_mut().zip(q).for_each(|(x, q)| *x -= along * q);
+                }
+                let norm = dot(&column, &column).sqrt();
+                column.iter_mut().for_each(|x| *x /= norm);
+                (norm > 1e-6 * length).then_some(column)
+            });
         columns.extend(apart);
     }
-    (0..dim * rank).map(|e| columns[e % rank][e / rank] as f32).collect()
+    (0..dim * rank)
+        .map(|e| columns[e % rank][e / rank] as f32)
+        .collect()
 }
 
 /// An orthogonal projector on the device.
@@ -94,13 +121,18 @@ pub struct Apollo {
 impl Apollo {
     /// Makes the rule with these settings.
     pub fn new(config: ApolloConfig) -> Self {
-        Self { config, projector: None }
+        Self {
+            config,
+            projector: None,
+        }
     }
 
     /// Returns the orthogonal projector `[dim, rank]` on the device, flat, with its refresh index; `None` before the first step. Normal projectors
     /// are made in the kernel.
     pub fn projector(&self) -> Option<(u64, Tensor<1>)> {
-        self.projector.as_ref().map(|projector| (projector.refresh, projector.matrix.clone().float()))
+        self.projector
+            .as_ref()
+            .map(|projector| (projector.refresh, projector.matrix.clone().float()))
     }
 }
 
@@ -111,7 +143,11 @@ fn side(parameter: &ParamInfo) -> Side {
 
 impl Rule for Apollo {
     fn layout(&self, parameter: &ParamInfo) -> Layout {
-        Layout::of(&APOLLO, parameter, Some(self.config.rank(side(parameter).dim)))
+        Layout::of(
+            &APOLLO,
+            parameter,
+            Some(self.config.rank(side(parameter).dim)),
+        )
     }
 
     fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
@@ -125,103 +161,36 @@ impl Rule for Apollo {
     }
 
     fn work_bytes(&self, parameter: &ParamInfo) -> u64 {
-        let Side { by_row, dim, channels } = side(parameter);
+        let Side {
+            by_row,
+            dim,
+            channels,
+        } = side(parameter);
         let rank = self.config.rank(dim);
         let words = if rank < PRODUCT_RANK {
             4 * channels
         } else {
             // The projection, in slices where the product has them; the lengths; the projector, and later in its memory the scales.
-            let (slices, parts) = if by_row { (1, 1) } else { (dim.div_ceil(SLICE), dim.div_ceil(prepare::PART)) };
-            (slices + usize::from(slices > 1)) * rank * channels + parts * channels + (rank * dim).max(4 * channels)
+            let (slices, parts) = if by_row {
+                (1, 1)
+            } else {
+                (dim.div_ceil(SLICE), dim.div_ceil(prepare::PART))
+            };
+            (slices + usize::from(slices > 1)) * rank * channels
+                + parts * channels
+                + (rank * dim).max(4 * channels)
         };
         4 * words as u64
     }
 
-    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+    fn step(
+        &mut self,
+        u: &Update<'_>,
+        p: Buffer,
+        g: Buffer,
+        state: Vec<Buffer>,
+    ) -> Result<(Buffer, Vec<Buffer>)> {
         step(&self.config, &mut self.projector, u, p, g, state)
-    }
-}
-
-/// The projection of a gradient in a step.
-struct Projection<'a> {
-    rule: &'a ApolloConfig,
-    u: &'a Update<'a>,
-    side: Side,
-    cols: usize,
-    key: [u32; 2],
-    refresh: u64,
-    /// P `[dim, r]`; `None` if the kernel makes it from the key.
-    projector: Option<Buffer>,
-}
-
-impl Projection<'_> {
-    /// Returns the gradient, and m, v and the stats of the channels, computed by sums that keep their digits where terms cancel; `like` is on their
-    /// device.
-    fn exact(self, like: &Buffer, g: Buffer, [m, v]: [Buffer; 2]) -> Result<(Buffer, [Buffer; 3])> {
-        let sigma = self.sigma();
-        let Self { rule, u, side: Side { by_row, dim, channels }, cols, key, refresh, projector } = self;
-        let params = project::Params {
-            channels: channels as u32,
-            dim: dim as u32,
-            rank: rule.rank(dim) as u32,
-            channel_stride: if by_row { cols as u32 } else { 1 },
-            dim_stride: if by_row { 1 } else { cols as u32 },
-            given: u32::from(projector.is_some()),
-            sigma,
-            unit: project::unit(dim),
-            w1: (1.0 - rule.beta1) as f32,
-            w2: (1.0 - rule.beta2) as f32,
-            eps: rule.eps as f32,
-            key0: key[0],
-            key1: key[1],
-            refresh_low: refresh as u32,
-            refresh_high: (refresh >> 32) as u32,
-        };
-        let stats = like.empty_like([4, channels], DType::F32);
-        let read = [g.clone(), projector.unwrap_or_else(|| u.unread.clone()), u.gate.clone()];
-        Ok((g, run(&project::KERNEL, read, [m, v, stats], &params, (channels as u32).div_ceil(256))?))
-    }
-
-    /// Does the same as [`Self::exact`] by an ordinary product with the projector, which is made once; the gradient is bounded in place.
-    fn product(self, like: &Buffer, g: Buffer, [m, v]: [Buffer; 2]) -> Result<(Buffer, [Buffer; 3])> {
-        let sigma = self.sigma();
-        let Self { rule, u, side: Side { by_row, dim, channels }, cols, key, refresh, projector } = self;
-        let (rank, rows) = (rule.rank(dim), u.n() as usize / cols);
-        let params = prepare::Params {
-            rows: rows as u32,
-            cols: cols as u32,
-            rank: rank as u32,
-            by_row: u32::from(by_row),
-            lines: prepare::Params::lines_of(by_row, rows, cols) as u32,
-            given: u32::from(projector.is_some()),
-            unit: project::unit(dim),
-            key0: key[0],
-            key1: key[1],
-            refresh_low: refresh as u32,
-            refresh_high: (refresh >> 32) as u32,
-        };
-        let [pt, lengths] = [[rank, dim], [params.parts(), channels]].map(|shape| like.empty_like(shape, DType::F32));
-        let read = [projector.unwrap_or_else(|| u.unread.clone())];
-        let [g, pt, lengths] = run(&prepare::KERNEL, read, [g, pt, lengths], &params, params.groups())?;
-        let (matrix, pt) = (g.clone().reshaped([rows, cols]).float::<2>(), pt.float::<2>());
-        let projected = Buffer::from(if by_row { ops::linear(pt, matrix) } else { ops::conv1d(pt, matrix) });
-        let params = moments::Params {
-            channels: channels as u32,
-            rank: rank as u32,
-            parts: params.parts() as u32,
-            sigma,
-            w1: (1.0 - rule.beta1) as f32,
-            w2: (1.0 - rule.beta2) as f32,
-            eps: rule.eps as f32,
-        };
-        let stats = like.empty_like([4, channels], DType::F32);
-        let groups = channels.div_ceil(moments::CHANNELS) as u32;
-        Ok((g, run(&moments::KERNEL, [projected, lengths, u.gate.clone()], [m, v, stats], &params, groups)?))
-    }
-
-    /// Returns σ = √(dim/r).
-    fn sigma(&self) -> f32 {
-        (self.side.dim as f64 / self.rule.rank(self.side.dim) as f64).sqrt() as f32
     }
 }
 
@@ -234,8 +203,15 @@ fn step(
     g: Buffer,
     state: Vec<Buffer>,
 ) -> Result<(Buffer, Vec<Buffer>)> {
-    let cols = u.parameter.matrix().map_or(u.parameter.elements(), |(_, cols)| cols);
-    let Side { by_row, dim, channels } = side(u.parameter);
+    let cols = u
+        .parameter
+        .matrix()
+        .map_or(u.parameter.elements(), |(_, cols)| cols);
+    let Side {
+        by_row,
+        dim,
+        channels,
+    } = side(u.parameter);
     let (rank, root) = (rule.rank(dim), rule.scale(dim).sqrt());
     let refresh = (u.step - 1) / rule.update_steps.max(1);
     let key = random::key(PROJECTOR, u.seed, &u.parameter.name);
@@ -245,26 +221,60 @@ fn step(
             let present = held.take().filter(|held| held.refresh == refresh);
             let made = || {
                 let matrix = TensorData::new(orthogonal(key, refresh, dim, rank), [dim * rank]);
-                Projector { refresh, matrix: Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into() }
+                Projector {
+                    refresh,
+                    matrix: Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into(),
+                }
             };
             Some(held.insert(present.unwrap_or_else(made)).matrix.clone())
         }
         (None, ProjectorKind::Normal) => None,
     };
     let mini = u32::from(rule.mini);
-    let (front, back) = if rule.scale_front { (root, 1.0) } else { (1.0, root) };
+    let (front, back) = if rule.scale_front {
+        (root, 1.0)
+    } else {
+        (1.0, root)
+    };
     let [m, v, norm] = u.state(state)?;
-    let projection = Projection { rule, u, side: side(u.parameter), cols, key, refresh, projector };
-    let work = if rank < PRODUCT_RANK { Projection::exact } else { Projection::product };
+    let projection = Projection {
+        rule,
+        u,
+        side: side(u.parameter),
+        cols,
+        key,
+        refresh,
+        projector,
+    };
+    let work = if rank < PRODUCT_RANK {
+        Projection::exact
+    } else {
+        Projection::product
+    };
     let (g, [m, v, stats]) = work(projection, &p, g, [m, v])?;
     // With a threshold that no norm reaches, γ has no effect.
     let (threshold, gamma) = match rule.growth_limit {
-        Some(limit) => ((0.01 * ((rank * channels) as f64).sqrt() * front) as f32, limit as f32),
+        Some(limit) => (
+            (0.01 * ((rank * channels) as f64).sqrt() * front) as f32,
+            limit as f32,
+        ),
         None => (NEVER, 1.0),
     };
-    let combine = combine::Params { channels: channels as u32, mini, front: front as f32, threshold, gamma };
+    let combine = combine::Params {
+        channels: channels as u32,
+        mini,
+        front: front as f32,
+        threshold,
+        gamma,
+    };
     let factors = p.empty_like([2], DType::F32);
-    let [norm, factors] = run(&combine::KERNEL, [stats.clone(), u.gate.clone()], [norm, factors], &combine, 1)?;
+    let [norm, factors] = run(
+        &combine::KERNEL,
+        [stats.clone(), u.gate.clone()],
+        [norm, factors],
+        &combine,
+        1,
+    )?;
     let apply = apply::Params {
         n: u.n(),
         cols: cols as u32,
@@ -276,6 +286,12 @@ fn step(
         alpha: u.alpha(rule.beta1, rule.beta2),
         noise: u.noise,
     };
-    let [p] = run(&apply::KERNEL, [g, stats, factors, u.gate.clone()], [p], &apply, u.groups(2))?;
+    let [p] = run(
+        &apply::KERNEL,
+        [g, stats, factors, u.gate.clone()],
+        [p],
+        &apply,
+        u.groups(2),
+    )?;
     Ok((p, vec![m, v, norm]))
 }

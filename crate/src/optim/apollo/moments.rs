@@ -45,7 +45,9 @@ fn twin([made, lengths, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &
             projected += f64::from(r).powi(2);
             moment += f64::from(m1 / (v1.sqrt() + s.eps)).powi(2);
         }
-        let length: f64 = (0..s.parts as usize).map(|part| f64::from(lengths.floats()[part * channels + c])).sum();
+        let length: f64 = (0..s.parts as usize)
+            .map(|part| f64::from(lengths.floats()[part * channels + c]))
+            .sum();
         stats[c] = moment.sqrt() as f32 / (projected.sqrt() as f32 + 1e-8);
         stats[channels + c] = length as f32 * factor(gate) * factor(gate);
         stats[2 * channels + c] = moment as f32;

@@ -41,17 +41,29 @@ crate::kernel! {
 impl Params {
     /// Returns the length of a channel.
     pub fn dim(&self) -> usize {
-        if self.by_row == 1 { self.cols as usize } else { self.rows as usize }
+        if self.by_row == 1 {
+            self.cols as usize
+        } else {
+            self.rows as usize
+        }
     }
 
     /// Returns the number of parts of the length of a channel.
     pub fn parts(&self) -> usize {
-        if self.by_row == 1 { 1 } else { (self.rows as usize).div_ceil(PART) }
+        if self.by_row == 1 {
+            1
+        } else {
+            (self.rows as usize).div_ceil(PART)
+        }
     }
 
     /// Returns the number of workgroups for a gradient of this shape.
     pub fn lines_of(by_row: bool, rows: usize, cols: usize) -> usize {
-        if by_row { rows } else { rows.div_ceil(PART) * cols.div_ceil(64) }
+        if by_row {
+            rows
+        } else {
+            rows.div_ceil(PART) * cols.div_ceil(64)
+        }
     }
 
     /// Returns the number of all workgroups.
@@ -68,17 +80,25 @@ fn twin([given]: [&[u32]; 1], [g, pt, lengths]: [&mut [u32]; 3], s: &Params) {
     let square = |r: usize, c: usize| f64::from(g[r * cols + c]).powi(2);
     for part in 0..s.parts() {
         if s.by_row == 1 {
-            (0..rows).for_each(|r| lengths[r] = (0..cols).map(|c| square(r, c)).sum::<f64>() as f32);
+            (0..rows)
+                .for_each(|r| lengths[r] = (0..cols).map(|c| square(r, c)).sum::<f64>() as f32);
         } else {
             let of = part * PART..rows.min((part + 1) * PART);
-            (0..cols).for_each(|c| lengths[part * cols + c] = of.clone().map(|r| square(r, c)).sum::<f64>() as f32);
+            (0..cols).for_each(|c| {
+                lengths[part * cols + c] = of.clone().map(|r| square(r, c)).sum::<f64>() as f32
+            });
         }
     }
     let made;
     let p = if s.given != 0 {
         given.floats()
     } else {
-        made = normal([s.key0, s.key1], u64::from(s.refresh_low) | u64::from(s.refresh_high) << 32, dim, rank);
+        made = normal(
+            [s.key0, s.key1],
+            u64::from(s.refresh_low) | u64::from(s.refresh_high) << 32,
+            dim,
+            rank,
+        );
         &made
     };
     for e in 0..dim * rank {

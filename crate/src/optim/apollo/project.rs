@@ -47,14 +47,20 @@ crate::kernel! {
 /// Computes z of entry `e` = i·r + j at refresh `k`: an odd integer, the sum of 63 fair signs (shaders/README.md, "APOLLO projectors").
 pub fn signs(key: [u32; 2], e: u64, k: u64) -> i32 {
     let x = words(key, e >> 1, k);
-    let (a, b) = if e & 1 == 0 { (x[0], x[1]) } else { (x[2], x[3]) };
+    let (a, b) = if e & 1 == 0 {
+        (x[0], x[1])
+    } else {
+        (x[2], x[3])
+    };
     2 * (a.count_ones() + (b & 0x7FFF_FFFF).count_ones()) as i32 - 63
 }
 
 /// Makes the normal projector P `[dim, r]`.
 pub fn normal(key: [u32; 2], k: u64, dim: usize, rank: usize) -> Vec<f32> {
     let unit = unit(dim);
-    (0..(dim * rank) as u64).map(|e| signs(key, e, k) as f32 * unit).collect()
+    (0..(dim * rank) as u64)
+        .map(|e| signs(key, e, k) as f32 * unit)
+        .collect()
 }
 
 /// Returns 1/√(63·dim), the factor that gives the entries of a normal projector the variance 1/dim.
@@ -68,27 +74,43 @@ fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0f64, 0f64);
     for x in terms {
         let next = sum + x;
-        lost += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
+        lost += if sum.abs() >= x.abs() {
+            (sum - next) + x
+        } else {
+            (x - next) + sum
+        };
         sum = next;
     }
     sum + lost
 }
 
 fn twin([g, given, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Params) {
-    let (g, m, v, stats) = (g.floats(), m.floats_mut(), v.floats_mut(), stats.floats_mut());
+    let (g, m, v, stats) = (
+        g.floats(),
+        m.floats_mut(),
+        v.floats_mut(),
+        stats.floats_mut(),
+    );
     let (channels, dim, rank) = (s.channels as usize, s.dim as usize, s.rank as usize);
     let made;
     let p = if s.given != 0 {
         given.floats()
     } else {
-        made = normal([s.key0, s.key1], u64::from(s.refresh_low) | u64::from(s.refresh_high) << 32, dim, rank);
+        made = normal(
+            [s.key0, s.key1],
+            u64::from(s.refresh_low) | u64::from(s.refresh_high) << 32,
+            dim,
+            rank,
+        );
         &made
     };
     for c in 0..channels {
-        let entry = |i: usize| bounded(g[c * s.channel_stride as usize + i * s.dim_stride as usize]);
+        let entry =
+            |i: usize| bounded(g[c * s.channel_stride as usize + i * s.dim_stride as usize]);
         let (mut projected, mut moment) = (0f64, 0f64);
         for j in 0..rank {
-            let sum = compensated((0..dim).map(|i| f64::from(p[i * rank + j]) * f64::from(entry(i))));
+            let sum =
+                compensated((0..dim).map(|i| f64::from(p[i * rank + j]) * f64::from(entry(i))));
             // Scaled after the sum: where terms cancel, the rounding of entries scaled before would show.
             let r = s.sigma * (sum as f32 * factor(gate));
             let at = j * channels + c;
@@ -100,7 +122,9 @@ fn twin([g, given, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Param
             moment += f64::from(m1 / (v1.sqrt() + s.eps)).powi(2);
         }
         stats[c] = moment.sqrt() as f32 / (projected.sqrt() as f32 + 1e-8);
-        stats[channels + c] = (0..dim).map(|i| f64::from(entry(i)).powi(2)).sum::<f64>() as f32 * factor(gate) * factor(gate);
+        stats[channels + c] = (0..dim).map(|i| f64::from(entry(i)).powi(2)).sum::<f64>() as f32
+            * factor(gate)
+            * factor(gate);
         stats[2 * channels + c] = moment as f32;
         stats[3 * channels + c] = projected as f32;
     }

@@ -43,8 +43,30 @@ crate::kernel! {
 
 impl SixParams {
     /// Makes the parameters of six gradients, given as (number of elements, index of the first partial).
-    pub fn of([(n0, first0), (n1, first1), (n2, first2), (n3, first3), (n4, first4), (n5, first5)]: [(u32, u32); 6]) -> Self {
-        Self { n0, n1, n2, n3, n4, n5, first0, first1, first2, first3, first4, first5 }
+    pub fn of(
+        [
+            (n0, first0),
+            (n1, first1),
+            (n2, first2),
+            (n3, first3),
+            (n4, first4),
+            (n5, first5),
+        ]: [(u32, u32); 6],
+    ) -> Self {
+        Self {
+            n0,
+            n1,
+            n2,
+            n3,
+            n4,
+            n5,
+            first0,
+            first1,
+            first2,
+            first3,
+            first4,
+            first5,
+        }
     }
 }
 
@@ -67,6 +89,9 @@ pub const ELEMENTS: usize = 2048;
 fn twin([g]: [&[u32]; 1], [partials]: [&mut [u32]; 1], s: &Params) {
     let partials = partials.floats_mut().iter_mut().skip(s.first as usize);
     for (block, out) in g.floats()[..s.n as usize].chunks(256).zip(partials) {
-        *out = block.iter().map(|&g| f64::from(bounded(g)).powi(2)).sum::<f64>() as f32;
+        *out = block
+            .iter()
+            .map(|&g| f64::from(bounded(g)).powi(2))
+            .sum::<f64>() as f32;
     }
 }

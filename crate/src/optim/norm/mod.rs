@@ -10,7 +10,11 @@ use crate::error::{Error, Result};
 use crate::gpu::{Buffer, Kernels, run};
 
 /// The kernels of this folder.
-pub(crate) static KERNELS: Kernels = &[&blocks::KERNEL.all(), &blocks::SIX.all(), &tree::KERNEL.all()];
+pub(crate) static KERNELS: Kernels = &[
+    &blocks::KERNEL.all(),
+    &blocks::SIX.all(),
+    &tree::KERNEL.all(),
+];
 
 /// A gradient, its number of elements, and the index of its first partial.
 type Placed = (Buffer, u32, u32);
@@ -42,7 +46,9 @@ pub(crate) const fn blocks_of(elements: usize) -> usize {
 /// `kernel.mixed-devices` for gradients on different devices.
 pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> {
     let total: usize = grads.iter().map(|(_, n)| blocks_of(*n)).sum();
-    let Some(first) = grads.iter().find(|(_, n)| *n > 0) else { return Ok(None) };
+    let Some(first) = grads.iter().find(|(_, n)| *n > 0) else {
+        return Ok(None);
+    };
     let mut partials = first.0.empty_like([total], DType::F32);
     // A software adapter would execute the reads of all six for each element.
     let software = first.0.on_software();
@@ -59,10 +65,22 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> 
     while let Some(six) = six_of(&mut together) {
         let params = blocks::SixParams::of(six.each_ref().map(|(_, n, first)| (*n, *first)));
         let all = six.iter().map(|(_, n, _)| groups(*n)).sum();
-        [partials] = run(&blocks::SIX, six.map(|(grad, ..)| grad), [partials], &params, all)?;
+        [partials] = run(
+            &blocks::SIX,
+            six.map(|(grad, ..)| grad),
+            [partials],
+            &params,
+            all,
+        )?;
     }
     for (grad, n, first) in alone {
-        [partials] = run(&blocks::KERNEL, [grad], [partials], &blocks::Params { n, first }, groups(n))?;
+        [partials] = run(
+            &blocks::KERNEL,
+            [grad],
+            [partials],
+            &blocks::Params { n, first },
+            groups(n),
+        )?;
     }
     let (mut n, mut sum) = (total, partials.clone());
     while n > 1 {
@@ -72,7 +90,11 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> 
         [sum] = run(&tree::KERNEL, [sum], [out], &params, outputs as u32)?;
         n = outputs;
     }
-    Ok(Some(SquareSum { sum: sum.float(), partials, blocks: total }))
+    Ok(Some(SquareSum {
+        sum: sum.float(),
+        partials,
+        blocks: total,
+    }))
 }
 
 /// Computes the global 2-norm of gradients, each with its number of elements. It is NaN or infinite if any element is.
@@ -81,7 +103,9 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> 
 ///
 /// `kernel.mixed-devices` for gradients on different devices; `device.lost` if the read fails.
 pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
-    let Some(SquareSum { sum, .. }) = sum_of_squares(grads)? else { return Ok(0.0) };
+    let Some(SquareSum { sum, .. }) = sum_of_squares(grads)? else {
+        return Ok(0.0);
+    };
     let data = sum.into_data_async().await.map_err(Error::device_lost)?;
     let sum = data.iter::<f32>().next().unwrap_or(f32::NAN);
     Ok(f64::from(sum).sqrt())
@@ -89,5 +113,9 @@ pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
 
 /// Returns the factor that makes the norm of the gradients at most `max_grad_norm` (0 = no bound).
 pub fn clip_factor(norm: f64, max_grad_norm: f64) -> f32 {
-    if max_grad_norm > 0.0 && norm > max_grad_norm { (max_grad_norm / norm) as f32 } else { 1.0 }
+    if max_grad_norm > 0.0 && norm > max_grad_norm {
+        (max_grad_norm / norm) as f32
+    } else {
+        1.0
+    }
 }

@@ -28,6 +28,8 @@ fn twin([g, gate]: [&[u32]; 2], [p]: [&mut [u32]; 1], s: &Params) {
     }
     let writes = Writes::new(s.noise);
     for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
-        writes.parameter(p, i, s.n as usize, None, |p| p * s.d - s.rate * (bounded(g) * factor(gate)));
+        writes.parameter(p, i, s.n as usize, None, |p| {
+            p * s.d - s.rate * (bounded(g) * factor(gate))
+        });
     }
 }

@@ -25,24 +25,53 @@ impl Sgd {
 
 impl Rule for Sgd {
     fn layout(&self, parameter: &ParamInfo) -> Layout {
-        if self.0.momentum > 0.0 { Layout::of(&SGD, parameter, None) } else { Layout::default() }
+        if self.0.momentum > 0.0 {
+            Layout::of(&SGD, parameter, None)
+        } else {
+            Layout::default()
+        }
     }
 
     fn repeats(&self) -> bool {
         true
     }
 
-    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+    fn step(
+        &mut self,
+        u: &Update<'_>,
+        p: Buffer,
+        g: Buffer,
+        state: Vec<Buffer>,
+    ) -> Result<(Buffer, Vec<Buffer>)> {
         let (n, rate, d, noise) = (u.n(), u.rate as f32, u.decay(self.0.weight_decay), u.noise);
         if self.0.momentum == 0.0 {
             let [] = u.state(state)?;
-            let [p] = run(&kernel::KERNEL, [g, u.gate.clone()], [p], &kernel::Params { n, rate, d, noise }, u.groups(2))?;
+            let [p] = run(
+                &kernel::KERNEL,
+                [g, u.gate.clone()],
+                [p],
+                &kernel::Params { n, rate, d, noise },
+                u.groups(2),
+            )?;
             return Ok((p, Vec::new()));
         }
         let (momentum, nesterov) = (self.0.momentum as f32, u32::from(self.0.nesterov));
-        let params = momentum::Params { n, rate, d, momentum, nesterov, noise };
+        let params = momentum::Params {
+            n,
+            rate,
+            d,
+            momentum,
+            nesterov,
+            noise,
+        };
         let [buf] = u.state(state)?;
-        let [p, momentum] = run(&momentum::KERNEL, [g, u.gate.clone()], [p, buf], &params, u.groups(2))?;
+        let [p, momentum] = run(
+            &momentum::KERNEL,
+            [g, u.gate.clone()],
+            [p, buf],
+            &params,
+            u.groups(2),
+        )?;
         Ok((p, vec![momentum]))
     }
 }

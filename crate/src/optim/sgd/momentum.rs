@@ -36,9 +36,17 @@ fn twin([g, gate]: [&[u32]; 2], [p, buf]: [&mut [u32]; 2], s: &Params) {
     let writes = Writes::new(s.noise);
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let g = bounded(g) * factor(gate);
-        let old = if writes.is_f32() { f32::from_bits(buf[i]) } else { get(buf, i) };
+        let old = if writes.is_f32() {
+            f32::from_bits(buf[i])
+        } else {
+            get(buf, i)
+        };
         let b = s.momentum * old + g;
-        let u = if s.nesterov != 0 { g + s.momentum * b } else { b };
+        let u = if s.nesterov != 0 {
+            g + s.momentum * b
+        } else {
+            b
+        };
         writes.parameter(p, i, n, None, |p| p * s.d - s.rate * u);
         if writes.is_f32() {
             buf[i] = b.to_bits();

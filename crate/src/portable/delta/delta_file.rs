@@ -9,9 +9,12 @@ use super::super::safetensors::push_file;
 use super::{DeltaKind, DeltaTensor, ModelAdapterDelta};
 use crate::bundle::FileStream;
 use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, DocumentError, Json, SafetensorsFile, json_document, json_typed, sha256_of};
+use crate::formats::{
+    ByteSource, Digest, DocumentError, Json, SafetensorsFile, json_document, json_typed, sha256_of,
+};
 use crate::state::{
-    ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, RECEIPT, ReceiptFile, StateTensorEntry, canonical,
+    ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, RECEIPT, ReceiptFile,
+    StateTensorEntry, canonical,
 };
 
 /// Metadata key of a delta's record in its file.
@@ -51,11 +54,25 @@ impl ModelAdapterDelta {
             adapter_id: self.adapter_id.clone(),
             base_weights_digest: self.base_weights_digest,
             target_weights_digest: self.target_weights_digest,
-            tensors: self.tensors.iter().map(|(key, tensor)| (key.clone(), tensor.dtype.clone())).collect(),
+            tensors: self
+                .tensors
+                .iter()
+                .map(|(key, tensor)| (key.clone(), tensor.dtype.clone()))
+                .collect(),
         };
         let metadata = BTreeMap::from([(DELTA_KEY.to_string(), canonical(&record)?)]);
         let mut stream = FileStream::summed();
-        push_file(&mut stream, name, &self.tensors.values().map(|tensor| &tensor.words).collect::<Vec<_>>(), &metadata, None)?;
+        push_file(
+            &mut stream,
+            name,
+            &self
+                .tensors
+                .values()
+                .map(|tensor| &tensor.words)
+                .collect::<Vec<_>>(),
+            &metadata,
+            None,
+        )?;
         stream.push_receipt(RECEIPT, self.account.clone())?;
         Ok(stream)
     }
@@ -69,16 +86,37 @@ impl ModelAdapterDelta {
         let file = SafetensorsFile::open(&source)?;
         let refuse = |code| Refusal::new(code).of(source.name());
         let Some(text) = file.metadata.get(DELTA_KEY) else {
-            return Err(refuse(word!("format.unsupported")).subject(DELTA_KEY).expected("an exact delta").found("none").into());
+            return Err(refuse(word!("format.unsupported"))
+                .subject(DELTA_KEY)
+                .expected("an exact delta")
+                .found("none")
+                .into());
         };
-        let wrong = |wrong: DocumentError| refuse(word!("manifest.json")).subject(DELTA_KEY).found(wrong.found);
+        let wrong = |wrong: DocumentError| {
+            refuse(word!("manifest.json"))
+                .subject(DELTA_KEY)
+                .found(wrong.found)
+        };
         let document = json_document(&text).map_err(wrong)?;
         let [version, listed] = document.fields(["version", "tensors"]);
-        if let Some(found) = version.and_then(Json::count).filter(|&version| version != 1) {
-            return Err(refuse(word!("manifest.version")).subject(DELTA_KEY).expected("1").found(found).into());
+        if let Some(found) = version
+            .and_then(Json::count)
+            .filter(|&version| version != 1)
+        {
+            return Err(refuse(word!("manifest.version"))
+                .subject(DELTA_KEY)
+                .expected("1")
+                .found(found)
+                .into());
         }
-        if listed.and_then(Json::object).is_some_and(|tensors| tensors.count() > MAX_TENSORS) {
-            return Err(refuse(word!("manifest.json")).subject(DELTA_KEY).expected(format!("at most {MAX_TENSORS} tensors")).into());
+        if listed
+            .and_then(Json::object)
+            .is_some_and(|tensors| tensors.count() > MAX_TENSORS)
+        {
+            return Err(refuse(word!("manifest.json"))
+                .subject(DELTA_KEY)
+                .expected(format!("at most {MAX_TENSORS} tensors"))
+                .into());
         }
         let record: DeltaRecord = json_typed(document, "").map_err(wrong)?;
         let mut tensors = BTreeMap::new();
@@ -88,20 +126,48 @@ impl ModelAdapterDelta {
                 unlisted.push(refuse(word!("manifest.tensor.unlisted")).subject(&tensor.name));
                 continue;
             };
-            let manifest = ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
-            let payload = Payload::of_source(source.clone(), tensor.begin, tensor.end() - tensor.begin);
-            tensors.insert(tensor.name, DeltaTensor { dtype: dtype.clone(), words: StateTensorEntry { manifest, payload } });
+            let manifest =
+                ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
+            let payload =
+                Payload::of_source(source.clone(), tensor.begin, tensor.end() - tensor.begin);
+            tensors.insert(
+                tensor.name,
+                DeltaTensor {
+                    dtype: dtype.clone(),
+                    words: StateTensorEntry { manifest, payload },
+                },
+            );
         }
-        let missing = record.tensors.keys().filter(|key| !tensors.contains_key(*key));
-        let mut refusals: Vec<_> = missing.map(|key| refuse(word!("manifest.tensor.missing")).subject(key)).collect();
+        let missing = record
+            .tensors
+            .keys()
+            .filter(|key| !tensors.contains_key(*key));
+        let mut refusals: Vec<_> = missing
+            .map(|key| refuse(word!("manifest.tensor.missing")).subject(key))
+            .collect();
         refusals.extend(unlisted);
         if !refusals.is_empty() {
             return Err(Error::Refused(refusals));
         }
-        let DeltaRecord { adapter_id, base_weights_digest, target_weights_digest, .. } = record;
+        let DeltaRecord {
+            adapter_id,
+            base_weights_digest,
+            target_weights_digest,
+            ..
+        } = record;
         let mut account = ModelIoArtifactReceipt::new(Operation::Import);
         let sum = sha256_of(&source, 0, source.len())?;
-        account.inputs = vec![ReceiptFile { role: "delta".into(), ..ReceiptFile::of_name(source.name(), source.len(), Some(sum)) }];
-        Ok(Self { adapter_id, kind: DeltaKind::ExactInteger, base_weights_digest, target_weights_digest, tensors, account })
+        account.inputs = vec![ReceiptFile {
+            role: "delta".into(),
+            ..ReceiptFile::of_name(source.name(), source.len(), Some(sum))
+        }];
+        Ok(Self {
+            adapter_id,
+            kind: DeltaKind::ExactInteger,
+            base_weights_digest,
+            target_weights_digest,
+            tensors,
+            account,
+        })
     }
 }

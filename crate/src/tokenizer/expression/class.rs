@@ -17,7 +17,11 @@ impl Class {
     /// Returns the text of the whole class.
     pub(super) fn text(self) -> String {
         let Self { members, negated } = self;
-        if negated { format!("[^{}", &members[1..]) } else { members }
+        if negated {
+            format!("[^{}", &members[1..])
+        } else {
+            members
+        }
     }
 }
 
@@ -43,12 +47,20 @@ struct Operand {
 
 impl Operand {
     fn new() -> Self {
-        Self { text: String::new(), last: Last::Nothing }
+        Self {
+            text: String::new(),
+            last: Last::Nothing,
+        }
     }
 
     fn char(&mut self, char: char) -> Result<(), Unsaid> {
         self.last = match self.last {
-            Last::Range(from) if from > char => return unsaid(format!("[{from}-{char}]"), "the range ends before it begins"),
+            Last::Range(from) if from > char => {
+                return unsaid(
+                    format!("[{from}-{char}]"),
+                    "the range ends before it begins",
+                );
+            }
             Last::Range(from) => {
                 pushed(&mut self.text, from);
                 self.text.push('-');
@@ -65,7 +77,10 @@ impl Operand {
 
     fn set(&mut self, text: &str) -> Result<(), Unsaid> {
         if let Last::Range(from) = self.last {
-            return unsaid(format!("[{from}-{text}]"), "a range ends in a character; write \\- for a hyphen");
+            return unsaid(
+                format!("[{from}-{text}]"),
+                "a range ends in a character; write \\- for a hyphen",
+            );
         }
         self.ended();
         self.text.push_str(text);
@@ -84,7 +99,10 @@ impl Operand {
     fn hyphen(&mut self, next: Option<char>, and: bool) -> Result<(), Unsaid> {
         match self.last {
             Last::Char(_) | Last::Set if next == Some(']') || and => self.char('-'),
-            Last::Set => unsaid("a set and - in a class", "a range begins with a character; write \\- for a hyphen"),
+            Last::Set => unsaid(
+                "a set and - in a class",
+                "a range begins with a character; write \\- for a hyphen",
+            ),
             Last::Char(from) => {
                 self.last = Last::Range(from);
                 Ok(())
@@ -141,7 +159,10 @@ pub(super) fn read(reader: &mut Reader, depth: usize) -> Result<Class, Unsaid> {
                     }
                 }
                 None if matches!(operand.last, Last::Range(_)) => {
-                    return unsaid("- and a class", "a range ends in a character; write \\- for a hyphen");
+                    return unsaid(
+                        "- and a class",
+                        "a range ends in a character; write \\- for a hyphen",
+                    );
                 }
                 None => {
                     operand.ended();
@@ -157,13 +178,29 @@ pub(super) fn read(reader: &mut Reader, depth: usize) -> Result<Class, Unsaid> {
     }
     operand.ended();
     operands.push(operand.text);
-    let whole = |text: &String| if text.is_empty() { NOTHING.to_owned() } else { format!("[{text}]") };
+    let whole = |text: &String| {
+        if text.is_empty() {
+            NOTHING.to_owned()
+        } else {
+            format!("[{text}]")
+        }
+    };
     let members = match operands.as_slice() {
         [only] => whole(only),
-        many => format!("[{}]", many.iter().map(whole).collect::<Vec<_>>().join("&&")),
+        many => format!(
+            "[{}]",
+            many.iter().map(whole).collect::<Vec<_>>().join("&&")
+        ),
     };
     // The empty set is written as the opposite of all, so that a second `^` does not fit before it.
-    Ok(Class { members: if members == NOTHING { format!("[{NOTHING}]") } else { members }, negated })
+    Ok(Class {
+        members: if members == NOTHING {
+            format!("[{NOTHING}]")
+        } else {
+            members
+        },
+        negated,
+    })
 }
 
 /// Returns true if a class could be closed later, as Oniguruma looks for it: by any bracket without a backslash.

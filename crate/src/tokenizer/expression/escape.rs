@@ -45,12 +45,20 @@ impl<'a> Reader<'a> {
 
     /// Passes over `text` if it comes next.
     pub(super) fn take(&mut self, text: &str) -> bool {
-        self.rest.strip_prefix(text).map(|rest| self.rest = rest).is_some()
+        self.rest
+            .strip_prefix(text)
+            .map(|rest| self.rest = rest)
+            .is_some()
     }
 
     /// Reads up to `most` digits; `None` for none, or more than fit.
     pub(super) fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
-        let count = self.rest.chars().take(most).take_while(|c| c.is_digit(radix)).count();
+        let count = self
+            .rest
+            .chars()
+            .take(most)
+            .take_while(|c| c.is_digit(radix))
+            .count();
         let (digits, rest) = self.rest.split_at(count);
         let value = u32::from_str_radix(digits, radix).ok()?;
         self.rest = rest;
@@ -84,19 +92,26 @@ impl<'a> Reader<'a> {
             // At the end of the expression they stand for themselves.
             'x' if self.peek().is_some() => {
                 let first = self.digits(16, 2).unwrap_or(0);
-                self.utf8(first, |reader| reader.take("\\x").then(|| reader.digits(16, 2)).flatten())
+                self.utf8(first, |reader| {
+                    reader.take("\\x").then(|| reader.digits(16, 2)).flatten()
+                })
             }
             'u' if self.peek().is_some() => {
                 let before = self.rest;
-                let code = self.digits(16, 4).filter(|_| before.len() - self.rest.len() == 4);
-                code.and_then(char::from_u32).map_or_else(|| unsaid("\\u", CODE), Ok)
+                let code = self
+                    .digits(16, 4)
+                    .filter(|_| before.len() - self.rest.len() == 4);
+                code.and_then(char::from_u32)
+                    .map_or_else(|| unsaid("\\u", CODE), Ok)
             }
             '0'..='7' => {
                 let most = if escape == '0' { 2 } else { 3 };
                 if escape != '0' {
                     // The digit belongs to the number.
                     let code = self.octal_from(escape, most);
-                    return self.utf8(code, |reader| reader.take("\\").then(|| reader.digits(8, 3)).flatten());
+                    return self.utf8(code, |reader| {
+                        reader.take("\\").then(|| reader.digits(8, 3)).flatten()
+                    });
                 }
                 let code = self.digits(8, most).unwrap_or(0);
                 self.utf8(code, |_| None)
@@ -127,7 +142,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the character whose bytes in UTF-8 are `first` and what `more` reads.
-    fn utf8(&mut self, first: u32, mut more: impl FnMut(&mut Self) -> Option<u32>) -> Result<char, Unsaid> {
+    fn utf8(
+        &mut self,
+        first: u32,
+        mut more: impl FnMut(&mut Self) -> Option<u32>,
+    ) -> Result<char, Unsaid> {
         let count = match first {
             0..=0x7F => 1,
             0xC2..=0xDF => 2,
@@ -143,7 +162,8 @@ impl<'a> Reader<'a> {
             }
         }
         let text = std::str::from_utf8(&bytes).ok();
-        text.and_then(|text| text.chars().next()).map_or_else(|| unsaid(format!("\\x{first:02X}"), BYTE), Ok)
+        text.and_then(|text| text.chars().next())
+            .map_or_else(|| unsaid(format!("\\x{first:02X}"), BYTE), Ok)
     }
 
     fn control(&mut self, found: &str) -> Result<char, Unsaid> {
@@ -169,13 +189,17 @@ impl<'a> Reader<'a> {
             'H' => "[^0-9A-Fa-f]",
             'p' | 'P' if self.peek() == Some('{') => {
                 let rest = &self.rest[1..];
-                let end = rest.find(['}', '(', ')', '{', '|']).filter(|end| rest[*end..].starts_with('}'));
+                let end = rest
+                    .find(['}', '(', ')', '{', '|'])
+                    .filter(|end| rest[*end..].starts_with('}'));
                 let Some(end) = end else {
                     return unsaid("\\p{", "the name of a property ends with }");
                 };
                 let name = &rest[..end];
                 self.rest = &rest[end + 1..];
-                let (name, opposite) = name.strip_prefix('^').map_or((name, false), |name| (name, true));
+                let (name, opposite) = name
+                    .strip_prefix('^')
+                    .map_or((name, false), |name| (name, true));
                 return property(name, (escape == 'P') != opposite, in_class).map(Some);
             }
             _ => return Ok(None),
@@ -186,15 +210,30 @@ impl<'a> Reader<'a> {
 
 /// Returns the property `name` as text for the engine, whose names have other meanings here and there.
 fn property(name: &str, negated: bool, in_class: bool) -> Result<String, Unsaid> {
-    let plain: String = name.chars().filter(|c| !matches!(c, ' ' | '-' | '_')).collect::<String>().to_ascii_lowercase();
+    let plain: String = name
+        .chars()
+        .filter(|c| !matches!(c, ' ' | '-' | '_'))
+        .collect::<String>()
+        .to_ascii_lowercase();
     Ok(match plain.as_str() {
-        "word" if in_class => (if negated { NOT_WORD_IN_CLASS } else { WORD_IN_CLASS }).to_owned(),
+        "word" if in_class => (if negated {
+            NOT_WORD_IN_CLASS
+        } else {
+            WORD_IN_CLASS
+        })
+        .to_owned(),
         "word" => (if negated { word!("^") } else { word!() }).to_owned(),
         "posixpunct" => posix("punct", negated).unwrap_or_default(),
         // There are none in a text.
         "cs" | "surrogate" => (if negated { "(?s:.)" } else { NOTHING }).to_owned(),
-        _ if plain.chars().any(|c| !c.is_ascii_alphanumeric()) || plain.is_empty() || plain.starts_with("is") => {
-            return unsaid(format!("\\p{{{name}}}"), "no property of this name is known");
+        _ if plain.chars().any(|c| !c.is_ascii_alphanumeric())
+            || plain.is_empty()
+            || plain.starts_with("is") =>
+        {
+            return unsaid(
+                format!("\\p{{{name}}}"),
+                "no property of this name is known",
+            );
         }
         other => match (other != "punct").then(|| posix(other, negated)).flatten() {
             Some(text) => text,
@@ -217,9 +256,22 @@ pub(super) fn posix(name: &str, negated: bool) -> Option<String> {
         "space" => "\\s",
         "upper" => "\\p{Uppercase}",
         "xdigit" => "0-9A-Fa-f",
-        "word" => return Some((if negated { NOT_WORD_IN_CLASS } else { WORD_IN_CLASS }).to_owned()),
+        "word" => {
+            return Some(
+                (if negated {
+                    NOT_WORD_IN_CLASS
+                } else {
+                    WORD_IN_CLASS
+                })
+                .to_owned(),
+            );
+        }
         "graph" | "print" => {
-            let others = if name == "graph" { "\\s\\p{Cc}\\p{Cn}" } else { "\\p{Cc}\\p{Cn}\\p{Zl}\\p{Zp}" };
+            let others = if name == "graph" {
+                "\\s\\p{Cc}\\p{Cn}"
+            } else {
+                "\\p{Cc}\\p{Cn}\\p{Zl}\\p{Zp}"
+            };
             return Some(format!("[{}{others}]", if negated { "" } else { "^" }));
         }
         _ => return None,
@@ -229,7 +281,11 @@ pub(super) fn posix(name: &str, negated: bool) -> Option<String> {
 
 /// Writes a character that is for itself, in a class or outside.
 pub(super) fn pushed(out: &mut String, char: char) {
-    if char.is_ascii_alphanumeric() || !char.is_ascii() { out.push(char) } else { coded(out, char) }
+    if char.is_ascii_alphanumeric() || !char.is_ascii() {
+        out.push(char)
+    } else {
+        coded(out, char)
+    }
 }
 
 /// Writes a character by its number.

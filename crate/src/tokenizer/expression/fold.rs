@@ -19,7 +19,10 @@ fn folds(char: char) -> Vec<char> {
         return vec![char];
     }
     let lower = char.to_lowercase();
-    lower.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    lower
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// Characters that fold to several, with what they fold to.
@@ -30,17 +33,38 @@ impl Multiple {
     pub(super) fn table() -> &'static Self {
         static TABLE: OnceLock<Multiple> = OnceLock::new();
         TABLE.get_or_init(|| {
-            let several = |char: &char| char.to_lowercase().flat_map(char::to_uppercase).nth(1).is_some();
-            Self(FOLDED.filter(several).map(|char| (folds(char), char)).filter(|(folded, _)| folded.len() > 1).collect())
+            let several = |char: &char| {
+                char.to_lowercase()
+                    .flat_map(char::to_uppercase)
+                    .nth(1)
+                    .is_some()
+            };
+            Self(
+                FOLDED
+                    .filter(several)
+                    .map(|char| (folds(char), char))
+                    .filter(|(folded, _)| folded.len() > 1)
+                    .collect(),
+            )
         })
     }
 
     /// Returns the letters that the beginning of `text` is for in every case, the single characters that fold to them together, and
     /// the number of characters of `text` that this is for: three or two if there are such characters, else one.
     pub(super) fn first(&self, text: &[char]) -> (Vec<char>, Vec<char>, usize) {
-        let of = |folded: &[char]| self.0.iter().filter(|(all, _)| all == folded).map(|(_, char)| *char).collect::<Vec<_>>();
+        let of = |folded: &[char]| {
+            self.0
+                .iter()
+                .filter(|(all, _)| all == folded)
+                .map(|(_, char)| *char)
+                .collect::<Vec<_>>()
+        };
         for count in [3, 2] {
-            let folded: Vec<char> = text.iter().take(count).filter_map(|char| simple(*char)).collect();
+            let folded: Vec<char> = text
+                .iter()
+                .take(count)
+                .filter_map(|char| simple(*char))
+                .collect();
             let single = of(&folded);
             if folded.len() == count && !single.is_empty() {
                 return (folded, single, count);
@@ -64,9 +88,20 @@ impl Multiple {
             Ok(HirKind::Class(HirClass::Bytes(_))) => one(&[]),
             _ => return unsaid(members, "the class is not read"),
         };
-        let folding = |char: char| set.ranges().iter().any(|range| range.start() <= char && char <= range.end());
-        let several: Vec<Vec<char>> =
-            if negated { Vec::new() } else { self.0.iter().filter(|(_, char)| folding(*char)).map(|(folded, _)| folded.clone()).collect() };
+        let folding = |char: char| {
+            set.ranges()
+                .iter()
+                .any(|range| range.start() <= char && char <= range.end())
+        };
+        let several: Vec<Vec<char>> = if negated {
+            Vec::new()
+        } else {
+            self.0
+                .iter()
+                .filter(|(_, char)| folding(*char))
+                .map(|(folded, _)| folded.clone())
+                .collect()
+        };
         if set.try_case_fold_simple().is_err() {
             return unsaid(members, "letters in every case are not known");
         }
@@ -80,12 +115,25 @@ impl Multiple {
             coded(&mut text, range.end());
         }
         text.push(']');
-        let first = Node::Set(if set.ranges().is_empty() { NOTHING.to_owned() } else { text });
+        let first = Node::Set(if set.ranges().is_empty() {
+            NOTHING.to_owned()
+        } else {
+            text
+        });
         if several.is_empty() {
             return Ok(first);
         }
-        let texts = several.into_iter().map(|folded| Node::Concat(folded.iter().map(|&char| Node::Char { char, fold: true }).collect()));
-        Ok(Node::Scope(Box::new(Node::Alt(std::iter::once(first).chain(texts).collect()))))
+        let texts = several.into_iter().map(|folded| {
+            Node::Concat(
+                folded
+                    .iter()
+                    .map(|&char| Node::Char { char, fold: true })
+                    .collect(),
+            )
+        });
+        Ok(Node::Scope(Box::new(Node::Alt(
+            std::iter::once(first).chain(texts).collect(),
+        ))))
     }
 }
 

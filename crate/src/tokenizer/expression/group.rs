@@ -18,15 +18,25 @@ impl<'a> Parser<'a> {
         }
         if !self.reader.take("?") {
             self.groups.push(None);
-            return Ok(Node::Group { named: false, inner: Box::new(self.closed(depth)?) });
+            return Ok(Node::Group {
+                named: false,
+                inner: Box::new(self.closed(depth)?),
+            });
         }
         for (sign, text) in [("=", "(?="), ("!", "(?!"), ("<=", "(?<="), ("<!", "(?<!")] {
             if self.reader.take(sign) {
                 let inner = self.closed(depth)?;
                 let of_group = |node: &Node| matches!(node, Node::Group { .. });
-                let ahead = |node: &Node| matches!(node, Node::Look("(?=" | "(?!", _) | Node::Place("\\z" | END));
+                let ahead = |node: &Node| {
+                    matches!(
+                        node,
+                        Node::Look("(?=" | "(?!", _) | Node::Place("\\z" | END)
+                    )
+                };
                 let not_behind = |node: &Node| matches!(node, Node::Look("(?<!", _));
-                if (text == "(?<!" && inner.any(&of_group)) || (text == "(?<=" && inner.any(&not_behind)) {
+                if (text == "(?<!" && inner.any(&of_group))
+                    || (text == "(?<=" && inner.any(&not_behind))
+                {
                     return unsaid(text, "a look-behind takes no such group");
                 }
                 if text.starts_with("(?<") && inner.any(&ahead) {
@@ -52,13 +62,20 @@ impl<'a> Parser<'a> {
             return unsaid(format!("(?<{name}>"), "a group has no such name");
         }
         self.groups.push(Some(name));
-        Ok(Node::Group { named: true, inner: Box::new(self.closed(depth)?) })
+        Ok(Node::Group {
+            named: true,
+            inner: Box::new(self.closed(depth)?),
+        })
     }
 
     /// Reads the inside of a group, and its end.
     fn closed(&mut self, depth: usize) -> Result<Node, Unsaid> {
         let inner = self.alternatives(depth)?;
-        if self.reader.take(")") { Ok(inner) } else { unsaid("(", "it is not closed; write \\(") }
+        if self.reader.take(")") {
+            Ok(inner)
+        } else {
+            unsaid("(", "it is not closed; write \\(")
+        }
     }
 
     /// Reads options, and what they are for.
@@ -100,8 +117,14 @@ impl<'a> Parser<'a> {
 
     pub(super) fn name(&mut self, end: char) -> Result<&'a str, Unsaid> {
         let rest = self.reader.rest();
-        let Some((name, _)) = rest.split_once(end).filter(|(name, _)| name.chars().all(|c| c.is_alphanumeric() || c == '_')) else {
-            return unsaid("a name", "the name of a group consists of letters, digits and _");
+        let Some((name, _)) = rest
+            .split_once(end)
+            .filter(|(name, _)| name.chars().all(|c| c.is_alphanumeric() || c == '_'))
+        else {
+            return unsaid(
+                "a name",
+                "the name of a group consists of letters, digits and _",
+            );
         };
         self.reader.take(name);
         self.reader.next();

@@ -27,5 +27,8 @@ pub(super) fn rewritten(expression: &str) -> Result<String, Unsaid> {
 }
 
 fn unsaid<T>(found: impl Into<String>, reason: &'static str) -> Result<T, Unsaid> {
-    Err(Unsaid { found: found.into(), reason })
+    Err(Unsaid {
+        found: found.into(),
+        reason,
+    })
 }

@@ -51,7 +51,9 @@ impl Node {
     pub(super) fn is_run(&self) -> bool {
         match self {
             Self::Group { inner, .. } | Self::Scope(inner) => inner.is_run(),
-            Self::Repeat { inner, .. } => matches!(**inner, Self::Set(_) | Self::Char { fold: false, .. }),
+            Self::Repeat { inner, .. } => {
+                matches!(**inner, Self::Set(_) | Self::Char { fold: false, .. })
+            }
             _ => false,
         }
     }
@@ -70,7 +72,11 @@ impl Node {
 
     /// Returns a character in every case.
     pub(super) fn folded(&self) -> Option<char> {
-        if let Self::Char { char, fold: true } = self { Some(*char) } else { None }
+        if let Self::Char { char, fold: true } = self {
+            Some(*char)
+        } else {
+            None
+        }
     }
 
     /// Returns true if `found` is true for this node or one inside.

@@ -13,8 +13,28 @@ const MAX_DEPTH: usize = 60;
 const MAX_FOLDED: usize = 50;
 
 /// `\b` and `\B`, by Oniguruma's word characters.
-const BOUNDARY: &str = concat!("(?:(?<=", word!(), ")(?!", word!(), ")|(?<!", word!(), ")(?=", word!(), "))");
-const NO_BOUNDARY: &str = concat!("(?:(?<=", word!(), ")(?=", word!(), ")|(?<!", word!(), ")(?!", word!(), "))");
+const BOUNDARY: &str = concat!(
+    "(?:(?<=",
+    word!(),
+    ")(?!",
+    word!(),
+    ")|(?<!",
+    word!(),
+    ")(?=",
+    word!(),
+    "))"
+);
+const NO_BOUNDARY: &str = concat!(
+    "(?:(?<=",
+    word!(),
+    ")(?=",
+    word!(),
+    ")|(?<!",
+    word!(),
+    ")(?!",
+    word!(),
+    "))"
+);
 /// `\Z`: the end, or before a line feed at the end.
 pub(super) const END: &str = "(?=\\n?\\z)";
 /// The general newline, of two characters if possible.
@@ -45,23 +65,38 @@ pub(super) type Tree = (Node, bool, bool);
 
 impl<'a> Parser<'a> {
     pub(super) fn parse(expression: &'a str) -> Result<Tree, Unsaid> {
-        let mut parser =
-            Self { reader: Reader::new(expression), options: Options::default(), groups: Vec::new(), folded: 0, references: Vec::new() };
+        let mut parser = Self {
+            reader: Reader::new(expression),
+            options: Options::default(),
+            groups: Vec::new(),
+            folded: 0,
+            references: Vec::new(),
+        };
         let root = parser.alternatives(0)?;
         if parser.reader.peek().is_some() {
             return unsaid(")", "it closes nothing; write \\)");
         }
         let named = parser.groups.iter().any(Option::is_some);
         if named && !parser.references.is_empty() {
-            return unsaid("a reference by number", "groups with names are referred to by name");
+            return unsaid(
+                "a reference by number",
+                "groups with names are referred to by name",
+            );
         }
         let start = |node: &Node| matches!(node, Node::Place("\\G"));
         let first = match &root {
-            Node::Concat(all) => all.first().is_some_and(start) && !all.iter().skip(1).any(|node| node.any(&start)) && root.least() > 0,
+            Node::Concat(all) => {
+                all.first().is_some_and(start)
+                    && !all.iter().skip(1).any(|node| node.any(&start))
+                    && root.least() > 0
+            }
             _ => false,
         };
         if root.any(&start) && !first {
-            return unsaid("\\G", "it begins an expression that matches a character, or is not read");
+            return unsaid(
+                "\\G",
+                "it begins an expression that matches a character, or is not read",
+            );
         }
         let references = root.any(&|node| matches!(node, Node::Reference(_)));
         Ok((root, named, references))
@@ -78,7 +113,11 @@ impl<'a> Parser<'a> {
             all.push(self.branch(depth)?);
         }
         self.options = options;
-        Ok(if all.len() == 1 { all.remove(0) } else { Node::Alt(all) })
+        Ok(if all.len() == 1 {
+            all.remove(0)
+        } else {
+            Node::Alt(all)
+        })
     }
 
     fn branch(&mut self, depth: usize) -> Result<Node, Unsaid> {
@@ -116,8 +155,12 @@ impl<'a> Parser<'a> {
                         None => return unsaid("(?#", "the comment does not end"),
                     }
                 },
-                Some('#') if self.options.extended => while !matches!(self.reader.next(), None | Some('\n')) {},
-                Some(' ' | '\t' | '\n' | '\r' | '\u{C}') if self.options.extended => drop(self.reader.next()),
+                Some('#') if self.options.extended => {
+                    while !matches!(self.reader.next(), None | Some('\n')) {}
+                }
+                Some(' ' | '\t' | '\n' | '\r' | '\u{C}') if self.options.extended => {
+                    self.reader.next();
+                }
                 _ => return Ok(()),
             }
         }
@@ -126,7 +169,9 @@ impl<'a> Parser<'a> {
     /// Reads what is repeated, or a character, a set, a place.
     fn atom(&mut self, depth: usize) -> Result<Node, Unsaid> {
         let before = self.reader.clone();
-        let Some(char) = self.reader.next() else { return Ok(Node::Empty) };
+        let Some(char) = self.reader.next() else {
+            return Ok(Node::Empty);
+        };
         Ok(match char {
             '.' => self.dot(self.options.newline),
             '^' => Node::Line,
@@ -134,7 +179,11 @@ impl<'a> Parser<'a> {
             '(' => self.group(depth + 1)?,
             '[' => {
                 let class = class::read(&mut self.reader, 0)?;
-                if self.options.fold { self.folded(class)? } else { Node::Set(class.text()) }
+                if self.options.fold {
+                    self.folded(class)?
+                } else {
+                    Node::Set(class.text())
+                }
             }
             '\\' => self.escaped()?,
             '*' | '+' | '?' => return unsaid(char, "nothing is before it that could be repeated"),
@@ -150,7 +199,10 @@ impl<'a> Parser<'a> {
     }
 
     fn char(&self, char: char) -> Node {
-        Node::Char { char, fold: self.options.fold }
+        Node::Char {
+            char,
+            fold: self.options.fold,
+        }
     }
 
     fn folded(&mut self, class: Class) -> Result<Node, Unsaid> {
@@ -189,11 +241,20 @@ impl<'a> Parser<'a> {
             'O' => self.dot(true),
             'R' => Node::Atomic(Box::new(Node::Set(NEWLINE.to_owned()))),
             'K' | 'X' | 'y' | 'Y' => {
-                return unsaid(format!("\\{escape}"), "it is not read; write its meaning with classes and look-around");
+                return unsaid(
+                    format!("\\{escape}"),
+                    "it is not read; write its meaning with classes and look-around",
+                );
             }
-            'g' if matches!(self.reader.peek(), Some('<' | '\'')) => return unsaid("\\g", "write the group again"),
+            'g' if matches!(self.reader.peek(), Some('<' | '\'')) => {
+                return unsaid("\\g", "write the group again");
+            }
             'k' if matches!(self.reader.peek(), Some('<' | '\'')) => {
-                let end = if self.reader.take("<") { '>' } else { self.reader.next().unwrap_or('\'') };
+                let end = if self.reader.take("<") {
+                    '>'
+                } else {
+                    self.reader.next().unwrap_or('\'')
+                };
                 let name = self.name(end)?;
                 match name.parse() {
                     Ok(number) => self.number(number)?,
@@ -206,7 +267,9 @@ impl<'a> Parser<'a> {
                 let number = escape.to_digit(10).unwrap_or(0) as usize;
                 let number = more.map_or(Some(number), |more| {
                     let digits = self.reader.rest().len() - after.rest().len();
-                    number.checked_mul(10usize.pow(digits as u32))?.checked_add(more as usize)
+                    number
+                        .checked_mul(10usize.pow(digits as u32))?
+                        .checked_add(more as usize)
                 });
                 match number {
                     Some(number) if number <= 9 || number <= self.groups.len() => {
@@ -227,16 +290,26 @@ impl<'a> Parser<'a> {
 
     fn named(&self, name: &str) -> Result<Node, Unsaid> {
         let named = self.groups.iter().flatten();
-        let places: Vec<usize> = named.enumerate().filter(|(_, group)| **group == name).map(|(place, _)| place + 1).collect();
+        let places: Vec<usize> = named
+            .enumerate()
+            .filter(|(_, group)| **group == name)
+            .map(|(place, _)| place + 1)
+            .collect();
         match places.as_slice() {
             [one] => self.reference(*one),
-            _ => unsaid(format!("\\k<{name}>"), "the name belongs to one group before it"),
+            _ => unsaid(
+                format!("\\k<{name}>"),
+                "the name belongs to one group before it",
+            ),
         }
     }
 
     fn reference(&self, number: usize) -> Result<Node, Unsaid> {
         if self.options.fold {
-            return unsaid("a reference with (?i)", "it is not read; write the reference without (?i)");
+            return unsaid(
+                "a reference with (?i)",
+                "it is not read; write the reference without (?i)",
+            );
         }
         if number == 0 || number > self.groups.len() {
             return unsaid(format!("\\{number}"), "a reference is to a group before it");

@@ -24,11 +24,17 @@ impl Parser<'_> {
                 _ => return Ok(node),
             };
             if node.is_place() {
-                return unsaid("a repeated place", "what matches no character is not repeated");
+                return unsaid(
+                    "a repeated place",
+                    "what matches no character is not repeated",
+                );
             }
             // Oniguruma ends a repetition at the first round that matches nothing, which counts where later rounds could not.
             if low > 1 && node.least() == 0 && node.any(&Node::is_place) {
-                return unsaid("{…}", "what it repeats may match nothing, in some places only; write each repetition");
+                return unsaid(
+                    "{…}",
+                    "what it repeats may match nothing, in some places only; write each repetition",
+                );
             }
             let mut atomic = kind == Kind::Swapped;
             let mut greedy = true;
@@ -45,12 +51,32 @@ impl Parser<'_> {
             node = match (low, high, node) {
                 (1, Some(1), node) => node,
                 // `(?:x{1,3})+` is `x+`, which the engine runs through once.
-                (0 | 1, None, Node::Repeat { inner, low: inside @ (0 | 1), high, greedy: true })
-                    if greedy && high != Some(0) && matches!(*inner, Node::Set(_) | Node::Char { fold: false, .. }) =>
+                (
+                    0 | 1,
+                    None,
+                    Node::Repeat {
+                        inner,
+                        low: inside @ (0 | 1),
+                        high,
+                        greedy: true,
+                    },
+                ) if greedy
+                    && high != Some(0)
+                    && matches!(*inner, Node::Set(_) | Node::Char { fold: false, .. }) =>
                 {
-                    Node::Repeat { inner, low: low.min(inside), high: None, greedy }
+                    Node::Repeat {
+                        inner,
+                        low: low.min(inside),
+                        high: None,
+                        greedy,
+                    }
                 }
-                (low, high, node) => Node::Repeat { inner: Box::new(node), low, high, greedy },
+                (low, high, node) => Node::Repeat {
+                    inner: Box::new(node),
+                    low,
+                    high,
+                    greedy,
+                },
             };
             if atomic {
                 node = Node::Atomic(Box::new(node));

@@ -26,7 +26,14 @@ struct Place {
 impl Writer {
     pub(super) fn text(self, root: &Node) -> Result<String, Unsaid> {
         let mut out = String::new();
-        self.node(&mut out, root, Place { followed: false, behind: false });
+        self.node(
+            &mut out,
+            root,
+            Place {
+                followed: false,
+                behind: false,
+            },
+        );
         Ok(out)
     }
 
@@ -38,7 +45,11 @@ impl Writer {
             Node::Set(text) => out.push_str(text),
             Node::Place(text) => out.push_str(text),
             // The engine's own `^` also matches after the last line feed.
-            Node::Line => out.push_str(if place.followed { "(?m:^)" } else { "(?:\\A|(?m:^)(?!\\z))" }),
+            Node::Line => out.push_str(if place.followed {
+                "(?m:^)"
+            } else {
+                "(?:\\A|(?m:^)(?!\\z))"
+            }),
             Node::Group { named, inner } => {
                 let captures = self.references && (*named || !self.named);
                 self.enclosed(out, if captures { "(" } else { "(?:" }, inner, place);
@@ -47,7 +58,10 @@ impl Writer {
             Node::Atomic(inner) => self.enclosed(out, "(?>", inner, place),
             Node::Look(open, inner) => {
                 let behind = open.starts_with("(?<");
-                let place = Place { followed: behind && place.followed, behind: behind || place.behind };
+                let place = Place {
+                    followed: behind && place.followed,
+                    behind: behind || place.behind,
+                };
                 // A look-ahead has no way back into it, which a reference could tell.
                 if self.references && *open == "(?=" {
                     out.push_str(open);
@@ -58,9 +72,21 @@ impl Writer {
                 }
             }
             Node::Reference(number) => out.push_str(&format!("(?:\\{number})")),
-            Node::Repeat { inner, low, high, greedy } => {
+            Node::Repeat {
+                inner,
+                low,
+                high,
+                greedy,
+            } => {
                 let mut text = String::new();
-                let single = matches!(**inner, Node::Char { .. } | Node::Set(_) | Node::Group { .. } | Node::Scope(_) | Node::Atomic(_));
+                let single = matches!(
+                    **inner,
+                    Node::Char { .. }
+                        | Node::Set(_)
+                        | Node::Group { .. }
+                        | Node::Scope(_)
+                        | Node::Atomic(_)
+                );
                 if single {
                     self.node(&mut text, inner, place);
                 } else {
@@ -117,7 +143,10 @@ impl Writer {
         while let Some(node) = all.get(at) {
             let run: Vec<char> = all[at..].iter().map_while(Node::folded).collect();
             at += run.len().max(1);
-            let place = Place { followed: place.followed || at <= last, ..place };
+            let place = Place {
+                followed: place.followed || at <= last,
+                ..place
+            };
             if run.is_empty() {
                 self.part(out, node, place);
             } else {
@@ -130,7 +159,8 @@ impl Writer {
     fn letters(self, out: &mut String, mut text: &[char], place: Place) {
         let table = (!place.behind).then(Multiple::table);
         while !text.is_empty() {
-            let (letters, others, count) = table.map_or((vec![text[0]], Vec::new(), 1), |table| table.first(text));
+            let (letters, others, count) =
+                table.map_or((vec![text[0]], Vec::new(), 1), |table| table.first(text));
             out.push_str(if others.is_empty() { "" } else { "(?:" });
             letters.into_iter().for_each(|char| letter(out, char));
             for other in &others {

@@ -19,20 +19,36 @@ pub(super) fn output(inner: &str) -> String {
     let mut tokens = Tokens(inner);
     let Written { parts, tuple } = expression(&mut tokens, None);
     let written = parts.join(":");
-    if tuple { format!(" ({written})") } else { written }
+    if tuple {
+        format!(" ({written})")
+    } else {
+        written
+    }
 }
 
 /// Rewrites the inside of `{% … %}`.
 pub(super) fn statement(inner: &str) -> String {
     let is_loop = inner.split_whitespace().next() == Some("for");
-    let iterable = is_loop.then(|| word_at(inner, "in")).flatten().map(|at| at + 2);
+    let iterable = is_loop
+        .then(|| word_at(inner, "in"))
+        .flatten()
+        .map(|at| at + 2);
     let Some((targets, rest)) = iterable.and_then(|at| inner.split_at_checked(at)) else {
         return expression(&mut Tokens(inner), None).parts.join(":");
     };
-    let end = ["if", "recursive"].iter().filter_map(|word| word_at(rest, word)).min().unwrap_or(rest.len());
+    let end = ["if", "recursive"]
+        .iter()
+        .filter_map(|word| word_at(rest, word))
+        .min()
+        .unwrap_or(rest.len());
     let (iterable, condition) = rest.split_at(end);
-    let [iterable, condition] = [iterable, condition].map(|text| expression(&mut Tokens(text), None).parts.join(":"));
-    if iterable.trim().is_empty() { inner.to_owned() } else { format!("{targets} ({iterable})|iterated {condition}") }
+    let [iterable, condition] =
+        [iterable, condition].map(|text| expression(&mut Tokens(text), None).parts.join(":"));
+    if iterable.trim().is_empty() {
+        inner.to_owned()
+    } else {
+        format!("{targets} ({iterable})|iterated {condition}")
+    }
 }
 
 /// An expression up to its closing bracket: its parts between colons, and true if it contains commas.
@@ -50,8 +66,20 @@ fn expression(tokens: &mut Tokens<'_>, closing: Option<&str>) -> Written {
                 match inner.as_slice() {
                     [index] => part.extend(["[", index, "]"]),
                     bounds => {
-                        let given = |bound: &String| if bound.trim().is_empty() { "none".to_owned() } else { bound.clone() };
-                        part.extend([".", SLICE, "(", &bounds.iter().map(given).collect::<Vec<_>>().join(","), ")"]);
+                        let given = |bound: &String| {
+                            if bound.trim().is_empty() {
+                                "none".to_owned()
+                            } else {
+                                bound.clone()
+                            }
+                        };
+                        part.extend([
+                            ".",
+                            SLICE,
+                            "(",
+                            &bounds.iter().map(given).collect::<Vec<_>>().join(","),
+                            ")",
+                        ]);
                     }
                 }
             }
@@ -100,7 +128,9 @@ fn expression(tokens: &mut Tokens<'_>, closing: Option<&str>) -> Written {
 fn concatenated(part: &mut String, tokens: &mut Tokens<'_>, operand: bool) {
     let left = part.trim_end();
     let is_text = |operand: &str| operand.ends_with(['"', '\'']) || operand.ends_with(TEXT);
-    let last = left.trim_end_matches(|c: char| is_word(c) || ".()[]{}\"'".contains(c)).trim_end();
+    let last = left
+        .trim_end_matches(|c: char| is_word(c) || ".()[]{}\"'".contains(c))
+        .trim_end();
     if operand && !is_text(left) && !last.ends_with(['*', '/', '%', '-']) {
         part.push_str(TEXT);
     }
@@ -127,12 +157,20 @@ fn operand_of(tokens: &mut Tokens<'_>) -> String {
     let mut length = 0;
     loop {
         let rest = text.get(length..).unwrap_or_default();
-        let Some(token) = Tokens(rest).next() else { break };
+        let Some(token) = Tokens(rest).next() else {
+            break;
+        };
         let postfix = length > 0;
         length += match token {
             "(" | "[" | "{" if !postfix || token != "{" => bracket_end(rest),
-            "." | "-" if postfix == (token == ".") => 1 + Tokens(rest.get(1..).unwrap_or_default()).next().map_or(0, str::len),
-            token if !postfix && token.starts_with(|c| is_word(c) || c == '"' || c == '\'') => token.len(),
+            "." | "-" if postfix == (token == ".") => {
+                1 + Tokens(rest.get(1..).unwrap_or_default())
+                    .next()
+                    .map_or(0, str::len)
+            }
+            token if !postfix && token.starts_with(|c| is_word(c) || c == '"' || c == '\'') => {
+                token.len()
+            }
             _ => break,
         };
     }

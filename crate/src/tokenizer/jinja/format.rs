@@ -10,39 +10,56 @@ use super::values::{Arguments, items_of, wrong};
 /// Computes `format % values`, where the values are a tuple, a dictionary, or one value.
 pub(super) fn percent(format: &str, values: &Value) -> Result<String, JinjaError> {
     let (mut out, mut rest) = (String::with_capacity(format.len()), format);
-    let mut places = if values.is_tuple() { items_of(values)? } else { vec![values.clone()] }.into_iter();
+    let mut places = if values.is_tuple() {
+        items_of(values)?
+    } else {
+        vec![values.clone()]
+    }
+    .into_iter();
     while let Some((before, directive)) = rest.split_once('%') {
         out.push_str(before);
         let mut text = directive;
         let name = match text.strip_prefix('(') {
             Some(named) => {
-                let (name, after) = named.split_once(')').ok_or_else(|| wrong("format: a name without its end"))?;
+                let (name, after) = named
+                    .split_once(')')
+                    .ok_or_else(|| wrong("format: a name without its end"))?;
                 text = after;
                 Some(name)
             }
             None => None,
         };
         let flags = taken(&mut text, |c| "#0- +".contains(c));
-        let mut spec = Spec { alternate: flags.contains('#'), ..Spec::default() };
+        let mut spec = Spec {
+            alternate: flags.contains('#'),
+            ..Spec::default()
+        };
         spec.width = number(taken(&mut text, |c| c.is_ascii_digit()))?.unwrap_or(0);
         if let Some(after) = text.strip_prefix('.') {
             text = after;
             spec.precision = Some(number(taken(&mut text, |c| c.is_ascii_digit()))?.unwrap_or(0));
         }
         let mut characters = text.chars();
-        let kind = characters.next().ok_or_else(|| wrong("format: a directive without its end"))?;
+        let kind = characters
+            .next()
+            .ok_or_else(|| wrong("format: a directive without its end"))?;
         rest = characters.as_str();
         if kind == '%' {
             out.push('%');
             continue;
         }
         let value = match name {
-            Some(name) => values.get_item(&Value::from(name)).ok().filter(|value| !value.is_undefined()),
+            Some(name) => values
+                .get_item(&Value::from(name))
+                .ok()
+                .filter(|value| !value.is_undefined()),
             None => places.next(),
         };
         let value = value.ok_or_else(|| wrong("format: not enough values"))?;
         let is_number = !"srac".contains(kind);
-        spec.sign = ['+', ' '].into_iter().find(|sign| is_number && flags.contains(*sign));
+        spec.sign = ['+', ' ']
+            .into_iter()
+            .find(|sign| is_number && flags.contains(*sign));
         spec.align = Some(if flags.contains('-') { '<' } else { '>' });
         if is_number && flags.contains('0') && !flags.contains('-') {
             (spec.fill, spec.align) = (Some('0'), Some('='));
@@ -50,7 +67,11 @@ pub(super) fn percent(format: &str, values: &Value) -> Result<String, JinjaError
         out.push_str(&match kind {
             's' | 'r' | 'a' => {
                 spec.kind = Some('s');
-                spec.of_text(&if kind == 's' { printed(&value) } else { represented(&value) })?
+                spec.of_text(&if kind == 's' {
+                    printed(&value)
+                } else {
+                    represented(&value)
+                })?
             }
             'd' | 'i' | 'u' => {
                 spec.kind = Some('d');
@@ -85,16 +106,23 @@ pub(super) fn braces(format: &str, given: &mut Arguments<'_>) -> Result<String, 
     while let Some(at) = rest.find(['{', '}']) {
         let (before, brace) = rest.split_at(at);
         out.push_str(before);
-        if let Some(after) = brace.strip_prefix("{{").or_else(|| brace.strip_prefix("}}")) {
+        if let Some(after) = brace
+            .strip_prefix("{{")
+            .or_else(|| brace.strip_prefix("}}"))
+        {
             out.push_str(brace.get(..1).unwrap_or_default());
             rest = after;
             continue;
         }
-        let (field, after) =
-            brace.strip_prefix('{').and_then(|field| field.split_once('}')).ok_or_else(|| wrong("format: a single brace"))?;
+        let (field, after) = brace
+            .strip_prefix('{')
+            .and_then(|field| field.split_once('}'))
+            .ok_or_else(|| wrong("format: a single brace"))?;
         rest = after;
         let (field, spec) = field.split_once(':').unwrap_or((field, ""));
-        let (path, conversion) = field.split_once('!').map_or((field, None), |(path, conversion)| (path, Some(conversion)));
+        let (path, conversion) = field
+            .split_once('!')
+            .map_or((field, None), |(path, conversion)| (path, Some(conversion)));
         let mut path = path;
         let name = taken(&mut path, |c| c != '.' && c != '[');
         let mut value = if name.is_empty() {
@@ -110,7 +138,10 @@ pub(super) fn braces(format: &str, given: &mut Arguments<'_>) -> Result<String, 
             value = match path.strip_prefix('[').and_then(|path| path.split_once(']')) {
                 Some((key, after)) => {
                     path = after;
-                    value.get_item(&key.parse::<i64>().map_or_else(|_| Value::from(key), Value::from))?
+                    value.get_item(
+                        &key.parse::<i64>()
+                            .map_or_else(|_| Value::from(key), Value::from),
+                    )?
                 }
                 None => return Err(wrong("format: fields have no attributes")),
             };
@@ -133,7 +164,9 @@ fn truncated(value: &Value) -> Result<i128, JinjaError> {
     match value.kind() {
         ValueKind::Number if !value.is_integer() => {
             let whole = f64::try_from(value.clone())?.trunc();
-            format!("{whole:.0}").parse().map_err(|_| wrong("format: expected a finite number"))
+            format!("{whole:.0}")
+                .parse()
+                .map_err(|_| wrong("format: expected a finite number"))
         }
         ValueKind::Number | ValueKind::Bool => i128::try_from(value.clone()),
         other => Err(wrong(format!("format: expected a number, found {other}"))),

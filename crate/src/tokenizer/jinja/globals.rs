@@ -16,7 +16,10 @@ struct Cycler {
 
 impl Cycler {
     fn current(&self) -> Value {
-        self.items.get(self.at.load(Ordering::Relaxed)).cloned().unwrap_or_default()
+        self.items
+            .get(self.at.load(Ordering::Relaxed))
+            .cloned()
+            .unwrap_or_default()
     }
 }
 
@@ -29,15 +32,27 @@ impl Object for Cycler {
         (key.as_str() == Some("current")).then(|| self.current())
     }
 
-    fn call_method(self: &Arc<Self>, _: &mut State<'_, '_>, method: &str, given: &[Value]) -> Result<Value, JinjaError> {
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        given: &[Value],
+    ) -> Result<Value, JinjaError> {
         let () = from_args(given)?;
         let current = self.current();
         match method {
-            "next" => self.at.store((self.at.load(Ordering::Relaxed) + 1) % self.items.len(), Ordering::Relaxed),
+            "next" => self.at.store(
+                (self.at.load(Ordering::Relaxed) + 1) % self.items.len(),
+                Ordering::Relaxed,
+            ),
             "reset" => self.at.store(0, Ordering::Relaxed),
             _ => return Err(ErrorKind::UnknownMethod.into()),
         }
-        Ok(if method == "next" { current } else { Value::from(()) })
+        Ok(if method == "next" {
+            current
+        } else {
+            Value::from(())
+        })
     }
 }
 
@@ -46,7 +61,10 @@ pub(super) fn cycler(items: Vec<Value>) -> Result<Value, JinjaError> {
     if items.is_empty() {
         return Err(wrong("at least one item has to be provided"));
     }
-    Ok(Value::from_object(Cycler { items, at: AtomicUsize::new(0) }))
+    Ok(Value::from_object(Cycler {
+        items,
+        at: AtomicUsize::new(0),
+    }))
 }
 
 #[derive(Debug)]
@@ -62,11 +80,18 @@ impl Object for Joiner {
 
     fn call(self: &Arc<Self>, _: &mut State<'_, '_>, given: &[Value]) -> Result<Value, JinjaError> {
         let () = from_args(given)?;
-        Ok(if self.used.swap(true, Ordering::Relaxed) { self.separator.clone() } else { Value::from("") })
+        Ok(if self.used.swap(true, Ordering::Relaxed) {
+            self.separator.clone()
+        } else {
+            Value::from("")
+        })
     }
 }
 
 /// Returns an object that is called for a separator: an empty text at the first call, `sep` or a comma with a space at later ones.
 pub(super) fn joiner(sep: Option<Value>) -> Value {
-    Value::from_object(Joiner { separator: sep.unwrap_or_else(|| Value::from(", ")), used: AtomicBool::new(false) })
+    Value::from_object(Joiner {
+        separator: sep.unwrap_or_else(|| Value::from(", ")),
+        used: AtomicBool::new(false),
+    })
 }

@@ -26,17 +26,31 @@ pub(super) fn to_json(value: &Value, given: &mut Arguments<'_>) -> Result<String
     let ensure_ascii = given.flag("ensure_ascii", false)?;
     let indent = match given.next("indent")?.filter(|indent| !indent.is_none()) {
         Some(text) if text.as_str().is_some() => Some(text.to_string()),
-        Some(width) => Some(" ".repeat(usize::try_from(i64::try_from(width)?.clamp(0, INDENT)).unwrap_or(0))),
+        Some(width) => {
+            Some(" ".repeat(usize::try_from(i64::try_from(width)?.clamp(0, INDENT)).unwrap_or(0)))
+        }
         None => None,
     };
-    let separators =
-        given.next("separators")?.filter(|separators| !separators.is_none()).map(|separators| items_of(&separators)).transpose()?;
+    let separators = given
+        .next("separators")?
+        .filter(|separators| !separators.is_none())
+        .map(|separators| items_of(&separators))
+        .transpose()?;
     let (between_items, after_keys) = match separators.as_deref() {
-        None => (if indent.is_some() { "," } else { ", " }.to_owned(), ": ".to_owned()),
+        None => (
+            if indent.is_some() { "," } else { ", " }.to_owned(),
+            ": ".to_owned(),
+        ),
         Some([items, keys]) => (items.to_string(), keys.to_string()),
         Some(_) => return Err(wrong("separators: expected two texts")),
     };
-    let style = Style { ensure_ascii, indent, between_items, after_keys, sort_keys: given.flag("sort_keys", false)? };
+    let style = Style {
+        ensure_ascii,
+        indent,
+        between_items,
+        after_keys,
+        sort_keys: given.flag("sort_keys", false)?,
+    };
     let mut out = String::new();
     style.write(value, 0, &mut out)?;
     Ok(out)
@@ -45,12 +59,18 @@ pub(super) fn to_json(value: &Value, given: &mut Arguments<'_>) -> Result<String
 impl Style {
     fn write(&self, value: &Value, depth: usize, out: &mut String) -> Result<(), JinjaError> {
         if depth > DEPTH {
-            return Err(wrong(format!("tojson: a value with more than {DEPTH} levels")));
+            return Err(wrong(format!(
+                "tojson: a value with more than {DEPTH} levels"
+            )));
         }
         match value.kind() {
             ValueKind::None => out.push_str("null"),
             ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-            ValueKind::Number => out.push_str(&number(value).replace("inf", "Infinity").replace("nan", "NaN")),
+            ValueKind::Number => out.push_str(
+                &number(value)
+                    .replace("inf", "Infinity")
+                    .replace("nan", "NaN"),
+            ),
             ValueKind::String => self.text(value.as_str().unwrap_or_default(), out),
             ValueKind::Seq => {
                 let items = items_of(value)?;
@@ -87,7 +107,11 @@ impl Style {
                 self.end(fields.is_empty(), depth, out);
                 out.push('}');
             }
-            other => return Err(wrong(format!("tojson: a value of the kind {other} has no JSON"))),
+            other => {
+                return Err(wrong(format!(
+                    "tojson: a value of the kind {other} has no JSON"
+                )));
+            }
         }
         Ok(())
     }
@@ -122,7 +146,9 @@ impl Style {
             if c.is_ascii() {
                 out.push(c);
             } else {
-                c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+                c.encode_utf16(&mut units)
+                    .iter()
+                    .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
             }
         }
     }

@@ -23,7 +23,12 @@ impl Object for Generator {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.lock().map(|mut items| std::mem::take(&mut *items)).unwrap_or_default())
+        Enumerator::Values(
+            self.0
+                .lock()
+                .map(|mut items| std::mem::take(&mut *items))
+                .unwrap_or_default(),
+        )
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
@@ -62,6 +67,15 @@ impl Object for View {
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}([{}])", self.name, self.items.iter().map(represented).collect::<Vec<_>>().join(", "))
+        write!(
+            f,
+            "{}([{}])",
+            self.name,
+            self.items
+                .iter()
+                .map(represented)
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
     }
 }

@@ -21,9 +21,17 @@ pub(super) fn float_text(value: f64) -> String {
     match exponent.parse::<i32>().unwrap_or(0) {
         -4..16 => {
             let plain = value.to_string();
-            if plain.contains('.') { plain } else { format!("{plain}.0") }
+            if plain.contains('.') {
+                plain
+            } else {
+                format!("{plain}.0")
+            }
         }
-        exponent => format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+        exponent => format!(
+            "{digits}e{}{:02}",
+            if exponent < 0 { '-' } else { '+' },
+            exponent.abs()
+        ),
     }
 }
 
@@ -38,12 +46,18 @@ pub(crate) fn printed(value: &Value) -> String {
 
 /// Returns the `repr` of a number.
 pub(super) fn number(value: &Value) -> String {
-    if value.is_integer() { value.to_string() } else { f64::try_from(value.clone()).map_or_else(|_| value.to_string(), float_text) }
+    if value.is_integer() {
+        value.to_string()
+    } else {
+        f64::try_from(value.clone()).map_or_else(|_| value.to_string(), float_text)
+    }
 }
 
 /// Returns `repr(value)`.
 pub(super) fn represented(value: &Value) -> String {
-    let listed = |value: &Value| items_of(value).map(|items| items.iter().map(represented).collect::<Vec<_>>());
+    let listed = |value: &Value| {
+        items_of(value).map(|items| items.iter().map(represented).collect::<Vec<_>>())
+    };
     match value.kind() {
         ValueKind::Undefined => "Undefined".to_owned(),
         ValueKind::None => "None".to_owned(),
@@ -58,9 +72,15 @@ pub(super) fn represented(value: &Value) -> String {
         },
         ValueKind::Map => match pairs_of(value) {
             Ok(pairs) => {
-                let pairs = pairs.iter().map(|(key, item)| format!("{}: {}", represented(key), represented(item)));
+                let pairs = pairs
+                    .iter()
+                    .map(|(key, item)| format!("{}: {}", represented(key), represented(item)));
                 let text = format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "));
-                if is_namespace(value) { format!("<Namespace {text}>") } else { text }
+                if is_namespace(value) {
+                    format!("<Namespace {text}>")
+                } else {
+                    text
+                }
             }
             Err(_) => value.to_string(),
         },
@@ -70,7 +90,11 @@ pub(super) fn represented(value: &Value) -> String {
 
 /// Quotes a text: in single quotes, unless it contains these and no double ones.
 fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
     let mut out = String::from(quote);
     for c in text.chars() {
         match c {

@@ -27,7 +27,10 @@ pub(crate) struct Source {
 pub(crate) fn rewritten(source: &str) -> Result<Source, String> {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut open = Open(Vec::new());
-    let mut result = Source { text: String::with_capacity(source.len()), marks: false };
+    let mut result = Source {
+        text: String::with_capacity(source.len()),
+        marks: false,
+    };
     let mut rest = source.as_str();
     while let Some((before, opening, inside)) = next_tag(rest) {
         result.text.push_str(before);
@@ -36,7 +39,9 @@ pub(crate) fn rewritten(source: &str) -> Result<Source, String> {
             "{{" => expression_end(inside, "}}"),
             _ => expression_end(inside, "%}"),
         };
-        let Some((inner, after)) = end.and_then(|end| Some((inside.get(..end)?, inside.get(end + 2..)?))) else {
+        let Some((inner, after)) =
+            end.and_then(|end| Some((inside.get(..end)?, inside.get(end + 2..)?)))
+        else {
             result.text.push_str(opening);
             rest = inside;
             break;
@@ -48,16 +53,24 @@ pub(crate) fn rewritten(source: &str) -> Result<Source, String> {
             continue;
         }
         let (first, last) = signs(inner, opening == "{%");
-        let body = inner.get(first.len()..inner.len() - last.len()).unwrap_or_default();
+        let body = inner
+            .get(first.len()..inner.len() - last.len())
+            .unwrap_or_default();
         if opening == "{%" {
             open.meet(body)?;
         }
         match body.trim() {
             "generation" if opening == "{%" => {
                 result.marks = true;
-                result.text.extend(["{%", first, " with %}{% filter generated ", last, "%}"]);
+                result
+                    .text
+                    .extend(["{%", first, " with %}{% filter generated ", last, "%}"]);
             }
-            "endgeneration" if opening == "{%" => result.text.extend(["{%", first, " endfilter %}{% endwith ", last, "%}"]),
+            "endgeneration" if opening == "{%" => {
+                result
+                    .text
+                    .extend(["{%", first, " endfilter %}{% endwith ", last, "%}"])
+            }
             "raw" if opening == "{%" => {
                 result.text.extend([opening, inner, closing]);
                 if last.is_empty() && rest.starts_with('\n') {
@@ -68,8 +81,14 @@ pub(crate) fn rewritten(source: &str) -> Result<Source, String> {
                 rest = after;
             }
             _ => {
-                let written = if opening == "{{" { output(body) } else { statement(body) };
-                result.text.extend([opening, first, &written, last, closing]);
+                let written = if opening == "{{" {
+                    output(body)
+                } else {
+                    statement(body)
+                };
+                result
+                    .text
+                    .extend([opening, first, &written, last, closing]);
             }
         }
     }
@@ -83,17 +102,29 @@ struct Open<'a>(Vec<&'a str>);
 impl<'a> Open<'a> {
     fn meet(&mut self, statement: &'a str) -> Result<(), String> {
         let word = statement.split_whitespace().next().unwrap_or_default();
-        let of_loop = self.0.iter().rposition(|word| *word == "for").and_then(|at| self.0.get(at..)).unwrap_or_default();
+        let of_loop = self
+            .0
+            .iter()
+            .rposition(|word| *word == "for")
+            .and_then(|at| self.0.get(at..))
+            .unwrap_or_default();
         match word {
             "break" | "continue" => {
-                let owns = |word: &&&str| ["with", "generation", "macro", "call", "filter", "set"].contains(*word);
+                let owns = |word: &&&str| {
+                    ["with", "generation", "macro", "call", "filter", "set"].contains(*word)
+                };
                 if let Some(block) = of_loop.iter().find(owns) {
-                    return Err(format!("{word} within a block {block} of a loop: expected outside of that block"));
+                    return Err(format!(
+                        "{word} within a block {block} of a loop: expected outside of that block"
+                    ));
                 }
             }
-            "autoescape" if !statement.trim_end().ends_with("false") => return Err("autoescape: a chat is no HTML".to_owned()),
+            "autoescape" if !statement.trim_end().ends_with("false") => {
+                return Err("autoescape: a chat is no HTML".to_owned());
+            }
             "set" if word_at(statement, "=").is_some() => {}
-            "for" | "if" | "with" | "generation" | "macro" | "call" | "filter" | "set" | "block" | "autoescape" => self.0.push(word),
+            "for" | "if" | "with" | "generation" | "macro" | "call" | "filter" | "set"
+            | "block" | "autoescape" => self.0.push(word),
             "else" if self.0.last() == Some(&"for") => {
                 self.0.pop();
                 self.0.push("else");
@@ -116,16 +147,33 @@ fn next_tag(text: &str) -> Option<(&str, &str, &str)> {
 
 /// Returns the white space control signs at both ends of a tag's inside; a variable has no `+` at its end.
 fn signs(inner: &str, block: bool) -> (&str, &str) {
-    let first = inner.get(..1).filter(|sign| ["-", "+"].contains(sign)).unwrap_or_default();
-    let last = inner.len().checked_sub(1).filter(|last| *last >= first.len()).and_then(|last| inner.get(last..));
-    (first, last.filter(|sign| *sign == "-" || block && *sign == "+").unwrap_or_default())
+    let first = inner
+        .get(..1)
+        .filter(|sign| ["-", "+"].contains(sign))
+        .unwrap_or_default();
+    let last = inner
+        .len()
+        .checked_sub(1)
+        .filter(|last| *last >= first.len())
+        .and_then(|last| inner.get(last..));
+    (
+        first,
+        last.filter(|sign| *sign == "-" || block && *sign == "+")
+            .unwrap_or_default(),
+    )
 }
 
 /// Returns the position of `{% endraw %}`.
 fn raw_end(text: &str) -> usize {
     let is_end = |(at, _): &(usize, &str)| {
-        let word = text.get(at + 2..).unwrap_or_default().trim_start_matches(['-', '+']).trim_start();
+        let word = text
+            .get(at + 2..)
+            .unwrap_or_default()
+            .trim_start_matches(['-', '+'])
+            .trim_start();
         word.starts_with("endraw")
     };
-    text.match_indices("{%").find(is_end).map_or(text.len(), |(at, _)| at)
+    text.match_indices("{%")
+        .find(is_end)
+        .map_or(text.len(), |(at, _)| at)
 }

@@ -33,7 +33,12 @@ pub(super) fn number(digits: &str) -> Result<Option<usize>, JinjaError> {
     if digits.is_empty() {
         return Ok(None);
     }
-    digits.parse().ok().filter(|width| *width <= WIDTH).map(Some).ok_or_else(|| wrong(format!("format: a width above {WIDTH}")))
+    digits
+        .parse()
+        .ok()
+        .filter(|width| *width <= WIDTH)
+        .map(Some)
+        .ok_or_else(|| wrong(format!("format: a width above {WIDTH}")))
 }
 
 impl Spec {
@@ -53,7 +58,9 @@ impl Spec {
         }
         let mut one = |of: &str| {
             let found = rest.chars().next().filter(|c| of.contains(*c));
-            rest = rest.get(found.map_or(0, char::len_utf8)..).unwrap_or_default();
+            rest = rest
+                .get(found.map_or(0, char::len_utf8)..)
+                .unwrap_or_default();
             found
         };
         spec.sign = one("+- ");
@@ -64,34 +71,59 @@ impl Spec {
         }
         spec.width = number(taken(&mut rest, |c| c.is_ascii_digit()))?.unwrap_or(0);
         spec.grouping = rest.chars().next().filter(|c| ",_".contains(*c));
-        rest = rest.get(usize::from(spec.grouping.is_some())..).unwrap_or_default();
+        rest = rest
+            .get(usize::from(spec.grouping.is_some())..)
+            .unwrap_or_default();
         if let Some(after) = rest.strip_prefix('.') {
             rest = after;
-            spec.precision = Some(number(taken(&mut rest, |c| c.is_ascii_digit()))?.ok_or_else(|| wrong("format: no precision"))?);
+            spec.precision = Some(
+                number(taken(&mut rest, |c| c.is_ascii_digit()))?
+                    .ok_or_else(|| wrong("format: no precision"))?,
+            );
         }
         let mut kind = rest.chars();
         spec.kind = kind.next();
-        if kind.as_str().is_empty() { Ok(spec) } else { Err(wrong(format!("format: the specification {text:?} is not known"))) }
+        if kind.as_str().is_empty() {
+            Ok(spec)
+        } else {
+            Err(wrong(format!(
+                "format: the specification {text:?} is not known"
+            )))
+        }
     }
 
     pub(super) fn of(&self, value: &Value) -> Result<String, JinjaError> {
         let float = matches!(self.kind, Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%'));
         match value.kind() {
-            ValueKind::Number | ValueKind::Bool if float => self.of_float(f64::try_from(value.clone())?),
-            ValueKind::Number if !value.is_integer() => self.of_float(f64::try_from(value.clone())?),
+            ValueKind::Number | ValueKind::Bool if float => {
+                self.of_float(f64::try_from(value.clone())?)
+            }
+            ValueKind::Number if !value.is_integer() => {
+                self.of_float(f64::try_from(value.clone())?)
+            }
             ValueKind::Number => self.of_integer(i128::try_from(value.clone())?),
-            ValueKind::Bool if self.kind.is_some() => self.of_integer(i128::try_from(value.clone())?),
+            ValueKind::Bool if self.kind.is_some() => {
+                self.of_integer(i128::try_from(value.clone())?)
+            }
             ValueKind::String => self.of_text(value.as_str().unwrap_or_default()),
             _ if self.width == 0 && self.kind.is_none() => Ok(printed(value)),
-            other => Err(wrong(format!("format: a value of the kind {other} has no such specification"))),
+            other => Err(wrong(format!(
+                "format: a value of the kind {other} has no such specification"
+            ))),
         }
     }
 
     pub(super) fn of_text(&self, text: &str) -> Result<String, JinjaError> {
-        if !matches!(self.kind, None | Some('s' | 'c')) || self.sign.is_some() || self.align == Some('=') {
+        if !matches!(self.kind, None | Some('s' | 'c'))
+            || self.sign.is_some()
+            || self.align == Some('=')
+        {
             return Err(wrong("format: a specification of numbers for a text"));
         }
-        let text: String = text.chars().take(self.precision.unwrap_or(usize::MAX)).collect();
+        let text: String = text
+            .chars()
+            .take(self.precision.unwrap_or(usize::MAX))
+            .collect();
         Ok(self.padded("", &text, '<'))
     }
 
@@ -104,13 +136,19 @@ impl Spec {
             Some('x') => ("0x", format!("{size:x}")),
             Some('X') => ("0X", format!("{size:X}")),
             Some('c') => {
-                let c = u32::try_from(value).ok().and_then(char::from_u32).ok_or_else(|| wrong("format: no character has this number"))?;
+                let c = u32::try_from(value)
+                    .ok()
+                    .and_then(char::from_u32)
+                    .ok_or_else(|| wrong("format: no character has this number"))?;
                 return Ok(self.padded("", &c.to_string(), '<'));
             }
             Some(other) => return Err(wrong(format!("format: integers have no {other}"))),
         };
         let sign = self.sign_of(value < 0).to_owned() + if self.alternate { prefix } else { "" };
-        let digits = format!("{}{digits}", "0".repeat(self.precision.unwrap_or(0).saturating_sub(digits.len())));
+        let digits = format!(
+            "{}{digits}",
+            "0".repeat(self.precision.unwrap_or(0).saturating_sub(digits.len()))
+        );
         Ok(self.padded(&sign, &self.grouped(&digits), '>'))
     }
 
@@ -123,7 +161,11 @@ impl Spec {
             None if self.precision.is_none() => float_text(size),
             None => {
                 let text = general(size, precision, self.alternate);
-                if text.contains(['.', 'e']) { text } else { text + ".0" }
+                if text.contains(['.', 'e']) {
+                    text
+                } else {
+                    text + ".0"
+                }
             }
             Some('f') => format!("{size:.precision$}"),
             Some('%') => format!("{:.precision$}%", size * 100.0),
@@ -132,7 +174,11 @@ impl Spec {
             Some(other) => return Err(wrong(format!("format: floats have no {other}"))),
         };
         let digits = if upper { digits.to_uppercase() } else { digits };
-        Ok(self.padded(self.sign_of(value.is_sign_negative() && !value.is_nan()), &self.grouped(&digits), '>'))
+        Ok(self.padded(
+            self.sign_of(value.is_sign_negative() && !value.is_nan()),
+            &self.grouped(&digits),
+            '>',
+        ))
     }
 
     fn sign_of(&self, negative: bool) -> &'static str {
@@ -146,8 +192,14 @@ impl Spec {
 
     /// Inserts a separator before every third digit of the whole part.
     fn grouped(&self, digits: &str) -> String {
-        let Some(separator) = self.grouping else { return digits.to_owned() };
-        let (whole, rest) = digits.split_at(digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()));
+        let Some(separator) = self.grouping else {
+            return digits.to_owned();
+        };
+        let (whole, rest) = digits.split_at(
+            digits
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(digits.len()),
+        );
         let mut out = String::new();
         for (index, digit) in whole.chars().enumerate() {
             if index > 0 && (whole.len() - index).is_multiple_of(3) {
@@ -164,7 +216,11 @@ impl Spec {
         match self.align.unwrap_or(align) {
             '=' => format!("{sign}{}{text}", fill(missing)),
             '<' => format!("{sign}{text}{}", fill(missing)),
-            '^' => format!("{}{sign}{text}{}", fill(missing / 2), fill(missing - missing / 2)),
+            '^' => format!(
+                "{}{sign}{text}{}",
+                fill(missing / 2),
+                fill(missing - missing / 2)
+            ),
             _ => format!("{}{sign}{text}", fill(missing)),
         }
     }
@@ -174,7 +230,9 @@ impl Spec {
 fn scientific(size: f64, precision: usize) -> String {
     let text = format!("{size:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+    let (sign, exponent) = exponent
+        .strip_prefix('-')
+        .map_or(('+', exponent), |exponent| ('-', exponent));
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
@@ -182,10 +240,17 @@ fn scientific(size: f64, precision: usize) -> String {
 fn general(size: f64, precision: usize, keep_zeros: bool) -> String {
     let precision = precision.max(1);
     let rounded = format!("{size:.*e}", precision - 1);
-    let exponent: i32 = rounded.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
+    let exponent: i32 = rounded
+        .split_once('e')
+        .and_then(|(_, exponent)| exponent.parse().ok())
+        .unwrap_or(0);
     let decimals = i32::try_from(precision).unwrap_or(i32::MAX) - 1 - exponent;
     let without_zeros = |text: &str| {
-        if keep_zeros || !text.contains('.') { text.to_owned() } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+        if keep_zeros || !text.contains('.') {
+            text.to_owned()
+        } else {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
     };
     match usize::try_from(decimals) {
         Ok(decimals) if exponent >= -4 => without_zeros(&format!("{size:.decimals$}")),

@@ -51,15 +51,24 @@ macro_rules! han {
 pub(super) use {cased, contractions, han, signs, slashed};
 
 /// GPT-2's expression, which a `ByteLevel` with `use_regex` has.
-pub(in crate::tokenizer) const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+pub(in crate::tokenizer) const GPT2: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 /// Single digits, which a `Digits` with `individual_digits` splits off.
 pub(in crate::tokenizer) const DIGIT: &str = r"\p{N}";
 /// Whole numbers, which another `Digits` splits off.
 pub(in crate::tokenizer) const NUMBER: &str = r"\p{N}+";
 /// Llama 3: contractions, words with one leading sign, numbers of up to three digits, signs, line ends, spaces.
-pub(in crate::tokenizer) const LLAMA_BPE: &str = concat!(contractions!(), r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|", signs!());
+pub(in crate::tokenizer) const LLAMA_BPE: &str = concat!(
+    contractions!(),
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|",
+    signs!()
+);
 /// Qwen2: as Llama 3, but with single digits.
-pub(in crate::tokenizer) const QWEN2: &str = concat!(contractions!(), r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|", signs!());
+pub(in crate::tokenizer) const QWEN2: &str = concat!(
+    contractions!(),
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|",
+    signs!()
+);
 
 pub(super) const THOUSANDS: &str = r"\p{N}{1,3}";
 /// Groups of three digits, counted from the right.
@@ -86,4 +95,5 @@ pub(super) const SIGNED_WORDS_ALONE: &str = concat!(
 pub(super) const BLOOM: &str = r" ?[^(\s|.,!?…。，、।۔،)]+";
 pub(super) const BLOOM_PUBLISHED: &str = r" ?[^(\s|[.,!?…。，、।۔،])]+";
 pub(super) const ASIAN: &str = "[一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-힯ᄀ-ᇿ]+";
-pub(super) const EAST_ASIAN: &str = "[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+";
+pub(super) const EAST_ASIAN: &str =
+    "[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+";

@@ -111,9 +111,16 @@ impl Compiler for PlironCompiler {
     type Representation = PlironArtifact;
     type CompilationOptions = PlironOptions;
 
-    fn compile(&mut self, _: KernelDefinition, _: &PlironOptions) -> Result<PlironArtifact, CompilationError> {
+    fn compile(
+        &mut self,
+        _: KernelDefinition,
+        _: &PlironOptions,
+    ) -> Result<PlironArtifact, CompilationError> {
         let reason = "this build has no LLVM: enable the feature `cpp` of cubecl-cuda, which compiles CUDA C++ with NVRTC".into();
-        Err(CompilationError::Generic { reason, backtrace: BackTrace::capture() })
+        Err(CompilationError::Generic {
+            reason,
+            backtrace: BackTrace::capture(),
+        })
     }
 
     fn extension(&self) -> &'static str {

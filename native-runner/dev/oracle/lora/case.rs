@@ -31,10 +31,20 @@ pub struct LoraCase {
 pub enum LoraTask {
     /// Cross-entropy of the `count` tokens after `start`.
     #[serde(rename = "lora_ce")]
-    Ce { text: String, start: usize, count: usize, expect: CeExpect },
+    Ce {
+        text: String,
+        start: usize,
+        count: usize,
+        expect: CeExpect,
+    },
     /// Loss and gradients of one batch.
     #[serde(rename = "lora_grad")]
-    Grad { text: String, starts: Vec<usize>, length: usize, expect: LoraGradExpect },
+    Grad {
+        text: String,
+        starts: Vec<usize>,
+        length: usize,
+        expect: LoraGradExpect,
+    },
     /// A short run.
     #[serde(rename = "lora_train")]
     Train {

@@ -17,7 +17,9 @@ pub(super) fn listed(words: &[String]) -> String {
 /// Begins a sentence with a small letter.
 pub(super) fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
 }
 
 /// Returns the default as clap shows those that it knows. A flag and a list have none, nor has a number that means an absent value.
@@ -25,7 +27,9 @@ pub(super) fn default_text(default: &Value, help: &str) -> String {
     match default {
         _ if help.contains("f absent") => String::new(),
         Value::String(word) => format!(" [default: {word}]"),
-        Value::Number(number) => format!(" [default: {}]", number.to_string().trim_end_matches(".0")),
+        Value::Number(number) => {
+            format!(" [default: {}]", number.to_string().trim_end_matches(".0"))
+        }
         _ => String::new(),
     }
 }
@@ -35,8 +39,12 @@ pub(super) struct Options(BTreeMap<String, String>);
 
 impl Options {
     pub(super) fn of(settings: &[Setting]) -> Self {
-        let own = settings.iter().map(|setting| (setting.path.join("."), setting.option.clone()));
-        let groups = GROUPS.iter().map(|group| (group.name.to_string(), group.option.to_string()));
+        let own = settings
+            .iter()
+            .map(|setting| (setting.path.join("."), setting.option.clone()));
+        let groups = GROUPS
+            .iter()
+            .map(|group| (group.name.to_string(), group.option.to_string()));
         Self(own.chain(groups).collect())
     }
 
@@ -44,7 +52,11 @@ impl Options {
     /// stop at the end.
     pub(super) fn in_terminal(&self, text: &str, group: &str) -> String {
         let text = text.replace('\n', " ");
-        let named = |key: &str| self.0.get(&format!("{group}.{key}")).or_else(|| self.0.get(key));
+        let named = |key: &str| {
+            self.0
+                .get(&format!("{group}.{key}"))
+                .or_else(|| self.0.get(key))
+        };
         let pieces: Vec<String> = text
             .split('`')
             .enumerate()

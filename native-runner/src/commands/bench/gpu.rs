@@ -25,33 +25,62 @@ pub fn run(args: &GpuArgs, device: &Device, output: &Output) -> Result<Outcome> 
     let torch = args.torch.as_deref().map(Torch::of).transpose();
     let torch = match torch {
         Err(refused @ RunError::Torch { .. }) => {
-            let line = json!({ "refused": { "code": refused.code(), "message": refused.to_string() } });
+            let line =
+                json!({ "refused": { "code": refused.code(), "message": refused.to_string() } });
             output.line(&line, || warning_line(&refused.to_string(), refused.code()))?;
             None
         }
         other => other?,
     };
-    let effort = if args.quick { Effort::quick() } else { Effort::whole() };
-    let effort = Effort { products_of_step: args.model.is_some(), ..effort };
-    let report = block_on(measure_gpu(device, &effort, &Interrupt::none(), &mut |_, _| {}))?;
+    let effort = if args.quick {
+        Effort::quick()
+    } else {
+        Effort::whole()
+    };
+    let effort = Effort {
+        products_of_step: args.model.is_some(),
+        ..effort
+    };
+    let report = block_on(measure_gpu(
+        device,
+        &effort,
+        &Interrupt::none(),
+        &mut |_, _| {},
+    ))?;
     kernels(&report, output)?;
     if let Some(path) = &args.model {
         gpu_steps::run(path, args, torch.as_ref(), device, output)?;
     }
-    Ok(if args.torch.is_some() && torch.is_none() { Outcome::Bad } else { Outcome::Good })
+    Ok(if args.torch.is_some() && torch.is_none() {
+        Outcome::Bad
+    } else {
+        Outcome::Good
+    })
 }
 
 /// Returns the line that `nvidia-smi` prints about driver, clocks and power while the GPU is still warm; `None` without that tool.
 fn clocks() -> Option<String> {
     let query = "--query-gpu=name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.draw";
-    let output = Command::new("nvidia-smi").args([query, "--format=csv,noheader"]).output().ok()?;
+    let output = Command::new("nvidia-smi")
+        .args([query, "--format=csv,noheader"])
+        .output()
+        .ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
 }
 
 fn kernels(report: &GpuReport, output: &Output) -> Result<()> {
     let clocks = clocks();
-    let GpuReport { adapter, driver, backend, software, timing, peak_gflop_per_sec: peak, copy_gb_per_sec: copy, kernels } = report;
+    let GpuReport {
+        adapter,
+        driver,
+        backend,
+        software,
+        timing,
+        peak_gflop_per_sec: peak,
+        copy_gb_per_sec: copy,
+        kernels,
+    } = report;
     let line = json!({ "gpu": {
         "adapter": adapter, "driver": driver, "backend": backend, "software": software, "timing": timing, "clocks": clocks,
         "peak_gflop_per_sec": peak, "copy_gb_per_sec": copy
@@ -66,17 +95,44 @@ fn kernels(report: &GpuReport, output: &Output) -> Result<()> {
         output.line(&json!({ "kernel": rate }), || row(rate))?;
     }
     if let Some(fraction) = linear_of_step(report) {
-        let text = || format!("all products of a step of SmolLM2-135M, 512 tokens: {:.0} % of the peak", 100.0 * fraction);
+        let text = || {
+            format!(
+                "all products of a step of SmolLM2-135M, 512 tokens: {:.0} % of the peak",
+                100.0 * fraction
+            )
+        };
         output.line(&json!({ "linear_of_step": { "fraction": fraction } }), text)?;
     }
     Ok(())
 }
 
 fn row(rate: &KernelRate) -> String {
-    let KernelRate { name, shape, whole, kernels, ms, gflop_per_sec, gb_per_sec, fraction, of, .. } = rate;
+    let KernelRate {
+        name,
+        shape,
+        whole,
+        kernels,
+        ms,
+        gflop_per_sec,
+        gb_per_sec,
+        fraction,
+        of,
+        ..
+    } = rate;
     let flops = gflop_per_sec.map_or_else(|| "–".into(), |rate| format!("{rate:.1}"));
-    let shape = if *whole { shape.clone() } else { format!("({shape})") };
-    let of = if *of == Measure::Peak { "the peak" } else { "a copy" };
+    let shape = if *whole {
+        shape.clone()
+    } else {
+        format!("({shape})")
+    };
+    let of = if *of == Measure::Peak {
+        "the peak"
+    } else {
+        "a copy"
+    };
     let kernels = kernels.join(", ");
-    format!("{name:32} {shape:>28} {ms:>10.4} {flops:>9} {gb_per_sec:>8.1}  {:.0} % of {of}: {kernels}", 100.0 * fraction)
+    format!(
+        "{name:32} {shape:>28} {ms:>10.4} {flops:>9} {gb_per_sec:>8.1}  {:.0} % of {of}: {kernels}",
+        100.0 * fraction
+    )
 }

@@ -37,7 +37,10 @@ struct Counts {
 impl Counts {
     fn of(args: &GpuArgs) -> Self {
         let (warm_ups, steps) = if args.quick { (2, 3) } else { (20, 50) };
-        Self { warm_ups, steps: args.steps.map_or(steps, |steps| steps as usize) }
+        Self {
+            warm_ups,
+            steps: args.steps.map_or(steps, |steps| steps as usize),
+        }
     }
 
     fn all(&self) -> usize {
@@ -55,24 +58,40 @@ fn config(precision: &str, batch_size: usize, seq_len: u64) -> Result<TrainConfi
         ("max_grad_norm", json!(1.0)),
         ("precision", json!(precision)),
         ("schedule", json!({ "type": "constant" })),
-        ("optimizer", json!({ "type": "adamw", "eps": 1e-8, "weight_decay": 0.0 })),
+        (
+            "optimizer",
+            json!({ "type": "adamw", "eps": 1e-8, "weight_decay": 0.0 }),
+        ),
     ];
-    settings::resolve(given.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(), None)
+    settings::resolve(
+        given
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
+        None,
+    )
 }
 
 /// Returns pseudo-random token ids that hardly repeat, all below `vocabulary`.
 fn tokens(count: usize, vocabulary: usize) -> Vec<u32> {
     let next = |state: &mut u64| {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         Some(((*state >> 33) % vocabulary as u64) as u32)
     };
-    std::iter::repeat_n((), count).scan(1, |state, ()| next(state)).collect()
+    std::iter::repeat_n((), count)
+        .scan(1, |state, ()| next(state))
+        .collect()
 }
 
 /// Makes the data of a run, enough that no step repeats any.
 fn data(config: &TrainConfig, counts: &Counts, vocabulary: usize) -> Result<Dataset> {
     let windows = config.batch_size * (counts.all() + PROFILED);
-    Ok(Dataset::from_tokens(tokens(windows * config.seq_len + 1, vocabulary), 0.0)?)
+    Ok(Dataset::from_tokens(
+        tokens(windows * config.seq_len + 1, vocabulary),
+        0.0,
+    )?)
 }
 
 /// Returns the batches that a run trains on, for PyTorch.
@@ -94,12 +113,24 @@ fn spread(ms: &[f64], counts: &Counts) -> [f64; 3] {
 }
 
 /// Trains with tabtune. Returns the steps, and the time of each kernel.
-fn ours(bundle: &Bundle, config: TrainConfig, precision: &str, counts: &Counts, device: &Device) -> Result<(Steps, ProfileReport)> {
-    let (batch_size, model) = (config.batch_size, load_model(bundle, config.precision, device)?);
+fn ours(
+    bundle: &Bundle,
+    config: TrainConfig,
+    precision: &str,
+    counts: &Counts,
+    device: &Device,
+) -> Result<(Steps, ProfileReport)> {
+    let (batch_size, model) = (
+        config.batch_size,
+        load_model(bundle, config.precision, device)?,
+    );
     let data = data(&config, counts, model.config().vocab_size)?;
     let mut trainer = Trainer::new(model, data, config)?;
     trainer.record_steps();
-    let (mut ms, mut losses) = (Vec::with_capacity(counts.all()), Vec::with_capacity(counts.all()));
+    let (mut ms, mut losses) = (
+        Vec::with_capacity(counts.all()),
+        Vec::with_capacity(counts.all()),
+    );
     for _ in 0..counts.all() {
         wait_for_queue(device)?;
         let clock = Instant::now();
@@ -111,18 +142,34 @@ fn ours(bundle: &Bundle, config: TrainConfig, precision: &str, counts: &Counts, 
     for _ in 0..PROFILED {
         profile::advance(&mut trainer, Some(&mut times))?;
     }
-    Ok((Steps { precision: precision.into(), batch_size, ms, losses }, times.report()))
+    Ok((
+        Steps {
+            precision: precision.into(),
+            batch_size,
+            ms,
+            losses,
+        },
+        times.report(),
+    ))
 }
 
 /// Returns the largest relative difference between the losses of a step.
 fn loss_difference(ours: &[f64], theirs: &[f64]) -> f64 {
-    ours.iter().zip(theirs).map(|(a, b)| (a - b).abs() / b.abs()).fold(0.0, f64::max)
+    ours.iter()
+        .zip(theirs)
+        .map(|(a, b)| (a - b).abs() / b.abs())
+        .fold(0.0, f64::max)
 }
 
 /// Formats the line of one run, as JSON and as text.
 fn line(library: &str, steps: &Steps, seq_len: usize, counts: &Counts) -> (Value, String) {
     let [ms, low, high] = spread(&steps.ms, counts);
-    let Steps { precision, batch_size, losses, .. } = steps;
+    let Steps {
+        precision,
+        batch_size,
+        losses,
+        ..
+    } = steps;
     let tokens_per_sec = (batch_size * seq_len) as f64 / ms * 1e3;
     let value = json!({
         "library": library, "precision": precision, "batch_size": batch_size, "seq_len": seq_len, "warm_ups": counts.warm_ups,
@@ -140,7 +187,13 @@ fn line(library: &str, steps: &Steps, seq_len: usize, counts: &Counts) -> (Value
 ///
 /// # Errors
 /// Errors of the model, the trainer and PyTorch.
-pub fn run(path: &Path, args: &GpuArgs, torch: Option<&Torch<'_>>, device: &Device, output: &Output) -> Result<()> {
+pub fn run(
+    path: &Path,
+    args: &GpuArgs,
+    torch: Option<&Torch<'_>>,
+    device: &Device,
+    output: &Output,
+) -> Result<()> {
     let (counts, bundle) = (Counts::of(args), open_model(path)?);
     let (mut mine, mut asked, mut settings) = (Vec::new(), Vec::new(), None);
     for batch_size in BATCH_SIZES {
@@ -149,7 +202,10 @@ pub fn run(path: &Path, args: &GpuArgs, torch: Option<&Torch<'_>>, device: &Devi
             let seq_len = config.seq_len;
             if torch.is_some() {
                 let vocabulary = bundle.config.vocab_size;
-                asked.push(wanted(precision, &batches(&config, &data(&config, &counts, vocabulary)?, &counts)?));
+                asked.push(wanted(
+                    precision,
+                    &batches(&config, &data(&config, &counts, vocabulary)?, &counts)?,
+                ));
             }
             settings = Some(config.clone());
             let (steps, profile) = ours(&bundle, config, precision, &counts, device)?;
@@ -157,16 +213,30 @@ pub fn run(path: &Path, args: &GpuArgs, torch: Option<&Torch<'_>>, device: &Devi
             let (mut value, text) = line("tabtune", &steps, seq_len, &counts);
             value["profile"] = json!(profile);
             output.line(&json!({ "step": value }), || {
-                let slowest = profile.kernels.iter().take(5).map(|row| format!("{} {:.0} %", row.kernel, 100.0 * row.share));
-                format!("{text}\n  {:.2} ms of kernels: {} …", profile.ms, Vec::from_iter(slowest).join(", "))
+                let slowest = profile
+                    .kernels
+                    .iter()
+                    .take(5)
+                    .map(|row| format!("{} {:.0} %", row.kernel, 100.0 * row.share));
+                format!(
+                    "{text}\n  {:.2} ms of kernels: {} …",
+                    profile.ms,
+                    Vec::from_iter(slowest).join(", ")
+                )
             })?;
             mine.push((steps, seq_len));
         }
     }
-    let (Some(torch), Some(settings)) = (torch, settings) else { return Ok(()) };
-    output.line(&json!({ "torch": torch.about }), || format!("PyTorch: {}", torch.about))?;
+    let (Some(torch), Some(settings)) = (torch, settings) else {
+        return Ok(());
+    };
+    output.line(&json!({ "torch": torch.about }), || {
+        format!("PyTorch: {}", torch.about)
+    })?;
     for theirs in torch.steps(path, &settings, &asked)? {
-        let own = mine.iter().find(|(own, _)| own.precision == theirs.precision && own.batch_size == theirs.batch_size);
+        let own = mine.iter().find(|(own, _)| {
+            own.precision == theirs.precision && own.batch_size == theirs.batch_size
+        });
         let Some((own, seq_len)) = own else { continue };
         let (mut value, text) = line("torch", &theirs, *seq_len, &counts);
         let ratio = spread(&own.ms, &counts)[0] / spread(&theirs.ms, &counts)[0];
@@ -185,8 +255,14 @@ mod tests {
 
     #[test]
     fn spread_leaves_warm_ups_out() {
-        let counts = Counts { warm_ups: 2, steps: 11 };
-        let ms: Vec<f64> = [900.0, 800.0].into_iter().chain((0..11).rev().map(f64::from)).collect();
+        let counts = Counts {
+            warm_ups: 2,
+            steps: 11,
+        };
+        let ms: Vec<f64> = [900.0, 800.0]
+            .into_iter()
+            .chain((0..11).rev().map(f64::from))
+            .collect();
         assert_eq!(spread(&ms, &counts), [5.0, 1.0, 9.0]);
     }
 

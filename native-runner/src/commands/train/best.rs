@@ -24,9 +24,14 @@ impl Best {
     /// # Errors
     /// `output.occupied` for the checkpoint of another run; errors of [`Folder::for_checkpoints`] and [`Folder::manifest`].
     pub fn claim(path: &Path, resumed: bool) -> Result<Self> {
-        let best = Self { place: Folder::for_checkpoints(path)?, evaluation: None };
+        let best = Self {
+            place: Folder::for_checkpoints(path)?,
+            evaluation: None,
+        };
         match best.place.manifest()? {
-            Some(saved) if !resumed => Err(best.is_of_another_run(&saved, "which only its resume (--resume) replaces")),
+            Some(saved) if !resumed => {
+                Err(best.is_of_another_run(&saved, "which only its resume (--resume) replaces"))
+            }
             _ => Ok(best),
         }
     }
@@ -37,12 +42,23 @@ impl Best {
     /// # Errors
     /// `output.occupied` for the checkpoint of another run.
     pub fn continue_with(&mut self, run: &Run) -> Result<()> {
-        let Some(saved) = self.place.manifest()? else { return Ok(()) };
-        let evaluation = saved.progress.evaluation.filter(|evaluation| evaluation.step == saved.progress.completed_steps);
+        let Some(saved) = self.place.manifest()? else {
+            return Ok(());
+        };
+        let evaluation = saved
+            .progress
+            .evaluation
+            .filter(|evaluation| evaluation.step == saved.progress.completed_steps);
         let data = evaluation.map(|evaluation| evaluation.data_digest.to_string());
         let differences = [
-            ("of another model", saved.model != *run.trainer.model().config()),
-            ("with another seed", saved.train.seed != run.trainer.config().seed),
+            (
+                "of another model",
+                saved.model != *run.trainer.model().config(),
+            ),
+            (
+                "with another seed",
+                saved.train.seed != run.trainer.config().seed,
+            ),
             ("which was not evaluated at its step", evaluation.is_none()),
             (
                 "or of this one before its data changed, which was evaluated on other data",
@@ -59,7 +75,10 @@ impl Best {
     }
 
     fn is_of_another_run(&self, saved: &Manifest, why: &str) -> crate::error::RunError {
-        self.place.occupied(format!("the checkpoint of another run, at step {}, {why}", saved.progress.completed_steps))
+        self.place.occupied(format!(
+            "the checkpoint of another run, at step {}, {why}",
+            saved.progress.completed_steps
+        ))
     }
 
     /// Returns the folder.
@@ -69,7 +88,8 @@ impl Best {
 
     /// Returns true if this evaluation is better than that of the checkpoint in the folder.
     pub fn is_beaten_by(&self, evaluation: Evaluation) -> bool {
-        self.evaluation.is_none_or(|best| evaluation.loss < best.loss)
+        self.evaluation
+            .is_none_or(|best| evaluation.loss < best.loss)
     }
 
     /// Saves the checkpoint of this evaluation. Returns the path of the folder.

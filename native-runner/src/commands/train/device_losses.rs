@@ -14,7 +14,11 @@ pub(super) struct Losses {
 impl Losses {
     /// Counts a loss at this point. Returns true if the run should continue.
     pub fn allows(&mut self, reached: (u64, Option<u64>)) -> bool {
-        self.count = if reached == self.reached { self.count + 1 } else { 1 };
+        self.count = if reached == self.reached {
+            self.count + 1
+        } else {
+            1
+        };
         self.reached = reached;
         self.count < MAX_LOSSES
     }

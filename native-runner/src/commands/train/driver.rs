@@ -82,7 +82,10 @@ impl Driver<'_> {
         if self.first >= self.last {
             // A resume has already warned about a run that has all its steps.
             if self.first < run.trainer.config().steps {
-                let message = format!("the run has made {} steps, and {} are asked for: nothing is left to do", self.first, self.last);
+                let message = format!(
+                    "the run has made {} steps, and {} are asked for: nothing is left to do",
+                    self.first, self.last
+                );
                 self.tell_warning(word!("run.nothing-left"), &message)?;
             }
             self.save(run)?;
@@ -99,7 +102,8 @@ impl Driver<'_> {
             self.signals.interrupt().check()?;
             // The first step compiles kernels; it is timed only if it is the only one.
             let timed = run.step() > self.first || self.first + 1 == self.last;
-            let reports = profile::advance(&mut run.trainer, self.times.as_mut().filter(|_| timed))?;
+            let reports =
+                profile::advance(&mut run.trainer, self.times.as_mut().filter(|_| timed))?;
             self.tell(&reports)?;
             let step = run.step();
             let evaluates = self.evaluates_at(step);
@@ -139,18 +143,27 @@ impl Driver<'_> {
             self.output.json_line(report)?;
             self.progress.step(report.step, shown(report, speed));
         }
-        self.told = reports.last().map_or(self.told, |report| report.step.max(self.told));
+        self.told = reports
+            .last()
+            .map_or(self.told, |report| report.step.max(self.told));
         Ok(())
     }
 
     pub(super) fn tell_warning(&self, code: Word, message: &str) -> Result<()> {
         let line = json!({ "warning": { "code": code.text(), "message": message } });
-        self.progress.suspend(|| self.output.line(&line, || warning_line(message, code.text())))
+        self.progress.suspend(|| {
+            self.output
+                .line(&line, || warning_line(message, code.text()))
+        })
     }
 
     /// Forgets a save that was removed from its folder since.
     pub(super) fn forget_removed(&mut self) {
-        if self.place.as_ref().is_some_and(|place| !place.has_checkpoint()) {
+        if self
+            .place
+            .as_ref()
+            .is_some_and(|place| !place.has_checkpoint())
+        {
             self.saved = None;
         }
     }
@@ -158,7 +171,13 @@ impl Driver<'_> {
     /// Saves the last complete step, unless it is saved already.
     fn save(&mut self, run: &Run) -> Result<()> {
         self.forget_removed();
-        let Some(place) = self.place.as_mut().filter(|_| self.saved != Some(run.step())) else { return Ok(()) };
+        let Some(place) = self
+            .place
+            .as_mut()
+            .filter(|_| self.saved != Some(run.step()))
+        else {
+            return Ok(());
+        };
         let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.write(&mut stream)?;
         self.saved = Some(run.step());
@@ -176,9 +195,15 @@ impl Driver<'_> {
         let evaluated = block_on(run.trainer.evaluate(None));
         run.trainer.set_interrupt(Interrupt::none());
         let report = match evaluated {
-            Err(error) if !matches!(error, tabtune::Error::DeviceLost { .. } | tabtune::Error::Aborted) => {
+            Err(error)
+                if !matches!(
+                    error,
+                    tabtune::Error::DeviceLost { .. } | tabtune::Error::Aborted
+                ) =>
+            {
                 if !again {
-                    let Notice { message, .. } = Notice::told(word!("run.evaluation"), ["", "", &error.to_string()]);
+                    let Notice { message, .. } =
+                        Notice::told(word!("run.evaluation"), ["", "", &error.to_string()]);
                     self.tell_warning(word!("run.evaluation"), &format!("step {step}: {message}"))?;
                     self.evaluated = Some(step);
                 }
@@ -189,23 +214,42 @@ impl Driver<'_> {
         let EvalReport { loss, accuracy, .. } = report;
         if !again {
             let line = json!({ "step": step, "eval_loss": loss, "eval_accuracy": accuracy });
-            let text = || format!("step {step}: evaluation loss {loss:.4}, accuracy {:.2} %", 100.0 * accuracy);
+            let text = || {
+                format!(
+                    "step {step}: evaluation loss {loss:.4}, accuracy {:.2} %",
+                    100.0 * accuracy
+                )
+            };
             self.progress.suspend(|| self.output.line(&line, text))?;
             self.evaluated = Some(step);
         }
-        let Some(evaluation) = run.trainer.progress().evaluation else { return Ok(()) };
+        let Some(evaluation) = run.trainer.progress().evaluation else {
+            return Ok(());
+        };
         if self.saved == Some(step) {
             // Saved again, with the evaluation, if it was removed.
             self.save(run)?;
             if let Some(place) = &self.place {
-                place.change_manifest(|saved| tabtune::checkpoint::with_evaluation(saved, evaluation))?;
+                place.change_manifest(|saved| {
+                    tabtune::checkpoint::with_evaluation(saved, evaluation)
+                })?;
             }
         }
-        let Some(best) = self.best.as_mut().filter(|best| best.is_beaten_by(evaluation)) else { return Ok(()) };
+        let Some(best) = self
+            .best
+            .as_mut()
+            .filter(|best| best.is_beaten_by(evaluation))
+        else {
+            return Ok(());
+        };
         let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         let folder = best.save(&mut stream, evaluation)?;
         let line = json!({ "step": step, "best": loss, "checkpoint": folder });
-        self.progress.suspend(|| self.output.line(&line, || format!("step {step}: the best so far, kept in {folder}")))
+        self.progress.suspend(|| {
+            self.output.line(&line, || {
+                format!("step {step}: the best so far, kept in {folder}")
+            })
+        })
     }
 
     /// Saves the last complete step after an error, and returns the error to report. The outcome of the save goes to stderr.
@@ -213,14 +257,21 @@ impl Driver<'_> {
         self.forget_removed();
         // With gradient release the parameters changed before the norm of their gradients was known: there is no complete step to save.
         let error = match error {
-            RunError::Tabtune(error @ tabtune::Error::NonFiniteReleased { .. }) => return RunError::Released { error, kept: self.kept() },
+            RunError::Tabtune(error @ tabtune::Error::NonFiniteReleased { .. }) => {
+                return RunError::Released {
+                    error,
+                    kept: self.kept(),
+                };
+            }
             other => other,
         };
         if self.place.is_none() {
             return error;
         }
         // Collects reports of the steps before the failed one. Their lines are not printed: stdout may be the cause of the error.
-        let settled = block_on(run.trainer.settle()).map(drop).map_err(RunError::from);
+        let settled = block_on(run.trainer.settle())
+            .map(drop)
+            .map_err(RunError::from);
         if settled.is_ok() && run.step() == self.saved.unwrap_or(self.first) {
             return error;
         }
@@ -234,17 +285,29 @@ impl Driver<'_> {
     /// Describes the newest save of this run.
     fn kept(&self) -> String {
         let saved = self.saved.zip(self.folder());
-        saved.map_or("no step of this run is saved".to_string(), |(step, folder)| format!("step {step} is saved in {folder}"))
+        saved.map_or(
+            "no step of this run is saved".to_string(),
+            |(step, folder)| format!("step {step} is saved in {folder}"),
+        )
     }
 
     /// Prints the step since which nothing could be saved.
     pub(super) fn warn_of_unsaved(&self, error: &RunError) {
         let since = self.saved.unwrap_or(self.first);
-        warn(&format!("the steps since {since} could not be saved, {}: {error}", self.kept()), error.code());
+        warn(
+            &format!(
+                "the steps since {since} could not be saved, {}: {error}",
+                self.kept()
+            ),
+            error.code(),
+        );
     }
 
     pub(super) fn folder(&self) -> Option<String> {
-        self.place.as_ref().filter(|_| self.saved.is_some()).map(|place| place.path().display().to_string())
+        self.place
+            .as_ref()
+            .filter(|_| self.saved.is_some())
+            .map(|place| place.path().display().to_string())
     }
 
     fn finish(&self, step: u64, ended: Option<Signal>) -> Result<Outcome> {
@@ -254,7 +317,10 @@ impl Driver<'_> {
             line["signal"] = json!(signal.name);
         }
         self.output.line(&line, || {
-            let how = ended.map_or_else(|| format!("done at step {step}"), |signal| format!("{} at step {step}", signal.name));
+            let how = ended.map_or_else(
+                || format!("done at step {step}"),
+                |signal| format!("{} at step {step}", signal.name),
+            );
             match &checkpoint {
                 Some(folder) => format!("{how}; checkpoint in {folder}"),
                 None => format!("{how}; nothing saved (no --out)"),
@@ -276,6 +342,14 @@ fn tokens_a_second(reports: &[StepReport]) -> f64 {
 }
 
 fn shown(report: &StepReport, speed: f64) -> String {
-    let StepReport { epoch, loss, grad_norm, learning_rate, .. } = report;
-    format!("epoch {epoch:.2} · loss {loss:.4} · norm {grad_norm:.3} · rate {learning_rate:.3e} · {speed:.0} tokens/s")
+    let StepReport {
+        epoch,
+        loss,
+        grad_norm,
+        learning_rate,
+        ..
+    } = report;
+    format!(
+        "epoch {epoch:.2} · loss {loss:.4} · norm {grad_norm:.3} · rate {learning_rate:.3e} · {speed:.0} tokens/s"
+    )
 }

@@ -11,15 +11,53 @@ use crate::error::{Result, RunError};
 pub(super) fn refuse(args: &TrainArgs) -> Result<()> {
     let new = args.model.is_some() && args.resume.is_none();
     let options = [
-        ("--adapter", args.adapter.is_some(), new, "--model, whose adapter it is, in a new run"),
-        ("--merge-adapter", args.merge_adapter.is_some(), new, "--model, whose adapter it is, in a new run"),
-        ("--resize-vocabulary", args.resize_vocabulary, args.merge_adapter.is_some(), "--merge-adapter"),
-        ("--allow-non-finite", args.allow_non_finite, new, "--model, whose weights it is about, in a new run"),
-        ("--override", !args.overrides.is_empty(), args.resume.is_some(), "--resume, whose settings it changes"),
-        ("--verify", args.verify.is_some(), args.resume.is_some() && args.model.is_some(), "--resume and --model, the base of its adapter"),
-        ("--profile", args.profile, args.device != DeviceName::Cpu, "--device wgpu: the CPU launches no kernels"),
+        (
+            "--adapter",
+            args.adapter.is_some(),
+            new,
+            "--model, whose adapter it is, in a new run",
+        ),
+        (
+            "--merge-adapter",
+            args.merge_adapter.is_some(),
+            new,
+            "--model, whose adapter it is, in a new run",
+        ),
+        (
+            "--resize-vocabulary",
+            args.resize_vocabulary,
+            args.merge_adapter.is_some(),
+            "--merge-adapter",
+        ),
+        (
+            "--allow-non-finite",
+            args.allow_non_finite,
+            new,
+            "--model, whose weights it is about, in a new run",
+        ),
+        (
+            "--override",
+            !args.overrides.is_empty(),
+            args.resume.is_some(),
+            "--resume, whose settings it changes",
+        ),
+        (
+            "--verify",
+            args.verify.is_some(),
+            args.resume.is_some() && args.model.is_some(),
+            "--resume and --model, the base of its adapter",
+        ),
+        (
+            "--profile",
+            args.profile,
+            args.device != DeviceName::Cpu,
+            "--device wgpu: the CPU launches no kernels",
+        ),
     ];
-    match options.into_iter().find(|(_, given, allowed, _)| *given && !allowed) {
+    match options
+        .into_iter()
+        .find(|(_, given, allowed, _)| *given && !allowed)
+    {
         Some((option, .., other)) => Err(RunError::Usage(format!("{option} goes with {other}"))),
         None => Ok(()),
     }

@@ -22,12 +22,19 @@ impl Driver<'_> {
     pub fn continued(&mut self, run: Run, mut loss: RunError) -> Result<Run> {
         self.forget_removed();
         let again = self.args_of_save(run.trainer.config().adapter.is_some());
-        let kept = Kept { device: run.device.clone(), data: run.trainer.dataset().clone() };
+        let kept = Kept {
+            device: run.device.clone(),
+            data: run.trainer.dataset().clone(),
+        };
         // Reads that are still waiting keep the lost device busy.
         drop(run);
         loop {
             self.tell_loss(&loss)?;
-            match prepare(again.as_ref().unwrap_or(self.args), Some(&kept), self.output) {
+            match prepare(
+                again.as_ref().unwrap_or(self.args),
+                Some(&kept),
+                self.output,
+            ) {
                 Err(error) if self.continues_after(&error) => loss = error,
                 Err(error) => {
                     self.progress.end();
@@ -43,7 +50,12 @@ impl Driver<'_> {
 
     /// Returns the arguments that resume the newest save of this process, if there is one. All settings are in the checkpoint.
     fn args_of_save(&self, adapter: bool) -> Option<TrainArgs> {
-        let folder = self.place.as_ref().filter(|_| self.saved.is_some())?.path().to_path_buf();
+        let folder = self
+            .place
+            .as_ref()
+            .filter(|_| self.saved.is_some())?
+            .path()
+            .to_path_buf();
         Some(TrainArgs {
             resume: Some(folder),
             // The checkpoint of an adapter needs its base.
@@ -65,7 +77,10 @@ impl Driver<'_> {
             (None, None) => "the beginning, since no step is saved".to_owned(),
         };
         let again = "steps that were reported are made again and not reported twice";
-        let message = format!("after step {}: {loss}. The run continues on another device from {from}; {again}", self.told);
+        let message = format!(
+            "after step {}: {loss}. The run continues on another device from {from}; {again}",
+            self.told
+        );
         self.tell_warning(word!("device.lost"), &message)
     }
 }

@@ -30,12 +30,18 @@ use crate::{scratch, settings};
 /// Prepares a run from the options; after a loss with the data and in place of the device of the lost run.
 pub(super) fn prepare(args: &TrainArgs, kept: Option<&Kept>, output: &Output) -> Result<Run> {
     let given = settings::given(&args.settings)?;
-    let data = Data { training: DataFiles::of(&args.data.data)?, validation: DataFiles::of(&args.validation_data)?, kept };
+    let data = Data {
+        training: DataFiles::of(&args.data.data)?,
+        validation: DataFiles::of(&args.validation_data)?,
+        kept,
+    };
     let mut run = match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
         (_, Some(path), _) => fine_tune(args, path, settings::resolve(given, None)?, &data, output),
         (.., Some(path)) => from_scratch(args, path, settings::resolve(given, None)?, &data),
-        _ => Err(RunError::Usage("expected --model, --config or --resume".into())),
+        _ => Err(RunError::Usage(
+            "expected --model, --config or --resume".into(),
+        )),
     }?;
     run.trainer.pace();
     run.trainer.record_steps();
@@ -59,7 +65,13 @@ impl Data<'_> {
     }
 
     /// Opens the device and checks that it can hold each tensor of such a model.
-    fn device(&self, args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<Device> {
+    fn device(
+        &self,
+        args: &TrainArgs,
+        model: &ModelConfig,
+        train: &TrainConfig,
+        base: Option<&Bundle>,
+    ) -> Result<Device> {
         if let Some(lost) = self.kept {
             let device = future::block_on(lost.device.reopen())?;
             waits::forget();
@@ -74,41 +86,99 @@ impl Data<'_> {
     }
 }
 
-fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: &Data<'_>) -> Result<Run> {
+fn resume(
+    args: &TrainArgs,
+    folder: &Path,
+    mut given: Map<String, Value>,
+    data: &Data<'_>,
+) -> Result<Run> {
     let checkpoint = open_checkpoint(
         folder,
         args.model.as_slice(),
-        if args.verify == Some(Verify::Header) { VerifyPolicy::Header } else { VerifyPolicy::Full },
+        if args.verify == Some(Verify::Header) {
+            VerifyPolicy::Header
+        } else {
+            VerifyPolicy::Full
+        },
     )?;
     if args.model.is_some() && checkpoint.manifest().train.adapter.is_none() {
-        return Err(RunError::Usage("--model with --resume: expected the checkpoint of an adapter, which needs its base".into()));
+        return Err(RunError::Usage(
+            "--model with --resume: expected the checkpoint of an adapter, which needs its base"
+                .into(),
+        ));
     }
     let epochs = given.contains_key("epochs");
     if args.settings.more_steps {
-        let (made, more) = (checkpoint.manifest().progress.completed_steps, given["steps"].as_u64().expect("an integer"));
+        let (made, more) = (
+            checkpoint.manifest().progress.completed_steps,
+            given["steps"].as_u64().expect("an integer"),
+        );
         given.insert("steps".into(), made.saturating_add(more).into());
     }
     let mut config = settings::resolve(given.clone(), Some(&checkpoint.manifest().train))?;
-    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &config.data_settings_of_resume(&given))?;
+    let dataset = data.set(
+        tokenizer_of(checkpoint.bundle(), folder),
+        &config.data_settings_of_resume(&given),
+    )?;
     if epochs {
         config = config.with_steps_of(&dataset)?;
     }
-    let device = data.device(args, &checkpoint.manifest().model, &config, Some(checkpoint.bundle()))?;
-    let mut trainer = block_on(checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner(), &Interrupt::none()))?;
+    let device = data.device(
+        args,
+        &checkpoint.manifest().model,
+        &config,
+        Some(checkpoint.bundle()),
+    )?;
+    let mut trainer = block_on(checkpoint.resume(
+        dataset,
+        Some(config),
+        &args.overrides,
+        &device.inner(),
+        &Interrupt::none(),
+    ))?;
     let environment = Environment::on(&device.inner(), &device.info().adapter);
     trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&environment)));
-    let origin = Origin { environment, base: checkpoint.manifest().base.clone() };
-    let assets = ModelAssets::of_bundle(checkpoint.bundle()).with_ends(trainer.dataset().turn_ends());
-    Ok(Run { trainer, device, assets, origin })
+    let origin = Origin {
+        environment,
+        base: checkpoint.manifest().base.clone(),
+    };
+    let assets =
+        ModelAssets::of_bundle(checkpoint.bundle()).with_ends(trainer.dataset().turn_ends());
+    Ok(Run {
+        trainer,
+        device,
+        assets,
+        origin,
+    })
 }
 
-fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>, output: &Output) -> Result<Run> {
-    let (adapter, apart) = (args.adapter.as_deref().or(args.merge_adapter.as_deref()), args.adapter.is_some());
-    let bundle =
-        open_wanted(path, Wanted { adapter, apart, exact: !apart, resize_vocabulary: args.resize_vocabulary, ..Wanted::default() })?;
+fn fine_tune(
+    args: &TrainArgs,
+    path: &Path,
+    config: TrainConfig,
+    data: &Data<'_>,
+    output: &Output,
+) -> Result<Run> {
+    let (adapter, apart) = (
+        args.adapter.as_deref().or(args.merge_adapter.as_deref()),
+        args.adapter.is_some(),
+    );
+    let bundle = open_wanted(
+        path,
+        Wanted {
+            adapter,
+            apart,
+            exact: !apart,
+            resize_vocabulary: args.resize_vocabulary,
+            ..Wanted::default()
+        },
+    )?;
     let bundle = Rc::new(bundle);
     let given = settings::given(&args.settings)?;
-    let config = settings::dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
+    let config = settings::dated(
+        settings::with_files_of_adapter(config, &given, &bundle)?,
+        bundle.tokenizer.as_ref(),
+    );
     let dataset = data.set(tokenizer_of(&bundle, path), &config.data_settings())?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let device = data.device(args, &bundle.config, &config, Some(&bundle))?;
@@ -118,32 +188,76 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>
             output.line(&json!({ "survival": told }), || told.to_string())?;
         }
     }
-    let model = block_on(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::for_run(
+        &bundle,
+        &config,
+        &device.inner(),
+        &Interrupt::none(),
+    ))?;
     if !args.allow_non_finite {
         model.check_finite()?;
     }
-    let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: Some(base_of(&bundle, &config)?) };
+    let origin = Origin {
+        environment: Environment::on(&device.inner(), &device.info().adapter),
+        base: Some(base_of(&bundle, &config)?),
+    };
     let assets = ModelAssets::of_bundle(&bundle).with_ends(dataset.turn_ends());
-    Ok(Run { trainer: Trainer::new(model, dataset, config)?, device, assets, origin })
+    Ok(Run {
+        trainer: Trainer::new(model, dataset, config)?,
+        device,
+        assets,
+        origin,
+    })
 }
 
 /// Describes the files of a run's base. The checkpoints of an adapter do not contain the base, so they name every piece of it.
 fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
     let base = Base::of_bundle(bundle);
-    Ok(if config.adapter.is_some() { base.pieced(bundle)? } else { base })
+    Ok(if config.adapter.is_some() {
+        base.pieced(bundle)?
+    } else {
+        base
+    })
 }
 
-fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>) -> Result<Run> {
-    let characters = block_on(Dataset::characters(&data.training.and(&data.validation), &config.data_settings(), &Interrupt::none()))?;
+fn from_scratch(
+    args: &TrainArgs,
+    path: &Path,
+    config: TrainConfig,
+    data: &Data<'_>,
+) -> Result<Run> {
+    let characters = block_on(Dataset::characters(
+        &data.training.and(&data.validation),
+        &config.data_settings(),
+        &Interrupt::none(),
+    ))?;
     let (shape, tokenizer) = scratch::plan(path, &characters)?;
     let dataset = data.set(Ok(&tokenizer), &config.data_settings())?;
-    let config = config.settled_for(&dataset, &settings::given(&args.settings)?, shape.max_position_embeddings)?;
+    let config = config.settled_for(
+        &dataset,
+        &settings::given(&args.settings)?,
+        shape.max_position_embeddings,
+    )?;
     if config.adapter.is_some() {
         return Err(no_base().into());
     }
     let device = data.device(args, &shape, &config, None)?;
-    let model = block_on(Model::init(&shape, config.seed, config.precision, &device.inner(), &Interrupt::none()))?;
-    let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: None };
+    let model = block_on(Model::init(
+        &shape,
+        config.seed,
+        config.precision,
+        &device.inner(),
+        &Interrupt::none(),
+    ))?;
+    let origin = Origin {
+        environment: Environment::on(&device.inner(), &device.info().adapter),
+        base: None,
+    };
     let assets = ModelAssets::of_config(&shape, Some(tokenizer));
-    Ok(Run { trainer: Trainer::new(model, dataset, config)?, device, assets, origin })
+    Ok(Run {
+        trainer: Trainer::new(model, dataset, config)?,
+        device,
+        assets,
+        origin,
+    })
 }

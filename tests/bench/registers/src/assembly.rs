@@ -22,7 +22,14 @@ impl Counts {
     fn count(&mut self, instruction: &str) {
         self.instructions += 1;
         let is = |names: &[&str]| names.iter().any(|name| instruction.starts_with(name));
-        self.fused += usize::from(is(&["v_fma_f32", "v_fmac_f32", "v_fmaak_f32", "v_fmamk_f32", "v_mad_f32", "v_mac_f32"]));
+        self.fused += usize::from(is(&[
+            "v_fma_f32",
+            "v_fmac_f32",
+            "v_fmaak_f32",
+            "v_fmamk_f32",
+            "v_mad_f32",
+            "v_mac_f32",
+        ]));
         self.multiplies += usize::from(is(&["v_mul_f32"]));
         self.adds += usize::from(is(&["v_add_f32", "v_sub_f32", "v_subrev_f32"]));
     }
@@ -49,11 +56,26 @@ pub fn products(text: &str) -> Vec<Counts> {
     for line in text.lines() {
         if line.starts_with("BB") && line.trim_end().ends_with(':') {
             blocks.push(Counts::default());
-        } else if let (true, Some(block)) = (line.starts_with(char::is_whitespace) && !line.trim().is_empty(), blocks.last_mut()) {
+        } else if let (true, Some(block)) = (
+            line.starts_with(char::is_whitespace) && !line.trim().is_empty(),
+            blocks.last_mut(),
+        ) {
             block.count(line.trim());
         }
     }
-    let alike = |one: &Counts, other: &Counts| (one.fused, one.multiplies, one.adds) == (other.fused, other.multiplies, other.adds);
-    let blocks: Vec<Counts> = blocks.into_iter().filter(|block| block.fused >= FUSED).collect();
-    blocks.chunk_by(alike).map(|repeated| repeated.iter().fold(Counts::default(), |sum, block| sum.and(*block))).collect()
+    let alike = |one: &Counts, other: &Counts| {
+        (one.fused, one.multiplies, one.adds) == (other.fused, other.multiplies, other.adds)
+    };
+    let blocks: Vec<Counts> = blocks
+        .into_iter()
+        .filter(|block| block.fused >= FUSED)
+        .collect();
+    blocks
+        .chunk_by(alike)
+        .map(|repeated| {
+            repeated
+                .iter()
+                .fold(Counts::default(), |sum, block| sum.and(*block))
+        })
+        .collect()
 }

@@ -23,7 +23,11 @@ pub const FAMILIES: [&str; 2] = ["gfx1100", "navi21"];
 pub const FAMILY_VARIABLE: &str = "RADV_FORCE_FAMILY";
 
 /// Folders in which the Vulkan loader looks for drivers.
-const DRIVERS: [&str; 3] = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+const DRIVERS: [&str; 3] = [
+    "/usr/share/vulkan/icd.d",
+    "/usr/local/share/vulkan/icd.d",
+    "/etc/vulkan/icd.d",
+];
 
 /// Reason why a kernel cannot be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -98,19 +102,36 @@ pub struct Compiled {
 
 /// Returns the file by which the Vulkan loader finds RADV, if it is installed.
 pub fn radv() -> Option<PathBuf> {
-    let entries = DRIVERS.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
-    let is_radv = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("radeon_icd"));
-    entries.filter_map(|entry| Some(entry.ok()?.path())).find(is_radv)
+    let entries = DRIVERS
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten();
+    let is_radv = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("radeon_icd"))
+    };
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(is_radv)
 }
 
 /// Returns the environment for a process that calls [`compile`] for `family`.
 pub fn environment(radv: &Path, family: &str) -> [(&'static str, OsString); 3] {
-    [("VK_ICD_FILENAMES", radv.into()), (FAMILY_VARIABLE, family.into()), ("RADV_DEBUG", "nocache".into())]
+    [
+        ("VK_ICD_FILENAMES", radv.into()),
+        (FAMILY_VARIABLE, family.into()),
+        ("RADV_DEBUG", "nocache".into()),
+    ]
 }
 
 /// Returns the stem of a kernel: its name without the storage type of its weights.
 pub fn stem(kernel: &AnyKernel) -> &'static str {
-    let named = kernel.chunk.and_then(|chunk| kernel.name.strip_suffix(chunk.storage.name())?.strip_suffix('_'));
+    let named = kernel.chunk.and_then(|chunk| {
+        kernel
+            .name
+            .strip_suffix(chunk.storage.name())?
+            .strip_suffix('_')
+    });
     named.unwrap_or(kernel.name)
 }
 
@@ -126,17 +147,29 @@ pub fn runs_on_gpus(kernel: &AnyKernel) -> bool {
 ///
 /// # Errors
 /// Errors of the driver, and kernels that naga refuses.
-pub fn compile<'a>(kernels: impl Iterator<Item = &'a AnyKernel>, loops: Loops) -> Result<Vec<Compiled>, Error> {
+pub fn compile<'a>(
+    kernels: impl Iterator<Item = &'a AnyKernel>,
+    loops: Loops,
+) -> Result<Vec<Compiled>, Error> {
     let driver = driver::Driver::open()?;
-    kernels.map(|kernel| compiled(&driver, kernel, loops)).collect()
+    kernels
+        .map(|kernel| compiled(&driver, kernel, loops))
+        .collect()
 }
 
 fn compiled(driver: &driver::Driver, kernel: &AnyKernel, loops: Loops) -> Result<Compiled, Error> {
     let words = spirv::words(kernel, loops)?;
     // The parameters are the last binding.
     let told = driver.compile(&words, 1 + kernel.bindings.len() as u32)?;
-    let multiplies = ["linear_", "low_rank_", "attention_"].iter().any(|family| kernel.name.starts_with(family));
-    let of = |name: &'static str| told.statistics.get(name).copied().ok_or(Error::NoStatistic(name));
+    let multiplies = ["linear_", "low_rank_", "attention_"]
+        .iter()
+        .any(|family| kernel.name.starts_with(family));
+    let of = |name: &'static str| {
+        told.statistics
+            .get(name)
+            .copied()
+            .ok_or(Error::NoStatistic(name))
+    };
     Ok(Compiled {
         kernel: kernel.name.into(),
         on_gpus: runs_on_gpus(kernel),
@@ -148,6 +181,10 @@ fn compiled(driver: &driver::Driver, kernel: &AnyKernel, loops: Loops) -> Result
         workgroup_bytes: of("LDS size")?,
         waves: of("Subgroups per SIMD")?,
         instructions: of("Instructions")?,
-        products: if multiplies { assembly::products(&told.assembly) } else { Vec::new() },
+        products: if multiplies {
+            assembly::products(&told.assembly)
+        } else {
+            Vec::new()
+        },
     })
 }

@@ -34,7 +34,11 @@ impl StockRun {
         let data = Dataset::from_tokens(shape.tokens(), 0.0).map_err(thrown)?;
         let config = shape.train_config();
         let loader = Loader::for_run(&data, &config).map_err(thrown)?;
-        Ok(StockRun { model: shape.stock(device.autodiff()), data, loader })
+        Ok(StockRun {
+            model: shape.stock(device.autodiff()),
+            data,
+            loader,
+        })
     }
 
     /// Number of parameters.

@@ -4,12 +4,21 @@ use burn::tensor::Device;
 use serde_json::json;
 use tabtune::Result;
 use tabtune::bundle::{Bundle, open_bundle};
-use tabtune::config::{AdamwConfig, Architecture, DataOrder, GroupConfig, ModelConfig, OptimizerConfig, RopeScaling, TrainConfig};
+use tabtune::config::{
+    AdamwConfig, Architecture, DataOrder, GroupConfig, ModelConfig, OptimizerConfig, RopeScaling,
+    TrainConfig,
+};
 use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 
 use crate::stock::{NamedTensor, Stock, StockTraining};
 
-pub const ADAMW: AdamwConfig = AdamwConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.01, stochastic_rounding: false };
+pub const ADAMW: AdamwConfig = AdamwConfig {
+    beta1: 0.9,
+    beta2: 0.99,
+    eps: 1e-8,
+    weight_decay: 0.01,
+    stochastic_rounding: false,
+};
 pub const LEARNING_RATE: f64 = 1e-3;
 pub const NORM_EPS: f64 = 1e-5;
 pub const ROPE_BASE: f64 = 10_000.0;
@@ -32,11 +41,35 @@ pub struct Shape {
 }
 
 /// 0.92 M parameters, 4 sequences of 128 tokens.
-pub const TINY: Shape = Shape { d: 128, layers: 4, heads: 4, ffn: 344, vocab: 1024, seq_len: 128, batch_size: 4 };
+pub const TINY: Shape = Shape {
+    d: 128,
+    layers: 4,
+    heads: 4,
+    ffn: 344,
+    vocab: 1024,
+    seq_len: 128,
+    batch_size: 4,
+};
 /// 5.8 M parameters, 4 sequences of 256 tokens.
-pub const SMALL: Shape = Shape { d: 256, layers: 6, heads: 8, ffn: 688, vocab: 4096, seq_len: 256, batch_size: 4 };
+pub const SMALL: Shape = Shape {
+    d: 256,
+    layers: 6,
+    heads: 8,
+    ffn: 688,
+    vocab: 4096,
+    seq_len: 256,
+    batch_size: 4,
+};
 /// 33.6 M parameters, 2 sequences of 512 tokens.
-pub const MEDIUM: Shape = Shape { d: 512, layers: 8, heads: 8, ffn: 1376, vocab: 16384, seq_len: 512, batch_size: 2 };
+pub const MEDIUM: Shape = Shape {
+    d: 512,
+    layers: 8,
+    heads: 8,
+    ffn: 1376,
+    vocab: 16384,
+    seq_len: 512,
+    batch_size: 2,
+};
 
 /// Numbers in [0, 1): a counter in steps of the golden ratio, hashed with murmur3's finaliser.
 pub struct Uniforms(pub u32);
@@ -69,7 +102,9 @@ impl Shape {
                     (token * 5 + 17) % self.vocab
                 } else {
                     let aim = random.draw() * total;
-                    weights.partition_point(|&weight| weight < aim).min(self.vocab - 1)
+                    weights
+                        .partition_point(|&weight| weight < aim)
+                        .min(self.vocab - 1)
                 };
                 token as u32
             })
@@ -80,12 +115,22 @@ impl Shape {
     pub fn weights(&self) -> Vec<NamedTensor> {
         let (d, f) = (self.d, self.ffn);
         let residual = STD / (2.0 * self.layers as f64).sqrt();
-        let mut plan = vec![("model.embed_tokens.weight".to_string(), vec![self.vocab, d], STD)];
+        let mut plan = vec![(
+            "model.embed_tokens.weight".to_string(),
+            vec![self.vocab, d],
+            STD,
+        )];
         for layer in 0..self.layers {
-            let mut add = |part: &str, shape: Vec<usize>, std: f64| plan.push((format!("model.layers.{layer}.{part}.weight"), shape, std));
+            let mut add = |part: &str, shape: Vec<usize>, std: f64| {
+                plan.push((format!("model.layers.{layer}.{part}.weight"), shape, std))
+            };
             add("input_layernorm", vec![d], 0.0);
             for part in ["q", "k", "v", "o"] {
-                add(&format!("self_attn.{part}_proj"), vec![d, d], if part == "o" { residual } else { STD });
+                add(
+                    &format!("self_attn.{part}_proj"),
+                    vec![d, d],
+                    if part == "o" { residual } else { STD },
+                );
             }
             add("post_attention_layernorm", vec![d], 0.0);
             add("mlp.gate_proj", vec![f, d], STD);
@@ -93,16 +138,24 @@ impl Shape {
             add("mlp.down_proj", vec![d, f], residual);
         }
         plan.push(("model.norm.weight".into(), vec![d], 0.0));
-        let filled = plan.into_iter().zip(WEIGHT_SEED..).map(|((name, shape, std), seed)| {
-            let values = values(&shape, std, seed, name.starts_with("model.embed"));
-            (name, shape, values)
-        });
+        let filled = plan
+            .into_iter()
+            .zip(WEIGHT_SEED..)
+            .map(|((name, shape, std), seed)| {
+                let values = values(&shape, std, seed, name.starts_with("model.embed"));
+                (name, shape, values)
+            });
         filled.collect()
     }
 
     /// The model in Burn's own operations, on an autodiff `device`.
     pub fn stock(&self, device: Device) -> Stock {
-        let training = StockTraining { adamw: ADAMW, rate: LEARNING_RATE, scales: Vec::new(), planted: None };
+        let training = StockTraining {
+            adamw: ADAMW,
+            rate: LEARNING_RATE,
+            scales: Vec::new(),
+            planted: None,
+        };
         Stock::new(&self.model_config(), training, self.weights(), device)
     }
 
@@ -132,7 +185,10 @@ impl Shape {
     pub fn bundle(&self) -> Result<Bundle> {
         let mut tensors = self.weights();
         tensors.sort_by(|a, b| a.0.cmp(&b.0));
-        let entries: Vec<_> = tensors.iter().map(|(name, shape, _)| (name.clone(), "F32", shape.clone())).collect();
+        let entries: Vec<_> = tensors
+            .iter()
+            .map(|(name, shape, _)| (name.clone(), "F32", shape.clone()))
+            .collect();
         let (mut bytes, _) = safetensors_header(&entries, &std::collections::BTreeMap::new())?;
         for (.., values) in &tensors {
             bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
@@ -142,8 +198,10 @@ impl Shape {
             "hidden_size": self.d, "num_hidden_layers": self.layers, "num_attention_heads": self.heads, "num_key_value_heads": self.heads,
             "intermediate_size": self.ffn, "vocab_size": self.vocab, "max_position_embeddings": self.seq_len
         });
-        let sources: Vec<Box<dyn ByteSource>> =
-            vec![Box::new(MemorySource::new("config.json", config.to_string())), Box::new(MemorySource::new("model.safetensors", bytes))];
+        let sources: Vec<Box<dyn ByteSource>> = vec![
+            Box::new(MemorySource::new("config.json", config.to_string())),
+            Box::new(MemorySource::new("model.safetensors", bytes)),
+        ];
         open_bundle(sources)
     }
 
@@ -156,7 +214,13 @@ impl Shape {
             learning_rate: LEARNING_RATE,
             max_grad_norm: 0.0,
             optimizer: OptimizerConfig::Adamw(ADAMW),
-            groups: vec![GroupConfig { weight_decay: Some(0.0), ..GroupConfig::new("*norm*") }, GroupConfig::new("*")],
+            groups: vec![
+                GroupConfig {
+                    weight_decay: Some(0.0),
+                    ..GroupConfig::new("*norm*")
+                },
+                GroupConfig::new("*"),
+            ],
             data_order: DataOrder::Sequential,
             ..TrainConfig::default()
         }
@@ -189,8 +253,12 @@ mod tests {
 
     /// FNV-1a over little-endian 16-bit words, as `checksum` of `tests/bench/spec.mjs`.
     fn checksum(tokens: &[u32]) -> u32 {
-        let bytes = tokens.iter().flat_map(|&token| (token as u16).to_le_bytes());
-        bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+        let bytes = tokens
+            .iter()
+            .flat_map(|&token| (token as u16).to_le_bytes());
+        bytes.fold(0x811c_9dc5, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        })
     }
 
     #[test]
@@ -203,15 +271,32 @@ mod tests {
     #[test]
     fn weights_are_those_of_the_browser() {
         let weights = TINY.weights();
-        assert_eq!(weights.iter().map(|(.., values)| values.len()).sum::<usize>(), 922_752);
+        assert_eq!(
+            weights
+                .iter()
+                .map(|(.., values)| values.len())
+                .sum::<usize>(),
+            922_752
+        );
         let of = |name: &str| weights.iter().find(|(n, ..)| n == name).unwrap();
         // The same; a last bit of ln, cos and sin may differ between the two languages.
-        let close = |found: f32, expected: f32| assert!((found - expected).abs() <= 1e-8, "{found} {expected}");
+        let close = |found: f32, expected: f32| {
+            assert!((found - expected).abs() <= 1e-8, "{found} {expected}")
+        };
         close(of("model.embed_tokens.weight").2[0], 0.009_857_394);
         close(of("model.embed_tokens.weight").2[131_071], 0.018_096_14);
         // [in, out] of the specification: wd[0][1], wd[343][5], wg[7][300].
-        close(of("model.layers.3.mlp.down_proj.weight").2[344], -0.003_328_773_4);
-        close(of("model.layers.3.mlp.down_proj.weight").2[5 * 344 + 343], 0.004_437_008);
-        close(of("model.layers.1.mlp.gate_proj.weight").2[300 * 128 + 7], -0.029_709_369);
+        close(
+            of("model.layers.3.mlp.down_proj.weight").2[344],
+            -0.003_328_773_4,
+        );
+        close(
+            of("model.layers.3.mlp.down_proj.weight").2[5 * 344 + 343],
+            0.004_437_008,
+        );
+        close(
+            of("model.layers.1.mlp.gate_proj.weight").2[300 * 128 + 7],
+            -0.029_709_369,
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Locations of the table, each made anew for each command.
+//! Locations of the table, each made again for each command.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -73,14 +73,67 @@ pub(super) fn inputs() -> &'static Inputs {
         let place = folder("inputs");
         let at = |name: &str| text(&place.join(name));
         let (config, data) = tiny(&place);
-        let (half, tuned, run, adapter, exported) = (at("half"), at("tuned"), at("lora"), at("adapter"), at("exported"));
-        let tune = ["train", "--model", &half, "--data", &data, "--device", "cpu", "--steps", "1", "--seq-len", "16", "--out"];
-        succeed(&[&short(&config, &data)[..], &["--stop-at", "2", "--out", &half]].concat());
+        let (half, tuned, run, adapter, exported) = (
+            at("half"),
+            at("tuned"),
+            at("lora"),
+            at("adapter"),
+            at("exported"),
+        );
+        let tune = [
+            "train",
+            "--model",
+            &half,
+            "--data",
+            &data,
+            "--device",
+            "cpu",
+            "--steps",
+            "1",
+            "--seq-len",
+            "16",
+            "--out",
+        ];
+        succeed(
+            &[
+                &short(&config, &data)[..],
+                &["--stop-at", "2", "--out", &half],
+            ]
+            .concat(),
+        );
         succeed(&[&tune[..], &[&tuned]].concat());
-        succeed(&[&tune[..], &[&run, "--lora", "--lora-r", "2", "--lora-targets", "all-linear"]].concat());
-        succeed(&["export", "--checkpoint", &run, "--format", "peft", "--to", &adapter]);
+        succeed(
+            &[
+                &tune[..],
+                &[
+                    &run,
+                    "--lora",
+                    "--lora-r",
+                    "2",
+                    "--lora-targets",
+                    "all-linear",
+                ],
+            ]
+            .concat(),
+        );
+        succeed(&[
+            "export",
+            "--checkpoint",
+            &run,
+            "--format",
+            "peft",
+            "--to",
+            &adapter,
+        ]);
         succeed(&["export", "--checkpoint", &half, "--to", &exported]);
-        Inputs { config, data, half, tuned, adapter, exported }
+        Inputs {
+            config,
+            data,
+            half,
+            tuned,
+            adapter,
+            exported,
+        }
     })
 }
 
@@ -124,7 +177,11 @@ pub(super) fn make(kind: Kind, usage: Use, around: &Path) -> Option<Place> {
         Export | ExportAndForeign => copy(&inputs().exported, &out),
         ForeignManifest => {
             fs::create_dir(&out).unwrap();
-            fs::write(out.join("checkpoint.json"), r#"{"format": "of somebody else", "files": []}"#).unwrap();
+            fs::write(
+                out.join("checkpoint.json"),
+                r#"{"format": "of somebody else", "files": []}"#,
+            )
+            .unwrap();
         }
         File => fs::write(&out, "of the user").unwrap(),
         Link => {
@@ -135,7 +192,10 @@ pub(super) fn make(kind: Kind, usage: Use, around: &Path) -> Option<Place> {
         }
         DanglingLink => symlink(around.join("absent"), &out).unwrap(),
         InClosedParent | NewInClosedParent => {
-            let (account, parent) = (Account::new(Path::new(&inputs().config), &what)?, around.join("parent"));
+            let (account, parent) = (
+                Account::new(Path::new(&inputs().config), &what)?,
+                around.join("parent"),
+            );
             place.out = parent.join(&name);
             place.home = place.out.clone();
             fs::create_dir(&parent).unwrap();
@@ -152,8 +212,16 @@ pub(super) fn make(kind: Kind, usage: Use, around: &Path) -> Option<Place> {
             fs::create_dir(&at).unwrap();
             let mount = Mount::new(&at, 1 << 18, &what)?;
             // For a folder, the mount point itself is the location.
-            place.out = if kind == MountPoint && usage != Use::OneFile { at.clone() } else { at.join(&name) };
-            (place.home, place.around, place.start) = (mount.seen(&place.out), mount.seen(&at), mount.inside.clone());
+            place.out = if kind == MountPoint && usage != Use::OneFile {
+                at.clone()
+            } else {
+                at.join(&name)
+            };
+            (place.home, place.around, place.start) = (
+                mount.seen(&place.out),
+                mount.seen(&at),
+                mount.inside.clone(),
+            );
             fill(&place.home);
             match kind {
                 ReadOnly => mount.close(&at),
@@ -166,7 +234,10 @@ pub(super) fn make(kind: Kind, usage: Use, around: &Path) -> Option<Place> {
         }
         Spaces | LongName => fill(&out),
     }
-    if matches!(kind, CheckpointAndForeign | ExportAndForeign | ForeignManifest) {
+    if matches!(
+        kind,
+        CheckpointAndForeign | ExportAndForeign | ForeignManifest
+    ) {
         put_foreign(&out);
     }
     place.before = contents(&place.around);

@@ -43,9 +43,16 @@ fn gguf_made(random: &mut Random) -> Vec<u8> {
     let (mut offset, mut tensors) = (0, Vec::new());
     for n in 0..1 + random.below(3) {
         let kind = random.below(43) as u32;
-        let Some((elements, bytes)) = GgmlType::from_id(kind).block else { continue };
+        let Some((elements, bytes)) = GgmlType::from_id(kind).block else {
+            continue;
+        };
         let (blocks, rows) = (1 + random.below(2) as u64, 1 + random.below(2) as u64);
-        tensors.push(tensor(&format!("blk.{n}.weight"), &[elements * blocks, rows], kind, offset));
+        tensors.push(tensor(
+            &format!("blk.{n}.weight"),
+            &[elements * blocks, rows],
+            kind,
+            offset,
+        ));
         offset += (bytes * blocks * rows).next_multiple_of(32);
     }
     let mut file = gg(&keys, &tensors, offset as usize);

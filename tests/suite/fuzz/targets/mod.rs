@@ -48,7 +48,8 @@ pub struct Target {
 /// Returns the message of a panic.
 pub fn as_text(cause: &(dyn Any + Send)) -> String {
     let text = cause.downcast_ref::<&str>().map(|text| (*text).to_string());
-    text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_default()
+    text.or_else(|| cause.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 pub fn golden(name: &str) -> Vec<u8> {
@@ -57,17 +58,33 @@ pub fn golden(name: &str) -> Vec<u8> {
 
 /// Returns the hostile files of a format.
 pub fn hostile(format: &str) -> Vec<Vec<u8>> {
-    let files: Vec<_> = cases().iter().filter(|case| case["format"] == format).map(bytes_of).collect();
-    files.into_iter().filter(|file| file.len() < 16 << 10).collect()
+    let files: Vec<_> = cases()
+        .iter()
+        .filter(|case| case["format"] == format)
+        .map(bytes_of)
+        .collect();
+    files
+        .into_iter()
+        .filter(|file| file.len() < 16 << 10)
+        .collect()
 }
 
 /// Summarises a report: code, stage and warnings.
 pub fn in_short(report: &InspectReport) -> String {
     assert_eq!(report.ok, report.code.is_none());
     let warnings: BTreeSet<&str> = report.warnings.iter().map(|warning| warning.code).collect();
-    format!("{} {} {warnings:?}", report.code.unwrap_or("ok"), report.stage)
+    format!(
+        "{} {} {warnings:?}",
+        report.code.unwrap_or("ok"),
+        report.stage
+    )
 }
 
 pub fn inspected(format: FileFormat, file: &[u8]) -> InspectReport {
-    inspect(&MemorySource::new("f", file), Some(format), || Ok(vec![]), true)
+    inspect(
+        &MemorySource::new("f", file),
+        Some(format),
+        || Ok(vec![]),
+        true,
+    )
 }

@@ -29,7 +29,14 @@ const SAFETENSORS_WORDS: [&str; 20] = [
 ];
 
 fn safetensors_seeds() -> Vec<Vec<u8>> {
-    let of = |header: &str, data: usize| [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![0; data]].concat();
+    let of = |header: &str, data: usize| {
+        [
+            &(header.len() as u64).to_le_bytes(),
+            header.as_bytes(),
+            &vec![0; data],
+        ]
+        .concat()
+    };
     let mut seeds = hostile("safetensors");
     let kinds = [
         "BOOL",
@@ -54,14 +61,29 @@ fn safetensors_seeds() -> Vec<Vec<u8>> {
     ];
     let widths = [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 8, 8, 8, 8];
     for (kind, width) in kinds.iter().zip(widths) {
-        seeds.push(of(&format!(r#"{{"a.b":{{"dtype":"{kind}","shape":[2,3],"data_offsets":[0,{}]}}}}"#, 6 * width), 6 * width));
+        seeds.push(of(
+            &format!(
+                r#"{{"a.b":{{"dtype":"{kind}","shape":[2,3],"data_offsets":[0,{}]}}}}"#,
+                6 * width
+            ),
+            6 * width,
+        ));
     }
     let all = kinds.iter().zip(widths).scan(0, |at, (kind, width)| {
         *at += 2 * width;
-        Some(format!(r#""{kind}":{{"dtype":"{kind}","shape":[2],"data_offsets":[{},{at}]}}"#, *at - 2 * width))
+        Some(format!(
+            r#""{kind}":{{"dtype":"{kind}","shape":[2],"data_offsets":[{},{at}]}}"#,
+            *at - 2 * width
+        ))
     });
     let all: Vec<String> = all.collect();
-    seeds.push(of(&format!(r#"{{"__metadata__":{{"format":"pt","k":"v"}},{}}}  "#, all.join(",")), 2 * widths.iter().sum::<usize>()));
+    seeds.push(of(
+        &format!(
+            r#"{{"__metadata__":{{"format":"pt","k":"v"}},{}}}  "#,
+            all.join(",")
+        ),
+        2 * widths.iter().sum::<usize>(),
+    ));
     seeds
 }
 
@@ -69,12 +91,20 @@ fn safetensors_seeds() -> Vec<Vec<u8>> {
 fn safetensors_answer(file: &[u8]) -> String {
     let report = inspected(FileFormat::Safetensors, file);
     if report.stage != "open" {
-        let reference = safetensors::SafeTensors::deserialize(file).unwrap_or_else(|error| panic!("the reference refuses it: {error}"));
+        let reference = safetensors::SafeTensors::deserialize(file)
+            .unwrap_or_else(|error| panic!("the reference refuses it: {error}"));
         assert_eq!(reference.len(), report.tensors);
         for own in &report.inventory {
-            let other = reference.tensor(&own.name).unwrap_or_else(|error| panic!("the reference: {error}"));
+            let other = reference
+                .tensor(&own.name)
+                .unwrap_or_else(|error| panic!("the reference: {error}"));
             let shape: Vec<u64> = other.shape().iter().map(|&dim| dim as u64).collect();
-            assert_eq!((own.dtype.as_str(), &own.shape), (other.dtype().to_string().as_str(), &shape), "{}", own.name);
+            assert_eq!(
+                (own.dtype.as_str(), &own.shape),
+                (other.dtype().to_string().as_str(), &shape),
+                "{}",
+                own.name
+            );
         }
     }
     in_short(&report)

@@ -48,7 +48,10 @@ fn state_seeds() -> Vec<Vec<u8>> {
         ("BOOL", "[0,1]"),
     ] {
         let values: serde_json::Value = serde_json::from_str(values).unwrap();
-        seeds.push(document("numbers", json!({"t": {"dtype": dtype, "shape": [2], "values": values}})));
+        seeds.push(document(
+            "numbers",
+            json!({"t": {"dtype": dtype, "shape": [2], "values": values}}),
+        ));
     }
     seeds.push(document(
         "base64",

@@ -6,9 +6,18 @@ const BOUND: f64 = 2e-6;
 
 fn squares(n: usize) -> Case {
     let blocks = n.div_ceil(256);
-    let params = global_norm::Params { n: n as u32, first: 3 };
+    let params = global_norm::Params {
+        n: n as u32,
+        first: 3,
+    };
     let groups = n.div_ceil(global_norm::ELEMENTS) as u32;
-    Case::new(&global_norm::KERNEL, [words(&noise(n, 1))], [poisoned(blocks + 5)], &params, groups)
+    Case::new(
+        &global_norm::KERNEL,
+        [words(&noise(n, 1))],
+        [poisoned(blocks + 5)],
+        &params,
+        groups,
+    )
 }
 
 /// Makes a launch with six gradients, whose partials are written one after another.
@@ -18,20 +27,35 @@ fn six(lengths: [usize; 6]) -> Case {
         end += n.div_ceil(256);
         (n as u32, (end - n.div_ceil(256)) as u32)
     });
-    let groups = lengths.iter().map(|n| n.div_ceil(global_norm::ELEMENTS) as u32).sum();
+    let groups = lengths
+        .iter()
+        .map(|n| n.div_ceil(global_norm::ELEMENTS) as u32)
+        .sum();
     let mut seed = 0;
     let gradients = lengths.map(|n| {
         seed += 1;
         words(&noise(n, seed))
     });
-    Case::new(&global_norm::SIX, gradients, [poisoned(end + 3)], &global_norm::SixParams::of(places), groups)
+    Case::new(
+        &global_norm::SIX,
+        gradients,
+        [poisoned(end + 3)],
+        &global_norm::SixParams::of(places),
+        groups,
+    )
 }
 
 fn tree(n: usize) -> Case {
     let outputs = n.div_ceil(sum_tree::VALUES);
     let x = noise(n, 1).into_iter().map(f32::abs).collect::<Vec<f32>>();
     let params = sum_tree::Params { n: n as u32 };
-    Case::new(&sum_tree::KERNEL, [words(&x)], [poisoned(outputs)], &params, outputs as u32)
+    Case::new(
+        &sum_tree::KERNEL,
+        [words(&x)],
+        [poisoned(outputs)],
+        &params,
+        outputs as u32,
+    )
 }
 
 #[test]
@@ -43,21 +67,43 @@ fn global_norm_sums_blocks_and_leaves_other_partials() {
 
 #[test]
 fn global_norm_sums_six_at_once() {
-    let cases = [[1, 2, 3, 4, 5, 6], [256, 257, 2048, 2049, 1, 4099], [70_001, 1, 4096, 5000, 255, 12_000]].map(six);
-    check(&cases, BOUND, ("Share(3u, params.n3, params.first3", "Share(3u, params.n3, params.first2"));
+    let cases = [
+        [1, 2, 3, 4, 5, 6],
+        [256, 257, 2048, 2049, 1, 4099],
+        [70_001, 1, 4096, 5000, 255, 12_000],
+    ]
+    .map(six);
+    check(
+        &cases,
+        BOUND,
+        (
+            "Share(3u, params.n3, params.first3",
+            "Share(3u, params.n3, params.first2",
+        ),
+    );
     check(&cases, BOUND, ("return g5[i]", "return 2.0 * g5[i]"));
     // The same as for one gradient alone: the norm does not depend on the kernel that a gradient was in.
-    let Some(device) = tabtune_tests::gpu() else { return };
+    let Some(device) = tabtune_tests::gpu() else {
+        return;
+    };
     let case = six([70_001, 1, 4096, 5000, 255, 12_000]);
-    let [whole] = &case.device(case.kernel, &device.inner())[..] else { panic!("one buffer is written") };
+    let [whole] = &case.device(case.kernel, &device.inner())[..] else {
+        panic!("one buffer is written")
+    };
     let alone = Case::new(
         &global_norm::KERNEL,
         [case.buffers[0].clone()],
         [poisoned(276)],
-        &global_norm::Params { n: 70_001, first: 2 },
+        &global_norm::Params {
+            n: 70_001,
+            first: 2,
+        },
         70_001usize.div_ceil(global_norm::ELEMENTS) as u32,
     );
-    assert_eq!(alone.device(alone.kernel, &device.inner())[0][2..], whole[2..276]);
+    assert_eq!(
+        alone.device(alone.kernel, &device.inner())[0][2..],
+        whole[2..276]
+    );
 }
 
 #[test]
@@ -67,11 +113,20 @@ fn global_norm_shows_a_single_nan_or_infinity() {
         case.buffers[0][69_000] = value.to_bits();
         case
     };
-    check(&[with(f32::NAN), with(f32::INFINITY), with(1e30)], BOUND, ("bounded(value(share.gradient, i))", "value(share.gradient, i)"));
+    check(
+        &[with(f32::NAN), with(f32::INFINITY), with(1e30)],
+        BOUND,
+        (
+            "bounded(value(share.gradient, i))",
+            "value(share.gradient, i)",
+        ),
+    );
 }
 
 #[test]
 fn sum_tree_sums() {
-    let cases: Vec<Case> = [1, 255, 256, 257, 4099, 65_536, 65_537, 1_000_003].map(tree).into();
+    let cases: Vec<Case> = [1, 255, 256, 257, 4099, 65_536, 65_537, 1_000_003]
+        .map(tree)
+        .into();
     check(&cases, BOUND, ("fourth += pair", "fourth -= pair"));
 }

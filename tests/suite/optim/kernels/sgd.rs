@@ -6,37 +6,82 @@ use tabtune_tests::kernels::{Case, check, noise, packed, place, words};
 const BOUND: f64 = 1e-6;
 
 fn values(n: usize, seed: u32, rounding: u32) -> Vec<u32> {
-    if rounding == 0 { words(&noise(n, seed)) } else { packed(&noise(n, seed)).0 }
+    if rounding == 0 {
+        words(&noise(n, seed))
+    } else {
+        packed(&noise(n, seed)).0
+    }
 }
 
 pub(super) fn plain(n: usize, rounding: u32) -> Case {
     let (rate, d) = (0.05, 0.99);
     let n32 = n as u32;
-    let params = sgd::Params { n: n32, rate, d, noise: place(rounding) };
-    Case::new(&sgd::KERNEL, [words(&noise(n, 2)), open(0.5)], [values(n, 1, rounding)], &params, n32.div_ceil(512))
+    let params = sgd::Params {
+        n: n32,
+        rate,
+        d,
+        noise: place(rounding),
+    };
+    Case::new(
+        &sgd::KERNEL,
+        [words(&noise(n, 2)), open(0.5)],
+        [values(n, 1, rounding)],
+        &params,
+        n32.div_ceil(512),
+    )
 }
 
 pub(super) fn momentum(n: usize, rounding: u32, nesterov: u32) -> Case {
     let (rate, d, momentum) = (0.05, 0.99, 0.9);
     let n32 = n as u32;
-    let params = sgd_momentum::Params { n: n32, rate, d, momentum, nesterov, noise: place(rounding) };
+    let params = sgd_momentum::Params {
+        n: n32,
+        rate,
+        d,
+        momentum,
+        nesterov,
+        noise: place(rounding),
+    };
     let written = [values(n, 1, rounding), values(n, 3, rounding)];
-    Case::new(&sgd_momentum::KERNEL, [words(&noise(n, 2)), open(0.5)], written, &params, n32.div_ceil(512))
+    Case::new(
+        &sgd_momentum::KERNEL,
+        [words(&noise(n, 2)), open(0.5)],
+        written,
+        &params,
+        n32.div_ceil(512),
+    )
 }
 
 const SIZES: [usize; 6] = [1, 2, 255, 256, 257, 4099];
 
 #[test]
 fn sgd_equals_its_twin() {
-    check(&SIZES.map(|n| plain(n, 0)), BOUND, ("params.d - params.rate", "params.d + params.rate"));
-    let cases: Vec<Case> = SIZES.into_iter().flat_map(|n| [1, 2].map(|rounding| plain(n, rounding))).collect();
+    check(
+        &SIZES.map(|n| plain(n, 0)),
+        BOUND,
+        ("params.d - params.rate", "params.d + params.rate"),
+    );
+    let cases: Vec<Case> = SIZES
+        .into_iter()
+        .flat_map(|n| [1, 2].map(|rounding| plain(n, rounding)))
+        .collect();
     check(&cases, 0.0, ("words.z", "words.x"));
 }
 
 #[test]
 fn sgd_momentum_equals_its_twin() {
-    let cases: Vec<Case> = SIZES.into_iter().flat_map(|n| [0, 1].map(|nesterov| momentum(n, 0, nesterov))).collect();
-    check(&cases, BOUND, ("gi + params.momentum * b", "gi - params.momentum * b"));
-    let cases: Vec<Case> = SIZES.into_iter().flat_map(|n| [1, 2].map(|rounding| momentum(n, rounding, 1))).collect();
+    let cases: Vec<Case> = SIZES
+        .into_iter()
+        .flat_map(|n| [0, 1].map(|nesterov| momentum(n, 0, nesterov)))
+        .collect();
+    check(
+        &cases,
+        BOUND,
+        ("gi + params.momentum * b", "gi - params.momentum * b"),
+    );
+    let cases: Vec<Case> = SIZES
+        .into_iter()
+        .flat_map(|n| [1, 2].map(|rounding| momentum(n, rounding, 1)))
+        .collect();
     check(&cases, 0.0, ("r1.x, words.x", "r1.x, words.z"));
 }

@@ -12,18 +12,39 @@ type Pattern = fn(&str) -> bool;
 /// Kinds of such functions, each with a name that an error shows.
 const UNREACHED: [(&str, Pattern); 11] = [
     // The compiler of kernels can read its intermediate language as text, which it never receives.
-    ("Parsable::parse of a type", |name| name.ends_with(" as pliron::parsable::Parsable>::parse")),
-    ("Parsable::parse of an implementation", |name| name.contains("<impl pliron::parsable::Parsable for ") && name.ends_with(">::parse")),
-    ("float_parse", |name| name == "pliron::utils::apfloat::float_parse" || name.ends_with("::APFloatType>::parse_value")),
-    ("canonical_syntax_parse_impl", |name| name == "pliron::op::canonical_syntax_parse_impl"),
-    ("build_from_str_r of a float", |name| name.ends_with("DynFloat>::build_from_str_r")),
-    ("parsers of pliron", |name| name.starts_with("pliron::irfmt::parsers::")),
+    ("Parsable::parse of a type", |name| {
+        name.ends_with(" as pliron::parsable::Parsable>::parse")
+    }),
+    ("Parsable::parse of an implementation", |name| {
+        name.contains("<impl pliron::parsable::Parsable for ") && name.ends_with(">::parse")
+    }),
+    ("float_parse", |name| {
+        name == "pliron::utils::apfloat::float_parse"
+            || name.ends_with("::APFloatType>::parse_value")
+    }),
+    ("canonical_syntax_parse_impl", |name| {
+        name == "pliron::op::canonical_syntax_parse_impl"
+    }),
+    ("build_from_str_r of a float", |name| {
+        name.ends_with("DynFloat>::build_from_str_r")
+    }),
+    ("parsers of pliron", |name| {
+        name.starts_with("pliron::irfmt::parsers::")
+    }),
     // Burn has quantized tensors, of which none is made here: packed weights are read by kernels of `shaders`.
     ("QTensorOps", |name| name.contains("QTensorOps")),
-    ("quantization of burn_cubecl", |name| name.starts_with("burn_cubecl::kernel::quantization::")),
-    ("quantization of cubecl", |name| name.starts_with("cubecl_std::quant::")),
-    ("cubek_quant", |name| name.trim_start_matches('<').starts_with("cubek_quant::")),
-    ("quantized tensors of burn_cubecl", |name| name.starts_with("burn_cubecl::ops::qtensor::")),
+    ("quantization of burn_cubecl", |name| {
+        name.starts_with("burn_cubecl::kernel::quantization::")
+    }),
+    ("quantization of cubecl", |name| {
+        name.starts_with("cubecl_std::quant::")
+    }),
+    ("cubek_quant", |name| {
+        name.trim_start_matches('<').starts_with("cubek_quant::")
+    }),
+    ("quantized tensors of burn_cubecl", |name| {
+        name.starts_with("burn_cubecl::ops::qtensor::")
+    }),
 ];
 
 /// Returns whether a function would call one of them.
@@ -35,8 +56,14 @@ fn calls_unreached(name: &str) -> bool {
 
 /// Returns the name that the linker wrote, without the digest at its end.
 fn undigested(name: &str) -> &str {
-    let digest = |end: &str| end.len() == 17 && end.starts_with('h') && end[1..].bytes().all(|byte| byte.is_ascii_hexdigit());
-    name.rsplit_once("::").filter(|(_, end)| digest(end)).map_or(name, |(front, _)| front)
+    let digest = |end: &str| {
+        end.len() == 17
+            && end.starts_with('h')
+            && end[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    name.rsplit_once("::")
+        .filter(|(_, end)| digest(end))
+        .map_or(name, |(front, _)| front)
 }
 
 /// Returns the functions that nothing reaches.
@@ -46,7 +73,9 @@ fn undigested(name: &str) -> &str {
 fn unreached(module: &Module) -> Result<Vec<FunctionId>> {
     let mut found = [const { Vec::new() }; UNREACHED.len()];
     for function in module.funcs.iter() {
-        let Some(name) = function.name.as_deref().map(undigested) else { continue };
+        let Some(name) = function.name.as_deref().map(undigested) else {
+            continue;
+        };
         if calls_unreached(name) {
             bail!("the browser core has {name}, which calls what trap-unreached drops");
         }
@@ -73,12 +102,18 @@ fn trap(module: &mut Module, id: FunctionId) {
 }
 
 fn main() -> Result<()> {
-    let path = env::args().nth(1).context("expected the compiled module, found no file")?;
+    let path = env::args()
+        .nth(1)
+        .context("expected the compiled module, found no file")?;
     let mut config = ModuleConfig::new();
-    config.strict_validate(false).generate_producers_section(false);
+    config
+        .strict_validate(false)
+        .generate_producers_section(false);
     let mut module = Module::from_file_with_config(&path, &config)?;
     for id in unreached(&module)? {
         trap(&mut module, id);
     }
-    module.emit_wasm_file(&path).with_context(|| format!("{path}: cannot be written"))
+    module
+        .emit_wasm_file(&path)
+        .with_context(|| format!("{path}: cannot be written"))
 }

@@ -22,11 +22,20 @@ struct Fit {
 }
 
 /// Returns the weighted squared error of a run: Σ w·(s·l + m − x)²
-fn weighted_error(x: &[f32; RUN], weights: &[f32; RUN], levels: &[u8; RUN], scale: f32, min: f32) -> f32 {
-    x.iter().zip(weights).zip(levels).fold(0.0, |sum, ((x, w), &l)| {
-        let off = scale * f32::from(l) + min - x;
-        sum + w * (off * off)
-    })
+fn weighted_error(
+    x: &[f32; RUN],
+    weights: &[f32; RUN],
+    levels: &[u8; RUN],
+    scale: f32,
+    min: f32,
+) -> f32 {
+    x.iter()
+        .zip(weights)
+        .zip(levels)
+        .fold(0.0, |sum, ((x, w), &l)| {
+            let off = scale * f32::from(l) + min - x;
+            sum + w * (off * off)
+        })
 }
 
 /// Searches scale and minimum with the least error, weighted by `w = √(mean x²) + |x|`: levels of 22 widths are tried, and for each of them
@@ -37,7 +46,11 @@ fn fit(x: &[f32; RUN]) -> Fit {
     let max = x.iter().copied().fold(x[0], f32::max);
     let mut min = x.iter().copied().fold(0.0, f32::min);
     if max == min {
-        return Fit { scale: 0.0, min: -min, levels: [0; RUN] };
+        return Fit {
+            scale: 0.0,
+            min: -min,
+            levels: [0; RUN],
+        };
     }
     // near(steps/(max − min)·(x − min)) in 0..15
     let levels_of = |steps: f32, min: f32| {
@@ -72,7 +85,11 @@ fn fit(x: &[f32; RUN]) -> Fit {
             }
         }
     }
-    Fit { scale, min: -min, levels }
+    Fit {
+        scale,
+        min: -min,
+        levels,
+    }
 }
 
 /// Returns the largest value above 0, or 0. Unlike `f32::max` it never gives −0, which has other bits.
@@ -86,10 +103,16 @@ pub(crate) fn q4_k(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     let runs = x.as_chunks::<RUN>().0;
     let mut fits: [Fit; 8] = std::array::from_fn(|j| fit(&runs[j]));
     // Sums of very large values overflow; ggml would then write arbitrary scales.
-    if !fits.iter().all(|fit| fit.scale.is_finite() && fit.min.is_finite()) {
+    if !fits
+        .iter()
+        .all(|fit| fit.scale.is_finite() && fit.min.is_finite())
+    {
         return None;
     }
-    let (scale, min) = (largest(fits.iter().map(|fit| fit.scale)), largest(fits.iter().map(|fit| fit.min)));
+    let (scale, min) = (
+        largest(fits.iter().map(|fit| fit.scale)),
+        largest(fits.iter().map(|fit| fit.min)),
+    );
     let six_bits = |value: f32, most: f32| {
         let inverse = if most > 0.0 { 63.0 / most } else { 0.0 };
         (near(inverse * value) as u8).min(63)
@@ -109,7 +132,13 @@ pub(crate) fn q4_k(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
         }
     }
     for pair in fits.as_chunks::<2>().0 {
-        out.extend(pair[0].levels.iter().zip(&pair[1].levels).map(|(low, high)| low | high << 4));
+        out.extend(
+            pair[0]
+                .levels
+                .iter()
+                .zip(&pair[1].levels)
+                .map(|(low, high)| low | high << 4),
+        );
     }
     Some(())
 }
@@ -122,7 +151,9 @@ const NOTHING: f32 = 1e-15;
 
 /// Returns a scale with `x ≈ scale·(level − 32)` and the levels: of 19 widths the one with the least error, weighted by x².
 fn scale_of(x: &[f32; SMALL_RUN]) -> (f32, [u8; SMALL_RUN]) {
-    let a = x.iter().fold(0.0, |a: f32, &x| if x.abs() > a.abs() { x } else { a });
+    let a = x
+        .iter()
+        .fold(0.0, |a: f32, &x| if x.abs() > a.abs() { x } else { a });
     if a.abs() < NOTHING {
         return (0.0, [0; SMALL_RUN]);
     }
@@ -162,7 +193,13 @@ pub(crate) fn q6_k(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     if !fits.iter().all(|(scale, _)| scale.is_finite()) {
         return None;
     }
-    let most = fits.iter().fold(0.0, |most: f32, (scale, _)| if scale.abs() > most.abs() { *scale } else { most });
+    let most = fits.iter().fold(0.0, |most: f32, (scale, _)| {
+        if scale.abs() > most.abs() {
+            *scale
+        } else {
+            most
+        }
+    });
     if most.abs() < NOTHING {
         out.extend_from_slice(&[0; 210]);
         return Some(());
@@ -182,7 +219,9 @@ pub(crate) fn q6_k(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
         out.extend((0..64).map(|l| half[l] & 15 | half[l + 64] << 4));
     }
     for half in levels.as_chunks::<128>().0 {
-        out.extend((0..32).map(|l| half[l] >> 4 | half[l + 32] >> 4 << 2 | half[l + 64] >> 4 << 4 | half[l + 96] >> 4 << 6));
+        out.extend((0..32).map(|l| {
+            half[l] >> 4 | half[l + 32] >> 4 << 2 | half[l + 64] >> 4 << 4 | half[l + 96] >> 4 << 6
+        }));
     }
     out.extend(scales.map(|s| s as u8));
     out.extend_from_slice(&d.to_le_bytes());

@@ -17,7 +17,11 @@ fn levels(x: &[f32], level: impl Fn(f32) -> f32, most: u8) -> [u8; 32] {
     std::array::from_fn(|j| {
         let level = level(x[j]);
         // A conversion to an integer drops the fraction.
-        if level.is_finite() { (level as u8).min(most) } else { 0 }
+        if level.is_finite() {
+            (level as u8).min(most)
+        } else {
+            0
+        }
     })
 }
 
@@ -37,13 +41,20 @@ pub(crate) fn q8_0(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     let d = x.iter().fold(0.0, |most: f32, x| most.max(x.abs())) / 127.0;
     let inverse = inverse(d);
     out.extend_from_slice(&half_of(d)?.to_le_bytes());
-    out.extend(x.iter().map(|x| (x * inverse).round()).map(|q| if q.is_finite() { q as i8 as u8 } else { 0 }));
+    out.extend(
+        x.iter()
+            .map(|x| (x * inverse).round())
+            .map(|q| if q.is_finite() { q as i8 as u8 } else { 0 }),
+    );
     Some(())
 }
 
 /// Returns `d = a / −half`, where `a` is the first value of largest magnitude, and `q = min(most, x·(1/d) + half + 0.5)` without fraction.
 fn around_zero(x: &[f32], half: f32, most: u8) -> (f32, [u8; 32]) {
-    let d = x[1..].iter().fold(x[0], |a, &x| if x.abs() > a.abs() { x } else { a }) / -half;
+    let d = x[1..]
+        .iter()
+        .fold(x[0], |a, &x| if x.abs() > a.abs() { x } else { a })
+        / -half;
     let inverse = inverse(d);
     (d, levels(x, |x| x * inverse + (half + 0.5), most))
 }
@@ -66,7 +77,9 @@ pub(crate) fn q5_0(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
 /// Returns `m = min`, `d = (max − m) / most`, and `q = min(most, (x − m)·(1/d) + 0.5)` without fraction.
 fn above_minimum(x: &[f32], most: u8) -> (f32, f32, [u8; 32]) {
     // Among zeros with different signs the last one counts.
-    let (m, max) = x.iter().fold((x[0], x[0]), |(m, max), &x| (if x <= m { x } else { m }, if x >= max { x } else { max }));
+    let (m, max) = x.iter().fold((x[0], x[0]), |(m, max), &x| {
+        (if x <= m { x } else { m }, if x >= max { x } else { max })
+    });
     let d = (max - m) / f32::from(most);
     let inverse = inverse(d);
     (d, m, levels(x, |x| (x - m) * inverse + 0.5, most))

@@ -44,7 +44,12 @@ fn encoder_of(to: TensorType) -> Option<EncodeBlock> {
 impl Encoder {
     /// Creates the encoder of a tensor that is written as `to`.
     pub fn new(to: TensorType) -> Self {
-        Self { to, pending: Vec::new(), overflowed: 0, non_finite: 0 }
+        Self {
+            to,
+            pending: Vec::new(),
+            overflowed: 0,
+            non_finite: 0,
+        }
     }
 
     /// Appends the blocks that these values complete. A block that cannot be encoded becomes zeros.
@@ -85,10 +90,29 @@ impl Encoder {
             }
         };
         let left = self.pending.len() as u64;
-        refuse(left, word!("gguf.tensor.block-row"), format!("whole blocks of {elements} values"), "values of another block");
-        refuse(self.non_finite, word!("export.non-finite"), format!("finite values for {word}"), "NaN or infinite");
-        refuse(self.overflowed, word!("export.overflow"), format!("values in the range of {word}"), "would become infinite");
-        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+        refuse(
+            left,
+            word!("gguf.tensor.block-row"),
+            format!("whole blocks of {elements} values"),
+            "values of another block",
+        );
+        refuse(
+            self.non_finite,
+            word!("export.non-finite"),
+            format!("finite values for {word}"),
+            "NaN or infinite",
+        );
+        refuse(
+            self.overflowed,
+            word!("export.overflow"),
+            format!("values in the range of {word}"),
+            "would become infinite",
+        );
+        if refusals.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Refused(refusals))
+        }
     }
 
     fn block(&self) -> (usize, usize) {
@@ -101,7 +125,9 @@ impl Encoder {
         let (elements, bytes) = self.block();
         out.reserve(values.len() / elements * bytes);
         if let Some(encode) = encoder_of(self.to) {
-            values.chunks_exact(elements).for_each(|block| self.encode_block(block, bytes, encode, out));
+            values
+                .chunks_exact(elements)
+                .for_each(|block| self.encode_block(block, bytes, encode, out));
             return;
         }
         for &value in values {
@@ -125,7 +151,13 @@ impl Encoder {
         }
     }
 
-    fn encode_block(&mut self, block: &[f32], bytes: usize, encode: EncodeBlock, out: &mut Vec<u8>) {
+    fn encode_block(
+        &mut self,
+        block: &[f32],
+        bytes: usize,
+        encode: EncodeBlock,
+        out: &mut Vec<u8>,
+    ) {
         let start = out.len();
         let non_finite = block.iter().filter(|value| !value.is_finite()).count();
         if non_finite == 0 && encode(block, out).is_some() {

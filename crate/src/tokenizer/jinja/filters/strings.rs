@@ -12,14 +12,26 @@ const WIDTH: i64 = 1 << 10;
 
 /// Replaces characters that have a meaning in HTML by references.
 pub(super) fn escaped(value: &Value) -> Value {
-    let text = printed(value).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;").replace('"', "&#34;");
+    let text = printed(value)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('\'', "&#39;")
+        .replace('"', "&#34;");
     Value::from_safe_string(text)
 }
 
 pub(super) fn replace(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
     let (old, new) = (given.need("old")?, given.need("new")?);
-    let most = given.integer("count")?.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
-    Ok(Value::from(printed(value).replacen(&printed(&old), &printed(&new), most)))
+    let most = given
+        .integer("count")?
+        .and_then(|most| usize::try_from(most).ok())
+        .unwrap_or(usize::MAX);
+    Ok(Value::from(printed(value).replacen(
+        &printed(&old),
+        &printed(&new),
+        most,
+    )))
 }
 
 pub(super) fn indent(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
@@ -31,8 +43,16 @@ pub(super) fn indent(value: &Value, given: &mut Arguments<'_>) -> Result<Value, 
     };
     let text = printed(value) + "\n";
     let lines = text::lines(&text).enumerate().map(|(index, (line, _))| {
-        let indented = if index == 0 { first } else { blank || !line.is_empty() };
-        if indented { indentation.clone() + line } else { line.to_owned() }
+        let indented = if index == 0 {
+            first
+        } else {
+            blank || !line.is_empty()
+        };
+        if indented {
+            indentation.clone() + line
+        } else {
+            line.to_owned()
+        }
     });
     Ok(Value::from(lines.collect::<Vec<_>>().join("\n")))
 }
@@ -40,7 +60,10 @@ pub(super) fn indent(value: &Value, given: &mut Arguments<'_>) -> Result<Value, 
 /// Checks that a width is not too large.
 fn limited(filter: &str, width: i64) -> Result<usize, JinjaError> {
     let width = width.max(0);
-    usize::try_from(width).ok().filter(|_| width <= WIDTH).ok_or_else(|| wrong(format!("{filter}: a width of {width}: at most {WIDTH}")))
+    usize::try_from(width)
+        .ok()
+        .filter(|_| width <= WIDTH)
+        .ok_or_else(|| wrong(format!("{filter}: a width of {width}: at most {WIDTH}")))
 }
 
 pub(super) fn centred(text: &str, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
@@ -61,8 +84,15 @@ pub(super) fn truncate(value: &Value, given: &mut Arguments<'_>) -> Result<Value
     if text.chars().count() <= length.saturating_add(leeway) {
         return Ok(Value::from(text));
     }
-    let kept = length.checked_sub(end.chars().count()).ok_or_else(|| wrong("truncate: the length is below that of the end"))?;
+    let kept = length
+        .checked_sub(end.chars().count())
+        .ok_or_else(|| wrong("truncate: the length is below that of the end"))?;
     let kept: String = text.chars().take(kept).collect();
-    let words = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
-    Ok(Value::from(format!("{}{end}", if killwords { &kept } else { words })))
+    let words = kept
+        .rsplit_once(' ')
+        .map_or(kept.as_str(), |(words, _)| words);
+    Ok(Value::from(format!(
+        "{}{end}",
+        if killwords { &kept } else { words }
+    )))
 }

@@ -1,0 +1,165 @@
+//! Projection of a gradient to APOLLO's low rank, by sums or by an ordinary product.
+
+use burn::tensor::DType;
+
+use super::{Side, moments, prepare, project};
+use crate::config::ApolloConfig;
+use crate::error::Result;
+use crate::gpu::{Buffer, run};
+use crate::ops;
+use crate::optim::rule::Update;
+
+/// The projection of a gradient in a step.
+pub(super) struct Projection<'a> {
+    pub(super) rule: &'a ApolloConfig,
+    pub(super) u: &'a Update<'a>,
+    pub(super) side: Side,
+    pub(super) cols: usize,
+    pub(super) key: [u32; 2],
+    pub(super) refresh: u64,
+    /// P `[dim, r]`; `None` if the kernel makes it from the key.
+    pub(super) projector: Option<Buffer>,
+}
+
+impl Projection<'_> {
+    /// Returns the gradient, and m, v and the stats of the channels, computed by sums that keep their digits where terms cancel; `like` is on their
+    /// device.
+    pub(super) fn exact(
+        self,
+        like: &Buffer,
+        g: Buffer,
+        [m, v]: [Buffer; 2],
+    ) -> Result<(Buffer, [Buffer; 3])> {
+        let sigma = self.sigma();
+        let Self {
+            rule,
+            u,
+            side:
+                Side {
+                    by_row,
+                    dim,
+                    channels,
+                },
+            cols,
+            key,
+            refresh,
+            projector,
+        } = self;
+        let params = project::Params {
+            channels: channels as u32,
+            dim: dim as u32,
+            rank: rule.rank(dim) as u32,
+            channel_stride: if by_row { cols as u32 } else { 1 },
+            dim_stride: if by_row { 1 } else { cols as u32 },
+            given: u32::from(projector.is_some()),
+            sigma,
+            unit: project::unit(dim),
+            w1: (1.0 - rule.beta1) as f32,
+            w2: (1.0 - rule.beta2) as f32,
+            eps: rule.eps as f32,
+            key0: key[0],
+            key1: key[1],
+            refresh_low: refresh as u32,
+            refresh_high: (refresh >> 32) as u32,
+        };
+        let stats = like.empty_like([4, channels], DType::F32);
+        let read = [
+            g.clone(),
+            projector.unwrap_or_else(|| u.unread.clone()),
+            u.gate.clone(),
+        ];
+        Ok((
+            g,
+            run(
+                &project::KERNEL,
+                read,
+                [m, v, stats],
+                &params,
+                (channels as u32).div_ceil(256),
+            )?,
+        ))
+    }
+
+    /// Does the same as [`Self::exact`] by an ordinary product with the projector, which is made once; the gradient is bounded in place.
+    pub(super) fn product(
+        self,
+        like: &Buffer,
+        g: Buffer,
+        [m, v]: [Buffer; 2],
+    ) -> Result<(Buffer, [Buffer; 3])> {
+        let sigma = self.sigma();
+        let Self {
+            rule,
+            u,
+            side:
+                Side {
+                    by_row,
+                    dim,
+                    channels,
+                },
+            cols,
+            key,
+            refresh,
+            projector,
+        } = self;
+        let (rank, rows) = (rule.rank(dim), u.n() as usize / cols);
+        let params = prepare::Params {
+            rows: rows as u32,
+            cols: cols as u32,
+            rank: rank as u32,
+            by_row: u32::from(by_row),
+            lines: prepare::Params::lines_of(by_row, rows, cols) as u32,
+            given: u32::from(projector.is_some()),
+            unit: project::unit(dim),
+            key0: key[0],
+            key1: key[1],
+            refresh_low: refresh as u32,
+            refresh_high: (refresh >> 32) as u32,
+        };
+        let [pt, lengths] = [[rank, dim], [params.parts(), channels]]
+            .map(|shape| like.empty_like(shape, DType::F32));
+        let read = [projector.unwrap_or_else(|| u.unread.clone())];
+        let [g, pt, lengths] = run(
+            &prepare::KERNEL,
+            read,
+            [g, pt, lengths],
+            &params,
+            params.groups(),
+        )?;
+        let (matrix, pt) = (
+            g.clone().reshaped([rows, cols]).float::<2>(),
+            pt.float::<2>(),
+        );
+        let projected = Buffer::from(if by_row {
+            ops::linear(pt, matrix)
+        } else {
+            ops::conv1d(pt, matrix)
+        });
+        let params = moments::Params {
+            channels: channels as u32,
+            rank: rank as u32,
+            parts: params.parts() as u32,
+            sigma,
+            w1: (1.0 - rule.beta1) as f32,
+            w2: (1.0 - rule.beta2) as f32,
+            eps: rule.eps as f32,
+        };
+        let stats = like.empty_like([4, channels], DType::F32);
+        let groups = channels.div_ceil(moments::CHANNELS) as u32;
+        Ok((
+            g,
+            run(
+                &moments::KERNEL,
+                [projected, lengths, u.gate.clone()],
+                [m, v, stats],
+                &params,
+                groups,
+            )?,
+        ))
+    }
+
+    /// Returns σ = √(dim/r).
+    fn sigma(&self) -> f32 {
+        (self.side.dim as f64 / self.rule.rank(self.side.dim) as f64).sqrt() as f32
+    }
+}
