@@ -1,4 +1,4 @@
-/** What a run does between two steps: evaluations and samples send nothing until they are done, and in software that may take minutes. */
+/** Shows the work of a run between two steps: evaluations and samples send nothing until they are done, which in software may take minutes. */
 import type { TrainerEvent } from 'tabtune';
 
 import { duration, grouped } from './format.js';

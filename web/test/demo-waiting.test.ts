@@ -1,4 +1,4 @@
-/** What the demo shows while a run evaluates or writes a sample, which may take minutes. */
+/** Tests the line that the demo shows while a run evaluates or writes a sample, which may take minutes. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import type { TrainerEvent } from '../src/index.js';

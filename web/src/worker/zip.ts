@@ -19,7 +19,7 @@ const REMAINDERS = Uint32Array.from({ length: 256 }, (_, byte) => {
 /** Widths in bytes of the fields of a header, in their order. */
 type Layout = Readonly<Record<string, 2 | 4>>;
 
-/** What the descriptor after a file and its entry in the directory both say. */
+/** Fields that both the descriptor after a file and its entry in the directory have. */
 const CONTENT = { checksum: 4, storedSize: 4, size: 4 } as const;
 const DESCRIPTOR = { signature: 4, ...CONTENT } as const;
 const READING = {
