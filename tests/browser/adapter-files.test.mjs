@@ -1,24 +1,15 @@
 // Adapters and their bases in a tab, apart from training: an adapter extracted from two models, with the same bytes as natively; detached again;
-// bases found again.
+// bases found again; exported for llama.cpp and merged.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { Arena, TINY } from '../torture/arena.mjs';
+import { TINY } from '../torture/arena.mjs';
+import { SETTING, SHAPE, adapterPages } from './adapter-page.mjs';
 
 const GOLDEN = join(root, 'tests', 'golden');
 const expected = JSON.parse(readFileSync(join(GOLDEN, 'adapters', 'extracted.json'), 'utf8'));
-/** Rows of whole blocks of 32. */
-const SHAPE = {
-  hiddenSize: 32,
-  numHiddenLayers: 1,
-  numAttentionHeads: 2,
-  numKeyValueHeads: 1,
-  intermediateSize: 64,
-  maxPositionEmbeddings: 16,
-  initializerRange: 0.2,
-};
 const OPTIONS = {
   ...TINY.options,
   steps: 6,
@@ -26,8 +17,9 @@ const OPTIONS = {
   gradientAccumulationSteps: 1,
   gradientCheckpointing: true,
 };
-const SETTING = {
-  shape: SHAPE,
+/** One layer with an adapter of rank 2. */
+const SMALL = {
+  shape: { ...SHAPE, numHiddenLayers: 1 },
   text: TINY.text,
   type: 'q4_0',
   options: {
@@ -36,16 +28,7 @@ const SETTING = {
   },
 };
 
-const arena = Arena.ofTests({ folders: { '/golden/': 'tests/golden/models' } });
-
-/** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that tests of adapters share. */
-const inPage = (work, setting) =>
-  arena.with((subject) =>
-    subject.do(
-      `async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`,
-      setting,
-    ),
-  );
+const { inPage } = adapterPages({ folders: { '/golden/': 'tests/golden/models' } });
 
 test('an adapter extracted from two models has the same bytes as from the terminal program, for every target', async () => {
   const { sums, report, written, shape, rank, names } = await inPage(async (s) => {
@@ -148,7 +131,7 @@ test('after its adapter is set to null, a model answers every call as its base',
       weights.length > 2,
     ];
     return { plain, beside, before, wrong, now, norm, after, again: await told(model) };
-  }, SETTING);
+  }, SMALL);
   assert.deepEqual(
     found.wrong.map(({ code, word }) => [code, word]),
     Array(3).fill(['BAD_OPTION', 'option.invalid']),
@@ -203,7 +186,7 @@ test('a base given as a handle or a URL is found and verified in another page', 
     const next = await s.step(1);
     await s.current().dispose();
     return { run, losses, fork: fork.run, ofUrl: ofUrl.run, next };
-  }, SETTING);
+  }, SMALL);
 
   const second = await inPage(async (s, a, { run, fork, ofUrl }) => {
     const goOn = async (given, steps) => {
@@ -258,4 +241,42 @@ test('a base given as a handle or a URL is found and verified in another page', 
   );
   assert.equal(second.loose, 'header');
   assert.ok(third >= 2);
+});
+
+test('an adapter is exported as a file for llama.cpp, and merged into its base', async () => {
+  const found = await inPage(async (s, a, setting) => {
+    const { modulesToSave: saved, ...adapter } = setting.options.adapter;
+    const base = await a.base(setting);
+    const whole = async (options) => {
+      const [file] = (await s.current().exportFiles(options)).filter(({ name }) =>
+        name.endsWith('.gguf'),
+      );
+      return new File([file.blob], file.name);
+    };
+    await a.start(base, {
+      ...setting,
+      options: { ...setting.options, adapter: { ...adapter, rslora: true } },
+    });
+    await s.step(4);
+    const { loss } = await s.current().evaluate();
+    const alone = await whole({ format: 'gguf-adapter' });
+    const merged = await whole({ format: 'gguf', type: 'f32' });
+    await s.current().dispose();
+    const { files } = await s.tabtune.inspectFiles(alone, { worker: s.workers() });
+    await a.start(merged, { ...setting, options: { ...setting.options, adapter: null } });
+    const again = (await s.current().evaluate()).loss;
+    await s.current().dispose();
+    // llama.cpp has no place for modules that are trained in full.
+    await a.start(base, {
+      ...setting,
+      options: { ...setting.options, adapter: { ...adapter, modulesToSave: saved } },
+    });
+    const refused = await s.settled(whole({ format: 'gguf-adapter' }));
+    await s.current().dispose();
+    return { loss, again, tensors: files[0].tensors, refused: [refused.code, refused.word] };
+  }, SETTING);
+  // The merged values are rounded to f32 once.
+  assert.ok(Math.abs(found.again / found.loss - 1) < 1e-5, `${found.again} and ${found.loss}`);
+  assert.equal(found.tensors, 28);
+  assert.deepEqual(found.refused, ['BAD_OPTION', 'export.lora.unrepresentable']);
 });

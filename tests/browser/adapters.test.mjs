@@ -1,47 +1,9 @@
-// Adapters (LoRA) in a tab: trained on a packed base, saved without it, resumed with it, lost and recovered, exported as PEFT files.
+// Adapters (LoRA) in a tab: trained on a packed base, saved without it, resumed with it, lost and recovered, trained further from PEFT files.
 import assert from 'node:assert/strict';
 import { test } from '@playwright/test';
-import { Arena, TINY } from '../torture/arena.mjs';
+import { HARD, SETTING, adapterPages } from './adapter-page.mjs';
 
-/** Rows of whole blocks of 32. */
-const SHAPE = {
-  hiddenSize: 32,
-  numHiddenLayers: 2,
-  numAttentionHeads: 2,
-  numKeyValueHeads: 1,
-  intermediateSize: 64,
-  maxPositionEmbeddings: 16,
-  initializerRange: 0.2,
-};
-const ADAPTER = { r: 3, alpha: 6, targetModules: 'all-linear', modulesToSave: ['model.norm'] };
-const OPTIONS = { ...TINY.options, steps: 6, learningRate: 1e-2 };
-const SETTING = {
-  shape: SHAPE,
-  text: TINY.text,
-  type: 'q4_0',
-  options: { ...OPTIONS, adapter: ADAPTER },
-};
-/** Settings with more state for a resume to restore in addition to the factors: rounding, masks, sums of micro-batches. */
-const HARD = {
-  ...SETTING,
-  options: {
-    ...OPTIONS,
-    precision: 'bf16',
-    gradientAccumulationSteps: 2,
-    adapter: { ...ADAPTER, dropout: 0.3 },
-  },
-};
-
-const arena = Arena.ofTests();
-
-/** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that these tests share. */
-const inPage = (work, setting) =>
-  arena.with((subject) =>
-    subject.do(
-      `async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`,
-      setting,
-    ),
-  );
+const { arena, inPage } = adapterPages();
 
 test('a run resumed in another process has the bits of the uninterrupted one, and asks for its base', async () => {
   const whole = await inPage(async (s, a, setting) => {
@@ -191,14 +153,7 @@ test('PEFT files are exported, and training continues from them', async () => {
     const open = (options) => s.tabtune.openModel(base, { worker: s.workers(), ...options });
     const { adapter: _, ...rest } = setting.options;
     const went = async (model, adapter) => {
-      s.adopt(
-        await s.tabtune.Trainer.create({
-          model,
-          data: { text: setting.text },
-          ...rest,
-          ...(adapter && { adapter }),
-        }),
-      );
+      s.adopt(await a.trainer(model, setting.text, { ...rest, ...(adapter && { adapter }) }));
       const { config } = await s.current().inspect();
       const ended = [
         (await s.current().evaluate()).loss,
@@ -216,12 +171,7 @@ test('PEFT files are exported, and training continues from them', async () => {
     const model = await open();
     const wrong = { from: files, r: 5, alpha: 1, dropout: 0.25 };
     const refused = await s.settled(
-      s.tabtune.Trainer.create({
-        model,
-        data: { text: setting.text },
-        ...rest,
-        adapter: wrong,
-      }).catch((error) => {
+      a.trainer(model, setting.text, { ...rest, adapter: wrong }).catch((error) => {
         throw Object.assign(error, {
           message: error.detail.refusals.map(({ code, subject }) => `${code} ${subject}`).join(),
         });
@@ -229,13 +179,9 @@ test('PEFT files are exported, and training continues from them', async () => {
     );
     const from = await went(model, { from: files, r: 3, dropout: 0.25 });
     // Its files alone do not reproduce such a model.
+    const changed = await open({ mergeAdapter: files });
     const merged = await s.settled(
-      s.tabtune.Trainer.create({
-        model: await open({ mergeAdapter: files }),
-        data: { text: setting.text },
-        ...rest,
-        adapter: { r: 2 },
-      }),
+      a.trainer(changed, setting.text, { ...rest, adapter: { r: 2 } }),
     );
     return {
       merged,
@@ -270,44 +216,6 @@ test('PEFT files are exported, and training continues from them', async () => {
   );
 });
 
-test('an adapter is exported as a file for llama.cpp, and merged into its base', async () => {
-  const found = await inPage(async (s, a, setting) => {
-    const { modulesToSave: saved, ...adapter } = setting.options.adapter;
-    const base = await a.base(setting);
-    const whole = async (options) => {
-      const [file] = (await s.current().exportFiles(options)).filter(({ name }) =>
-        name.endsWith('.gguf'),
-      );
-      return new File([file.blob], file.name);
-    };
-    await a.start(base, {
-      ...setting,
-      options: { ...setting.options, adapter: { ...adapter, rslora: true } },
-    });
-    await s.step(4);
-    const { loss } = await s.current().evaluate();
-    const alone = await whole({ format: 'gguf-adapter' });
-    const merged = await whole({ format: 'gguf', type: 'f32' });
-    await s.current().dispose();
-    const { files } = await s.tabtune.inspectFiles(alone, { worker: s.workers() });
-    await a.start(merged, { ...setting, options: { ...setting.options, adapter: null } });
-    const again = (await s.current().evaluate()).loss;
-    await s.current().dispose();
-    // llama.cpp has no place for modules that are trained in full.
-    await a.start(base, {
-      ...setting,
-      options: { ...setting.options, adapter: { ...adapter, modulesToSave: saved } },
-    });
-    const refused = await s.settled(whole({ format: 'gguf-adapter' }));
-    await s.current().dispose();
-    return { loss, again, tensors: files[0].tensors, refused: [refused.code, refused.word] };
-  }, SETTING);
-  // The merged values are rounded to f32 once.
-  assert.ok(Math.abs(found.again / found.loss - 1) < 1e-5, `${found.again} and ${found.loss}`);
-  assert.equal(found.tensors, 28);
-  assert.deepEqual(found.refused, ['BAD_OPTION', 'export.lora.unrepresentable']);
-});
-
 test('impossible settings are refused in one error, and the model stays usable', async () => {
   const found = await inPage(async (s, a, setting) => {
     const model = await s.tabtune.openModel(await a.base(setting), { worker: s.workers() });
@@ -315,7 +223,7 @@ test('impossible settings are refused in one error, and the model stays usable',
     const refused = [];
     const make = async (adapter, of = model) => {
       const { code, word, message } = await s.settled(
-        s.tabtune.Trainer.create({ model: of, data: { text: setting.text }, ...rest, adapter }),
+        a.trainer(of, setting.text, { ...rest, adapter }),
       );
       refused.push([code, word, message]);
     };
@@ -327,14 +235,7 @@ test('impossible settings are refused in one error, and the model stays usable',
       { r: 2 },
       await s.tabtune.newModel(setting.shape, { text: setting.text }, { worker: s.workers() }),
     );
-    s.adopt(
-      await s.tabtune.Trainer.create({
-        model,
-        data: { text: setting.text },
-        ...rest,
-        adapter: { r: 2 },
-      }),
-    );
+    s.adopt(await a.trainer(model, setting.text, { ...rest, adapter: { r: 2 } }));
     const { adapter } = await s.current().inspect();
     await s.current().dispose();
     // A checkpoint of all weights needs no base.

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
+import { untilState } from './demo-run.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
@@ -20,12 +21,7 @@ const NUMBERS = {
 
 const at = siteAndBrowser();
 
-const stateIs = (page, state) =>
-  page.waitForFunction(
-    (wanted) => document.querySelector('#main').dataset.state === wanted,
-    state,
-    { timeout: 120_000 },
-  );
+const stateIs = (page, state) => untilState(page, state, 120_000);
 
 test('demo trains an adapter, and asks for its base by name when the run is resumed', async () => {
   const { page, record } = await at.open('/demo/');

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
+import { untilState } from './demo-run.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 const at = siteAndBrowser();
@@ -266,11 +267,7 @@ test('during a run the page fits narrow windows, prints in dark ink, and draws s
     `addEventListener('beforeprint', () => queueMicrotask(() => (document.title = (${inks})().charts.join())))`,
   );
   await page.click('#pause');
-  await page.waitForFunction(
-    () => document.querySelector('#main').dataset.state === 'paused',
-    undefined,
-    { timeout: 30_000 },
-  );
+  await untilState(page, 'paused', 30_000);
   await devtools.send('Page.printToPDF');
   assert.equal(await page.title(), 'true,true');
 

@@ -2,64 +2,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from '@playwright/test';
+import { loggedSteps, shown, stop, untilState, untilStep } from './demo-run.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 import { serve } from './site.mjs';
 
 const at = siteAndBrowser();
-
-/** Waits until the page has done this many steps, and returns the loss and state that it then shows. */
-async function untilStep(page, step) {
-  await page.waitForFunction(
-    (wanted) => Number(document.querySelector('#main').dataset.step) >= wanted,
-    step,
-    { timeout: 180_000 },
-  );
-  return {
-    loss: Number(await page.textContent('#f-loss')),
-    state: await page.getAttribute('#main', 'data-state'),
-  };
-}
-
-async function stop(page) {
-  await page.click('#stop');
-  await page.waitForFunction(
-    () => document.querySelector('#main').dataset.state === 'stopped',
-    undefined,
-    { timeout: 60_000 },
-  );
-}
-
-/** Returns the visible facts of a run when it rests. */
-async function shown(page) {
-  // Figures are drawn in the next frame.
-  await page.evaluate(
-    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
-  );
-  return page.evaluate(() => {
-    const words = (id) => document.querySelector(id).textContent;
-    const samples = [...document.querySelectorAll('#samples li')].map((item) => item.textContent);
-    return {
-      step: parseInt(words('#f-step').replace(/\D/, ''), 10),
-      loss: words('#f-loss'),
-      summary: words('#loss-summary'),
-      samples: samples.length,
-      newest: samples[0],
-    };
-  });
-}
-
-/** Returns the steps in the log that the page offers. */
-async function loggedSteps(page) {
-  const [file] = await Promise.all([
-    page.waitForEvent('download'),
-    page.evaluate(() => document.querySelector('#log').click()),
-  ]);
-  const lines = readFileSync(await file.path(), 'utf8')
-    .trim()
-    .split('\n')
-    .slice(1);
-  return lines.map((line) => Number(line.split(',')[0]));
-}
 
 test('demo trains at once with ?run, offline, and stops when asked', async () => {
   const { page, record } = await at.open('/demo/?run');
@@ -206,11 +153,7 @@ test('a reload restores curve, samples and form, and the run continues, also aft
   );
   assert.match(await page.textContent('#goon'), /^Resume small Llama on Pride and Prejudice/);
   await page.click('#goon');
-  await page.waitForFunction(
-    () => document.querySelector('#main').dataset.state === 'running',
-    undefined,
-    { timeout: 180_000 },
-  );
+  await untilState(page, 'running', 180_000);
   await untilStep(page, before.step + 1);
   assert.deepEqual(record.errors, []);
   at.browser.killGpu();
@@ -243,11 +186,7 @@ test('resuming another run asks before the current one is ended', async () => {
     { timeout: 60_000 },
   );
   await page.click('#goon');
-  await page.waitForFunction(
-    () => document.querySelector('#main').dataset.state === 'running',
-    undefined,
-    { timeout: 180_000 },
-  );
+  await untilState(page, 'running', 180_000);
   const begun = Number(await page.getAttribute('#main', 'data-step'));
   await untilStep(page, begun + 1);
   const title = await page.textContent('#run-title');
@@ -276,11 +215,7 @@ test('resuming another run asks before the current one is ended', async () => {
     title,
     { timeout: 60_000 },
   );
-  await page.waitForFunction(
-    () => document.querySelector('#main').dataset.state === 'running',
-    undefined,
-    { timeout: 60_000 },
-  );
+  await untilState(page, 'running', 60_000);
   await stop(page);
   assert.deepEqual(record.errors, []);
   await page.close();

@@ -1,6 +1,5 @@
 // The package's statements about files in a real browser are true: digests of known examples, and every format in which a model is offered.
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +7,7 @@ import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { Arena, TINY } from '../torture/arena.mjs';
 import { makeModels } from '../torture/make-models.mjs';
+import { receipt, recorded, stateDict } from './stated-digests.mjs';
 
 const VECTORS = JSON.parse(readFileSync(join(root, 'tests', 'golden', 'digests.json'), 'utf8'));
 const DOCUMENTS = [
@@ -35,117 +35,6 @@ const arena = Arena.ofTests(() => {
 });
 test.afterAll(() => rmSync(made, { recursive: true, force: true }));
 
-/** Returns a JSON state dict of recorded tensors, with groups if there are any, that states these digests. */
-function stateDict(tensors, groups, digests) {
-  const entries = tensors.map(({ name, dtype, shape, bytes_hex: hex }) => [
-    name,
-    { dtype, shape, data: Buffer.from(hex, 'hex').toString('base64') },
-  ]);
-  const record = ({ name, dtype, shape }) => {
-    const [parameter, word] = name.split(':');
-    const path = groups.find(({ members }) =>
-      members.some((member) => member.parameter === parameter),
-    ).model_tree_path;
-    return [
-      name,
-      {
-        path: word ? [...path, word] : path,
-        role: word ? `state:${word}` : 'parameter',
-        dtype,
-        shape,
-        file: 'state_dict',
-      },
-    ];
-  };
-  const identity = {
-    model_family: 'small',
-    revision: 'r1',
-    checkpoint_family: 'tabtune.train',
-    checkpoint_ref: 'step-7',
-  };
-  const manifest = groups && {
-    format: 'tabtune.manifest',
-    version: 1,
-    identity,
-    tensors: Object.fromEntries(tensors.map(record)),
-    groups,
-  };
-  return JSON.stringify({
-    format: 'tabtune.torch_state_dict_json',
-    version: 1,
-    encoding: 'base64',
-    manifest,
-    digests,
-    state_dict: Object.fromEntries(entries),
-  });
-}
-
-/** Returns a safetensors file of recorded tensors. */
-function safetensors(tensors) {
-  const header = {};
-  let end = 0;
-  for (const { name, dtype, shape, bytes_hex: hex } of tensors)
-    header[name] = { dtype, shape, data_offsets: [end, (end += hex.length / 2)] };
-  const text = JSON.stringify(header);
-  const front = Buffer.alloc(8);
-  front.writeBigUInt64LE(BigInt(Math.ceil(text.length / 8) * 8));
-  return Buffer.concat([
-    front,
-    Buffer.from(text.padEnd(Math.ceil(text.length / 8) * 8)),
-    ...tensors.map(({ bytes_hex: hex }) => Buffer.from(hex, 'hex')),
-  ]);
-}
-
-const sorted = (value) => {
-  if (Array.isArray(value) || typeof value !== 'object' || value === null)
-    return Array.isArray(value) ? value.map(sorted) : value;
-  return Object.fromEntries(
-    Object.keys(value)
-      .sort()
-      .map((key) => [key, sorted(value[key])]),
-  );
-};
-
-/** Returns a receipt that states that these files were written and have these digests, with its own digest (crate/FORMATS.md, "Digests"). */
-function receipt(files, digests) {
-  const sum = (bytes) => createHash('sha256').update(bytes).digest('hex');
-  const outputs = Object.entries(files).map(([name, bytes]) => ({
-    role: name.startsWith('optimizer') ? 'optimizer' : 'weights',
-    name,
-    format: 'safetensors',
-    bytes: bytes.length,
-    sha256: sum(bytes),
-  }));
-  const document = {
-    version: 1,
-    operation: 'export',
-    tool: { name: 'tabtune', version: '0.1.0' },
-    inputs: [],
-    outputs,
-    digests,
-    tensors: { admitted: [], dropped: [], renamed: [], converted: [] },
-    groups: { admitted: [], dropped: [] },
-    conversions: [],
-    checks: [],
-    warnings: [],
-  };
-  const long = (text) => {
-    const length = Buffer.alloc(8);
-    length.writeBigUInt64LE(BigInt(Buffer.byteLength(text)));
-    return Buffer.concat([length, Buffer.from(text)]);
-  };
-  return {
-    ...document,
-    receipt_digest: sum(
-      Buffer.concat([
-        Buffer.from([10]),
-        long('tabtune/receipt/1'),
-        long(JSON.stringify(sorted(document))),
-      ]),
-    ),
-  };
-}
-
 test('digests_of_the_examples_are_recomputed__line_26', async () => {
   const { vector1, vector2 } = VECTORS;
   const all = [...vector2.parameters, ...vector2.state];
@@ -167,8 +56,8 @@ test('digests_of_the_examples_are_recomputed__line_26', async () => {
       [name]: other(stated(vector2)[name]),
     });
   const files = {
-    'model.safetensors': safetensors(vector2.parameters),
-    'optimizer.safetensors': safetensors(vector2.state),
+    'model.safetensors': recorded(vector2.parameters),
+    'optimizer.safetensors': recorded(vector2.state),
   };
   const { weights, optimizer } = stated(vector2);
   const receipts = [

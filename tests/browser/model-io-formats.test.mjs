@@ -6,20 +6,11 @@ import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { Arena, TINY } from '../torture/arena.mjs';
-import {
-  ofF32s,
-  ofI32s,
-  ofText,
-  ofTexts,
-  ofTruth,
-  ofU32,
-  taken,
-  together,
-} from '../torture/gguf.mjs';
+import { taken } from '../torture/gguf.mjs';
 import { makeModels } from '../torture/make-models.mjs';
+import { doubled, renamed, sentencePiece } from './gguf-variants.mjs';
 
 const GOLDEN = join(root, 'tests', 'golden');
-const golden = (name) => readFileSync(join(GOLDEN, name));
 const DOCUMENTS = [
   'config.json',
   'generation_config.json',
@@ -30,66 +21,6 @@ const DOCUMENTS = [
 const TEXT = "It's 12345 of  the words,\n\tand don't:  she'LL go.";
 
 let made;
-
-/** Returns a GGUF file's tensors with their bytes. */
-function opened(bytes) {
-  const { metadata, tensors } = taken(bytes);
-  return {
-    metadata,
-    tensors: tensors.map((tensor) => ({
-      ...tensor,
-      bytes: bytes.subarray(tensor.begin, tensor.end),
-    })),
-  };
-}
-
-/** Returns the golden Qwen2 with its tied head stored a second time. */
-function doubled() {
-  const { metadata, tensors } = opened(golden('models/qwen2.gguf'));
-  return together(metadata, [
-    ...tensors,
-    { ...tensors.find(({ name }) => name === 'token_embd.weight'), name: 'output.weight' },
-  ]);
-}
-
-/** Returns the golden Llama with another name of the same length: another header, the same weights. */
-function renamed() {
-  const { metadata, tensors } = opened(golden('models/llama3.gguf'));
-  return together(new Map([...metadata, ['general.name', ofText('tiny other')]]), tensors);
-}
-
-/** Returns the golden Llama with a SentencePiece vocabulary, and tables of as many rows. */
-function sentencePiece() {
-  const { tokens, scores, types } = JSON.parse(String(golden('tokenizers.json'))).sentence_piece;
-  const { metadata, tensors } = opened(golden('models/llama3.gguf'));
-  const kept = [...metadata].filter(
-    ([key]) => !key.startsWith('tokenizer.') && key !== 'llama.vocab_size',
-  );
-  const words = {
-    'llama.vocab_size': ofU32(tokens.length),
-    'tokenizer.ggml.model': ofText('llama'),
-    'tokenizer.ggml.tokens': ofTexts(tokens),
-    'tokenizer.ggml.scores': ofF32s(scores),
-    'tokenizer.ggml.token_type': ofI32s(types),
-    'tokenizer.ggml.bos_token_id': ofU32(1),
-    'tokenizer.ggml.eos_token_id': ofU32(2),
-    'tokenizer.ggml.unknown_token_id': ofU32(0),
-    'tokenizer.ggml.add_space_prefix': ofTruth(true),
-  };
-  const grown = tensors.map((tensor) => {
-    if (tensor.name !== 'token_embd.weight' && tensor.name !== 'output.weight') return tensor;
-    const width = tensor.dims[0];
-    return {
-      ...tensor,
-      dims: [width, tokens.length],
-      bytes: Buffer.from(
-        Float32Array.from({ length: width * tokens.length }, (_, at) => ((at * 37) % 101) / 400)
-          .buffer,
-      ),
-    };
-  });
-  return together(new Map([...kept, ...Object.entries(words)]), grown);
-}
 
 const arena = Arena.ofTests(() => {
   made = mkdtempSync(join(tmpdir(), 'tabtune-formats-'));

@@ -4,7 +4,7 @@ import * as s from './subject.mjs';
 /** Returns a model of this shape and seed as one GGUF file whose matrices are of this type; equal settings give equal bytes. */
 export async function base({ shape, text, type, seed = 7 }) {
   const model = await s.tabtune.newModel(shape, { text }, { worker: s.workers() });
-  await using trainer = await s.tabtune.Trainer.create({
+  await using made = await s.tabtune.Trainer.create({
     model,
     data: { text },
     steps: 1,
@@ -13,7 +13,7 @@ export async function base({ shape, text, type, seed = 7 }) {
     seed,
     autosave: false,
   });
-  return new File([await trainer.export({ format: 'gguf', type })], 'base.gguf');
+  return new File([await made.export({ format: 'gguf', type })], 'base.gguf');
 }
 
 /** Returns the file with one bit in its middle flipped. */
@@ -23,10 +23,14 @@ export async function flipped(file) {
   return new File([bytes], file.name);
 }
 
+/** Returns a trainer of this model on a text. */
+export const trainer = (model, text, options) =>
+  s.tabtune.Trainer.create({ model, data: { text }, ...options });
+
 /** Starts a new run on this base. */
 export async function start(file, { text, options }) {
   const model = await s.tabtune.openModel(file, { worker: s.workers() });
-  return s.adopt(await s.tabtune.Trainer.create({ model, data: { text }, ...options }));
+  return s.adopt(await trainer(model, text, options));
 }
 
 /** Returns the files of the trained adapter, without the receipt. */
