@@ -9,7 +9,7 @@ import { quoted } from './generated-sentences.mjs';
  */
 
 export const HEADER = '// Made by npm run generate; not for editing.\n';
-const SETTINGS_HEAD = `${HEADER}/** Settings by their names in TypeScript. A default ends its line. */\n`;
+const SETTINGS_HEAD = `${HEADER}/** Settings by their names in TypeScript. */\n`;
 
 /** Returns the name in TypeScript of one in Rust. */
 export const camel = (/** @type {string} */ key) =>
@@ -138,8 +138,11 @@ export function objects({ settings: { run: train, sample, score } }) {
 /** @param {Settings} settings */
 function interfaceOf(settings) {
   const fields = plain(settings).map(({ key, kind, required, doc, value }) => {
-    const ending = value === undefined || value === null ? '' : ` ${shown(value)}`;
-    return `  /** ${camelDoc(doc)}${ending} */\n  ${camel(key)}${required ? `: ${typeOf(kind)}` : `?: ${typeOf(kind)} | undefined`};\n`;
+    const comment =
+      value === undefined || value === null
+        ? `/** ${camelDoc(doc)} */`
+        : `/**\n   * ${camelDoc(doc)}\n   * @default ${shown(value)}\n   */`;
+    return `  ${comment}\n  ${camel(key)}${required ? `: ${typeOf(kind)}` : `?: ${typeOf(kind)} | undefined`};\n`;
   });
   const tag = settings.tag ? `  type: ${quoted(settings.tag)};\n` : '';
   return `/** ${camelDoc(settings.doc)} */\nexport interface ${settings.name} {\n${tag}${fields.join('')}}\n`;
