@@ -21,6 +21,16 @@ const WARMUP_STEPS: usize = 2;
 /// Maximum number of attempts to record a step, if the memory was not there.
 const MAX_ATTEMPTS: usize = 4;
 
+/// How a step runs.
+enum Turn {
+    /// By its launches.
+    Launch,
+    /// By its launches, which are recorded.
+    Record,
+    /// As it was recorded.
+    Replay(Recorded),
+}
+
 /// A step to submit: the values that decide on its launches, the rate, and the factor of its loss.
 pub(super) struct Submit<'a> {
     pub batches: &'a [Batch],
@@ -94,41 +104,63 @@ impl Trainer {
             repeats.forget();
             repeats.kind = kind;
         }
-        if let Some(recorded) = repeats.recorded.take() {
-            if self.replay_step(submit, &recorded)? {
-                let partials = recorded.output.partials();
-                self.repeats.get_mut().recorded = Some(recorded);
-                return Ok(partials);
+        let turn = match repeats.recorded.take() {
+            Some(recorded) => Turn::Replay(recorded),
+            None if repeats.count >= WARMUP_STEPS => Turn::Record,
+            None => Turn::Launch,
+        };
+        match turn {
+            Turn::Replay(recorded) => {
+                if self.replay_step(submit, &recorded)? {
+                    return Ok(self.keep(recorded));
+                }
+                self.forget_recording();
             }
-            self.forget_recording();
-        } else if repeats.count >= WARMUP_STEPS {
-            let recorded = self.record(submit)?;
-            let repeats = self.repeats.get_mut();
-            if let Some(recorded) = recorded {
-                let partials = recorded.output.partials();
-                repeats.recorded = Some(recorded);
-                return Ok(partials);
+            Turn::Record => {
+                if let Some(recorded) = self.record(submit)? {
+                    return Ok(self.keep(recorded));
+                }
+                let repeats = self.repeats.get_mut();
+                repeats.attempts += 1;
+                repeats.allowed = repeats.attempts < MAX_ATTEMPTS;
+                repeats.forget();
             }
-            repeats.attempts += 1;
-            repeats.allowed = repeats.attempts < MAX_ATTEMPTS;
-            repeats.forget();
-        } else if repeats.count == WARMUP_STEPS - 1 && kind.is_some() {
-            let factor = submit.factor();
-            let inputs = [
-                DeviceBatch::inputs(self.model(), &submit.batches[0])?,
-                vec![&factor[..]],
-            ]
-            .concat();
-            let (words, repeats) = (
-                inputs.iter().map(|input| input.len()).collect(),
-                self.repeats.get_mut(),
-            );
-            repeats.buffer = self
-                .outstanding
-                .rows()
-                .and_then(|rows| RunBuffer::new(rows, words, repeats.varying));
-            repeats.allowed = repeats.buffer.is_some();
+            Turn::Launch => {
+                if kind.is_some() && self.repeats.get_mut().count == WARMUP_STEPS - 1 {
+                    self.reserve_recording(submit)?;
+                }
+            }
         }
+        self.launch_step(submit).await
+    }
+
+    /// Keeps the recording for the next step. Returns the number of partials of each gradient's norm.
+    fn keep(&mut self, recorded: Recorded) -> Vec<(String, usize)> {
+        let partials = recorded.output.partials();
+        self.repeats.get_mut().recorded = Some(recorded);
+        partials
+    }
+
+    /// Reserves the words that differ from step to step for the recording of the next step.
+    fn reserve_recording(&mut self, submit: &Submit<'_>) -> Result<()> {
+        let factor = submit.factor();
+        let inputs = [
+            DeviceBatch::inputs(self.model(), &submit.batches[0])?,
+            vec![&factor[..]],
+        ]
+        .concat();
+        let words = inputs.iter().map(|input| input.len()).collect();
+        let repeats = self.repeats.get_mut();
+        repeats.buffer = self
+            .outstanding
+            .rows()
+            .and_then(|rows| RunBuffer::new(rows, words, repeats.varying));
+        repeats.allowed = repeats.buffer.is_some();
+        Ok(())
+    }
+
+    /// Submits a step by its launches, and counts those that differ from step to step.
+    async fn launch_step(&mut self, submit: &Submit<'_>) -> Result<Vec<(String, usize)>> {
         let before = varying_dispatches();
         let (gradients, mut losses) = self.gradients(submit.batches).await?;
         let losses = if losses.len() == 1 {
