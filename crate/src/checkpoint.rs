@@ -55,7 +55,7 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
 }
 
 /// Base of an adapter's checkpoint.
-enum Beside {
+enum GivenBase {
     /// These files, compared to the extent of the policy.
     Files(Vec<Box<dyn ByteSource>>, VerifyPolicy),
     /// No base is given, which is refused.
@@ -64,17 +64,17 @@ enum Beside {
     Unneeded,
 }
 
-impl Beside {
+impl GivenBase {
     fn of(base: Option<Vec<Box<dyn ByteSource>>>) -> Self {
         base.map_or(Self::Absent, |files| Self::Files(files, VerifyPolicy::Full))
     }
 }
 
 /// Opens the base of an adapter's checkpoint and attaches the adapter in the checkpoint's files.
-fn beside(
+fn open_base(
     manifest: &mut Manifest,
     sources: Vec<Box<dyn ByteSource>>,
-    base: Beside,
+    base: GivenBase,
 ) -> Result<Bundle> {
     let adapter = sources
         .into_iter()
@@ -85,9 +85,9 @@ fn beside(
         .as_mut()
         .ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
     let (files, policy) = match base {
-        Beside::Files(files, policy) => (files, policy),
-        Beside::Unneeded => return Bundle::of_adapter(manifest.model.clone(), adapter),
-        Beside::Absent => {
+        GivenBase::Files(files, policy) => (files, policy),
+        GivenBase::Unneeded => return Bundle::of_adapter(manifest.model.clone(), adapter),
+        GivenBase::Absent => {
             let names: Vec<&str> = want.files.iter().map(|file| file.name.as_str()).collect();
             let refusal = Refusal::new(word!("checkpoint.base.missing"))
                 .stage("bind")
@@ -140,7 +140,7 @@ impl Checkpoint {
         files: Vec<Box<dyn ByteSource>>,
         base: Option<Vec<Box<dyn ByteSource>>>,
     ) -> Result<Self> {
-        Self::opened(files, Beside::of(base), true)
+        Self::opened(files, GivenBase::of(base), true)
     }
 
     /// Opens files whose bytes the caller has verified: only lengths are checked, and the base in full. Errors are those of [`Self::open`].
@@ -149,7 +149,7 @@ impl Checkpoint {
         files: Vec<Box<dyn ByteSource>>,
         base: Option<Vec<Box<dyn ByteSource>>>,
     ) -> Result<Self> {
-        Self::opened(files, Beside::of(base), false)
+        Self::opened(files, GivenBase::of(base), false)
     }
 
     /// Opens the files of an adapter's checkpoint with its base, which is compared to the extent of the policy; a later checkpoint states a
@@ -164,7 +164,7 @@ impl Checkpoint {
         policy: VerifyPolicy,
         verified: bool,
     ) -> Result<Self> {
-        Self::opened(files, Beside::Files(base, policy), !verified)
+        Self::opened(files, GivenBase::Files(base, policy), !verified)
     }
 
     /// Opens a checkpoint for an export, an adapter's without its base: it cannot be resumed. All bytes are compared unless `verified`.
@@ -173,10 +173,10 @@ impl Checkpoint {
     /// `checkpoint.*`.
     #[doc(hidden)]
     pub fn open_alone(files: Vec<Box<dyn ByteSource>>, verified: bool) -> Result<Self> {
-        Self::opened(files, Beside::Unneeded, !verified)
+        Self::opened(files, GivenBase::Unneeded, !verified)
     }
 
-    fn opened(files: Vec<Box<dyn ByteSource>>, base: Beside, verify: bool) -> Result<Self> {
+    fn opened(files: Vec<Box<dyn ByteSource>>, base: GivenBase, verify: bool) -> Result<Self> {
         let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files
             .into_iter()
             .map(|file| (file.name().to_string(), file))
@@ -214,7 +214,7 @@ impl Checkpoint {
         };
         let (optimizer, weights) = (named(optimizer, OPTIMIZER)?, named(weights, own)?);
         let bundle = if manifest.train.adapter.is_some() {
-            beside(&mut manifest, sources, base)?
+            open_base(&mut manifest, sources, base)?
         } else {
             open_model(sources)?
         };
@@ -251,7 +251,7 @@ impl Checkpoint {
     #[doc(hidden)]
     pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
         let changes = self.manifest.environment.differs(now)?;
-        Some(Notice::told(
+        Some(Notice::filled(
             word!("checkpoint.environment"),
             ["", "", &changes],
         ))
@@ -319,7 +319,7 @@ impl Checkpoint {
             } else {
                 ""
             };
-            notices.push(Notice::told(
+            notices.push(Notice::filled(
                 word!("run.nothing-left"),
                 [kept, &config.steps.to_string(), &done.to_string()],
             ));
@@ -365,7 +365,7 @@ impl Checkpoint {
             let names = dropped.join(", ");
             notices.push(Notice {
                 subject: Some(names.clone()),
-                ..Notice::told(word!("optim.state-dropped"), [&names, "", ""])
+                ..Notice::filled(word!("optim.state-dropped"), [&names, "", ""])
             });
         }
         trainer.add_notices(notices);

@@ -28,7 +28,7 @@ pub fn unused_on(dataset: &Dataset, options: &Map<String, Value>) -> Option<Noti
         .filter(|key| !dataset.has_examples() && options.contains_key(*key))
         .collect();
     (!keys.is_empty())
-        .then(|| Notice::told(word!("data.settings.unused"), ["", "", &keys.join(", ")]))
+        .then(|| Notice::filled(word!("data.settings.unused"), ["", "", &keys.join(", ")]))
 }
 
 /// Data files, each of which is opened when it is read.

@@ -63,7 +63,7 @@ impl std::error::Error for RunError {}
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = |values| write!(f, "{}", Refusal::told(self.word(), values));
+        let mut told = |values| write!(f, "{}", Refusal::filled(self.word(), values));
         match self {
             Self::Tabtune(error) => write!(f, "{error}{}", way_out(error)),
             Self::Released { error, kept } => write!(f, "{error} {kept}."),

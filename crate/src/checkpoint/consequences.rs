@@ -39,7 +39,7 @@ impl Checkpoint {
         }
         let config = given.with_steps_of(dataset)?;
         if config.steps != saved.steps {
-            notices.push(Notice::told(
+            notices.push(Notice::filled(
                 word!("run.steps"),
                 ["", &saved.steps.to_string(), &config.steps.to_string()],
             ));
@@ -50,7 +50,7 @@ impl Checkpoint {
     /// Returns the state of the loader at the beginning of other data.
     pub(super) fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
         let saved = &self.manifest.data_digest;
-        notices.push(Notice::told(
+        notices.push(Notice::filled(
             word!("checkpoint.data.changed"),
             ["", saved, &digest],
         ));

@@ -147,5 +147,5 @@ pub(super) fn other_validation(manifest: &Manifest, dataset: &Dataset) -> Option
         dataset.evaluated_digest(),
     );
     (saved != found)
-        .then(|| Notice::told(word!("checkpoint.validation.changed"), ["", &saved, &found]))
+        .then(|| Notice::filled(word!("checkpoint.validation.changed"), ["", &saved, &found]))
 }

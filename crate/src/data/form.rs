@@ -56,7 +56,7 @@ impl Found {
         let hint = self
             .hint
             .filter(|hint| settings.form.is_none() && *hint != self.form)?;
-        Some(Refusal::told(word!("data.form"), [name, self.form.name(), hint.name()]).to_string())
+        Some(Refusal::filled(word!("data.form"), [name, self.form.name(), hint.name()]).to_string())
     }
 }
 

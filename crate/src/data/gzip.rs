@@ -43,7 +43,7 @@ impl Trailing {
     pub fn warning(&self, name: &str) -> Option<String> {
         self.0
             .get()
-            .then(|| Refusal::told(word!("data.gzip.trailing"), [name, "", ""]).to_string())
+            .then(|| Refusal::filled(word!("data.gzip.trailing"), [name, "", ""]).to_string())
     }
 }
 

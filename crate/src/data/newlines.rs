@@ -18,7 +18,7 @@ impl Newlines {
     pub fn warning(&self, name: &str) -> Option<String> {
         self.found
             .get()
-            .then(|| Refusal::told(word!("data.newlines"), [name, "", ""]).to_string())
+            .then(|| Refusal::filled(word!("data.newlines"), [name, "", ""]).to_string())
     }
 
     /// Replaces them in the next part of a text.

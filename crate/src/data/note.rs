@@ -16,7 +16,7 @@ pub(super) enum Note {
 impl Note {
     /// Returns the warning's code and message.
     pub fn warning(&self) -> (Word, String) {
-        let told = |word: Word, values| (word, Refusal::told(word, values));
+        let told = |word: Word, values| (word, Refusal::filled(word, values));
         let (word, told) = match self {
             Self::Quotes => told(word!("data.quotes"), ["", "", ""]),
             Self::Joined => told(word!("data.quotes"), ["joined", "", ""]),

@@ -21,7 +21,7 @@ pub struct RowPlace {
 
 impl RowPlace {
     /// Returns the word and the number by which people find the row in a file of this form: JSON may have many rows on a line.
-    pub fn told(self, form: Form) -> (&'static str, usize) {
+    pub fn in_form(self, form: Form) -> (&'static str, usize) {
         if form == Form::Json {
             ("row", self.row)
         } else {

@@ -75,7 +75,7 @@ impl<'a> Records<'a> {
             none_kept(&self.examples.entries, self.settings).filter(|_| !self.settings.partial)
         {
             let message =
-                Refusal::told(word!("data.validation.none"), ["", "", &reason]).to_string();
+                Refusal::filled(word!("data.validation.none"), ["", "", &reason]).to_string();
             self.account
                 .warn(word!("data.validation.none"), None, message);
         }
@@ -204,7 +204,7 @@ impl<'a> Records<'a> {
                 .map(str::to_owned);
         }
         if self.settings.on_bad_row == OnBadRow::Skip {
-            let message = Refusal::told(word!("data.row.skipped"), ["", "", &refusal.to_string()]);
+            let message = Refusal::filled(word!("data.row.skipped"), ["", "", &refusal.to_string()]);
             self.account
                 .warn(word!("data.row.skipped"), Some(place), message.to_string());
         }

@@ -266,7 +266,7 @@ impl Account {
 
     /// Counts a warning about a row under its code.
     pub fn say(&mut self, word: Word, place: RowPlace) {
-        self.warn(word, Some(place), Refusal::told(word, [""; 3]).to_string());
+        self.warn(word, Some(place), Refusal::filled(word, [""; 3]).to_string());
     }
 
     /// Adds a warning that concerns no row, if there is a message.
@@ -306,9 +306,9 @@ impl Account {
             })
         };
         self.texts
-            .told()
+            .reported()
             .for_each(|(word, count, rows, message)| add(word, count, rows, message));
-        let told = |word: Word, found: &str| Refusal::told(word, ["", "", found]).to_string();
+        let told = |word: Word, found: &str| Refusal::filled(word, ["", "", found]).to_string();
         if !self.unread.is_empty() {
             let mut keys: Vec<String> = self
                 .unread

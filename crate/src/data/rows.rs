@@ -95,7 +95,7 @@ impl<'a> Rows<'a> {
         } else {
             String::new()
         };
-        let told = Refusal::told(
+        let told = Refusal::filled(
             word!("data.columns.unused"),
             [&shown(self.name), &format!("{}{more}", keys.join(", ")), ""],
         );

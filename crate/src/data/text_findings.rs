@@ -16,7 +16,7 @@ pub(super) struct TextFindings {
 impl TextFindings {
     /// Adds what was found in a row, or in a piece of a stream, which has no place.
     pub fn add(&mut self, findings: &Findings, place: Option<RowPlace>) {
-        for (word, ..) in findings.told() {
+        for (word, ..) in findings.reported() {
             let rows = self.rows.entry(word.text()).or_default();
             if rows.len() < NAMED_ROWS {
                 rows.extend(place);
@@ -26,10 +26,10 @@ impl TextFindings {
     }
 
     /// Returns code, number of occurrences, first rows and sentence of each kind that occurred.
-    pub fn told(&self) -> impl Iterator<Item = (Word, usize, Vec<RowPlace>, String)> {
+    pub fn reported(&self) -> impl Iterator<Item = (Word, usize, Vec<RowPlace>, String)> {
         let rows = |word: Word| self.rows.get(word.text()).cloned().unwrap_or_default();
         self.findings
-            .told()
+            .reported()
             .into_iter()
             .map(move |(word, count, message)| (word, count, rows(word), message))
     }

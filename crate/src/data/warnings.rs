@@ -30,7 +30,7 @@ impl DataWarning {
     /// Warns about settings of rows for data that have none.
     pub(super) fn unused_settings(keys: &[&str]) -> Option<Self> {
         let message =
-            Refusal::told(word!("data.settings.unused"), ["", "", &keys.join(", ")]).to_string();
+            Refusal::filled(word!("data.settings.unused"), ["", "", &keys.join(", ")]).to_string();
         (!keys.is_empty()).then(|| Self::once(word!("data.settings.unused"), message))
     }
 
@@ -44,7 +44,7 @@ impl DataWarning {
         } else {
             String::new()
         };
-        let message = Refusal::told(
+        let message = Refusal::filled(
             word!("data.folder"),
             ["", "", &format!("{}{more}", named.join(", "))],
         )
@@ -55,7 +55,7 @@ impl DataWarning {
     /// Returns the message after the places of the first rows and, if there are several `files`, the names of theirs.
     pub fn sentence(&self, files: &[FileReport]) -> String {
         let place = |row: &RowPlace| {
-            let (word, number) = row.told(form_of(files, *row));
+            let (word, number) = row.in_form(form_of(files, *row));
             match files.get(row.file).filter(|_| files.len() > 1) {
                 Some(file) => (word, format!("{number} of {}", file.name)),
                 None => (word, number.to_string()),
@@ -151,7 +151,7 @@ impl Dataset {
             let values = [name, &weight.to_string(), &pieces.to_string()];
             DataWarning::once(
                 word!("data.share"),
-                Refusal::told(word!("data.share"), values).to_string(),
+                Refusal::filled(word!("data.share"), values).to_string(),
             )
         };
         loader.absent(self).into_iter().map(warning).collect()
@@ -215,7 +215,7 @@ impl Dataset {
                     ""
                 }
             );
-            let message = Refusal::told(word!("data.long"), [&subject, &seq_len.to_string(), what])
+            let message = Refusal::filled(word!("data.long"), [&subject, &seq_len.to_string(), what])
                 .hint(hint)
                 .to_string();
             warnings.push(DataWarning {
@@ -240,7 +240,7 @@ impl Dataset {
                 ),
                 None => String::new(),
             };
-            let told = Refusal::told(
+            let told = Refusal::filled(
                 word!("data.untaught"),
                 ["", &seq_len.to_string(), &untaught.to_string()],
             );
@@ -263,7 +263,7 @@ impl Dataset {
         };
         let warning = |warning: &DataWarning| {
             let place = |row: &RowPlace| {
-                let (word, number) = row.told(form_of(self.files(), *row));
+                let (word, number) = row.in_form(form_of(self.files(), *row));
                 format!("{word} {number}")
             };
             let places: Vec<String> = warning.rows.iter().map(place).collect();

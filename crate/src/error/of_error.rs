@@ -268,7 +268,7 @@ impl Error {
         let [subject, expected, found] = values.map(escaped);
         Refusal {
             code: self.own_code(),
-            ..Refusal::told(word!("format.unsupported"), [&subject, &expected, &found])
+            ..Refusal::filled(word!("format.unsupported"), [&subject, &expected, &found])
         }
     }
 }

@@ -84,7 +84,7 @@ impl Refusal {
     }
 
     /// Creates the values of a message whose texts are shown as they are: subject, expected and found; an empty one is absent.
-    pub fn told(code: Word, [subject, expected, found]: [&str; 3]) -> Self {
+    pub fn filled(code: Word, [subject, expected, found]: [&str; 3]) -> Self {
         let value = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Self {
             subject: value(subject),

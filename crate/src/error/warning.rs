@@ -33,7 +33,7 @@ impl Warning {
             consequence: "".into(),
             found: None,
         };
-        warning.told().keep();
+        warning.sentence().keep();
         warning
     }
 
@@ -60,7 +60,7 @@ impl Warning {
             found: Some(Box::new((found.to_string(), hint))),
             ..Self::new(code, subject)
         };
-        warning.told().keep();
+        warning.sentence().keep();
         warning
     }
 
@@ -74,20 +74,20 @@ impl Warning {
     /// Returns the warning as a sentence.
     pub fn message(&self) -> String {
         self.refused.as_ref().map_or_else(
-            || self.told().to_string(),
+            || self.sentence().to_string(),
             |refused| format!("{refused} {}", self.consequence),
         )
     }
 
     /// Returns the values of its sentence.
-    fn told(&self) -> Refusal {
-        let told = |found| Refusal {
+    fn sentence(&self) -> Refusal {
+        let filled = |found| Refusal {
             code: self.code,
-            ..Refusal::told(word!("bundle.unused"), [&self.subject, "", found])
+            ..Refusal::filled(word!("bundle.unused"), [&self.subject, "", found])
         };
         self.found
             .as_ref()
-            .map_or_else(|| told(""), |found| told(&found.0).hint(found.1))
+            .map_or_else(|| filled(""), |found| filled(&found.0).hint(found.1))
     }
 }
 

@@ -21,7 +21,7 @@ fn other(bundle: &Bundle, subject: &str) -> Refusal {
 }
 
 /// Describes the files of a base for a message.
-fn told(base: &Base) -> String {
+fn described(base: &Base) -> String {
     let one = |file: &BaseFile| match file.header_sha256 {
         Some(sum) => format!(
             "{} bytes, header {}",
@@ -120,8 +120,8 @@ pub(super) fn check_files(source: &ExportSource, bundle: &Bundle) -> Result<()> 
         .filter(|base| base.format == bundle.base.format);
     match recorded.filter(|recorded| !recorded.matches(&bundle.base)) {
         Some(recorded) => Err(other(bundle, "files")
-            .expected(told(recorded))
-            .found(told(&bundle.base))
+            .expected(described(recorded))
+            .found(described(&bundle.base))
             .into()),
         None => Ok(()),
     }

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 
 use super::adaptation::Adaptation;
-use super::opening::Beside;
+use super::opening::AdaptedBase;
 use super::{Model, ParamMap};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, Precision};
@@ -85,7 +85,7 @@ impl Model {
         Self::adapted(
             bundle,
             Precision::F32,
-            Beside {
+            AdaptedBase {
                 adaptation: &adaptation,
                 storage,
             },

@@ -46,7 +46,7 @@ pub use self::{
     inference::AttachedAdapter,
     load::{Plan, files_form, planned_parameters},
     low_rank::Products,
-    opening::Beside,
+    opening::AdaptedBase,
     parameter_request::{Kind, ParameterRequest},
     part::{Part, Role},
     resolution::{attached_settings, modules, no_base},

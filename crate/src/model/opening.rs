@@ -20,7 +20,7 @@ use crate::interrupt::Interrupt;
 
 /// Adapter on top of a base, and how the base is stored.
 #[derive(Debug, Clone, Copy)]
-pub struct Beside<'a> {
+pub struct AdaptedBase<'a> {
     /// Targets and saved modules of the adapter.
     pub adaptation: &'a Adaptation,
     /// Storage of the base on the device.
@@ -86,11 +86,11 @@ impl Model {
     pub async fn adapted(
         bundle: &Bundle,
         precision: Precision,
-        beside: Beside<'_>,
+        adapted_base: AdaptedBase<'_>,
         device: &Device,
         interrupt: &Interrupt,
     ) -> Result<Self> {
-        Self::of_files(bundle, precision, Some(beside), device, interrupt).await
+        Self::of_files(bundle, precision, Some(adapted_base), device, interrupt).await
     }
 
     /// Loads the model that a run with these settings trains: all of its weights, or an adapter on top of them.
@@ -104,28 +104,28 @@ impl Model {
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let adaptation = Adaptation::of_run(train, &bundle.config)?;
-        let beside = adaptation.as_ref().map(|adaptation| Beside {
+        let adapted_base = adaptation.as_ref().map(|adaptation| AdaptedBase {
             adaptation,
             storage: train.base_storage,
         });
-        Self::of_files(bundle, train.precision, beside, device, interrupt).await
+        Self::of_files(bundle, train.precision, adapted_base, device, interrupt).await
     }
 
     async fn of_files(
         bundle: &Bundle,
         precision: Precision,
-        beside: Option<Beside<'_>>,
+        adapted_base: Option<AdaptedBase<'_>>,
         device: &Device,
         interrupt: &Interrupt,
     ) -> Result<Self> {
-        let adaptation = beside.map(|beside| beside.adaptation);
+        let adaptation = adapted_base.map(|adapted_base| adapted_base.adaptation);
         let plan = Plan::of(&bundle.config, adaptation)?;
         let mut values = BundleValues::new(
             bundle,
             &plan.parameters,
             adaptation.map_or(0, Adaptation::seed),
         )?;
-        let base_storage = beside.map_or(BaseStorage::F32, |beside| beside.storage);
+        let base_storage = adapted_base.map_or(BaseStorage::F32, |adapted_base| adapted_base.storage);
         let loading = Loading {
             config: &bundle.config,
             precision,

@@ -89,7 +89,7 @@ impl TokenizerFacts {
 
 /// A warning with its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ToldWarning {
+pub struct ReportedWarning {
     /// Stable dotted word.
     pub code: &'static str,
     /// Tensor, key or file.
@@ -98,7 +98,7 @@ pub struct ToldWarning {
     pub message: String,
 }
 
-impl From<&Warning> for ToldWarning {
+impl From<&Warning> for ReportedWarning {
     fn from(warning: &Warning) -> Self {
         Self {
             code: warning.code,
@@ -108,7 +108,7 @@ impl From<&Warning> for ToldWarning {
     }
 }
 
-/// Inspection to the questions what files are and what can be done with them.
+/// Description of files: their kind, and their possible uses.
 #[derive(Debug, Clone, Serialize)]
 pub struct Inspection {
     /// Kind of the files.
@@ -133,7 +133,7 @@ pub struct Inspection {
     /// All faults of the files together.
     pub refusals: Vec<Refusal>,
     /// Unusual but allowed properties of the files.
-    pub warnings: Vec<ToldWarning>,
+    pub warnings: Vec<ReportedWarning>,
 }
 
 /// Examines `files` together, with the tensors that a request takes and an adapter that is merged into them. No value is read except the few of
@@ -231,7 +231,7 @@ impl Inspection {
         )?);
         let tensors = bundle_tensors(&bundle);
         self.list(tensors.iter());
-        self.warnings = bundle.warnings.iter().map(ToldWarning::from).collect();
+        self.warnings = bundle.warnings.iter().map(ReportedWarning::from).collect();
         self.tokenizer = bundle.tokenizer.as_ref().map(TokenizerFacts::of);
         self.base = Some(bundle.base.clone());
         self.trainable = trainable(&bundle.config)?;
@@ -262,7 +262,7 @@ impl Inspection {
             .map(|tensor| tensor.manifest)
             .collect();
         self.list(tensors.iter());
-        self.warnings = opened.warnings.iter().map(ToldWarning::from).collect();
+        self.warnings = opened.warnings.iter().map(ReportedWarning::from).collect();
         let facts = ContractFacts {
             identity: &opened.identity,
             state_digest: None,

@@ -40,7 +40,7 @@ impl Input {
     }
 
     /// Returns its entry in a receipt. With `read`, all of it is read, unless its checksum is known.
-    async fn told(&self, read: bool) -> Result<ReceiptFile> {
+    async fn receipt_file(&self, read: bool) -> Result<ReceiptFile> {
         let sum = match &self.all {
             Some(SourceSpan {
                 source,
@@ -91,7 +91,7 @@ pub(crate) async fn imported(
 ) -> Result<ModelIoArtifactReceipt> {
     let mut account = account(Operation::Import, report, warnings);
     for input in inputs {
-        account.inputs.push(input.told(read).await?);
+        account.inputs.push(input.receipt_file(read).await?);
     }
     if !read {
         account.checks.push(ReceiptCheck {

@@ -102,7 +102,7 @@ impl Findings {
     }
 
     /// Returns code, number of occurrences and sentence of each kind that occurred.
-    pub(crate) fn told(&self) -> Vec<(Word, usize, String)> {
+    pub(crate) fn reported(&self) -> Vec<(Word, usize, String)> {
         let kinds = [
             (
                 word!("data.unknown"),
@@ -120,7 +120,7 @@ impl Findings {
             (
                 word,
                 count,
-                Refusal::told(word, ["", "", &list]).to_string(),
+                Refusal::filled(word, ["", "", &list]).to_string(),
             )
         };
         kinds
@@ -132,7 +132,7 @@ impl Findings {
 
     /// Returns the warnings.
     pub fn warnings(&self) -> Vec<TextWarning> {
-        self.told()
+        self.reported()
             .into_iter()
             .map(|(word, _, message)| TextWarning {
                 code: word.text(),

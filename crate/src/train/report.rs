@@ -64,11 +64,11 @@ pub struct Notice {
 #[doc(hidden)]
 impl Notice {
     /// Creates a notice without a subject, from the values of its sentence: subject, expected and found.
-    pub fn told(word: Word, values: [&str; 3]) -> Self {
+    pub fn filled(word: Word, values: [&str; 3]) -> Self {
         Self {
             code: word.text(),
             subject: None,
-            message: Refusal::told(word, values).to_string(),
+            message: Refusal::filled(word, values).to_string(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Notice {
                 "0 in all of them",
             )]));
         }
-        let notice = |reason: String| Self::told(word!("schedule.misfit"), ["", "", &reason]);
+        let notice = |reason: String| Self::filled(word!("schedule.misfit"), ["", "", &reason]);
         Ok(schedule::misfits(config, start)
             .into_iter()
             .map(notice)
@@ -107,7 +107,7 @@ impl Notice {
         config
             .idle()
             .into_iter()
-            .map(|(key, reason)| Self::told(word!("config.idle"), [&key, "", reason]))
+            .map(|(key, reason)| Self::filled(word!("config.idle"), [&key, "", reason]))
     }
 
     /// Creates the notice of a warning about the data.
@@ -123,7 +123,7 @@ impl Notice {
     pub(super) fn of_adapter(model: &Model) -> Vec<Self> {
         let about = |word, subject: &String| Self {
             subject: Some(subject.clone()),
-            ..Self::told(word, [subject, "", ""])
+            ..Self::filled(word, [subject, "", ""])
         };
         let settings = model
             .adaptation()

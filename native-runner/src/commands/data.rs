@@ -223,7 +223,7 @@ fn text(shown: &Shown, evaluated: &str) -> String {
 fn example_text(example: &Preview, files: &[FileReport], colours: bool) -> String {
     let place = example
         .row
-        .and_then(|row| Some(row.told(files.get(row.file)?.form)));
+        .and_then(|row| Some(row.in_form(files.get(row.file)?.form)));
     let head = place.map_or_else(
         || "the beginning".to_string(),
         |(word, number)| format!("{word} {number}"),

@@ -49,7 +49,7 @@ pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
     } else {
         estimate(&model, &train, &in_files)
     }?;
-    output.line(&estimate, || told(&estimate))?;
+    output.line(&estimate, || described(&estimate))?;
     Ok(Outcome::Good)
 }
 
@@ -64,7 +64,7 @@ fn shape(args: &EstimateArgs, bundle: Option<&Bundle>) -> Result<ModelConfig> {
     }
 }
 
-fn told(estimate: &Estimate) -> String {
+fn described(estimate: &Estimate) -> String {
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let parts = &estimate.parts;
     let named = [

@@ -47,7 +47,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         );
         output.line(
             &json!({ "path": shown(&file_name(path)), "answer": inspection }),
-            || told(path, &inspection),
+            || described(path, &inspection),
         )?;
     }
     // With --contract the inspection says what the files form.
@@ -77,7 +77,7 @@ fn shared(path: &Path) -> Result<SharedFiles> {
 }
 
 /// Formats the inspection for people: the possible training and exports with their bytes, and the reasons against the others.
-fn told(path: &Path, inspection: &Inspection) -> String {
+fn described(path: &Path, inspection: &Inspection) -> String {
     let mut lines = vec![format!(
         "{}: {}",
         shown(&file_name(path)),

@@ -32,7 +32,7 @@ pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
         },
         start,
     ) {
-        let notice = Notice::told(word!("schedule.misfit"), ["", "", &misfit]);
+        let notice = Notice::filled(word!("schedule.misfit"), ["", "", &misfit]);
         warn(&notice.message, notice.code);
     }
     for (step, rate) in (1..=steps).zip(preview(

@@ -203,7 +203,7 @@ impl Driver<'_> {
             {
                 if !again {
                     let Notice { message, .. } =
-                        Notice::told(word!("run.evaluation"), ["", "", &error.to_string()]);
+                        Notice::filled(word!("run.evaluation"), ["", "", &error.to_string()]);
                     self.tell_warning(word!("run.evaluation"), &format!("step {step}: {message}"))?;
                     self.evaluated = Some(step);
                 }

@@ -143,7 +143,7 @@ impl Driver {
             let pipelines = device
                 .create_compute_pipelines(vk::PipelineCache::null(), &[info], None)
                 .map_err(|(_, error)| error)?;
-            let told = self.told(pipelines[0]);
+            let told = self.reported(pipelines[0]);
             device.destroy_pipeline(pipelines[0], None);
             device.destroy_shader_module(module, None);
             device.destroy_pipeline_layout(layout, None);
@@ -156,7 +156,7 @@ impl Driver {
     ///
     /// # Safety
     /// `pipeline` must be alive, and created with both captures.
-    unsafe fn told(&self, pipeline: vk::Pipeline) -> Result<Told, Error> {
+    unsafe fn reported(&self, pipeline: vk::Pipeline) -> Result<Told, Error> {
         let info = vk::PipelineExecutableInfoKHR::default().pipeline(pipeline);
         // SAFETY: as in `open`; the format says which field of the union was written.
         unsafe {
@@ -178,7 +178,7 @@ impl Driver {
     /// Reads the machine code of a pipeline.
     ///
     /// # Safety
-    /// As for [`Driver::told`].
+    /// As for [`Driver::reported`].
     unsafe fn assembly(&self, info: &vk::PipelineExecutableInfoKHR<'_>) -> Result<String, Error> {
         let name = |found: &vk::PipelineExecutableInternalRepresentationKHR<'_>| text(&found.name);
         // SAFETY: as in `open`; each buffer has the size that the driver reported for it, and lives until it was read.
