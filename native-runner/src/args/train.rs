@@ -55,7 +55,7 @@ pub struct TrainArgs {
     pub as_gpu: bool,
     /// Checkpoint folder: new, empty, or that of an earlier checkpoint, which is replaced; other files in it are left alone. However the run
     /// ends, its last complete step is saved.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "to", alias = "out", value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Save every N steps, as well as at the end [default: at the end only].
     #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u64).range(1..))]

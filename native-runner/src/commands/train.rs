@@ -65,7 +65,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         && is_same(place.path(), best)
     {
         return Err(RunError::Usage(format!(
-            "--keep-best: expected another folder than that of --out, found {}",
+            "--keep-best: expected another folder than that of --to, found {}",
             best.display()
         )));
     }

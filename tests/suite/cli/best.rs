@@ -29,7 +29,7 @@ fn the_best_is_not_kept_in_the_folder_of_the_run() {
         let (code, message) = refuse(&[&args[..], &[&best]].concat());
         assert!(
             code == "cli.usage"
-                && message.contains("--keep-best: expected another folder than that of --out"),
+                && message.contains("--keep-best: expected another folder than that of --to"),
             "{code}: {message}"
         );
     }

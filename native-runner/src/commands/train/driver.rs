@@ -323,7 +323,7 @@ impl Driver<'_> {
             );
             match &checkpoint {
                 Some(folder) => format!("{how}; checkpoint in {folder}"),
-                None => format!("{how}; nothing saved (no --out)"),
+                None => format!("{how}; nothing saved (no --to)"),
             }
         })?;
         Ok(ended.map_or(Outcome::Good, |signal| Outcome::Status(signal.status())))
