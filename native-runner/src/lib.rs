@@ -50,7 +50,8 @@ pub fn run<C: Parser>(command: impl FnOnce(C) -> anyhow::Result<Outcome> + Unwin
         Err(failure) => {
             let known = failure.downcast_ref::<RunError>();
             let other = || {
-                Refusal::filled(word!("cli.internal"), ["", "", &format!("{failure:#}")]).to_string()
+                Refusal::filled(word!("cli.internal"), ["", "", &format!("{failure:#}")])
+                    .to_string()
             };
             let code = known.map_or(word!("cli.internal").text(), RunError::code);
             Output::new(json).failure(

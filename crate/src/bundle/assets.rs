@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::tensors::no_tokenizer;
 use crate::bundle::Bundle;
 use crate::config::{ModelConfig, Precision};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Warning};
 use crate::families::{config_to_hf, edited, edited_config, object};
-use crate::formats::{GgufValue, Warning};
+use crate::formats::GgufValue;
 use crate::state::SourceFormat;
 use crate::tokenizer::Tokenizer;
 

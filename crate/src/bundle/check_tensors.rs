@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::hf_folder::INDEX;
 use super::tensors::{Bundle, MAX_NAMES};
-use crate::error::{Error, Refusal, Result, shown, word};
+use crate::error::{Error, Refusal, Result, Warning, shown, word};
 use crate::families::names;
-use crate::formats::{Warning, base_name, unreadable};
+use crate::formats::{base_name, unreadable};
 
 #[doc(hidden)]
 impl Bundle {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{ByteSource, Warning, base_name, known_mark, read_document};
+use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::formats::{ByteSource, base_name, known_mark, read_document};
 
 /// Files of one model.
 pub(super) type Files = Vec<Box<dyn ByteSource>>;

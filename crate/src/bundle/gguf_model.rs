@@ -12,9 +12,9 @@ use super::same_numbers::same_numbers;
 use super::tensors::{Bundle, by_name};
 use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
 use super::tokenizer_part::TokenizerPart;
-use crate::error::{Refusal, Result, word};
+use crate::error::{Refusal, Result, Warning, word};
 use crate::families::{check_keys, config_from_gguf, names};
-use crate::formats::{ByteSource, GgufFile, GgufValue, Warning, base_name, join_parts};
+use crate::formats::{ByteSource, GgufFile, GgufValue, base_name, join_parts};
 use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat};
 use crate::tokenizer::{TOKENIZER_FILE, Tokenizer};
 

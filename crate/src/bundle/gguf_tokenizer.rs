@@ -1,7 +1,7 @@
 //! Reads the vocabulary of a GGUF file, with what llama.cpp takes where the file says nothing.
 
-use crate::error::{Error, Refusal, Result, Word, word};
-use crate::formats::{GgufFile, GgufValue, Warning};
+use crate::error::{Error, Refusal, Result, Warning, Word, word};
+use crate::formats::{GgufFile, GgufValue};
 use crate::tokenizer::{FILLS, GgufIds, PartsModel, TOKENIZER_JSON_SERVES, TokenizerParts};
 
 const NORMAL: i32 = 1;

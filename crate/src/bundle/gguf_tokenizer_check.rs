@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::gguf_tokenizer::{FILL_IDS, IDS, NAMED_TEMPLATE, NONE, refuse};
-use crate::error::{Result, word};
-use crate::formats::{GgufFile, GgufValue, Warning};
+use crate::error::{Result, Warning, word};
+use crate::formats::{GgufFile, GgufValue};
 use crate::tokenizer::TOKENIZER_JSON_SERVES;
 
 const KNOWN_MODELS: [&str; 6] = ["gpt2", "llama", "bert", "t5", "gemma4", "rwkv"];

@@ -13,11 +13,9 @@ use super::tensors::{Bundle, by_name};
 use super::tokenizer_files::{GENERATION, carried, hf_tokenizer};
 use super::tokenizer_part::TokenizerPart;
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::families::{check, config_of_weights, names};
-use crate::formats::{
-    ByteSource, SafetensorsFile, Warning, base_name, describe_flaw, foreign, key_twice,
-};
+use crate::formats::{ByteSource, SafetensorsFile, base_name, describe_flaw, foreign, key_twice};
 use crate::state::{Base, BaseFile, Reordering, SourceFormat};
 use crate::tokenizer::{SPECIALS_FILE, TOKENIZER_FILE};
 

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::MAX_DOCUMENT_BYTES;
-use crate::error::{Error, Refusal, Result, Word, word};
+use crate::error::{Error, Refusal, Result, Warning, Word, add_refusal, word};
 use crate::formats::json::MAX_DEPTH;
 use crate::formats::{
-    ByteSource, Json, JsonFault, SafetensorsFile, Warning, add_refusal, describe_flaw, foreign,
-    json, read_document,
+    ByteSource, Json, JsonFault, SafetensorsFile, describe_flaw, foreign, json, read_document,
 };
 
 const MAX_SHARDS: usize = 10_000;

@@ -9,10 +9,10 @@ use super::adapter::LoraConfig;
 use super::gguf_tokenizer_check::check_tokenizer;
 use super::index::open_index;
 use super::state_json::check_state_json;
-use crate::error::{Error, Refusal, Result, shown, word};
+use crate::error::{Error, Refusal, Result, Warning, shown, word};
 use crate::formats::{
-    ByteSource, Encoding, FileTensor, GgufFile, SafetensorsFile, Warning, base_name,
-    count_non_finite, dtype_bits, first_flaw, for_each_chunk, join_parts, stem_of, unreadable,
+    ByteSource, Encoding, FileTensor, GgufFile, SafetensorsFile, base_name, count_non_finite,
+    dtype_bits, first_flaw, for_each_chunk, join_parts, stem_of, unreadable,
 };
 
 /// Format of a file that can be inspected.

@@ -53,7 +53,8 @@ pub(crate) use state_json::{JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 pub use stream::{Chunk, FileInfo, FileStream};
 pub use tensors::Bundle;
 
-pub use crate::formats::{ByteSource, MemorySource, Warning};
+pub use crate::error::Warning;
+pub use crate::formats::{ByteSource, MemorySource};
 
 // For the packages of this workspace.
 #[doc(hidden)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Result;
-use crate::formats::{ByteSource, Warning};
+use crate::error::{Result, Warning};
+use crate::formats::ByteSource;
 use crate::state::{ModelStateTensorManifest, PortableModelImportRequest, SelectionReport, select};
 
 /// Options for opening a model.

@@ -2,9 +2,8 @@
 
 use super::entry::Entry;
 use crate::config::Architecture;
-use crate::error::word;
+use crate::error::{Warning, word};
 use crate::families::names;
-use crate::formats::Warning;
 
 /// Parts of a name that only wrappers add: those of parallel and compiled models, and of blocks that are computed twice or in shards.
 const WRAPPERS: [&str; 5] = [

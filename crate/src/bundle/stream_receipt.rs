@@ -3,8 +3,8 @@
 use super::checksums::Checksums;
 use super::segment::Segment;
 use super::stream::{FileInfo, FileStream};
-use crate::error::{Error, Fault, Result, word};
-use crate::formats::{Digest, Warning};
+use crate::error::{Error, Fault, Result, Warning, word};
+use crate::formats::Digest;
 use crate::state::receipt::{MAX_COUNT, Written};
 use crate::state::{
     ArtifactDigests, Conversion, ModelIoArtifactReceipt, ReceiptWarning, changes_of,

@@ -7,8 +7,8 @@ use super::adapter::{LoraConfig, MergedAdapter};
 use super::entry::Entry;
 use super::pieces::{PIECE_ELEMENTS, Pieces};
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{ByteSource, GgufValue, Warning, base_name};
+use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::formats::{ByteSource, GgufValue, base_name};
 use crate::state::{Base, SelectionReport, SourceFormat};
 use crate::tokenizer::Tokenizer;
 

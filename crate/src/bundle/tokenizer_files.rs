@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::files::{Files, MAX_DOCUMENT_BYTES, document, find};
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{Flaw, Warning, base_name, foreign, known_mark, not_json, read_document};
+use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::formats::{Flaw, base_name, foreign, known_mark, not_json, read_document};
 use crate::state::{CARRIED_FILES, TEMPLATES};
 use crate::tokenizer::{
     ADDED_FILE, CONFIG_FILE, MORE_TEMPLATES, READ_FILES, SAVE_TOKENIZER, SPECIALS_FILE,

@@ -88,7 +88,10 @@ pub(super) fn jump_of_rate(
         done + 1,
         why.join("; ")
     );
-    Ok(Some(Notice::filled(word!("schedule.jump"), ["", "", &found])))
+    Ok(Some(Notice::filled(
+        word!("schedule.jump"),
+        ["", "", &found],
+    )))
 }
 
 /// Returns the factor of the rate of each parameter that was trained, by the saved groups.

@@ -204,7 +204,8 @@ impl<'a> Records<'a> {
                 .map(str::to_owned);
         }
         if self.settings.on_bad_row == OnBadRow::Skip {
-            let message = Refusal::filled(word!("data.row.skipped"), ["", "", &refusal.to_string()]);
+            let message =
+                Refusal::filled(word!("data.row.skipped"), ["", "", &refusal.to_string()]);
             self.account
                 .warn(word!("data.row.skipped"), Some(place), message.to_string());
         }

@@ -266,7 +266,11 @@ impl Account {
 
     /// Counts a warning about a row under its code.
     pub fn say(&mut self, word: Word, place: RowPlace) {
-        self.warn(word, Some(place), Refusal::filled(word, [""; 3]).to_string());
+        self.warn(
+            word,
+            Some(place),
+            Refusal::filled(word, [""; 3]).to_string(),
+        );
     }
 
     /// Adds a warning that concerns no row, if there is a message.

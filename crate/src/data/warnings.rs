@@ -215,9 +215,10 @@ impl Dataset {
                     ""
                 }
             );
-            let message = Refusal::filled(word!("data.long"), [&subject, &seq_len.to_string(), what])
-                .hint(hint)
-                .to_string();
+            let message =
+                Refusal::filled(word!("data.long"), [&subject, &seq_len.to_string(), what])
+                    .hint(hint)
+                    .to_string();
             warnings.push(DataWarning {
                 code: word!("data.long").text(),
                 count,

@@ -10,8 +10,7 @@ use super::recipe::{Start, has_none_of, recipe};
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::FileStream;
-use crate::error::{Result, word};
-use crate::formats::Warning;
+use crate::error::{Result, Warning, word};
 use crate::state::{RECEIPT, ReceiptFile, ReceiptWarning};
 use crate::tokenizer::Tokenizer;
 

@@ -11,8 +11,8 @@ use super::source::{ExportSource, Weights};
 use crate::bundle::{
     Bundle, FileStream, ModelAssets, OpenOptions, StreamTensor, StreamValues, open_bundle_with,
 };
-use crate::error::{Error, Fault, Refusal, Result, word};
-use crate::formats::{ByteSource, MemorySource, Warning};
+use crate::error::{Error, Fault, Refusal, Result, Warning, word};
+use crate::formats::{ByteSource, MemorySource};
 use crate::model::open_model_with;
 use crate::state::{SelectionReport, SourceFormat, VerifyPolicy};
 

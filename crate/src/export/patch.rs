@@ -13,11 +13,9 @@ use crate::bundle::{
     FileStream, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf,
 };
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::families::{HEAD, embedding, from_gguf, to_gguf};
-use crate::formats::{
-    ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType, Warning,
-};
+use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType};
 use crate::state::{Base, Reordering};
 
 const FILE_TYPE: &str = "general.file_type";

@@ -9,8 +9,8 @@ use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, FileStream, adapter_tensors};
-use crate::error::{Result, word};
-use crate::formats::{Digest, TensorType, Warning};
+use crate::error::{Result, Warning, word};
+use crate::formats::{Digest, TensorType};
 use crate::model::adapter_document;
 use crate::state::{RECEIPT, ReceiptWarning};
 

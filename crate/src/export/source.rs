@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::bundle::{Bundle, ModelAssets, StoredTensor, StreamTensor, StreamValues};
 use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
-use crate::error::{Error, Fault, Result};
-use crate::formats::{Digest, Warning};
+use crate::error::{Error, Fault, Result, Warning};
+use crate::formats::Digest;
 use crate::model::Model;
 use crate::state::{
     Base, CheckResult, DataRecord, Evaluation, EvaluationRecord, Identity, LossRecord,

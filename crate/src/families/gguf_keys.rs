@@ -4,8 +4,8 @@
 use super::family::Effect::{self, Nothing, Read, UnlessOne, UnlessZero};
 use super::refusal::unsupported;
 use super::table::FAMILIES;
-use crate::error::{Result, word};
-use crate::formats::{GgufFile, GgufValue, Warning, add_warning};
+use crate::error::{Result, Warning, add_warning, word};
+use crate::formats::{GgufFile, GgufValue};
 
 /// Every key that llama.cpp knows below the name of an architecture, in families with rotary positions.
 pub const KEYS: &[(&str, Effect)] = &[

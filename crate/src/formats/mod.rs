@@ -11,8 +11,7 @@ mod mark;
 pub(crate) mod safetensors;
 mod source;
 
-pub use crate::error::Warning;
-pub(crate) use crate::error::{MAX_LISTED, add_refusal, add_warning, base_name};
+pub(crate) use crate::error::base_name;
 pub use blocks::{Encoder, TensorType};
 pub(crate) use blocks::{Encoding, Planes, count_non_finite, unreadable};
 pub use checksum::{Digest, Hasher};

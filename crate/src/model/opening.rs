@@ -125,7 +125,8 @@ impl Model {
             &plan.parameters,
             adaptation.map_or(0, Adaptation::seed),
         )?;
-        let base_storage = adapted_base.map_or(BaseStorage::F32, |adapted_base| adapted_base.storage);
+        let base_storage =
+            adapted_base.map_or(BaseStorage::F32, |adapted_base| adapted_base.storage);
         let loading = Loading {
             config: &bundle.config,
             precision,

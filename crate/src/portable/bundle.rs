@@ -7,8 +7,8 @@ use super::imports::OpenedBundle;
 use super::model_metadata::ModelMetadata;
 use super::training::TrainingGroups;
 use crate::bundle::{ModelAssets, PortableTokenizerBinding};
-use crate::error::Result;
-use crate::formats::{Digest, Warning};
+use crate::error::{Result, Warning};
+use crate::formats::Digest;
 use crate::state::{
     Base, BundleParts, ImportedState, ModelIoArtifactReceipt, OpenedFile, OpenedState,
     PortableModelBundleImportPlan, PortableModelImportRequest, PortableModelStateDict,

@@ -37,7 +37,7 @@ pub use self::{
     },
     imports::{OpenedBundle, open_checkpoint, open_gguf, open_hf_folder},
     inspection::{
-        Inspection, InspectionKind, TokenizerFacts, ReportedWarning, Trainable, TrainingOption,
+        Inspection, InspectionKind, ReportedWarning, TokenizerFacts, Trainable, TrainingOption,
         inspection,
     },
     json::open_json,

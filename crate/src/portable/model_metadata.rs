@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::bundle::{Bundle, ModelAssets, PortableTokenizerBinding};
 use crate::config::ModelConfig;
-use crate::formats::Warning;
+use crate::error::Warning;
 use crate::state::Base;
 
 /// Configuration, tokenizer and origin of a state.

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::bundle::{FileStream, OPTIMIZER_WEIGHTS, Segment};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::{
-    ByteSource, Digest, FileTensor, SafetensorsFile, Warning, base_name, read_whole,
-    safetensors_header,
+    ByteSource, Digest, FileTensor, SafetensorsFile, base_name, read_whole, safetensors_header,
 };
 use crate::state::{
     ArtifactDigests, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, ModelStateTensorManifest,

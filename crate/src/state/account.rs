@@ -7,8 +7,8 @@ use super::{
     CheckResult, ModelIoArtifactReceipt, Operation, ReceiptCheck, ReceiptFile, ReceiptGroups,
     ReceiptTensors, ReceiptWarning, SelectionReport,
 };
-use crate::error::Result;
-use crate::formats::{ByteSource, Digest, SourceSpan, Warning};
+use crate::error::{Result, Warning};
+use crate::formats::{ByteSource, Digest, SourceSpan};
 
 /// A file that an artifact was read from.
 #[derive(Debug, Clone)]

@@ -1,7 +1,6 @@
 //! Collects findings of several kinds, which are reported together.
 
-use crate::error::{Error, Refusal, Result, Word, shown};
-use crate::formats::MAX_LISTED;
+use crate::error::{Error, MAX_LISTED, Refusal, Result, Word, shown};
 
 /// The codes of each step of a check, in the order in which their findings are reported.
 pub(crate) type Steps = &'static [&'static [Word]];

@@ -15,8 +15,8 @@ use super::{
     SelectionReport, StateDigests, StateManifest, StatedDigests, StatedResult,
     TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf, refuse_non_finite, select,
 };
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{Digest, Warning, unreadable};
+use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::formats::{Digest, unreadable};
 
 /// A file of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -13,8 +13,8 @@ use super::{
     DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest,
     TensorMaterializationPolicy, document_digest,
 };
-use crate::error::{Refusal, Result, word};
-use crate::formats::{Digest, Warning};
+use crate::error::{Refusal, Result, Warning, word};
+use crate::formats::Digest;
 
 /// Position of the bytes of an admitted tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,9 +8,9 @@ use super::conversion::Conversion;
 use super::digest::{DocumentKind, document_digest, optimizer_digest, weights_digest};
 pub use super::receipt_parts::*;
 use super::{ArtifactDigests, Base, StatedDigests};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{Digest, Json, JsonFault, Warning, json};
+use crate::formats::{Digest, Json, JsonFault, json};
 
 /// Name of the file of a folder that is its receipt.
 pub const RECEIPT: &str = "tabtune.receipt.json";

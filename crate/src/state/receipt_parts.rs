@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{CARRIED_FILES, MANIFEST_FILE};
-use crate::formats::{Digest, Warning, base_name};
+use crate::error::Warning;
+use crate::formats::{Digest, base_name};
 
 /// Operation that a receipt describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

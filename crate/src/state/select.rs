@@ -9,8 +9,7 @@ use super::request::{
 };
 use super::tensor::{ModelStateTensorManifest, TensorRole};
 use crate::config::{check_glob, glob_matches};
-use crate::error::{Result, Word, word};
-use crate::formats::Warning;
+use crate::error::{Result, Warning, Word, word};
 
 /// Maximum length of a tensor's name in bytes.
 const MAX_NAME_BYTES: usize = 1_024;

@@ -13,8 +13,8 @@ use super::{
     Operation, PortableModelImportRequest, Selected, SelectionReport, StateDigests, StateManifest,
     StateWord, TensorRecord, TensorRole, check_groups, select, weights_digest,
 };
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{Digest, Encoding, Warning, unreadable};
+use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::formats::{Digest, Encoding, unreadable};
 
 /// File name of parameters and buffers.
 pub(crate) const MODEL_FILE: &str = "model.safetensors";

@@ -1,8 +1,7 @@
 //! Unusual but allowed properties of a tokenizer's files.
 
 use super::{TEMPLATE_FILE, Tokenizer};
-use crate::error::{Word, word};
-use crate::formats::Warning;
+use crate::error::{Warning, Word, word};
 
 /// Maximum number of things that one warning lists.
 const MAX_LISTED: usize = 8;

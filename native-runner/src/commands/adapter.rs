@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures_lite::future::block_on;
 use tabtune::config::Names;
-use tabtune::formats::Warning;
+use tabtune::error::Warning;
 use tabtune::interrupt::Interrupt;
 use tabtune::portable::{ExtractOptions, ExtractReport, extract_adapter};
 

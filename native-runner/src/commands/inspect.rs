@@ -6,8 +6,8 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde_json::json;
 use tabtune::bundle::{FileFormat, InspectReport, inspect};
-use tabtune::error::{Refusal, escaped, shown};
-use tabtune::formats::{ByteSource, Warning};
+use tabtune::error::{Refusal, Warning, escaped, shown};
+use tabtune::formats::ByteSource;
 use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, inspection};
 
 use super::Outcome;

@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, FileStream};
 use tabtune::config::Precision;
-use tabtune::error::Word;
+use tabtune::error::{Warning, Word};
 use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, GgufTypes, export};
-use tabtune::formats::{ByteSource, Warning};
+use tabtune::formats::ByteSource;
 use tabtune::state::Conversion;
 
 use crate::args::{CardArgs, OutputArgs};

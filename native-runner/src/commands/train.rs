@@ -118,7 +118,8 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     }
     if run.trainer.config().gradient_release && args.out.is_some() && args.save_every.is_none() {
         let found = "with gradient release, a gradient that is not finite ends the run at its last save. Set --save-every too";
-        let Notice { code, message, .. } = Notice::filled(word!("run.unprotected"), ["", "", found]);
+        let Notice { code, message, .. } =
+            Notice::filled(word!("run.unprotected"), ["", "", found]);
         output.line(
             &json!({ "warning": { "code": code, "message": message } }),
             || warning_line(&message, code),

@@ -143,7 +143,8 @@ pub fn values() -> Vec<Refusal> {
                 "No space left on device (os error 28)",
             ],
         ),
-        Refusal::filled(word!("tokenizer.scores.type"), ["", "an array of f32", ""]).of("model.gguf"),
+        Refusal::filled(word!("tokenizer.scores.type"), ["", "an array of f32", ""])
+            .of("model.gguf"),
         Refusal::filled(word!("tokenizer.template.missing"), ["tool_use", "", ""]).of("model.gguf"),
         Refusal::filled(
             word!("tokenizer.token.byte-form"),

@@ -3,8 +3,8 @@
 use js_sys::{Function, Object, Promise, Reflect};
 use tabtune::bundle::OpenOptions;
 use tabtune::config::AdapterWarning;
+use tabtune::error::Warning;
 use tabtune::error::{Error, Fault};
-use tabtune::formats::Warning;
 use tabtune::model::open_model_with;
 use tabtune::portable;
 use tabtune::train::Notice;

@@ -4,10 +4,8 @@ use std::borrow::Cow;
 
 use super::config::LoraConfig;
 use crate::bundle::tensors::Bundle;
-use crate::error::{Refusal, Result, word};
-use crate::formats::{
-    ByteSource, Json, SafetensorsFile, Warning, base_name, json_document, read_document,
-};
+use crate::error::{Refusal, Result, Warning, word};
+use crate::formats::{ByteSource, Json, SafetensorsFile, base_name, json_document, read_document};
 
 /// Metadata key of the weights that states the digest of the base that they were trained on.
 pub(crate) const BASE_DIGEST: &str = "tabtune.base_weights_digest";

@@ -6,12 +6,11 @@ use serde_json::{Map, Value};
 
 use super::fields::{Fields, alpha_of, names, rank, targets_of, typed};
 use crate::config::{AdapterConfig, Init, Layers, Names, Pattern, Table, ends};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Warning, add_warning, word};
 use crate::families::Targets;
 use crate::formats::json::MAX_DEPTH;
 use crate::formats::{
-    ByteSource, Digest, Json, JsonFault, Warning, add_warning, describe_flaw, foreign, json,
-    read_document,
+    ByteSource, Digest, Json, JsonFault, describe_flaw, foreign, json, read_document,
 };
 
 /// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the memory of their text.

@@ -12,10 +12,10 @@ use crate::bundle::tensors::Bundle;
 use crate::bundle::tokenizer_files::{carried, hf_tokenizer};
 use crate::bundle::tokenizer_part::TokenizerPart;
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::families::names::{self, HEAD};
 use crate::formats::{
-    ByteSource, Encoding, FileTensor, SafetensorsFile, Warning, base_name, known_mark, sha256_of,
+    ByteSource, Encoding, FileTensor, SafetensorsFile, base_name, known_mark, sha256_of,
 };
 use crate::state::{ReceiptFile, Reordering, SourceFormat};
 use crate::tokenizer::TOKENIZER_FILE;

@@ -6,10 +6,10 @@ use super::pairs::{Halves, Parts, conv1d, weight};
 use super::tables::{hint_about, more_rows};
 use crate::bundle::tensors::Bundle;
 use crate::config::{BlockPattern, Names, Pattern, ends};
-use crate::error::{Error, Refusal, Result, Word, word};
+use crate::error::{Error, Refusal, Result, Warning, Word, add_warning, word};
 use crate::families::names::{HEAD, block_of};
 use crate::families::{PAIRS, names};
-use crate::formats::{Encoding, FileTensor, Warning, add_warning, unreadable};
+use crate::formats::{Encoding, FileTensor, unreadable};
 
 const UNMATCHED: Word = word!("adapter.target.unmatched");
 

@@ -7,8 +7,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Value};
 
 use super::{PortableTokenizerBinding, UNNAMED, id_range};
-use crate::error::{Error, Result, shown, word};
-use crate::formats::{ByteSource, Warning, base_name, read_document};
+use crate::error::{Error, Result, Warning, shown, word};
+use crate::formats::{ByteSource, base_name, read_document};
 use crate::state::{AssetFormat, TokenizerFamily, TokenizerRecord, template_digest};
 use crate::tokenizer::read_json;
 
