@@ -22,6 +22,10 @@ const WARMUP_STEPS: usize = 2;
 const MAX_ATTEMPTS: usize = 4;
 
 /// How a step runs.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one, which lives for the time of a step"
+)]
 enum Turn {
     /// By its launches.
     Launch,
