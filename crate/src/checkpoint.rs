@@ -39,10 +39,10 @@ use crate::formats::ByteSource;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model, open_model_with};
 use crate::schedule;
-use crate::state::VerifyPolicy;
+use crate::state::{Tensor, VerifyPolicy};
 use crate::train::{Notice, Trainer};
 use jump::jump_of_rate;
-use state::TensorFile;
+use state::{open_tensors, saved_state};
 
 const WEIGHTS: &str = "model.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
@@ -57,7 +57,7 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
 /// Base of an adapter's checkpoint.
 enum GivenBase {
     /// These files, compared to the extent of the policy.
-    Files(Vec<Box<dyn ByteSource>>, VerifyPolicy),
+    Files(Vec<Rc<dyn ByteSource>>, VerifyPolicy),
     /// No base is given, which is refused.
     Absent,
     /// No base is given, because none of it is needed.
@@ -65,7 +65,7 @@ enum GivenBase {
 }
 
 impl GivenBase {
-    fn of(base: Option<Vec<Box<dyn ByteSource>>>) -> Self {
+    fn of(base: Option<Vec<Rc<dyn ByteSource>>>) -> Self {
         base.map_or(Self::Absent, |files| Self::Files(files, VerifyPolicy::Full))
     }
 }
@@ -73,7 +73,7 @@ impl GivenBase {
 /// Opens the base of an adapter's checkpoint and attaches the adapter in the checkpoint's files.
 fn open_base(
     manifest: &mut Manifest,
-    sources: Vec<Box<dyn ByteSource>>,
+    sources: Vec<Rc<dyn ByteSource>>,
     base: GivenBase,
 ) -> Result<Bundle> {
     let adapter = sources
@@ -99,22 +99,15 @@ fn open_base(
                 .into());
         }
     };
-    let files: Vec<Rc<dyn ByteSource>> = files.into_iter().map(Rc::from).collect();
-    let shared = || {
-        files
-            .iter()
-            .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
-            .collect()
-    };
     // The base is opened by itself first: the adapter need not fit another base.
-    let alone = open_model(shared())?;
+    let alone = open_model(files.clone())?;
     want.check(&alone, policy)?;
     want.verified = (policy != VerifyPolicy::Full).then_some(policy);
     if policy == VerifyPolicy::Full && want.weights_digest.is_none() {
         want.weights_digest = Some(alone.base_digest()?);
     }
     open_model_with(
-        shared(),
+        files,
         OpenOptions {
             adapter: Some(adapter),
             apart: true,
@@ -127,8 +120,8 @@ fn open_base(
 pub struct Checkpoint {
     manifest: Manifest,
     bundle: Rc<Bundle>,
-    weights: TensorFile,
-    optimizer: TensorFile,
+    weights: Vec<Tensor>,
+    optimizer: Vec<Tensor>,
 }
 
 impl Checkpoint {
@@ -137,8 +130,8 @@ impl Checkpoint {
     /// # Errors
     /// `checkpoint.*`; among them `checkpoint.base.missing` without the base, and `checkpoint.base.mismatch` for another one.
     pub fn open(
-        files: Vec<Box<dyn ByteSource>>,
-        base: Option<Vec<Box<dyn ByteSource>>>,
+        files: Vec<Rc<dyn ByteSource>>,
+        base: Option<Vec<Rc<dyn ByteSource>>>,
     ) -> Result<Self> {
         Self::opened(files, GivenBase::of(base), true)
     }
@@ -146,8 +139,8 @@ impl Checkpoint {
     /// Opens files whose bytes the caller has verified: only lengths are checked, and the base in full. Errors are those of [`Self::open`].
     #[doc(hidden)]
     pub fn open_verified(
-        files: Vec<Box<dyn ByteSource>>,
-        base: Option<Vec<Box<dyn ByteSource>>>,
+        files: Vec<Rc<dyn ByteSource>>,
+        base: Option<Vec<Rc<dyn ByteSource>>>,
     ) -> Result<Self> {
         Self::opened(files, GivenBase::of(base), false)
     }
@@ -159,8 +152,8 @@ impl Checkpoint {
     /// The errors of [`Checkpoint::open`].
     #[doc(hidden)]
     pub fn open_beside(
-        files: Vec<Box<dyn ByteSource>>,
-        base: Vec<Box<dyn ByteSource>>,
+        files: Vec<Rc<dyn ByteSource>>,
+        base: Vec<Rc<dyn ByteSource>>,
         policy: VerifyPolicy,
         verified: bool,
     ) -> Result<Self> {
@@ -172,12 +165,12 @@ impl Checkpoint {
     /// # Errors
     /// `checkpoint.*`.
     #[doc(hidden)]
-    pub fn open_alone(files: Vec<Box<dyn ByteSource>>, verified: bool) -> Result<Self> {
+    pub fn open_alone(files: Vec<Rc<dyn ByteSource>>, verified: bool) -> Result<Self> {
         Self::opened(files, GivenBase::Unneeded, !verified)
     }
 
-    fn opened(files: Vec<Box<dyn ByteSource>>, base: GivenBase, verify: bool) -> Result<Self> {
-        let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files
+    fn opened(files: Vec<Rc<dyn ByteSource>>, base: GivenBase, verify: bool) -> Result<Self> {
+        let mut by_name: BTreeMap<String, Rc<dyn ByteSource>> = files
             .into_iter()
             .map(|file| (file.name().to_string(), file))
             .collect();
@@ -200,11 +193,10 @@ impl Checkpoint {
             if verify {
                 pieces::check_bytes(source.as_ref(), record)?;
             }
-            let source: Rc<dyn ByteSource> = Rc::from(source);
             match record.name.as_str() {
                 OPTIMIZER => optimizer = Some(source),
                 name => {
-                    sources.push(Box::new(Rc::clone(&source)) as Box<dyn ByteSource>);
+                    sources.push(Rc::clone(&source));
                     weights = if name == own { Some(source) } else { weights };
                 }
             }
@@ -218,7 +210,7 @@ impl Checkpoint {
         } else {
             open_model(sources)?
         };
-        let (weights, optimizer) = (TensorFile::open(weights)?, TensorFile::open(optimizer)?);
+        let (weights, optimizer) = (open_tensors(&weights)?, open_tensors(&optimizer)?);
         let checkpoint = Self {
             manifest,
             bundle: Rc::new(bundle),
@@ -359,7 +351,7 @@ impl Checkpoint {
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
         let dropped = trainer
             .optim_mut()
-            .load_state(self.optimizer.saved_state(), &with_state, device, interrupt)
+            .load_state(saved_state(&self.optimizer), &with_state, device, interrupt)
             .await?;
         if !dropped.is_empty() {
             let names = dropped.join(", ");

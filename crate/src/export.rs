@@ -20,6 +20,8 @@ mod peft;
 mod recipe;
 mod source;
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::FileStream;
@@ -122,7 +124,7 @@ impl ExportFormat {
 /// beyond their type.
 pub async fn export(
     source: &ExportSource,
-    base_files: Vec<Box<dyn ByteSource>>,
+    base_files: Vec<Rc<dyn ByteSource>>,
     options: &ExportOptions,
 ) -> Result<FileStream> {
     if options.manifest && source.groups.is_empty() && options.format == ExportFormat::Safetensors {

@@ -13,7 +13,7 @@
 //! use tabtune::train::Trainer;
 //!
 //! /// Trains an adapter for a model on a text. Returns the adapter's files, which PEFT opens.
-//! async fn fine_tune(files: Vec<Box<dyn ByteSource>>, text: &[u8]) -> tabtune::Result<FileStream> {
+//! async fn fine_tune(files: Vec<Rc<dyn ByteSource>>, text: &[u8]) -> tabtune::Result<FileStream> {
 //!     let device = Device::open(DeviceKind::Wgpu).await?;
 //!     let bundle = open_model(files)?;
 //!     let config = TrainConfig { steps: 100, adapter: Some(AdapterConfig::default()), ..TrainConfig::default() };

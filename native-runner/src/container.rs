@@ -94,7 +94,7 @@ impl ByteSource for Inner {
 ///
 /// # Errors
 /// `checkpoint.container.*` for a damaged container, `checkpoint.chunk.hash`, `checkpoint.version`, `source.read`.
-pub fn sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
+pub fn sources(path: &Path) -> Result<Vec<Rc<dyn ByteSource>>> {
     let whole = Rc::new(FileSource::open(path)?);
     let (head, begin) = head(&whole)?;
     check(&head)?;
@@ -113,7 +113,7 @@ pub fn sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
             format!("expected {expected} bytes, found {}", whole.len()),
         ));
     }
-    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
+    let mut sources: Vec<Rc<dyn ByteSource>> = Vec::new();
     let mut at = begin;
     for Entry { name, body } in &head.manifest.files {
         let inner = Inner {
@@ -124,7 +124,7 @@ pub fn sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
         };
         verify(&inner, &body.chunks)?;
         at += body.bytes;
-        sources.push(Box::new(inner));
+        sources.push(Rc::new(inner));
     }
     Ok(sources)
 }

@@ -6,6 +6,7 @@ mod source;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::{Checkpoint, MANIFEST, verify_as_model};
@@ -82,7 +83,7 @@ pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
 ///
 /// # Errors
 /// `cli.usage` for a folder without a model; `source.read`.
-pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
+pub fn model_sources(path: &Path) -> Result<Vec<Rc<dyn ByteSource>>> {
     Ok(boxed(model_files(path)?.0))
 }
 
@@ -90,7 +91,7 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
 ///
 /// # Errors
 /// As for [`model_sources`]; the inner error is that of a file with other bytes than were saved.
-pub fn model_of(path: &Path, read: bool) -> Result<tabtune::Result<Vec<Box<dyn ByteSource>>>> {
+pub fn model_of(path: &Path, read: bool) -> Result<tabtune::Result<Vec<Rc<dyn ByteSource>>>> {
     let (files, manifest) = model_files(path)?;
     let files = boxed(files);
     let verified = manifest
@@ -100,10 +101,10 @@ pub fn model_of(path: &Path, read: bool) -> Result<tabtune::Result<Vec<Box<dyn B
 }
 
 /// Makes sources of files.
-pub fn boxed(files: Vec<FileSource>) -> Vec<Box<dyn ByteSource>> {
+pub fn boxed(files: Vec<FileSource>) -> Vec<Rc<dyn ByteSource>> {
     files
         .into_iter()
-        .map(|file| Box::new(file) as Box<dyn ByteSource>)
+        .map(|file| Rc::new(file) as Rc<dyn ByteSource>)
         .collect()
 }
 
@@ -180,13 +181,13 @@ pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
 ///
 /// # Errors
 /// Errors of [`model_sources`].
-pub fn base_sources(paths: &[PathBuf]) -> Result<Vec<Box<dyn ByteSource>>> {
+pub fn base_sources(paths: &[PathBuf]) -> Result<Vec<Rc<dyn ByteSource>>> {
     if let [path] = paths {
         return model_sources(path);
     }
-    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
+    let mut sources: Vec<Rc<dyn ByteSource>> = Vec::new();
     for path in paths {
-        sources.push(Box::new(FileSource::open(path)?));
+        sources.push(Rc::new(FileSource::open(path)?));
     }
     Ok(sources)
 }
@@ -223,7 +224,7 @@ pub fn open_checkpoint(path: &Path, base: &[PathBuf], policy: VerifyPolicy) -> R
 }
 
 /// Opens every file in the folder of a checkpoint or an adapter.
-fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
+fn folder_sources(folder: &Path) -> Result<Vec<Rc<dyn ByteSource>>> {
     if !folder.is_dir() {
         return Err(unreadable(folder.display(), "not a folder").into());
     }

@@ -1,6 +1,7 @@
 //! The golden models of every family, which every test of families takes: `golden/models` has a folder for each, and the same weights as GGUF.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 use tabtune::formats::{ByteSource, MemorySource};
@@ -15,14 +16,14 @@ pub struct Family {
 
 impl Family {
     /// Returns the files of its folder that make a model.
-    pub fn folder(&self) -> Vec<Box<dyn ByteSource>> {
+    pub fn folder(&self) -> Vec<Rc<dyn ByteSource>> {
         ["config.json", "model.safetensors"]
             .map(|name| source(name, golden(&format!("{}/{name}", self.name))))
             .into()
     }
 
     /// Returns its GGUF files.
-    pub fn gguf_files(&self) -> Vec<Box<dyn ByteSource>> {
+    pub fn gguf_files(&self) -> Vec<Rc<dyn ByteSource>> {
         self.gguf
             .iter()
             .map(|name| source(name, golden(name)))
@@ -36,8 +37,8 @@ impl Family {
     }
 }
 
-fn source(name: &str, bytes: Vec<u8>) -> Box<dyn ByteSource> {
-    Box::new(MemorySource::new(name, bytes))
+fn source(name: &str, bytes: Vec<u8>) -> Rc<dyn ByteSource> {
+    Rc::new(MemorySource::new(name, bytes))
 }
 
 fn models() -> PathBuf {

@@ -3,6 +3,7 @@
 pub mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -158,7 +159,7 @@ fn every_hostile_file_gets_its_answer() {
         let shards = case["shards"].as_object().into_iter().flatten();
         let siblings = || {
             Ok(shards
-                .map(|(name, tensors)| Box::new(shard(name, tensors)) as Box<dyn ByteSource>)
+                .map(|(name, tensors)| Rc::new(shard(name, tensors)) as Rc<dyn ByteSource>)
                 .collect())
         };
         let report = inspect(
@@ -207,11 +208,11 @@ fn sound() -> Vec<(String, FileFormat, Vec<u8>)> {
 fn answer(name: &str, format: FileFormat, bytes: &[u8]) -> InspectReport {
     let source = MemorySource::new(name, bytes);
     let config = br#"{"model_type":"llama","vocab_size":4,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":1,"num_attention_heads":1,"max_position_embeddings":8}"#;
-    let files: Vec<Box<dyn ByteSource>> = match format {
-        FileFormat::Gguf => vec![Box::new(source.clone())],
+    let files: Vec<Rc<dyn ByteSource>> = match format {
+        FileFormat::Gguf => vec![Rc::new(source.clone())],
         _ => vec![
-            Box::new(source.clone()),
-            Box::new(MemorySource::new("config.json", *config)),
+            Rc::new(source.clone()),
+            Rc::new(MemorySource::new("config.json", *config)),
         ],
     };
     if let Ok(bundle) = open_bundle(files) {

@@ -1,6 +1,8 @@
 //! Whole models: logits and gradients against a float64 reference (`golden/make_models.py`), gradients against finite differences,
 //! recomputed blocks, cached decoding, refusals.
 
+use std::rc::Rc;
+
 use burn::tensor::Tensor;
 use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::config::Precision;
@@ -422,7 +424,7 @@ fn weights_that_do_not_fit_are_refused_by_name() {
             .unwrap()
             .replace(from, to);
         let mut files = family("qwen2").folder();
-        files[0] = Box::new(MemorySource::new("config.json", text.into_bytes()));
+        files[0] = Rc::new(MemorySource::new("config.json", text.into_bytes()));
         open_bundle(files)
             .and_then(|bundle| {
                 block_on(Model::from_bundle(

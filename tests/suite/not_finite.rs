@@ -1,5 +1,7 @@
 //! Steps whose loss or gradient norm is not finite: the state that they leave, and how a run skips them.
 
+use std::rc::Rc;
+
 use burn::tensor::Tensor;
 use serde_json::{Value, json};
 use tabtune::bundle::{FileStream, open_bundle};
@@ -227,7 +229,7 @@ fn weights_of_a_file_that_are_no_numbers_are_counted_and_refused_with_every_tens
     }
     let sources = stream.files().iter().zip(files);
     let sources = sources.map(|(file, bytes)| {
-        Box::new(MemorySource::new(file.name.clone(), bytes)) as Box<dyn ByteSource>
+        Rc::new(MemorySource::new(file.name.clone(), bytes)) as Rc<dyn ByteSource>
     });
     let bundle = open_bundle(sources.collect()).unwrap();
     for precision in [Precision::F32, Precision::Bf16] {

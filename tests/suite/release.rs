@@ -1,6 +1,7 @@
 //! Gradient release compared with the usual step: the same losses and the same weights, bit for bit.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use tabtune::bundle::open_bundle;
 use tabtune::config::{AdafactorConfig, GroupConfig, OptimizerConfig, Precision, TrainConfig};
@@ -17,10 +18,10 @@ pub fn model(family: &str, precision: Precision, device: &Device) -> Model {
         .join("golden/models")
         .join(family);
     let file = |name: &str| {
-        Box::new(MemorySource::new(
+        Rc::new(MemorySource::new(
             name,
             std::fs::read(folder.join(name)).unwrap(),
-        )) as Box<dyn ByteSource>
+        )) as Rc<dyn ByteSource>
     };
     let bundle = open_bundle(vec![file("config.json"), file("model.safetensors")]).unwrap();
     block_on(Model::from_bundle(

@@ -1,6 +1,8 @@
 //! Whole runs that are stopped, saved and resumed, compared with uninterrupted runs, for every optimizer, precision and schedule; changes that a
 //! resume allows.
 
+use std::rc::Rc;
+
 use burn::tensor::Device as TensorDevice;
 use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, ModelAssets};
@@ -106,7 +108,7 @@ fn written(trainer: &Trainer, assets: &ModelAssets) -> Files {
 pub fn open(files: Files) -> Checkpoint {
     let sources = files
         .into_iter()
-        .map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
+        .map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>);
     Checkpoint::open(sources.collect(), None).unwrap()
 }
 
@@ -747,7 +749,7 @@ fn rate_set_by_hand_is_checked_against_the_settings_of_the_resume() {
 }
 
 /// Returns a checkpoint with a changed manifest, which no hash protects.
-fn edited(edit: impl FnOnce(&mut Value)) -> Vec<Box<dyn ByteSource>> {
+fn edited(edit: impl FnOnce(&mut Value)) -> Vec<Rc<dyn ByteSource>> {
     let mut files = by_hand(5e-3);
     let manifest = files
         .iter_mut()
@@ -758,7 +760,7 @@ fn edited(edit: impl FnOnce(&mut Value)) -> Vec<Box<dyn ByteSource>> {
     manifest.1 = json.to_string().into_bytes();
     files
         .into_iter()
-        .map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>)
+        .map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>)
         .collect()
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::hf_folder::INDEX;
-use super::tensors::{Bundle, MAX_NAMES};
+use super::tensors::{Bundle, MAX_NAMES, home};
 use crate::error::{Error, Refusal, Result, Warning, shown, word};
 use crate::families::names;
-use crate::formats::{base_name, unreadable};
+use crate::formats::{ByteSource, base_name, unreadable};
+use crate::state::Tensor;
 
 #[doc(hidden)]
 impl Bundle {
@@ -22,14 +23,14 @@ impl Bundle {
         let wanted: BTreeSet<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
         let mut refusals: Vec<Refusal> = Vec::new();
         let left: Vec<String> = self
-            .entries
+            .tensors
             .keys()
             .filter(|name| !wanted.contains(name.as_str()))
             .cloned()
             .collect();
         let absent: Vec<&(String, Vec<usize>)> = names
             .iter()
-            .filter(|(name, _)| !self.entries.contains_key(name))
+            .filter(|(name, _)| !self.tensors.contains_key(name))
             .copied()
             .collect();
         refusals.extend(self.missing(&absent, &left));
@@ -37,11 +38,10 @@ impl Bundle {
             names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers)
         };
         let takes_part =
-            |name: &str| in_block(name) || names::is_computed_with(&self.entries[name].stored.name);
+            |name: &str| in_block(name) || names::is_computed_with(self.tensors[name].own_name());
         for name in left.iter().filter(|name| takes_part(name)) {
-            let artifact = self.files[self.entries[name].source].name();
             let refusal = Refusal::new(word!("model.tensor.unexpected"))
-                .of(artifact)
+                .of(artifact(&self.tensors[name]))
                 .subject(name);
             refusals.push(
                 refusal
@@ -51,33 +51,32 @@ impl Bundle {
         }
         let given: Vec<_> = names
             .iter()
-            .filter_map(|(name, shape)| Some((shape, self.entries.get(name)?)))
+            .filter_map(|(name, shape)| Some((shape, self.tensors.get(name)?)))
             .collect();
-        for (shape, entry) in given.iter().filter(|(shape, entry)| **shape != entry.shape) {
+        for (shape, tensor) in given
+            .iter()
+            .filter(|(shape, tensor)| **shape != tensor.dims())
+        {
             let refusal = Refusal::new(word!("model.tensor.shape"))
-                .of(self.files[entry.source].name())
-                .subject(&entry.name);
+                .of(artifact(tensor))
+                .subject(&tensor.name);
             refusals.push(
                 refusal
                     .expected(format!("{shape:?}"))
-                    .found(format!("{:?}", entry.shape)),
+                    .found(format!("{:?}", tensor.shape)),
             );
         }
-        for (_, entry) in given
+        for (_, tensor) in given
             .iter()
-            .filter(|(_, entry)| entry.encoding.is_none() || entry.stored.bytes.is_none())
+            .filter(|(_, tensor)| tensor.encoding().is_none())
         {
-            refusals.push(unreadable(
-                &entry.dtype,
-                &entry.name,
-                self.files[entry.source].name(),
-            ));
+            refusals.push(unreadable(&tensor.dtype, &tensor.name, artifact(tensor)));
         }
         if !refusals.is_empty() {
             return Err(Error::Refused(refusals));
         }
         for name in left {
-            self.entries.remove(&name);
+            self.tensors.remove(&name);
             self.warnings
                 .push(Warning::new(word!("model.tensor.extra"), &name));
         }
@@ -122,6 +121,11 @@ impl Bundle {
             ([], None) => self.files.first().map_or("", |file| base_name(file.name())),
         }
     }
+}
+
+/// Returns the name of the file that a tensor is in.
+fn artifact(tensor: &Tensor) -> &str {
+    home(tensor).map_or("", |file| file.name())
 }
 
 /// Returns the name with the longest common end with `name`, part by part, and among those the one with the longest common beginning; none if

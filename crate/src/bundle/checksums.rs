@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::segment::{Leaves, Segment};
+use super::segment::Leaves;
 use super::tensor_hasher::{PayloadSum, TensorHasher};
 use crate::formats::{Digest, Encoding, GgmlType, Hasher, count_non_finite};
+use crate::state::Tensor;
 
 /// Position of a tensor in a stream.
 pub(super) struct TensorSpan {
@@ -16,8 +17,8 @@ pub(super) struct TensorSpan {
     pub(super) end: u64,
     /// True if it belongs to an optimizer.
     pub(super) state: bool,
-    /// Its bytes in the order of the digest, if they cannot be hashed while they pass.
-    pub(super) again: Option<Segment>,
+    /// The tensor in the order of the digest, if its bytes cannot be hashed while they pass.
+    pub(super) again: Option<Tensor>,
 }
 
 /// Checksums of the bytes so far.

@@ -2,10 +2,10 @@
 //! and readers.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::files::MAX_DOCUMENT_BYTES;
 use super::gguf_model::summed_gguf;
-use super::pieces::dequantise;
 use super::safetensors_stream::OPTIMIZER_WEIGHTS;
 use super::state_json::read_state_json;
 use super::tensor_hasher::TensorHasher;
@@ -13,11 +13,12 @@ use super::tokenizer_binding::PortableTokenizerBinding;
 use crate::error::Result;
 use crate::families::{config_from_gguf, names};
 use crate::formats::{
-    ByteSource, Digest, FileTensor, GgufFile, GgufValue, SafetensorsFile, base_name, read_document,
+    ByteSource, Digest, FileTensor, GgufFile, GgufValue, SafetensorsFile, SourceSpan, base_name,
+    read_document,
 };
 use crate::state::{
     ArtifactDigests, Identity, MANIFEST_FILE, MANIFEST_KEY, Reordering, StateManifest,
-    StatedDigests, optimizer_digest, weights_digest,
+    StatedDigests, dequantise, optimizer_digest, weights_digest,
 };
 
 impl ArtifactDigests {
@@ -80,7 +81,7 @@ fn family(documents: &BTreeMap<String, Vec<u8>>) -> String {
 }
 
 /// A file of an artifact and its role.
-pub(super) type Part<'a> = (&'a str, &'a dyn ByteSource);
+pub(super) type Part<'a> = (&'a str, &'a Rc<dyn ByteSource>);
 
 /// Computes the digests of an artifact, for which all of it is read. If a file leaves open what belongs to its weights, `stated` decides.
 pub(super) fn digests_of(files: &[Part<'_>], stated: Option<Digest>) -> Result<StatedDigests> {
@@ -93,7 +94,7 @@ pub(super) fn digests_of(files: &[Part<'_>], stated: Option<Digest>) -> Result<S
     let ending = |end: &'static str| {
         weights().filter(move |source| base_name(source.name()).to_ascii_lowercase().ends_with(end))
     };
-    let gguf: Vec<&dyn ByteSource> = ending(".gguf").collect();
+    let gguf: Vec<&Rc<dyn ByteSource>> = ending(".gguf").collect();
     if !gguf.is_empty() {
         return of_gguf(&gguf, stated);
     }
@@ -112,14 +113,11 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
         let name = base_name(source.name());
         match *role {
             "config" | "tokenizer" | "template" => {
-                documents.insert(
-                    name.to_string(),
-                    read_document(*source, MAX_DOCUMENT_BYTES)?,
-                );
+                documents.insert(name.to_string(), read_document(source, MAX_DOCUMENT_BYTES)?);
                 continue;
             }
             "manifest" if name == MANIFEST_FILE => {
-                let text = String::from_utf8_lossy(&read_document(*source, MAX_DOCUMENT_BYTES)?)
+                let text = String::from_utf8_lossy(&read_document(source, MAX_DOCUMENT_BYTES)?)
                     .into_owned();
                 manifest = Some(StateManifest::read(&text, name)?);
                 continue;
@@ -128,7 +126,7 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
             "adapter" if alone && name.ends_with(".safetensors") => {}
             _ => continue,
         }
-        let file = SafetensorsFile::open(*source)?;
+        let file = SafetensorsFile::open(source)?;
         if let Some(text) = file.metadata.get(MANIFEST_KEY) {
             manifest = Some(StateManifest::read(&text, name)?);
         }
@@ -140,7 +138,7 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
         };
         for tensor in file.tensors {
             let hasher = TensorHasher::plain(&tensor.name, &tensor.dtype, tensor.shape.clone());
-            let payload = hasher.payload_in(*source, tensor.begin, tensor.end())?;
+            let payload = hasher.payload_in(&span_of(source, &tensor))?;
             leaves.insert(tensor.name, hasher.leaf(payload));
         }
     }
@@ -155,7 +153,7 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
         .digests(some(weights, weights_digest), some(state, optimizer_digest))
 }
 
-fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
+fn of_json(source: &Rc<dyn ByteSource>) -> Result<StatedDigests> {
     let read = read_state_json(source)?;
     let (mut weights, mut state) = (BTreeMap::new(), BTreeMap::new());
     for entry in &read.tensors {
@@ -164,11 +162,8 @@ fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
         } else {
             &mut weights
         };
-        leaves.extend(
-            entry
-                .known_leaf()
-                .map(|leaf| (entry.manifest.state_key.clone(), leaf)),
-        );
+        let leaf = entry.known_leaf();
+        leaves.extend(leaf.map(|leaf| (entry.name.clone(), leaf)));
     }
     let known = match &read.manifest {
         Some(manifest) => ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)?,
@@ -182,7 +177,7 @@ fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
 
 /// Computes the digests of a GGUF file. Tensors enter under Hugging Face's names and in its order. A head that is a copy of the embedding may
 /// be included, or left out as the head of a tied model; an import under the file's own names includes everything as stored.
-fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDigests> {
+fn of_gguf(parts: &[&Rc<dyn ByteSource>], stated: Option<Digest>) -> Result<StatedDigests> {
     let (file, homes, _) = summed_gguf(parts, &(0..parts.len()).collect::<Vec<_>>())?;
     let home = |tensor: &FileTensor| {
         file.tensors
@@ -212,7 +207,7 @@ fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDi
             .and_then(|config| names::from_gguf(&tensor.name, family, config));
         let (key, order) = place.unwrap_or((tensor.name.clone(), Reordering::Same));
         let hasher = TensorHasher::of_gguf(&key, tensor, order);
-        let payload = hasher.payload_in(parts[at], tensor.begin, tensor.end())?;
+        let payload = hasher.payload_in(&span_of(parts[at], tensor))?;
         if let Some(config) = config.as_ref().filter(|_| key == names::HEAD) {
             let embedding = names::embedding(config.architecture);
             copy = Some((
@@ -238,11 +233,20 @@ fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDi
     ArtifactDigests::of_gguf(&file.metadata).digests(Some(weights), None)
 }
 
-fn as_it_stands(parts: &[&dyn ByteSource], homes: &[usize], file: &GgufFile) -> Result<Digest> {
+/// Returns the bytes of a tensor in its file.
+fn span_of(source: &Rc<dyn ByteSource>, tensor: &FileTensor) -> SourceSpan {
+    SourceSpan {
+        source: Rc::clone(source),
+        begin: tensor.begin,
+        bytes: tensor.bytes.unwrap_or(0),
+    }
+}
+
+fn as_it_stands(parts: &[&Rc<dyn ByteSource>], homes: &[usize], file: &GgufFile) -> Result<Digest> {
     let mut leaves = BTreeMap::new();
     for (tensor, &at) in file.tensors.iter().zip(homes) {
         let hasher = TensorHasher::of_gguf(&tensor.name, tensor, Reordering::Same);
-        let payload = hasher.payload_in(parts[at], tensor.begin, tensor.end())?;
+        let payload = hasher.payload_in(&span_of(parts[at], tensor))?;
         leaves.insert(tensor.name.clone(), hasher.leaf(payload));
     }
     Ok(weights_digest(&leaves))

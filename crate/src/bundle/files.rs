@@ -1,12 +1,13 @@
 //! Finds files of a model by their names, and reads its documents.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::{ByteSource, base_name, known_mark, read_document};
 
 /// Files of one model.
-pub(super) type Files = Vec<Box<dyn ByteSource>>;
+pub(super) type Files = Vec<Rc<dyn ByteSource>>;
 
 /// Maximum size of an index, a manifest, a configuration or a template.
 pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;

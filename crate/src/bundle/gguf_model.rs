@@ -1,21 +1,19 @@
 //! Opens a GGUF file, or the parts of a split one, as a bundle.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::entry::Entry;
 use super::files::{Files, MAX_DOCUMENT_BYTES, adapter, document, find, or_refused, unused};
 use super::gguf_tokenizer::{default_end, end_ids, tokenizer_parts};
 use super::gguf_tokenizer_check::check_tokenizer;
 use super::options::{OpenOptions, Taken};
-use super::pieces::dequantise;
 use super::same_numbers::same_numbers;
-use super::tensors::{Bundle, by_name};
+use super::tensors::Bundle;
 use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
 use super::tokenizer_part::TokenizerPart;
 use crate::error::{Refusal, Result, Warning, word};
 use crate::families::{check_keys, config_from_gguf, names};
 use crate::formats::{ByteSource, GgufFile, GgufValue, base_name, join_parts};
-use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat};
+use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat, Tensor, dequantise};
 use crate::tokenizer::{TOKENIZER_FILE, Tokenizer};
 
 /// Opens the GGUF file at the position `gguf`, or joins its parts, and returns it with the index in `files` of the source of each tensor, and
@@ -92,7 +90,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
             .map(|at| (homes[at], &file.tensors[at]))
     };
     let divisors = home(names::ROPE_FREQS)
-        .map(|(at, tensor)| dequantise(files[at].as_ref(), tensor))
+        .map(|(at, tensor)| dequantise(&files[at], tensor))
         .transpose()?;
     let tied = file.tensor("output.weight").is_none();
     let mut config = config_from_gguf(&file, &name, divisors.as_deref(), tied)?;
@@ -110,7 +108,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
         )
     });
     let taken = Taken::of(listed, options.request.as_ref(), &name, &mut warnings)?;
-    let mut entries = Vec::new();
+    let mut tensors = Vec::new();
     for (tensor, &source) in file
         .tensors
         .iter()
@@ -123,24 +121,18 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
         // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
         let (name_hf, order) =
             names::from_gguf(own, family, &config).unwrap_or((own.to_string(), Reordering::Same));
-        entries.push(Entry::new(
-            name_hf,
-            tensor.clone(),
-            order,
-            source,
-            files[source].name(),
-        )?);
+        tensors.push(Tensor::of_file(name_hf, tensor, order, &files[source])?);
     }
-    let find_entry = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
+    let position = |name: &str| tensors.iter().position(|tensor| tensor.name == name);
     if let (false, Some(head), Some(embedding)) = (
         tied || options.headers_only,
-        find_entry(names::HEAD),
-        find_entry(names::embedding(config.architecture)),
-    ) && same_numbers(&files, &entries[head], &entries[embedding], false)?
+        position(names::HEAD),
+        position(names::embedding(config.architecture)),
+    ) && same_numbers(&tensors[head], &tensors[embedding], false)?
     {
         warnings.push(Warning::new(word!("model.tied.copy"), names::HEAD));
         config.tie_word_embeddings = true;
-        entries.remove(head);
+        tensors.remove(head);
     }
     let mut used: BTreeSet<usize> = gguf.iter().copied().collect();
     let mut refused = None;
@@ -186,7 +178,6 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
         .and_then(GgufValue::text)
         .unwrap_or_default();
     let base = Base::new(title, SourceFormat::Gguf, sums);
-    let entries = by_name(entries, &files)?;
     let mut part = TokenizerPart::of(
         tokenizer,
         refused,
@@ -197,13 +188,10 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     warnings.extend(default.filter(|_| of_tokenizer == name && part.tokenizer.is_some()));
     part.add_generation_config(generation, &mut warnings);
     Ok(Bundle {
-        config,
         tokenizer: part.tokenizer,
         tokenizer_refused: part.refused,
-        source_format: SourceFormat::Gguf,
         base,
         selection: taken.report,
-        config_json: None,
         generation_config_json: part.generation_config_json,
         tokenizer_documents: documents.0,
         origin: file
@@ -213,9 +201,6 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
             .cloned()
             .collect(),
         warnings,
-        files,
-        entries,
-        adapter: None,
-        factors: BTreeMap::new(),
+        ..Bundle::of_tensors(config, SourceFormat::Gguf, files, tensors)?
     })
 }

@@ -6,7 +6,7 @@ use super::stream::FileStream;
 use super::tensor_hasher::TensorHasher;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{FileTensor, GgufValue, gguf_header};
-use crate::state::{ArtifactDigests, Reordering};
+use crate::state::{ArtifactDigests, Reordering, Tensor};
 
 impl FileStream {
     /// Adds a GGUF file with these keys and tensors, in their order, and records it for a receipt. `weight_of` returns Hugging Face's name of a
@@ -16,36 +16,35 @@ impl FileStream {
         &mut self,
         name: &str,
         metadata: &[(String, GgufValue)],
-        tensors: Vec<(FileTensor, Segment)>,
+        tensors: Vec<Tensor>,
         weight_of: impl Fn(&str) -> Option<(String, Reordering)>,
     ) -> Result<()> {
-        let (records, contents): (Vec<FileTensor>, Vec<Segment>) = tensors.into_iter().unzip();
+        let record = |tensor: &Tensor| FileTensor::new(&tensor.name, &tensor.dtype, &tensor.shape);
+        let records: Vec<FileTensor> = tensors.iter().map(record).collect();
         let header = gguf_header(metadata, &records)?;
         let file = self.files.len();
         let mut bytes = header.bytes.len() as u64;
-        let mut segments = vec![Segment::Bytes(header.bytes)];
-        for ((record, segment), span) in records.iter().zip(contents).zip(header.spans) {
-            if segment.len() != span.bytes {
+        let mut segments = vec![Segment::Known(header.bytes)];
+        for (tensor, span) in tensors.into_iter().zip(header.spans) {
+            if tensor.len() != span.bytes {
                 let refusal = Refusal::new(word!("export.tensor.size"))
                     .of("gguf")
-                    .subject(&record.name);
+                    .subject(&tensor.name);
                 return Err(refusal
                     .expected(format!("{} bytes", span.bytes))
-                    .found(segment.len())
+                    .found(tensor.len())
                     .into());
             }
             if let (Some((key, order)), Some(checksums)) =
-                (weight_of(&record.name), &mut self.checksums)
+                (weight_of(&tensor.name), &mut self.checksums)
             {
-                let FileTensor {
+                let Tensor {
                     name, dtype, shape, ..
-                } = record;
+                } = &tensor;
                 let hasher = TensorHasher::new(&key, name, dtype, shape, order);
-                let again = match &segment {
-                    _ if hasher.sum(span.bytes).is_some() => None,
-                    Segment::Copied(stored) => Some(Segment::Copied(hasher.ordered_span(stored))),
-                    Segment::Encoded(tensor) => Some(Segment::Encoded(tensor.in_order())),
-                    _ => None,
+                let again = match hasher.sum(span.bytes) {
+                    Some(_) => None,
+                    None => hasher.ordered_tensor(&tensor),
                 };
                 checksums.expect(TensorSpan {
                     hasher,
@@ -58,7 +57,10 @@ impl FileStream {
             }
             bytes += span.bytes + span.padding;
             // The padding is less than the alignment.
-            segments.extend([segment, Segment::Bytes(vec![0; span.padding as usize])]);
+            segments.extend([
+                Segment::Tensor(Box::new(tensor)),
+                Segment::Known(vec![0; span.padding as usize]),
+            ]);
         }
         self.push(name, bytes, segments);
         self.know(ArtifactDigests::of_gguf(metadata));

@@ -1,22 +1,21 @@
 //! Opens the files of a Hugging Face folder as a bundle.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::entry::Entry;
 use super::files::{Files, MAX_DOCUMENT_BYTES, document, find, or_refused, other_weights, unused};
 use super::index::open_index;
 use super::options::{OpenOptions, Taken};
 use super::prefixes::settle_prefix;
 use super::same_numbers::same_numbers;
-use super::tensors::{Bundle, by_name};
+use super::tensors::{Bundle, home};
 use super::tokenizer_files::{GENERATION, carried, hf_tokenizer};
 use super::tokenizer_part::TokenizerPart;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::families::{check, config_of_weights, names};
 use crate::formats::{ByteSource, SafetensorsFile, base_name, describe_flaw, foreign, key_twice};
-use crate::state::{Base, BaseFile, Reordering, SourceFormat};
+use crate::state::{Base, BaseFile, Reordering, SourceFormat, Tensor};
 use crate::tokenizer::{SPECIALS_FILE, TOKENIZER_FILE};
 
 /// File that lists the shards and the tensors in them.
@@ -77,7 +76,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
         "config.json",
         &mut warnings,
     )?;
-    let mut entries = Vec::new();
+    let mut tensors = Vec::new();
     for (source, file) in &shards {
         for tensor in &file.tensors {
             let Some(name) = taken
@@ -86,34 +85,23 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
             else {
                 continue;
             };
-            entries.push(Entry::new(
-                name,
-                tensor.clone(),
-                Reordering::Same,
-                *source,
-                files[*source].name(),
-            )?);
+            let file = &files[*source];
+            tensors.push(Tensor::of_file(name, tensor, Reordering::Same, file)?);
         }
     }
-    warnings.extend(settle_prefix(&mut entries, config.architecture));
+    warnings.extend(settle_prefix(&mut tensors, config.architecture));
     let used: BTreeSet<usize> = shards.iter().map(|(at, _)| *at).collect();
     warnings.extend(unused(&files, &used, |name| {
         name.ends_with(".safetensors") || name.ends_with(".gguf")
     }));
     settle_vocabulary(
         &mut config,
-        &entries,
+        &tensors,
         files[shards.first().map_or(0, |s| s.0)].name(),
         &mut warnings,
     )?;
     if config.tie_word_embeddings {
-        drop_equal_head(
-            &files,
-            &config,
-            &mut entries,
-            &mut warnings,
-            options.headers_only,
-        )?;
+        drop_equal_head(&config, &mut tensors, &mut warnings, options.headers_only)?;
     }
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
@@ -132,7 +120,6 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     // `_name_or_path` is where its maker had another model: a path of a stranger, or this model's parent.
     let base = Base::new("", SourceFormat::HfFolder, sums);
     let rows = config.vocab_size;
-    let entries = by_name(entries, &files)?;
     let mut part = TokenizerPart::of(tokenizer, refused, TOKENIZER_FILE, rows, &mut warnings);
     let (documents, told) = carried(&files, part.tokenizer.as_ref())?;
     warnings.extend(told);
@@ -144,21 +131,15 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     part.add_generation_config(generation_config_json, &mut warnings);
     part.add_other_ends(&value, specials.as_deref(), &mut warnings);
     Ok(Bundle {
-        config,
         tokenizer: part.tokenizer,
         tokenizer_refused: part.refused,
-        source_format: SourceFormat::HfFolder,
         base,
         selection: taken.report,
         config_json: Some(config_json),
         generation_config_json: part.generation_config_json,
         tokenizer_documents: documents,
-        origin: Vec::new(),
         warnings,
-        files,
-        entries,
-        adapter: None,
-        factors: BTreeMap::new(),
+        ..Bundle::of_tensors(config, SourceFormat::HfFolder, files, tensors)?
     })
 }
 
@@ -230,15 +211,15 @@ fn open_weights(files: &Files) -> Result<(Shards, Vec<Warning>)> {
 /// refused.
 fn settle_vocabulary(
     config: &mut ModelConfig,
-    entries: &[Entry],
+    tensors: &[Tensor],
     artifact: &str,
     warnings: &mut Vec<Warning>,
 ) -> Result<()> {
     let name = names::embedding(config.architecture);
-    let Some(&rows) = entries
+    let Some(rows) = tensors
         .iter()
-        .find(|entry| entry.name == name)
-        .and_then(|entry| entry.shape.first())
+        .find(|tensor| tensor.name == name)
+        .and_then(|tensor| tensor.dims().first().copied())
     else {
         return Ok(());
     };
@@ -261,21 +242,20 @@ fn settle_vocabulary(
 
 /// Drops the head of a tied model that is stored as a second tensor with equal values; other values are refused.
 fn drop_equal_head(
-    files: &Files,
     config: &ModelConfig,
-    entries: &mut Vec<Entry>,
+    tensors: &mut Vec<Tensor>,
     warnings: &mut Vec<Warning>,
     unread: bool,
 ) -> Result<()> {
-    let at = |name: &str| entries.iter().position(|entry| entry.name == name);
+    let at = |name: &str| tensors.iter().position(|tensor| tensor.name == name);
     let (Some(head), Some(embedding)) =
         (at(names::HEAD), at(names::embedding(config.architecture)))
     else {
         return Ok(());
     };
-    if !same_numbers(files, &entries[head], &entries[embedding], unread)? {
+    if !same_numbers(&tensors[head], &tensors[embedding], unread)? {
         let refusal = Refusal::new(word!("model.tied.conflict"))
-            .of(files[entries[head].source].name())
+            .of(home(&tensors[head]).map_or("", |file| file.name()))
             .subject(names::HEAD);
         return Err(refusal
             .expected("the input embedding, as config.json says")
@@ -283,6 +263,6 @@ fn drop_equal_head(
             .into());
     }
     warnings.push(Warning::new(word!("model.tied.copy"), names::HEAD));
-    entries.remove(head);
+    tensors.remove(head);
     Ok(())
 }

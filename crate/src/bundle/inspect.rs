@@ -2,6 +2,7 @@
 //! the model.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde::Serialize;
 
@@ -99,7 +100,7 @@ pub struct InspectReport {
 pub fn inspect(
     source: &dyn ByteSource,
     format: Option<FileFormat>,
-    siblings: impl FnOnce() -> Result<Vec<Box<dyn ByteSource>>>,
+    siblings: impl FnOnce() -> Result<Vec<Rc<dyn ByteSource>>>,
     read: bool,
 ) -> InspectReport {
     let format = format.or_else(|| FileFormat::of_name(source.name()));
@@ -204,7 +205,7 @@ impl InspectReport {
     fn gguf(
         &mut self,
         source: &dyn ByteSource,
-        siblings: impl FnOnce() -> Result<Vec<Box<dyn ByteSource>>>,
+        siblings: impl FnOnce() -> Result<Vec<Rc<dyn ByteSource>>>,
         read: bool,
     ) -> Result<()> {
         let file = GgufFile::open_part(source)?;
@@ -259,7 +260,7 @@ impl InspectReport {
     fn index(
         &mut self,
         source: &dyn ByteSource,
-        siblings: &[Box<dyn ByteSource>],
+        siblings: &[Rc<dyn ByteSource>],
         read: bool,
     ) -> Result<()> {
         let siblings: Vec<&dyn ByteSource> = siblings.iter().map(AsRef::as_ref).collect();

@@ -4,8 +4,6 @@ mod adapter;
 mod assets;
 mod check_tensors;
 mod checksums;
-mod encoded_tensor;
-mod entry;
 mod file_digests;
 mod files;
 mod gguf_model;
@@ -19,7 +17,6 @@ mod inspect;
 mod manifest_stream;
 mod open;
 mod options;
-mod pieces;
 mod prefixes;
 mod provenance;
 mod safetensors_stream;
@@ -27,7 +24,6 @@ mod same_numbers;
 mod segment;
 mod state_json;
 mod stored_rows;
-mod stored_tensor;
 mod stream;
 mod stream_receipt;
 mod tensor_hasher;
@@ -42,19 +38,19 @@ pub(crate) use adapter::{
     BASE_DIGEST, CONFIG as ADAPTER_CONFIG, PREFIX as ADAPTER_PREFIX, WEIGHTS as ADAPTER_WEIGHTS,
 };
 pub use assets::ModelAssets;
-pub(crate) use encoded_tensor::{EncodedTensor, Values};
 pub(crate) use files::gguf_files;
 pub(crate) use gguf_model::summed_gguf;
 pub(crate) use gguf_vocabulary::tokenizer_keys;
 pub use options::OpenOptions;
-pub(crate) use safetensors_stream::{OPTIMIZER_WEIGHTS, refuse_blocks};
-pub(crate) use segment::Segment;
+pub(crate) use safetensors_stream::{Contents, OPTIMIZER_WEIGHTS, refuse_blocks};
 pub(crate) use state_json::{JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 pub use stream::{Chunk, FileInfo, FileStream};
 pub use tensors::Bundle;
 
 pub use crate::error::Warning;
 pub use crate::formats::{ByteSource, MemorySource};
+#[doc(hidden)]
+pub use crate::state::{PIECE_ELEMENTS, Pieces, dequantise};
 
 // For the packages of this workspace.
 #[doc(hidden)]
@@ -62,9 +58,6 @@ pub use self::{
     adapter::{LoraConfig, MergedAdapter, MergedTensor, adapter_config_json},
     inspect::{FileFormat, InspectReport, inspect},
     open::{open_bundle, open_bundle_with},
-    pieces::{PIECE_ELEMENTS, Pieces, dequantise},
-    stored_tensor::StoredTensor,
-    stream::{StreamTensor, StreamValues},
     tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset},
     verify::{Check, Verification, verify, verify_files, verify_with_inputs},
 };

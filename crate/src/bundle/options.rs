@@ -1,6 +1,7 @@
 //! Options for opening a model, and the selection of its tensors by a request.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::error::{Result, Warning};
 use crate::formats::ByteSource;
@@ -11,7 +12,7 @@ use crate::state::{ModelStateTensorManifest, PortableModelImportRequest, Selecti
 pub struct OpenOptions {
     /// Files `adapter_config.json` and `adapter_model.safetensors` of a PEFT LoRA, which is merged: every tensor then reads with the product of
     /// its pair added, rounded to its dtype, blocks as F32.
-    pub adapter: Option<Vec<Box<dyn ByteSource>>>,
+    pub adapter: Option<Vec<Rc<dyn ByteSource>>>,
     /// Attach the adapter to the model instead: its factors become separate tensors, and the base's matrices stay as they are.
     #[doc(hidden)]
     pub apart: bool,

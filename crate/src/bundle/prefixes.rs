@@ -1,9 +1,9 @@
 //! Corrects tensor names with one common prefix too many or too few, as left by wrappers of training programs and bare inner models.
 
-use super::entry::Entry;
 use crate::config::Architecture;
 use crate::error::{Warning, word};
 use crate::families::names;
+use crate::state::Tensor;
 
 /// Parts of a name that only wrappers add: those of parallel and compiled models, and of blocks that are computed twice or in shards.
 const WRAPPERS: [&str; 5] = [
@@ -17,10 +17,13 @@ const WRAPPERS: [&str; 5] = [
 /// Gives the tensors of a folder the names of their family where theirs differ only by a common prefix, and returns one warning with the stored
 /// name of the input embedding. The embedding shows the prefix; if it occurs twice or not at all, or other names do not share its prefix, every
 /// name stays.
-pub(super) fn settle_prefix(entries: &mut [Entry], architecture: Architecture) -> Option<Warning> {
+pub(super) fn settle_prefix(tensors: &mut [Tensor], architecture: Architecture) -> Option<Warning> {
     let (own, table) =
         names::embedding(architecture).split_at(names::embedding(architecture).find('.')? + 1);
-    let plain: Vec<String> = entries.iter().map(|entry| unwrapped(&entry.name)).collect();
+    let plain: Vec<String> = tensors
+        .iter()
+        .map(|tensor| unwrapped(&tensor.name))
+        .collect();
     let found = plain
         .iter()
         .enumerate()
@@ -47,19 +50,17 @@ pub(super) fn settle_prefix(entries: &mut [Entry], architecture: Architecture) -
     let new: Vec<String> = plain.iter().map(renamed).collect();
     if new
         .iter()
-        .zip(entries.iter())
-        .all(|(name, entry)| *name == entry.name)
+        .zip(tensors.iter())
+        .all(|(name, tensor)| *name == tensor.name)
     {
         return None;
     }
-    let told = entries
-        .get(embedding)
-        .map(|entry| Warning::new(word!("model.tensor.prefix"), &entry.stored.name));
-    entries
-        .iter_mut()
-        .zip(new)
-        .for_each(|(entry, name)| entry.name = name);
-    told
+    let table = tensors.get(embedding);
+    let found = table.map(|tensor| Warning::new(word!("model.tensor.prefix"), tensor.own_name()));
+    for (tensor, name) in tensors.iter_mut().zip(new) {
+        *tensor = tensor.clone().renamed(&name);
+    }
+    found
 }
 
 /// Returns the name without the parts of wrappers.

@@ -1,14 +1,16 @@
 //! Computes checksums of the files that a model was opened from, and compares them.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::checksums::{Checksums, TensorSpan};
-use super::entry::Entry;
 use super::tensor_hasher::TensorHasher;
-use super::tensors::Bundle;
+use super::tensors::{Bundle, home};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, for_each_chunk, sha256_of};
-use crate::state::{Base, BaseFile, ReceiptFile, SelectionReport, VerifyPolicy, weights_digest};
+use crate::state::{
+    Base, BaseFile, Bytes, ReceiptFile, SelectionReport, Tensor, VerifyPolicy, weights_digest,
+};
 
 /// Number of bytes in a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
@@ -54,25 +56,25 @@ impl Base {
             let same = |source: &dyn ByteSource| {
                 base_name(source.name()) == file.name && source.len() == file.bytes
             };
-            let Some(at) = bundle.files.iter().position(|source| same(source.as_ref())) else {
+            let Some(source) = bundle.files.iter().find(|source| same(source)) else {
                 continue;
             };
-            let home = checksums.files.len();
+            let at = checksums.files.len();
             let mut spans: Vec<TensorSpan> = bundle
-                .entries
+                .tensors
                 .values()
-                .filter(|entry| entry.source == at)
-                .filter_map(|entry| span(entry, home))
+                .filter(|tensor| home(tensor).is_some_and(|home| Rc::ptr_eq(home, source)))
+                .filter_map(|tensor| span(tensor, at))
                 .collect();
             spans.sort_by_key(|span| span.begin);
             spans.into_iter().for_each(|span| checksums.expect(span));
-            for_each_chunk(bundle.files[at].as_ref(), 0, file.bytes, 1, |piece| {
-                checksums.take(home, piece, file.bytes);
+            for_each_chunk(source, 0, file.bytes, 1, |piece| {
+                checksums.take(at, piece, file.bytes);
                 Ok(())
             })?;
-            file.sha256 = checksums.files.get(home).copied();
+            file.sha256 = checksums.files.get(at).copied();
         }
-        if whole && checksums.weights.len() == bundle.entries.len() {
+        if whole && checksums.weights.len() == bundle.tensors.len() {
             self.weights_digest = Some(weights_digest(&checksums.weights));
         }
         Ok(self)
@@ -185,29 +187,25 @@ impl Bundle {
             return Ok(known);
         }
         let mut leaves = BTreeMap::new();
-        for entry in self.entries.values() {
-            let own = entry.replaced.as_deref().unwrap_or(entry);
-            let hasher = TensorHasher::of_entry(own);
-            let payload = hasher.payload_in(
-                self.files[own.source].as_ref(),
-                own.stored.begin,
-                own.stored.end(),
-            )?;
-            leaves.insert(hasher.key.clone(), hasher.leaf(payload));
+        for name in self.tensors.keys() {
+            let stored = self.stored(name);
+            let hasher = TensorHasher::of_tensor(stored);
+            if let Bytes::Span(span) = stored.bytes() {
+                let payload = hasher.payload_in(&span.stored)?;
+                leaves.insert(hasher.key.clone(), hasher.leaf(payload));
+            }
         }
         Ok(weights_digest(&leaves))
     }
 
     /// Returns whether one reading of its weight files covers every tensor of the model, and nothing else.
     pub(crate) fn is_whole(&self) -> bool {
-        let in_passing = |entry: &Entry| {
-            entry
-                .stored
-                .bytes
-                .is_some_and(|bytes| TensorHasher::of_entry(entry).sum(bytes).is_some())
+        let in_passing = |tensor: &Tensor| {
+            let span = tensor.span();
+            span.is_some_and(|span| TensorHasher::of_tensor(tensor).sum(span.bytes).is_some())
         };
         let plain = self.adapter.is_none() && self.selection == SelectionReport::default();
-        plain && !self.entries.is_empty() && self.entries.values().all(in_passing)
+        plain && !self.tensors.is_empty() && self.tensors.values().all(in_passing)
     }
 
     /// Returns the files of the merged adapter. With `summed`, all of its weights are read for their checksum.
@@ -225,15 +223,14 @@ impl Bundle {
     }
 }
 
-/// Returns the position of a tensor of the file at `home`, for its checksum.
-fn span(entry: &Entry, home: usize) -> Option<TensorSpan> {
-    let begin = entry.stored.begin;
-    let end = begin + entry.stored.bytes?;
+/// Returns the position of a tensor of the file at `at`, for its checksum.
+fn span(tensor: &Tensor, at: usize) -> Option<TensorSpan> {
+    let span = tensor.span()?;
     Some(TensorSpan {
-        hasher: TensorHasher::of_entry(entry),
-        file: home,
-        begin,
-        end,
+        hasher: TensorHasher::of_tensor(tensor),
+        file: at,
+        begin: span.begin,
+        end: span.begin + span.bytes,
         state: false,
         again: None,
     })

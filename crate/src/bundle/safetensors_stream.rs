@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::checksums::TensorSpan;
-use super::encoded_tensor::{EncodedTensor, Values};
 use super::segment::{Leaves, Segment};
-use super::stream::{FileStream, StreamTensor, StreamValues};
+use super::stream::FileStream;
 use super::tensor_hasher::TensorHasher;
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{SafetensorsHeader, TensorType, safetensors_header};
-use crate::state::{Reordering, weights_digest};
+use crate::state::{Encoded, Reordering, Tensor, weights_digest};
 
 /// Metadata key of an optimizer file that holds the digest of the weights that the state belongs to.
 pub(crate) const OPTIMIZER_WEIGHTS: &str = "tabtune.weights";
@@ -21,63 +20,42 @@ fn plain(word: &str) -> Option<TensorType> {
         .find(|one| one.ggml().dtype() == word)
 }
 
-impl StreamTensor {
-    /// Returns the type in which it is encoded if `to` is requested; `None` if its bytes are written unchanged.
+impl Tensor {
+    /// Returns the type in which it is encoded if `to` is requested; `None` if its bytes are written unchanged. State tensors always are.
     fn encoded_as(&self, to: Option<TensorType>) -> Option<TensorType> {
-        let same = to.is_none_or(|to| to.ggml().dtype() == self.dtype());
-        let as_it_is = match &self.values {
-            StreamValues::U64(_) | StreamValues::Copied(..) => true,
-            StreamValues::Device(_) => same,
-            StreamValues::Stored(stored) => same && stored.lies_as(Reordering::Same),
-        };
-        // This is F64 in another order than Hugging Face's: the values of a model are f32.
-        (!as_it_is).then(|| {
-            to.or_else(|| plain(self.dtype()))
-                .unwrap_or(TensorType::F32)
-        })
+        let same = to.is_none_or(|to| to.ggml().dtype() == self.dtype);
+        let as_it_is = self.is_state() || same && self.merged().is_none();
+        (!as_it_is).then(|| to.or_else(|| plain(&self.dtype)).unwrap_or(TensorType::F32))
     }
 
     /// Returns its dtype in a safetensors file if `to` is requested.
     pub(crate) fn dtype_as(&self, to: Option<TensorType>) -> String {
         self.encoded_as(to)
-            .map_or_else(|| self.dtype().to_string(), |to| to.ggml().dtype())
+            .map_or_else(|| self.dtype.clone(), |to| to.ggml().dtype())
     }
 }
 
-/// Returns the bytes of the tensor as they are written.
-fn segment(tensor: StreamTensor, to: Option<TensorType>) -> Segment {
-    let to = tensor.encoded_as(to);
-    let values = match (tensor.values, to) {
-        (StreamValues::U64(value), _) => return Segment::Bytes(value.to_le_bytes().to_vec()),
-        (StreamValues::Copied(_, span), _) => return Segment::Copied(span),
-        (StreamValues::Device(values), None) => return Segment::Device(values),
-        (StreamValues::Device(values), Some(_)) => Values::Device(values),
-        (StreamValues::Stored(stored), _) => match stored.span().filter(|_| to.is_none()) {
-            Some(span) => return Segment::Copied(span),
-            None => Values::Stored(stored),
-        },
-    };
-    Segment::Encoded(EncodedTensor::new(
-        &tensor.name,
-        values,
-        &tensor.shape,
-        Reordering::Same,
-        to.unwrap_or(TensorType::F32),
-    ))
+/// Returns the tensor as it is written.
+fn written(tensor: Tensor, to: Option<TensorType>) -> Tensor {
+    match tensor.encoded_as(to) {
+        None => tensor,
+        Some(to) => {
+            let (name, shape) = (tensor.name.clone(), tensor.shape.clone());
+            Tensor::encoded(&name, &shape, Encoded::new(tensor, Reordering::Same, to))
+        }
+    }
 }
 
 /// Refuses blocks that would be written as they are stored; all are listed.
-pub(crate) fn refuse_blocks(tensors: &[StreamTensor]) -> Result<()> {
-    let blocks = tensors.iter().filter(
-        |tensor| matches!(&tensor.values, StreamValues::Stored(stored) if stored.is_blocks()),
-    );
-    let refuse = |tensor: &StreamTensor| {
+pub(crate) fn refuse_blocks(tensors: &[Tensor]) -> Result<()> {
+    let blocks = tensors.iter().filter(|tensor| tensor.is_blocks());
+    let refuse = |tensor: &Tensor| {
         let refusal = Refusal::new(word!("export.safetensors.quantised"))
             .of("safetensors")
             .subject(&tensor.name);
         refusal
             .expected("a dtype of single values")
-            .found(tensor.dtype())
+            .found(&tensor.dtype)
             .hint("dequantise by asking for f32, bf16 or f16")
     };
     let refusals: Vec<Refusal> = blocks.map(refuse).collect();
@@ -93,18 +71,18 @@ impl FileStream {
     /// Adds a safetensors file of `tensors`, each in its own dtype, with `metadata`.
     ///
     /// # Errors
-    /// `export.safetensors.quantised` for blocks, `export.name.invalid` for a name that the format cannot hold.
+    /// The errors of [`Self::push_safetensors_as`].
     pub fn push_safetensors(
         &mut self,
         name: &str,
-        tensors: Vec<StreamTensor>,
+        tensors: Vec<Tensor>,
         metadata: &BTreeMap<String, String>,
     ) -> Result<()> {
-        self.push_safetensors_as(name, tensors, None, metadata)
+        self.push_safetensors_as(name, tensors, None, Contents::Weights, metadata)
     }
 
-    /// Adds a safetensors file of `tensors` with `metadata`. All tensors except counts of steps are written as `to`, one of F32, F16 and BF16,
-    /// or without it as they are stored.
+    /// Adds a safetensors file of `tensors`, which are `contents`, with `metadata`. All tensors except those of optimizers are written as `to`,
+    /// one of F32, F16 and BF16, or without it as they are stored.
     ///
     /// # Errors
     /// `export.safetensors.quantised` for blocks without `to`, `export.name.invalid` for a name that the format cannot hold. While the stream
@@ -112,70 +90,59 @@ impl FileStream {
     pub(crate) fn push_safetensors_as(
         &mut self,
         name: &str,
-        tensors: Vec<StreamTensor>,
+        mut tensors: Vec<Tensor>,
         to: Option<TensorType>,
+        contents: Contents,
         metadata: &BTreeMap<String, String>,
     ) -> Result<()> {
-        let (entries, segments) = contents(tensors, to)?;
-        let (header, spans) = header(&entries, metadata)?;
-        self.expect(header.len() as u64, &entries, &spans, false);
-        let bytes = header.len() as u64 + spans.last().map_or(0, |span| span.1);
-        self.push(
-            name,
-            bytes,
-            std::iter::once(Segment::Bytes(header))
-                .chain(segments)
-                .collect(),
-        );
-        Ok(())
-    }
-
-    /// Adds a safetensors file of the state tensors of an optimizer. Its metadata are `metadata` and, under [`OPTIMIZER_WEIGHTS`], the digest
-    /// of the weights in the files before it. The stream must compute checksums of its bytes ([`Self::summed`]).
-    ///
-    /// # Errors
-    /// The errors of [`Self::push_safetensors_as`].
-    pub(crate) fn push_optimizer(
-        &mut self,
-        name: &str,
-        tensors: Vec<StreamTensor>,
-        metadata: &BTreeMap<String, String>,
-    ) -> Result<()> {
-        let (entries, segments) = contents(tensors, None)?;
-        let metadata = metadata.clone();
-        let of_weights = move |entries: &Entries, weights: &Leaves| {
-            let mut metadata = metadata.clone();
-            metadata.insert(
-                OPTIMIZER_WEIGHTS.to_string(),
-                weights_digest(weights).to_string(),
-            );
-            header(entries, &metadata)
+        if to.is_none() {
+            refuse_blocks(&tensors)?;
+        }
+        tensors.sort_by(|a, b| a.name.cmp(&b.name));
+        let tensors: Vec<Tensor> = tensors.into_iter().map(|one| written(one, to)).collect();
+        let record = |tensor: &Tensor| {
+            let (name, dtype) = (tensor.name.clone(), tensor.dtype.clone());
+            (name, dtype, tensor.dims())
         };
-        let (first, spans) = of_weights(&entries, &Leaves::new())?;
+        let records: Records = tensors.iter().map(record).collect();
+        let metadata = metadata.clone();
+        let write = move |records: &Records, weights: &Leaves| {
+            let mut metadata = metadata.clone();
+            if contents == Contents::StateOfWeights {
+                let digest = weights_digest(weights).to_string();
+                metadata.insert(OPTIMIZER_WEIGHTS.to_string(), digest);
+            }
+            header(records, &metadata)
+        };
+        let (first, spans) = write(&records, &Leaves::new())?;
         let len = first.len() as u64;
-        self.expect(len, &entries, &spans, true);
-        let bytes = len + spans.last().map_or(0, |span| span.1);
-        let late = Segment::Late(
-            len,
-            Box::new(move |checksums| Ok(of_weights(&entries, checksums)?.0)),
-        );
-        self.push(name, bytes, std::iter::once(late).chain(segments).collect());
+        self.expect(len, &records, &spans, contents);
+        let start = if contents == Contents::StateOfWeights {
+            Segment::Late(
+                len,
+                Box::new(move |weights| Ok(write(&records, weights)?.0)),
+            )
+        } else {
+            Segment::Known(first)
+        };
+        let tensors = tensors
+            .into_iter()
+            .map(|one| Segment::Tensor(Box::new(one)));
+        self.push_segments(name, std::iter::once(start).chain(tensors).collect());
         Ok(())
     }
 
     /// Registers the tensors of the next file, after its header of `header` bytes, for the checksums.
-    pub(crate) fn expect(
-        &mut self,
-        header: u64,
-        entries: &Entries,
-        spans: &[(u64, u64)],
-        state: bool,
-    ) {
+    fn expect(&mut self, header: u64, records: &Records, spans: &[(u64, u64)], contents: Contents) {
         let file = self.files.len();
-        let Some(checksums) = &mut self.checksums else {
+        let Some(checksums) = self
+            .checksums
+            .as_mut()
+            .filter(|_| contents != Contents::Other)
+        else {
             return;
         };
-        for ((key, dtype, shape), (begin, end)) in entries.iter().zip(spans) {
+        for ((key, dtype, shape), (begin, end)) in records.iter().zip(spans) {
             let shape = shape.iter().map(|&dim| dim as u64).collect();
             let hasher = TensorHasher::plain(key, dtype, shape);
             checksums.expect(TensorSpan {
@@ -183,7 +150,7 @@ impl FileStream {
                 file,
                 begin: header + begin,
                 end: header + end,
-                state,
+                state: contents != Contents::Weights,
                 again: None,
             });
         }
@@ -191,31 +158,26 @@ impl FileStream {
 }
 
 /// Name, dtype and shape of each tensor, in ascending order of names.
-pub(crate) type Entries = Vec<(String, String, Vec<usize>)>;
+type Records = Vec<(String, String, Vec<usize>)>;
 
-fn contents(
-    mut tensors: Vec<StreamTensor>,
-    to: Option<TensorType>,
-) -> Result<(Entries, Vec<Segment>)> {
-    if to.is_none() {
-        refuse_blocks(&tensors)?;
-    }
-    tensors.sort_by(|a, b| a.name.cmp(&b.name));
-    let one = |tensor: StreamTensor| {
-        let entry = (
-            tensor.name.clone(),
-            tensor.dtype_as(to),
-            tensor.shape.clone(),
-        );
-        (entry, segment(tensor, to))
-    };
-    Ok(tensors.into_iter().map(one).unzip())
+/// Contents of a safetensors file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Parameters and buffers.
+    Weights,
+    /// Tensors that an optimizer keeps.
+    State,
+    /// The same, with the digest of the weights in the files before it under [`OPTIMIZER_WEIGHTS`]. The stream must compute checksums of its
+    /// bytes ([`FileStream::summed`]).
+    StateOfWeights,
+    /// No tensors of a model.
+    Other,
 }
 
-fn header(entries: &Entries, metadata: &BTreeMap<String, String>) -> Result<SafetensorsHeader> {
-    let entries: Vec<_> = entries
+fn header(records: &Records, metadata: &BTreeMap<String, String>) -> Result<SafetensorsHeader> {
+    let records: Vec<_> = records
         .iter()
         .map(|(name, dtype, shape)| (name.clone(), dtype.as_str(), shape.clone()))
         .collect();
-    safetensors_header(&entries, metadata)
+    safetensors_header(&records, metadata)
 }

@@ -1,49 +1,42 @@
 //! Compares the values of two tensors.
 
-use super::entry::Entry;
-use super::files::Files;
-use super::pieces::{PIECE_ELEMENTS, Pieces};
 use crate::error::Result;
-use crate::formats::{Encoding, for_each_chunk};
+use crate::formats::{ByteSource, Encoding, for_each_chunk};
+use crate::state::{PIECE_ELEMENTS, Tensor};
 
 /// Returns whether two tensors have the same shape and numbers: the same bytes of one dtype, or equal values of two dtypes that f32 holds; with
 /// `unread` such values are assumed to be equal.
-pub(super) fn same_numbers(files: &Files, a: &Entry, b: &Entry, unread: bool) -> Result<bool> {
-    let exact = |entry: &Entry| {
+pub(super) fn same_numbers(a: &Tensor, b: &Tensor, unread: bool) -> Result<bool> {
+    let exact = |tensor: &Tensor| {
         matches!(
-            entry.encoding,
+            tensor.encoding(),
             Some(Encoding::F32 | Encoding::F16 | Encoding::Bf16)
         )
     };
     if a.shape == b.shape && a.dtype != b.dtype && exact(a) && exact(b) {
-        return if unread {
-            Ok(true)
-        } else {
-            same_values(files, a, b)
-        };
+        return if unread { Ok(true) } else { same_values(a, b) };
     }
-    if a.dtype != b.dtype
-        || a.shape != b.shape
-        || a.stored.bytes.is_none()
-        || a.stored.bytes != b.stored.bytes
-    {
+    let (Some(of_a), Some(of_b)) = (a.span(), b.span()) else {
+        return Ok(false);
+    };
+    if a.dtype != b.dtype || a.shape != b.shape || of_a.bytes != of_b.bytes {
         return Ok(false);
     }
     if unread {
         return Ok(true);
     }
     let mut same = true;
-    let mut at = b.stored.begin;
+    let mut at = of_b.begin;
     let mut other = Vec::new();
     for_each_chunk(
-        files[a.source].as_ref(),
-        a.stored.begin,
-        a.stored.end(),
+        &of_a.source,
+        of_a.begin,
+        of_a.begin + of_a.bytes,
         1,
         |piece| {
             if same {
                 other.resize(piece.len(), 0);
-                files[b.source].read_at(at, &mut other)?;
+                of_b.source.read_at(at, &mut other)?;
                 same = other == piece;
                 at += piece.len() as u64;
             }
@@ -54,9 +47,9 @@ pub(super) fn same_numbers(files: &Files, a: &Entry, b: &Entry, unread: bool) ->
 }
 
 /// Returns whether two tensors of one shape have equal values, bit for bit in f32.
-fn same_values(files: &Files, a: &Entry, b: &Entry) -> Result<bool> {
-    let mut of_a = Pieces::new(a, files[a.source].as_ref(), PIECE_ELEMENTS)?;
-    let mut of_b = Pieces::new(b, files[b.source].as_ref(), PIECE_ELEMENTS)?;
+fn same_values(a: &Tensor, b: &Tensor) -> Result<bool> {
+    let mut of_a = a.pieces(PIECE_ELEMENTS)?;
+    let mut of_b = b.pieces(PIECE_ELEMENTS)?;
     loop {
         match (of_a.next_piece()?, of_b.next_piece()?) {
             (None, None) => return Ok(true),

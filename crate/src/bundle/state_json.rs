@@ -12,8 +12,7 @@ use crate::formats::{
     ByteSource, Digest, FileTensor, Json, JsonFault, describe_flaw, json, read_document,
 };
 use crate::state::{
-    JSON_FILE, ModelStateTensorManifest, Payload, StateDigests, StateManifest, StateTensorEntry,
-    StatedDigests, StatedResult, byte_len,
+    Bytes, JSON_FILE, StateDigests, StateManifest, StatedDigests, StatedResult, Tensor, byte_len,
 };
 
 /// Maximum size of the document.
@@ -27,7 +26,7 @@ const MAX_RANK: usize = 8;
 /// A document that passed every check.
 pub(crate) struct StateJson {
     /// Tensors, ascending by name.
-    pub(crate) tensors: Vec<StateTensorEntry>,
+    pub(crate) tensors: Vec<Tensor>,
     /// Manifest with groups, roles and paths.
     pub(crate) manifest: Option<StateManifest>,
     /// Digests that the document states.
@@ -52,9 +51,7 @@ pub(crate) fn read_state_json(source: &dyn ByteSource) -> Result<StateJson> {
 
 /// Lists the tensors of a document that passed every check.
 pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<FileTensor>> {
-    let listed = |StateTensorEntry { manifest: own, .. }: &StateTensorEntry| {
-        FileTensor::new(&own.state_key, &own.dtype, &own.shape)
-    };
+    let listed = |tensor: &Tensor| FileTensor::new(&tensor.name, &tensor.dtype, &tensor.shape);
     Ok(read_state_json(source)?
         .tensors
         .iter()
@@ -121,16 +118,10 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
         .map(|given| manifest(given, &tensors, artifact))
         .transpose()?;
     if let Some(manifest) = &manifest {
-        tensors
-            .iter_mut()
-            .for_each(|tensor| manifest.complete(&mut tensor.manifest));
+        let completed = tensors.into_iter().map(|tensor| manifest.complete(tensor));
+        tensors = completed.collect();
     }
-    let leaf = |entry: &StateTensorEntry| {
-        Some((
-            entry.manifest.state_key.clone(),
-            (entry.manifest.role, entry.known_leaf()?),
-        ))
-    };
+    let leaf = |tensor: &Tensor| Some((tensor.name.clone(), (tensor.role, tensor.known_leaf()?)));
     let groups = manifest
         .as_ref()
         .map_or(&[][..], |manifest| &manifest.groups);
@@ -147,17 +138,11 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
 }
 
 /// Reads the manifest inside the document, which must list exactly its tensors.
-fn manifest(
-    given: Json<'_>,
-    tensors: &[StateTensorEntry],
-    artifact: &str,
-) -> Result<StateManifest> {
+fn manifest(given: Json<'_>, tensors: &[Tensor], artifact: &str) -> Result<StateManifest> {
     let manifest = StateManifest::of_json(given, artifact)?;
-    let found = |StateTensorEntry { manifest: own, .. }: &StateTensorEntry| {
-        (
-            own.state_key.clone(),
-            (own.dtype.clone(), own.shape.clone(), JSON_FILE.to_string()),
-        )
+    let found = |tensor: &Tensor| {
+        let (dtype, shape) = (tensor.dtype.clone(), tensor.shape.clone());
+        (tensor.name.clone(), (dtype, shape, JSON_FILE.to_string()))
     };
     manifest.check_against(&tensors.iter().map(found).collect(), artifact)?;
     Ok(manifest)
@@ -193,7 +178,7 @@ fn stated(given: Option<Json<'_>>, found: &StateDigests) -> Result<StatedDigests
     })
 }
 
-fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<StateTensorEntry> {
+fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<Tensor> {
     let refuse = |code: Word| Refusal::new(code).subject(name);
     if record.object().is_none() {
         return Err(refuse(word!("json.field.type"))
@@ -274,11 +259,9 @@ fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<StateTensorEntr
         bytes
     };
     let sum = Digest::of(&bytes);
-    let manifest = ModelStateTensorManifest::parameter(name, dtype, &shape);
-    Ok(StateTensorEntry {
-        manifest,
-        payload: Payload::summed(bytes, sum),
-    })
+    let tensor = Tensor::parameter(name, dtype, &shape, Bytes::host(bytes));
+    tensor.remember(sum);
+    Ok(tensor)
 }
 
 /// Appends the little-endian bytes of a number; `None` if the dtype cannot hold it.

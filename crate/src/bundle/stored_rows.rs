@@ -30,24 +30,25 @@ impl Bundle {
     /// Returns whether the file stores the matrix `name` as [out, in] where Hugging Face's layout has [in, out], and its values are those of
     /// the file.
     pub(crate) fn is_transposed(&self, name: &str) -> bool {
-        self.entries.get(name).is_some_and(|entry| {
-            entry.is_verbatim() && entry.order.fitting(&entry.shape) == Reordering::Transposed
+        let tensor = self.tensors.get(name);
+        tensor.is_some_and(|tensor| {
+            tensor.span().is_some() && tensor.order() == Reordering::Transposed
         })
     }
 
     /// Returns the stored rows of the matrix `name`; `None` for vectors, for values that differ from those of the files, and where a row does
     /// not end with a block.
     pub(crate) fn stored_rows(&self, name: &str) -> Option<StoredRows<'_>> {
-        let entry = self.entries.get(name).filter(|entry| entry.is_verbatim())?;
-        let encoding = entry.encoding?;
+        let tensor = self.tensors.get(name)?;
+        let (span, encoding) = (tensor.span()?, tensor.encoding()?);
         let id = match encoding {
             Encoding::Blocks(block) => block.id,
             plain => PLAIN.iter().find(|(known, _)| *known == plain)?.1,
         };
-        let &[rows, columns] = entry.shape.as_slice() else {
+        let &[rows, columns] = tensor.dims().as_slice() else {
             return None;
         };
-        let order = entry.order.fitting(&entry.shape);
+        let order = tensor.order();
         let transposed = order == Reordering::Transposed;
         let [rows, columns] = if transposed {
             [columns, rows]
@@ -60,13 +61,12 @@ impl Bundle {
         }
         let row_bytes = (columns / elements).checked_mul(bytes)? as u64;
         let order = order.rows(rows as u64);
-        let source = self.files[entry.source].as_ref();
         Some(StoredRows {
             id,
             shape: [rows, columns],
             transposed,
-            source,
-            begin: entry.stored.begin,
+            source: &span.source,
+            begin: span.begin,
             row_bytes,
             order,
             at: 0,

@@ -5,17 +5,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 
-use burn::tensor::{DType, Tensor};
 use serde::Serialize;
 
 use super::checksums::Checksums;
 use super::segment::Segment;
-use super::stored_tensor::StoredTensor;
 use crate::error::{Error, Fault, Result};
-use crate::formats::SourceSpan;
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 use crate::state::receipt::ModelIoArtifactReceipt;
-use crate::state::{ArtifactDigests, Conversion};
+use crate::state::{ArtifactDigests, Conversion, EncodedReader};
 
 /// Characters of a SHA-256 in hex.
 const DIGEST_LEN: usize = 64;
@@ -38,47 +35,6 @@ pub struct Chunk {
     pub bytes: Vec<u8>,
 }
 
-/// A tensor to be written: its shape as in files, its values as a flat handle (F32, packed BF16) or in another file.
-#[derive(Debug, Clone)]
-pub struct StreamTensor {
-    /// State-dict name.
-    pub name: String,
-    /// Row-major shape.
-    pub shape: Vec<usize>,
-    /// Location of the values.
-    pub values: StreamValues,
-}
-
-/// Location of a tensor's values.
-#[derive(Debug, Clone)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "a handle for each tensor of a model: few, and short-lived"
-)]
-pub enum StreamValues {
-    /// On the device, flattened.
-    Device(Tensor<1>),
-    /// In the files of an opened model.
-    Stored(StoredTensor),
-    /// Bytes of a file, values of this dtype in the order of the shape, that are written unchanged.
-    Copied(String, SourceSpan),
-    /// One U64 on the host.
-    U64(u64),
-}
-
-impl StreamTensor {
-    /// Returns its dtype as it is stored: a word of safetensors, or `GGML:<type>` for blocks.
-    pub fn dtype(&self) -> &str {
-        match &self.values {
-            StreamValues::Device(tensor) if tensor.dtype() == DType::BF16 => "BF16",
-            StreamValues::Device(_) => "F32",
-            StreamValues::Stored(stored) => stored.dtype(),
-            StreamValues::Copied(dtype, _) => dtype,
-            StreamValues::U64(_) => "U64",
-        }
-    }
-}
-
 /// Files whose bytes are returned piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is
 /// written.
 #[derive(Default)]
@@ -87,6 +43,8 @@ pub struct FileStream {
     pub(super) segments: VecDeque<(usize, Segment)>,
     /// Number of bytes of the first segment that were already returned.
     given: u64,
+    /// Reader of the first segment, if its bytes are computed one after another.
+    reader: Option<EncodedReader>,
     digests: Vec<String>,
     /// Checksums of the returned bytes, if a receipt was requested.
     pub(super) checksums: Option<Checksums>,
@@ -150,7 +108,7 @@ impl FileStream {
     /// Adds a file of known bytes.
     #[doc(hidden)]
     pub fn push_bytes(&mut self, name: &str, bytes: Vec<u8>) {
-        self.push(name, bytes.len() as u64, vec![Segment::Bytes(bytes)]);
+        self.push(name, bytes.len() as u64, vec![Segment::Known(bytes)]);
     }
 
     /// Adds the document that contains the SHA-256 of each piece of the files before it, in lower-case hex; `seal` writes it, with the same
@@ -233,25 +191,33 @@ impl FileStream {
                 usize::try_from(left).map_or(PIECE_BYTES - len, |left| left.min(PIECE_BYTES - len));
             let range = self.given..self.given + now as u64;
             match segment {
-                Segment::Device(tensor) => {
-                    parts.push(Part {
-                        tensor: tensor.clone(),
-                        bytes: range,
-                    });
-                    layout.push((None, now));
+                Segment::Known(bytes) => layout.push((Some(slice(bytes, &range)), now)),
+                Segment::Tensor(tensor) => {
+                    if self.given == 0 {
+                        self.reader = tensor.reader();
+                    }
+                    let bytes = match (&mut self.reader, tensor.on_device()) {
+                        (Some(reader), _) => Some(reader.take(now).await?),
+                        (None, Some(tensor)) => {
+                            parts.push(Part {
+                                tensor: tensor.clone(),
+                                bytes: range,
+                            });
+                            None
+                        }
+                        (None, None) => Some(tensor.read(range).await?),
+                    };
+                    layout.push((bytes, now));
                 }
-                Segment::Bytes(bytes) => layout.push((Some(slice(bytes, &range)), now)),
-                Segment::Copied(span) => layout.push((Some(span.read(&range)?), now)),
-                Segment::Encoded(tensor) => layout.push((Some(tensor.take(now).await?), now)),
-                Segment::Computed(_, read) => layout.push((Some(read(range).await?), now)),
                 Segment::Sealed(_) | Segment::Late(..) | Segment::Receipt(_) => {}
             }
             len += now;
             self.given += now as u64;
             if self.given == segment.len() {
-                if let Some((_, Segment::Encoded(tensor))) = self.segments.pop_front() {
-                    self.conversions.extend(tensor.conversion());
-                }
+                self.segments.pop_front();
+                let reader = self.reader.take();
+                self.conversions
+                    .extend(reader.and_then(|reader| reader.conversion()));
                 self.given = 0;
             }
         }
@@ -296,7 +262,7 @@ impl FileStream {
         let mut digests = self.by_file(&self.digests);
         digests.truncate(file);
         let bytes = seal(&digests)?;
-        self.segments[0].1 = Segment::Bytes(bytes);
+        self.segments[0].1 = Segment::Known(bytes);
         Ok(())
     }
 }

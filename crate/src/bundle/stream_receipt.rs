@@ -89,7 +89,7 @@ impl FileStream {
             .segments
             .iter()
             .filter_map(|(_, segment)| match segment {
-                Segment::Encoded(tensor) => tensor.conversion(),
+                Segment::Tensor(tensor) => tensor.reader()?.conversion(),
                 _ => None,
             });
         encoded
@@ -128,7 +128,7 @@ impl FileStream {
             _ => return Ok(()),
         };
         if let Some((_, segment)) = self.segments.front_mut() {
-            *segment = Segment::Bytes(bytes);
+            *segment = Segment::Known(bytes);
         }
         Ok(())
     }
@@ -151,8 +151,8 @@ impl FileStream {
         let Some(checksums) = &mut self.checksums else {
             return Ok(());
         };
-        for mut span in std::mem::take(&mut checksums.owed) {
-            if let Some(again) = &mut span.again {
+        for span in std::mem::take(&mut checksums.owed) {
+            if let Some(again) = &span.again {
                 let payload = again.digest().await?;
                 checksums.add(&span, payload);
             }

@@ -1,10 +1,9 @@
 //! A tensor as it enters a digest: with Hugging Face's name and order of bytes, wherever it is stored (crate/FORMATS.md, "Digests").
 
-use super::entry::Entry;
 use crate::error::Result;
 use crate::formats::{ByteSource, Digest, FileTensor, Hasher, SourceSpan, for_each_chunk};
 use crate::gpu::transfer::PIECE_BYTES;
-use crate::state::{PairedRows, Reordering, leaf};
+use crate::state::{Bytes, PairedRows, Reordering, Tensor, leaf};
 
 /// Name, dtype and shape of a tensor in its digest, and the order of its elements in its file.
 #[derive(Debug, Clone)]
@@ -51,14 +50,22 @@ impl TensorHasher {
         Self::new(key, &tensor.name, &tensor.dtype, &tensor.shape, order)
     }
 
-    /// Describes a tensor of an opened model.
-    pub(super) fn of_entry(entry: &Entry) -> Self {
+    /// Describes a tensor of the files of an opened model.
+    pub(super) fn of_tensor(tensor: &Tensor) -> Self {
+        let order = match tensor.bytes() {
+            Bytes::Span(span) => span.order,
+            _ => Reordering::Same,
+        };
+        let mut shape = tensor.shape.clone();
+        if order == Reordering::Transposed {
+            shape.reverse();
+        }
         Self::new(
-            &entry.name,
-            &entry.stored.name,
-            &entry.dtype,
-            &entry.stored.shape,
-            entry.order,
+            &tensor.name,
+            tensor.own_name(),
+            &tensor.dtype,
+            &shape,
+            order,
         )
     }
 
@@ -102,26 +109,33 @@ impl TensorHasher {
         self.order.ordered(source, begin, bytes, &self.shape)
     }
 
-    /// Returns the same for shared bytes.
-    pub(super) fn ordered_span(&self, span: &SourceSpan) -> SourceSpan {
-        match self.ordered(std::rc::Rc::clone(&span.source), span.begin, span.bytes) {
-            Some(source) => SourceSpan {
-                source: source.into(),
-                begin: 0,
-                bytes: span.bytes,
-            },
-            None => span.clone(),
-        }
+    /// Returns the tensor as it enters the digest, from its contents in a file.
+    pub(super) fn ordered_tensor(&self, contents: &Tensor) -> Option<Tensor> {
+        let bytes = match contents.bytes() {
+            Bytes::Span(span) => {
+                let span = &span.stored;
+                let source = std::rc::Rc::clone(&span.source);
+                Bytes::ordered(source, span.begin, span.bytes, self.order)
+            }
+            Bytes::Encoded(encoded) => Bytes::Encoded(std::rc::Rc::new(encoded.in_order())),
+            _ => return None,
+        };
+        Some(Tensor::parameter(
+            &self.key,
+            &self.dtype,
+            &self.shape,
+            bytes,
+        ))
     }
 
-    /// Computes the digest of its bytes, which are at `begin..end` of `source` and are read once where their order allows it.
-    pub(super) fn payload_in(
-        &self,
-        source: &dyn ByteSource,
-        begin: u64,
-        end: u64,
-    ) -> Result<Digest> {
-        let bytes = end.saturating_sub(begin);
+    /// Computes the digest of its bytes in a file, which are read once where their order allows it.
+    pub(super) fn payload_in(&self, span: &SourceSpan) -> Result<Digest> {
+        let SourceSpan {
+            source,
+            begin,
+            bytes,
+        } = span;
+        let (source, begin, bytes): (&dyn ByteSource, u64, u64) = (source, *begin, *bytes);
         let mut sum = self.sum(bytes).unwrap_or_default();
         let reordered = if self.sum(bytes).is_none() {
             self.ordered(source, begin, bytes)

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::rc::Rc;
 
 use super::adapter::{LoraConfig, MergedAdapter};
-use super::entry::Entry;
-use super::pieces::{PIECE_ELEMENTS, Pieces};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::{ByteSource, GgufValue, base_name};
-use crate::state::{Base, SelectionReport, SourceFormat};
+use crate::state::{Base, Bytes, PIECE_ELEMENTS, Pieces, SelectionReport, SourceFormat, Tensor};
 use crate::tokenizer::Tokenizer;
 
 /// Maximum number of names in the list of one finding.
@@ -42,12 +41,14 @@ pub struct Bundle {
     pub(super) origin: Vec<(String, GgufValue)>,
     /// Unusual but allowed properties of the files.
     pub warnings: Vec<Warning>,
-    pub(super) files: Vec<Box<dyn ByteSource>>,
-    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) files: Vec<Rc<dyn ByteSource>>,
+    pub(super) tensors: BTreeMap<String, Tensor>,
     /// The merged or attached adapter; its file is the last one.
     pub(super) adapter: Option<MergedAdapter>,
     /// The factors of an attached adapter.
-    pub(super) factors: BTreeMap<String, Entry>,
+    pub(super) factors: BTreeMap<String, Tensor>,
+    /// Tensors of the base in whose place the adapter has its own.
+    pub(super) replaced: BTreeMap<String, Tensor>,
 }
 
 impl fmt::Debug for Bundle {
@@ -55,7 +56,7 @@ impl fmt::Debug for Bundle {
         let mut out = f.debug_struct("Bundle");
         out.field("config", &self.config)
             .field("source_format", &self.source_format)
-            .field("tensors", &self.entries.len());
+            .field("tensors", &self.tensors.len());
         out.finish_non_exhaustive()
     }
 }
@@ -65,11 +66,11 @@ impl Bundle {
     ///
     /// # Errors
     /// `model.tensor.name-twice` for two tensors of one name.
-    pub(super) fn of_entries(
+    pub(super) fn of_tensors(
         config: ModelConfig,
         source_format: SourceFormat,
-        files: Vec<Box<dyn ByteSource>>,
-        entries: Vec<Entry>,
+        files: Vec<Rc<dyn ByteSource>>,
+        tensors: Vec<Tensor>,
     ) -> Result<Self> {
         Ok(Self {
             config,
@@ -83,10 +84,11 @@ impl Bundle {
             tokenizer_documents: Vec::new(),
             origin: Vec::new(),
             warnings: Vec::new(),
-            entries: by_name(entries, &files)?,
+            tensors: by_name(tensors)?,
             files,
             adapter: None,
             factors: BTreeMap::new(),
+            replaced: BTreeMap::new(),
         })
     }
 
@@ -109,31 +111,59 @@ impl Bundle {
     /// Returns name and size of each file of the model, without that of a merged adapter.
     #[doc(hidden)]
     pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
-        let own = self.files.len() - usize::from(self.adapter.is_some());
-        self.files[..own]
+        self.own_files()
             .iter()
             .map(|file| (file.name(), file.len()))
     }
 
+    /// Returns its own files, without that of an adapter.
+    pub(crate) fn own_files(&self) -> &[Rc<dyn ByteSource>] {
+        &self.files[..self.files.len() - usize::from(self.adapter.is_some())]
+    }
+
+    /// Returns its own files, if an adapter was merged into the model.
+    pub(crate) fn merged_files(&self) -> &[Rc<dyn ByteSource>] {
+        let is_merged = self.adapter.is_some() && self.attached().is_none();
+        if is_merged { self.own_files() } else { &[] }
+    }
+
     /// Returns the names of the files that hold tensors.
     pub(crate) fn weight_files(&self) -> Vec<&str> {
-        let mut homes: Vec<usize> = self.entries.values().map(|entry| entry.source).collect();
-        homes.sort_unstable();
-        homes.dedup();
-        homes
-            .into_iter()
-            .map(|home| base_name(self.files[home].name()))
-            .collect()
+        let is_home = |file: &Rc<dyn ByteSource>| {
+            let mut tensors = self.tensors.values();
+            tensors.any(|tensor| home(tensor).is_some_and(|home| Rc::ptr_eq(home, file)))
+        };
+        let homes = self.files.iter().filter(|file| is_home(file));
+        homes.map(|home| base_name(home.name())).collect()
     }
 
     /// Returns the Hugging Face names of all tensors in ascending order, without a tied head.
     pub fn names(&self) -> Vec<String> {
-        self.entries.keys().cloned().collect()
+        self.tensors.keys().cloned().collect()
     }
 
     /// Returns the tensor of this name, of the model or of the attached adapter.
-    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
-        self.entries.get(name).or_else(|| self.factors.get(name))
+    pub(crate) fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.tensors.get(name).or_else(|| self.factors.get(name))
+    }
+
+    /// Returns the tensor of this name.
+    ///
+    /// # Errors
+    /// `model.tensor.missing` if there is none.
+    pub(crate) fn need_tensor(&self, name: &str) -> Result<&Tensor> {
+        let absent = || {
+            Refusal::new(word!("model.tensor.missing"))
+                .stage("read")
+                .subject(name)
+        };
+        Ok(self.tensor(name).ok_or_else(absent)?)
+    }
+
+    /// Returns the tensor of the model's own files that this one is or was made of. The name is one of the model's.
+    pub(super) fn stored(&self, name: &str) -> &Tensor {
+        let tensor = self.replaced.get(name).unwrap_or(&self.tensors[name]);
+        tensor.merged().map_or(tensor, |merged| &merged.base)
     }
 
     /// Returns the configuration of the attached adapter, if there is one.
@@ -148,13 +178,13 @@ impl Bundle {
     /// Returns the shape in Hugging Face's layout.
     #[doc(hidden)]
     pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
-        self.entry(name).map(|entry| entry.shape.clone())
+        self.tensor(name).map(Tensor::dims)
     }
 
     /// Returns the stored dtype: a safetensors word, or `GGML:<type>` for blocks. Blocks that an adapter was merged into are F32.
     #[doc(hidden)]
     pub fn dtype(&self, name: &str) -> Option<String> {
-        self.entry(name).map(|entry| entry.dtype.clone())
+        self.tensor(name).map(|tensor| tensor.dtype.clone())
     }
 
     /// Returns the tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised, and
@@ -163,54 +193,22 @@ impl Bundle {
     /// # Errors
     /// `model.tensor.missing`, a dtype without a decoder, `source.too-large`, and errors of reading a merged adapter's pair.
     #[doc(hidden)]
-    pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
-        let absent = || {
-            Refusal::new(word!("model.tensor.missing"))
-                .stage("read")
-                .subject(name)
-        };
-        self.pieces_of(self.entry(name).ok_or_else(absent)?, max_elements)
+    pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces> {
+        self.need_tensor(name)?.pieces(max_elements)
     }
 
     /// Returns the values like [`Self::pieces`], but sums with an adapter as they are in f32, whatever the dtype of the tensor.
-    pub(crate) fn exact_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
-        let absent = || {
-            Refusal::new(word!("model.tensor.missing"))
-                .stage("read")
-                .subject(name)
-        };
-        let entry = self.entry(name).ok_or_else(absent)?;
-        let factors = entry
-            .merge
-            .as_ref()
-            .map(|merge| merge.exactly().load(&self.files, entry.encoding))
-            .transpose()?;
-        Ok(Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)?.merging(factors))
+    pub(crate) fn exact_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces> {
+        let tensor = self.need_tensor(name)?.clone();
+        tensor.summed_exactly(true).pieces(max_elements)
     }
 
     /// Returns the values of the base's own tensor, even if an attached adapter replaced it.
-    pub(crate) fn base_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
-        let absent = || {
-            Refusal::new(word!("model.tensor.missing"))
-                .stage("read")
-                .subject(name)
-        };
-        let entry = self.entry(name).ok_or_else(absent)?;
-        self.pieces_of(entry.replaced.as_deref().unwrap_or(entry), max_elements)
-    }
-
-    /// Returns the values of an entry of this bundle.
-    pub(super) fn pieces_of<'a>(
-        &'a self,
-        entry: &'a Entry,
-        max_elements: usize,
-    ) -> Result<Pieces<'a>> {
-        let factors = entry
-            .merge
-            .as_ref()
-            .map(|merge| merge.load(&self.files, entry.encoding))
-            .transpose()?;
-        Ok(Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)?.merging(factors))
+    pub(crate) fn base_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces> {
+        match self.replaced.get(name) {
+            Some(replaced) => replaced.pieces(max_elements),
+            None => self.pieces(name, max_elements),
+        }
     }
 
     /// Calls `each` with the pieces in order: index of the piece's first value, values. Returns the number of NaN and infinite values.
@@ -249,21 +247,26 @@ impl Bundle {
     }
 }
 
-/// Returns tensors of these files by their names.
+/// Returns the file that a tensor is in.
+pub(super) fn home(tensor: &Tensor) -> Option<&Rc<dyn ByteSource>> {
+    match tensor.bytes() {
+        Bytes::Span(span) => Some(&span.stored.source),
+        Bytes::Merged(merged) => home(&merged.base),
+        _ => None,
+    }
+}
+
+/// Returns the tensors of a model by their names.
 ///
 /// # Errors
 /// `model.tensor.name-twice`.
-pub(super) fn by_name(
-    entries: Vec<Entry>,
-    files: &[Box<dyn ByteSource>],
-) -> Result<BTreeMap<String, Entry>> {
+pub(super) fn by_name(tensors: Vec<Tensor>) -> Result<BTreeMap<String, Tensor>> {
     let mut map = BTreeMap::new();
-    for entry in entries {
-        let artifact = files.get(entry.source).map_or("", |file| file.name());
+    for tensor in tensors {
         let refusal = Refusal::new(word!("model.tensor.name-twice"))
-            .of(artifact)
-            .subject(&entry.name);
-        if map.insert(entry.name.clone(), entry).is_some() {
+            .of(home(&tensor).map_or("", |file| file.name()))
+            .subject(&tensor.name);
+        if map.insert(tensor.name.clone(), tensor).is_some() {
             return Err(refusal.into());
         }
     }

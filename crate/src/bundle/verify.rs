@@ -3,6 +3,7 @@
 mod present_files;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -75,10 +76,7 @@ impl Check {
 ///
 /// # Errors
 /// `receipt.invalid`, and errors of reading.
-pub fn verify_files(
-    sources: &[Box<dyn ByteSource>],
-    receipt: Option<&str>,
-) -> Result<Verification> {
+pub fn verify_files(sources: &[Rc<dyn ByteSource>], receipt: Option<&str>) -> Result<Verification> {
     if let Some(text) = receipt {
         return verify(&ModelIoArtifactReceipt::read(text, RECEIPT)?, sources);
     }
@@ -91,7 +89,7 @@ pub fn verify_files(
 /// # Errors
 /// `receipt.invalid`, and errors of reading.
 pub fn verify_with_inputs(
-    sources: &[Box<dyn ByteSource>],
+    sources: &[Rc<dyn ByteSource>],
     own: usize,
 ) -> Result<(Verification, Vec<bool>)> {
     let Some(file) = sources
@@ -159,7 +157,7 @@ fn is_receipt(name: &str) -> bool {
 /// Errors of reading. A difference is a check and not an error.
 pub fn verify(
     receipt: &ModelIoArtifactReceipt,
-    sources: &[Box<dyn ByteSource>],
+    sources: &[Rc<dyn ByteSource>],
 ) -> Result<Verification> {
     Ok(compare(receipt, sources, sources.len())?.0)
 }
@@ -167,7 +165,7 @@ pub fn verify(
 /// Compares `receipt` with the `sources`, of which the first `own` can be files that were written. Returns also which of them it lists.
 fn compare(
     receipt: &ModelIoArtifactReceipt,
-    sources: &[Box<dyn ByteSource>],
+    sources: &[Rc<dyn ByteSource>],
     own: usize,
 ) -> Result<(Verification, Vec<bool>)> {
     let stated = receipt
@@ -311,9 +309,9 @@ fn digest_checks(
         None if wrote => return each(&|name, _| Check::new(name, CheckResult::Absent)),
         None => return each(&|name, _| Check::new(name, CheckResult::Skipped)),
     };
-    let parts: Vec<(&str, &dyn ByteSource)> = parts
+    let parts: Vec<(&str, &Rc<dyn ByteSource>)> = parts
         .iter()
-        .map(|(role, at)| (role.as_str(), files.sources[*at].as_ref()))
+        .map(|(role, at)| (role.as_str(), &files.sources[*at]))
         .collect();
     match digests_of(&parts, receipt.digests.weights) {
         Ok(digests) => {

@@ -7,9 +7,7 @@ use super::manifest::{MANIFEST, Manifest};
 use super::settings::GROUPS;
 use crate::data::Dataset;
 use crate::error::{Error, Fault, Refusal, Result, shown, word};
-use crate::state::{
-    ModelStateGroupAssignment, ModelStateTensorManifest, TensorRecord, check_groups,
-};
+use crate::state::{ModelStateGroupAssignment, TensorRecord, check_groups};
 use crate::train::{Notice, group_accounts};
 
 /// Refuses tensors that the manifest lists and the files do not have, those that it does not list, and those of another dtype, shape, file or
@@ -66,32 +64,9 @@ pub(super) fn check_tensors(
 
 /// Refuses groups that do not fit the tensors of their checkpoint, and steps beyond those of their group.
 pub(super) fn check_groups_of(checkpoint: &Checkpoint) -> Result<()> {
-    let manifest = |(key, record): (String, TensorRecord)| {
-        let TensorRecord {
-            path: model_tree_path,
-            role,
-            dtype,
-            shape,
-            ..
-        } = record;
-        (
-            key.clone(),
-            ModelStateTensorManifest {
-                state_key: key,
-                model_tree_path,
-                role,
-                dtype,
-                shape,
-            },
-        )
-    };
-    let tensors = checkpoint
-        .manifest
-        .tensors
-        .clone()
-        .into_iter()
-        .map(manifest)
-        .collect();
+    let records = checkpoint.manifest.tensors.clone().into_iter();
+    let tensors = records.map(|(key, record)| (key.clone(), record.manifest(&key)));
+    let tensors = tensors.collect();
     let steps = checkpoint.steps()?;
     check_groups(
         &tensors,

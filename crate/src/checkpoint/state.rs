@@ -3,124 +3,85 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::write::record_of;
 use super::{Checkpoint, OPTIMIZER, WEIGHTS};
 use crate::bundle::{ADAPTER_PREFIX, ADAPTER_WEIGHTS};
 use crate::error::Result;
 use crate::formats::{ByteSource, FileTensor, SafetensorsFile, SourceSpan};
 use crate::optim::SavedState;
-use crate::state::{StateWord, TensorRecord, TensorRole};
+use crate::state::{Bytes, StateWord, Tensor, TensorRecord, TensorRole};
 
-/// A safetensors file of a checkpoint, whose values are read on demand.
-pub(super) struct TensorFile {
-    source: Rc<dyn ByteSource>,
-    tensors: Vec<FileTensor>,
+/// Opens a safetensors file of a checkpoint, whose values are read on demand.
+pub(super) fn open_tensors(source: &Rc<dyn ByteSource>) -> Result<Vec<Tensor>> {
+    let tensor = |record: FileTensor| {
+        let name = record.name.strip_prefix(ADAPTER_PREFIX);
+        let size = record.end() - record.begin;
+        let bytes = Bytes::of_source(Rc::clone(source), record.begin, size);
+        Tensor::of_name(
+            name.unwrap_or(&record.name),
+            &record.dtype,
+            &record.shape,
+            bytes,
+        )
+    };
+    let file = SafetensorsFile::open(source)?;
+    Ok(file.tensors.into_iter().map(tensor).collect())
 }
 
-impl TensorFile {
-    pub(super) fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
-        let mut tensors = SafetensorsFile::open(&source)?.tensors;
-        for tensor in &mut tensors {
-            if let Some(own) = tensor.name.strip_prefix(ADAPTER_PREFIX) {
-                tensor.name = own.to_string();
-            }
-        }
-        Ok(Self { source, tensors })
-    }
-
-    /// Returns the entries as an optimizer reads them.
-    pub(super) fn saved_state(&self) -> Vec<SavedState<'_>> {
-        let entry = |tensor: &FileTensor| {
-            let begin = tensor.begin;
-            SavedState {
-                name: tensor.name.clone(),
-                dtype: tensor.dtype.clone(),
-                shape: tensor.shape.clone(),
-                bytes: tensor.end() - begin,
-                read: Box::new(move |at, buffer| self.source.read_at(begin + at, buffer)),
-            }
-        };
-        self.tensors.iter().map(entry).collect()
-    }
-
-    fn span(&self, tensor: &FileTensor) -> SourceSpan {
-        SourceSpan {
-            source: Rc::clone(&self.source),
-            begin: tensor.begin,
-            bytes: tensor.end() - tensor.begin,
-        }
-    }
+/// Returns tensors as an optimizer reads them.
+pub(super) fn saved_state(tensors: &[Tensor]) -> Vec<SavedState<'_>> {
+    let saved = |tensor: &Tensor| {
+        let SourceSpan {
+            source,
+            begin,
+            bytes,
+        } = tensor.span()?.clone();
+        Some(SavedState {
+            name: tensor.name.clone(),
+            dtype: tensor.dtype.clone(),
+            shape: tensor.shape.clone(),
+            bytes,
+            read: Box::new(move |at, buffer| source.read_at(begin + at, buffer)),
+        })
+    };
+    tensors.iter().filter_map(saved).collect()
 }
 
 #[doc(hidden)]
 impl Checkpoint {
     /// Returns the tensors of the files, as their headers and names describe them.
     pub(super) fn found(&self) -> BTreeMap<String, TensorRecord> {
-        let of = |file: &TensorFile, name: &str| -> Vec<(String, TensorRecord)> {
-            file.tensors
-                .iter()
-                .map(|tensor| {
-                    (
-                        tensor.name.clone(),
-                        record_of(&tensor.name, &tensor.dtype, &tensor.shape, name),
-                    )
-                })
-                .collect()
-        };
         let weights = if self.manifest.train.adapter.is_some() {
             ADAPTER_WEIGHTS
         } else {
             WEIGHTS
         };
-        of(&self.weights, weights)
+        let of = |file: &str, tensors: &[Tensor]| -> Vec<(String, TensorRecord)> {
+            let record = |tensor: &Tensor| TensorRecord::new(tensor.manifest(), file);
+            let records = tensors.iter().map(|one| (one.name.clone(), record(one)));
+            records.collect()
+        };
+        of(weights, &self.weights)
             .into_iter()
-            .chain(of(&self.optimizer, OPTIMIZER))
+            .chain(of(OPTIMIZER, &self.optimizer))
             .collect()
     }
 
-    /// Returns name, dtype, shape and bytes of each state tensor.
-    pub(crate) fn state_spans(&self) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
-        // The shapes are those of tensors on the device, or were refused.
-        let shape = |tensor: &FileTensor| {
-            tensor
-                .shape
-                .iter()
-                .map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX))
-                .collect()
-        };
-        let file = &self.optimizer;
-        let one = |tensor: &FileTensor| {
-            (
-                tensor.name.clone(),
-                tensor.dtype.clone(),
-                shape(tensor),
-                file.span(tensor),
-            )
-        };
-        file.tensors.iter().map(one).collect()
+    /// Returns the tensors that the optimizer keeps.
+    pub(crate) fn state_tensors(&self) -> &[Tensor] {
+        &self.optimizer
     }
 
     /// Returns the names of the tensors in the file of weights.
     pub(crate) fn weight_names(&self) -> Vec<String> {
         self.weights
-            .tensors
             .iter()
             .map(|tensor| tensor.name.clone())
             .collect()
     }
 
-    /// Returns the positions of the stored bytes of each tensor.
-    pub(crate) fn spans(&self) -> BTreeMap<String, SourceSpan> {
-        let of = |file: &TensorFile| -> Vec<(String, SourceSpan)> {
-            file.tensors
-                .iter()
-                .map(|tensor| (tensor.name.clone(), file.span(tensor)))
-                .collect()
-        };
-        of(&self.weights)
-            .into_iter()
-            .chain(of(&self.optimizer))
-            .collect()
+    /// Returns all tensors of its files.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.weights.iter().chain(&self.optimizer)
     }
 
     /// Reads the value of every U64 [] of the optimizer file whose name ends with `:step`.
@@ -128,20 +89,17 @@ impl Checkpoint {
     /// # Errors
     /// Errors of reading the file.
     pub fn steps(&self) -> Result<BTreeMap<String, u64>> {
-        let counts = |tensor: &&FileTensor| {
+        let counts = |tensor: &&Tensor| {
             tensor.name.ends_with(":step") && tensor.dtype == "U64" && tensor.shape.is_empty()
         };
-        let step = |tensor: &FileTensor| {
+        let step = |tensor: &Tensor| {
             let mut bytes = [0; 8];
-            self.optimizer.source.read_at(tensor.begin, &mut bytes)?;
+            if let Some(span) = tensor.span() {
+                span.source.read_at(span.begin, &mut bytes)?;
+            }
             Ok((tensor.name.clone(), u64::from_le_bytes(bytes)))
         };
-        self.optimizer
-            .tensors
-            .iter()
-            .filter(counts)
-            .map(step)
-            .collect()
+        self.optimizer.iter().filter(counts).map(step).collect()
     }
 
     /// Returns the parameters that have a state tensor in the files.

@@ -1,5 +1,7 @@
 //! Verifies the files of a checkpoint that is used as a model.
 
+use std::rc::Rc;
+
 use super::manifest;
 use super::pieces::{check_bytes, check_length};
 use crate::error::{Error, Result};
@@ -10,7 +12,7 @@ use crate::formats::ByteSource;
 ///
 /// # Errors
 /// `checkpoint.file.length` and `checkpoint.chunk.hash`; `checkpoint.corrupt` for a document that cannot be read.
-pub fn verify_as_model(document: &dyn ByteSource, files: &[Box<dyn ByteSource>]) -> Result<()> {
+pub fn verify_as_model(document: &dyn ByteSource, files: &[Rc<dyn ByteSource>]) -> Result<()> {
     let manifest = match manifest::read(document) {
         Ok(manifest) => manifest,
         Err(Error::CheckpointVersion { .. }) => return Ok(()),

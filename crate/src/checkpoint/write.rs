@@ -7,13 +7,13 @@ use super::pieces::FileRecord;
 use super::{OPTIMIZER, WEIGHTS, corrupt, manifest};
 use crate::bundle::{
     ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, ModelAssets, PortableTokenizerBinding,
-    StreamTensor, adapter_tensors,
+    adapter_tensors,
 };
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::formats::{ByteSource, base_name};
 use crate::model::adapter_document;
-use crate::state::{Base, Evaluation, Identity, ModelStateTensorManifest, TensorRecord};
+use crate::state::{Base, Evaluation, Identity, TensorRecord};
 use crate::train::{Progress, Trainer};
 
 /// Facts that a checkpoint states in addition to the state of its run.
@@ -42,7 +42,8 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
         (OPTIMIZER, trainer.state_stream()),
     ] {
         for tensor in &list {
-            tensors.insert(tensor.name.clone(), record(tensor, file)?);
+            let record = TensorRecord::new(tensor.manifest(), file);
+            tensors.insert(tensor.name.clone(), record);
         }
         let list = if adapter && file == weights {
             adapter_tensors(list)
@@ -131,30 +132,5 @@ fn identity(model: &ModelConfig, progress: Progress) -> Identity {
         revision: String::new(),
         checkpoint_family: "tabtune.train".into(),
         checkpoint_ref: Some(format!("step-{}", progress.completed_steps)),
-    }
-}
-
-fn record(tensor: &StreamTensor, file: &str) -> Result<TensorRecord> {
-    let shape: std::result::Result<Vec<u64>, _> =
-        tensor.shape.iter().map(|&dim| u64::try_from(dim)).collect();
-    let shape = shape.map_err(|error| corrupt(&tensor.name, error))?;
-    Ok(record_of(&tensor.name, tensor.dtype(), &shape, file))
-}
-
-/// Creates the record of a tensor, with the path and role that its name shows.
-pub(super) fn record_of(name: &str, dtype: &str, shape: &[u64], file: &str) -> TensorRecord {
-    let ModelStateTensorManifest {
-        model_tree_path: path,
-        role,
-        dtype,
-        shape,
-        ..
-    } = ModelStateTensorManifest::of_name(name, dtype, shape);
-    TensorRecord {
-        path,
-        role,
-        dtype,
-        shape,
-        file: file.to_string(),
     }
 }

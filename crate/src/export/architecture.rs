@@ -1,11 +1,11 @@
 //! The description of a model in a GGUF file: its architecture, and the keys of its shape in a fixed order.
 
-use crate::bundle::Segment;
 use crate::config::{ModelConfig, Rope, RopeScaling};
 use crate::error::{Refusal, Result, word};
 use crate::families::{ROPE_FREQS, gguf_keys, gguf_word, llama3_of, model_types};
-use crate::formats::{FileTensor, GgufValue};
+use crate::formats::GgufValue;
 use crate::model::frequencies;
+use crate::state::{Bytes, Tensor};
 
 /// Alignment of the data in the files that are written here.
 const ALIGNMENT: u32 = 32;
@@ -92,7 +92,7 @@ pub(super) fn keys(
 }
 
 /// Returns Llama 3.1's rule as the tensor in which GGUF stores it: one divisor for each rotary frequency.
-pub(super) fn divisors(config: &ModelConfig) -> Option<(FileTensor, Segment)> {
+pub(super) fn divisors(config: &ModelConfig) -> Option<Tensor> {
     let RopeScaling::Llama3 { .. } = config.rope_scaling else {
         return None;
     };
@@ -100,9 +100,12 @@ pub(super) fn divisors(config: &ModelConfig) -> Option<(FileTensor, Segment)> {
         .into_iter()
         .flat_map(f32::to_le_bytes)
         .collect();
-    Some((
-        FileTensor::new(ROPE_FREQS, "F32", &[(bytes.len() / 4) as u64]),
-        Segment::Bytes(bytes),
+    let shape = [(bytes.len() / 4) as u64];
+    Some(Tensor::parameter(
+        ROPE_FREQS,
+        "F32",
+        &shape,
+        Bytes::host(bytes),
     ))
 }
 

@@ -11,12 +11,12 @@ use super::merged::{merged, opened_merged};
 use super::options::{ExportDtype, ExportOptions};
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
-use crate::bundle::{FileStream, StreamTensor, refuse_blocks};
+use crate::bundle::{Contents, FileStream, refuse_blocks};
 use crate::error::{Refusal, Result, word};
 use crate::formats::TensorType;
 use crate::state::{
     ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest,
-    TensorRecord, byte_len, canonical,
+    Tensor, TensorRecord, byte_len, canonical,
 };
 
 /// Default maximum number of bytes of tensors in one file of weights, which every browser and file system accepts.
@@ -42,7 +42,14 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
     let mut stream = FileStream::summed();
     push_weights(&mut stream, source, to, options)?;
     if options.optimizer && !source.state.is_empty() {
-        stream.push_optimizer(OPTIMIZER, source.state.clone(), &format_pt())?;
+        let contents = Contents::StateOfWeights;
+        stream.push_safetensors_as(
+            OPTIMIZER,
+            source.state.clone(),
+            None,
+            contents,
+            &format_pt(),
+        )?;
     }
     let dtype = dtype_word(&source.weights.tensors, to);
     let documents = source
@@ -130,8 +137,8 @@ fn format_pt() -> BTreeMap<String, String> {
 }
 
 /// Returns the number of bytes of a tensor in its file.
-fn bytes_of(tensor: &StreamTensor, to: Option<TensorType>) -> Result<u64> {
-    let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+fn bytes_of(tensor: &Tensor, to: Option<TensorType>) -> Result<u64> {
+    let shape = &tensor.shape;
     let dtype = tensor.dtype_as(to);
     let too_large = || {
         Refusal::new(word!("export.tensor.size"))
@@ -139,18 +146,18 @@ fn bytes_of(tensor: &StreamTensor, to: Option<TensorType>) -> Result<u64> {
             .subject(&tensor.name)
             .found(format!("{dtype} {shape:?}"))
     };
-    byte_len(&dtype, &shape).ok_or_else(|| too_large().into())
+    byte_len(&dtype, shape).ok_or_else(|| too_large().into())
 }
 
 /// Distributes the tensors to shards of at most `limit` bytes, in the order of their names.
 fn shards_of(
-    tensors: &[StreamTensor],
+    tensors: &[Tensor],
     to: Option<TensorType>,
     limit: u64,
-) -> Result<(Vec<Vec<StreamTensor>>, u64)> {
+) -> Result<(Vec<Vec<Tensor>>, u64)> {
     let mut tensors = tensors.to_vec();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut shards: Vec<Vec<StreamTensor>> = vec![Vec::new()];
+    let mut shards: Vec<Vec<Tensor>> = vec![Vec::new()];
     let (mut total, mut filled) = (0u64, 0u64);
     for tensor in tensors {
         let bytes = bytes_of(&tensor, to)?;
@@ -202,7 +209,7 @@ fn push_weights(
     }
     let names: Vec<String> = (1..=count).map(name).collect();
     for (name, shard) in names.iter().zip(shards) {
-        stream.push_safetensors_as(name, shard, to, &metadata)?;
+        stream.push_safetensors_as(name, shard, to, Contents::Weights, &metadata)?;
     }
     if count > 1 {
         let text = serde_json::to_string_pretty(&index).unwrap_or_default() + "\n";
@@ -220,17 +227,12 @@ fn manifest_of(
     to: Option<TensorType>,
     files: &BTreeMap<&str, String>,
 ) -> StateManifest {
-    let record = |tensor: &StreamTensor, to, file: &str| {
-        let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-        let found = ModelStateTensorManifest::of_name(&tensor.name, &tensor.dtype_as(to), &shape);
-        let record = TensorRecord {
-            path: found.model_tree_path,
-            role: found.role,
-            dtype: found.dtype,
-            shape,
-            file: file.to_string(),
+    let record = |tensor: &Tensor, to, file: &str| {
+        let described = ModelStateTensorManifest {
+            dtype: tensor.dtype_as(to),
+            ..tensor.manifest()
         };
-        (tensor.name.clone(), record)
+        (tensor.name.clone(), TensorRecord::new(described, file))
     };
     let weights = source.weights.tensors.iter().map(|tensor| {
         record(
@@ -255,7 +257,7 @@ fn manifest_of(
 }
 
 /// Returns PyTorch's word for the dtype that most of the values have in their files.
-fn dtype_word(tensors: &[StreamTensor], to: Option<TensorType>) -> &'static str {
+fn dtype_word(tensors: &[Tensor], to: Option<TensorType>) -> &'static str {
     let words = [
         ("F32", "float32"),
         ("BF16", "bfloat16"),
@@ -269,7 +271,7 @@ fn dtype_word(tensors: &[StreamTensor], to: Option<TensorType>) -> &'static str 
                 tensor
                     .shape
                     .iter()
-                    .map(|&dim| dim as u128)
+                    .map(|&dim| u128::from(dim))
                     .product::<u128>()
             })
             .sum()

@@ -1,6 +1,7 @@
 //! Formats of exports.
 
 use std::pin::Pin;
+use std::rc::Rc;
 
 use super::choice::ExportChoice;
 use super::options::ExportOptions;
@@ -10,7 +11,7 @@ use crate::error::Result;
 use crate::formats::ByteSource;
 
 /// Files of a base: a GGUF file that the model's tensors go into, or the base that a trained adapter is merged into.
-pub(super) type BaseFiles = Vec<Box<dyn ByteSource>>;
+pub(super) type BaseFiles = Vec<Rc<dyn ByteSource>>;
 
 /// An export that is being prepared.
 pub(super) type Exporting<'a> = Pin<Box<dyn Future<Output = Result<FileStream>> + 'a>>;

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use super::architecture::architecture;
 use super::choice::ExportChoice;
 use super::format::{BaseFiles, Exporting, Format};
-use super::gguf_types::values_of;
+use super::gguf_types::refuse_state;
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
-use crate::bundle::{EncodedTensor, FileStream, Segment, StreamTensor};
+use crate::bundle::FileStream;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{factor_names, to_gguf};
-use crate::formats::{FileTensor, GgufValue, TensorType};
+use crate::formats::{GgufValue, TensorType};
 use crate::model::Adaptation;
-use crate::state::{RECEIPT, Reordering};
+use crate::state::{Encoded, RECEIPT, Reordering, Tensor};
 
 /// Default name of the file, without its ending.
 const NAME: &str = "adapter";
@@ -39,7 +39,7 @@ pub(crate) fn export_gguf_adapter(
     let config = &source.weights.config;
     let family = architecture(config)?;
     let settings = source.adapter_settings.clone().unwrap_or_default();
-    let mut tensors: BTreeMap<&str, &StreamTensor> = source
+    let mut tensors: BTreeMap<&str, &Tensor> = source
         .weights
         .tensors
         .iter()
@@ -154,25 +154,18 @@ fn refuse_saved<'a>(names: impl Iterator<Item = &'a str>) -> Result<()> {
 
 /// Encodes a factor under the file's `name`.
 fn output(
-    tensor: &StreamTensor,
+    tensor: &Tensor,
     name: String,
     order: Reordering,
     to: TensorType,
     factor: f32,
-) -> Result<(FileTensor, Segment)> {
-    let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-    let encoded = EncodedTensor::new(
-        &name,
-        values_of(tensor).map_err(|refusal| *refusal)?,
-        &tensor.shape,
-        order,
-        to,
-    )
-    .times(factor);
-    Ok((
-        FileTensor::new(&name, &to.ggml().dtype(), &shape),
-        Segment::Encoded(encoded),
-    ))
+) -> Result<Tensor> {
+    refuse_state(tensor).map_err(|refusal| *refusal)?;
+    let encoded = Encoded {
+        factor,
+        ..Encoded::new(tensor.clone(), order, to)
+    };
+    Ok(Tensor::encoded(&name, &tensor.shape, encoded))
 }
 
 /// The adapter of a run as one GGUF file.

@@ -1,15 +1,15 @@
 //! Compares the GGUF file that a patch is written into with the model: its files, tensors, settings, and the values of a tensor.
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Tensor as DeviceTensor};
 use half::bf16;
 
 use super::source::{ExportSource, Weights};
-use crate::bundle::{Bundle, Pieces, StreamTensor, StreamValues};
+use crate::bundle::{Bundle, Pieces};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::HEAD;
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
-use crate::state::{Base, BaseFile, SourceFormat};
+use crate::state::{Base, BaseFile, SourceFormat, Tensor};
 
 /// Begins the refusal of a file that is not the base.
 fn other(bundle: &Bundle, subject: &str) -> Refusal {
@@ -76,8 +76,8 @@ pub(super) fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
         .iter()
         .filter(|tensor| !is_new(&tensor.name, config, bundle))
     {
-        let found = bundle.shape(&tensor.name);
-        if found.as_ref() != Some(&tensor.shape) {
+        let found = bundle.tensor(&tensor.name).map(|found| &found.shape);
+        if found != Some(&tensor.shape) {
             let found = found.map_or_else(|| "none".to_string(), |shape| format!("{shape:?}"));
             refusals.push(
                 other(bundle, &tensor.name)
@@ -128,18 +128,15 @@ pub(super) fn check_files(source: &ExportSource, bundle: &Bundle) -> Result<()> 
 }
 
 /// Returns whether the model still has the values that it loaded from the base.
-pub(super) async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Result<bool> {
+pub(super) async fn is_untouched(bundle: &Bundle, tensor: &Tensor) -> Result<bool> {
     let mut pieces = bundle.pieces(&tensor.name, RUN_BYTES / 4)?;
-    match &tensor.values {
-        StreamValues::Device(handle) => same_on_device(&mut pieces, handle).await,
-        StreamValues::Stored(stored) => {
-            same_in_files(&mut pieces, &mut stored.pieces(RUN_BYTES / 4)?)
-        }
-        StreamValues::U64(_) | StreamValues::Copied(..) => Ok(false),
+    match tensor.on_device() {
+        Some(handle) => same_on_device(&mut pieces, handle).await,
+        None => same_in_files(&mut pieces, &mut tensor.pieces(RUN_BYTES / 4)?),
     }
 }
 
-async fn same_on_device(pieces: &mut Pieces<'_>, handle: &Tensor<1>) -> Result<bool> {
+async fn same_on_device(pieces: &mut Pieces, handle: &DeviceTensor<1>) -> Result<bool> {
     let (dtype, size) = (handle.dtype(), handle.dtype().size() as u64);
     while let Some((at, values)) = pieces.next_piece()? {
         // These are the values as they are uploaded to the device.
@@ -163,7 +160,7 @@ async fn same_on_device(pieces: &mut Pieces<'_>, handle: &Tensor<1>) -> Result<b
 }
 
 /// Compares two tensors of one shape, whose pieces may end at other places.
-fn same_in_files(pieces: &mut Pieces<'_>, others: &mut Pieces<'_>) -> Result<bool> {
+fn same_in_files(pieces: &mut Pieces, others: &mut Pieces) -> Result<bool> {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     loop {
         if left.is_empty() {

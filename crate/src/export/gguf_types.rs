@@ -1,13 +1,13 @@
 //! Chooses the types in which the tensors of a GGUF file are written.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use crate::bundle::{EncodedTensor, Segment, StreamTensor, StreamValues, Values};
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
 use crate::families::{HEAD, ROPE_FREQS, from_gguf, q4_k_m};
 use crate::formats::{FileTensor, GgmlType, TensorType};
-use crate::state::Reordering;
+use crate::state::{Bytes, Encoded, Reordering, Tensor};
 
 /// Word that requests the types of the base.
 const AS_BASE: &str = "as-base";
@@ -115,18 +115,15 @@ pub(super) struct Place {
 /// # Errors
 /// `export.gguf.quantised-source` for blocks that would become other blocks, unless `requantise` allows it.
 pub(super) fn encoded(
-    tensor: &StreamTensor,
+    tensor: &Tensor,
     place: Place,
     wanted: Wanted,
     requantise: bool,
-) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
+) -> std::result::Result<Tensor, Box<Refusal>> {
     let Place { name, shape, order } = place;
     let width = shape.last().copied().unwrap_or(1);
-    let values = values_of(tensor)?;
-    let found = match &values {
-        Values::Device(_) => GgmlType::from_name(tensor.dtype()),
-        Values::Stored(stored) => stored.ggml_type(),
-    };
+    refuse_state(tensor)?;
+    let found = tensor.ggml_type();
     let own = found.and_then(TensorType::of_ggml);
     let to = match wanted {
         Wanted::One(one) => one.for_width(width),
@@ -143,14 +140,11 @@ pub(super) fn encoded(
         Wanted::AsStored => found.filter(|found| is_blocks(*found) || own.is_some()),
         Wanted::One(_) => Some(to.ggml()).filter(|to| found == Some(*to)),
     };
-    if let (Values::Stored(stored), Some(ggml_type)) = (&values, kept)
-        && stored.lies_as(order)
-        && let Some(span) = stored.span()
+    if let (Some(span), Some(ggml_type)) = (tensor.span(), kept)
+        && tensor.lies_as(order)
     {
-        return Ok((
-            FileTensor::new(&name, &ggml_type.dtype(), &shape),
-            Segment::Copied(span),
-        ));
+        let bytes = Bytes::of_source(Rc::clone(&span.source), span.begin, span.bytes);
+        return Ok(Tensor::parameter(&name, &ggml_type.dtype(), &shape, bytes));
     }
     if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
         let refusal = Refusal::new(word!("export.gguf.quantised-source"))
@@ -159,31 +153,28 @@ pub(super) fn encoded(
         let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (--requantise, in a browser requantise)";
         return Err(Box::new(
             refusal
-                .expected(tensor.dtype())
+                .expected(&tensor.dtype)
                 .found(to.ggml().dtype())
                 .hint(hint),
         ));
     }
-    let contents = Segment::Encoded(EncodedTensor::new(&name, values, &tensor.shape, order, to));
-    Ok((FileTensor::new(&name, &to.ggml().dtype(), &shape), contents))
+    Ok(Tensor::encoded(
+        &name,
+        &shape,
+        Encoded::new(tensor.clone(), order, to),
+    ))
 }
 
-/// Returns the values of a tensor of a model, to be encoded; `export.gguf.type` for any other tensor.
-pub(super) fn values_of(tensor: &StreamTensor) -> std::result::Result<Values, Box<Refusal>> {
-    match &tensor.values {
-        StreamValues::Device(values) => Ok(Values::Device(values.clone())),
-        StreamValues::Stored(stored) => Ok(Values::Stored(stored.clone())),
-        StreamValues::Copied(..) | StreamValues::U64(_) => {
-            let refusal = Refusal::new(word!("export.gguf.type"))
-                .of("gguf")
-                .subject(&tensor.name);
-            Err(Box::new(
-                refusal
-                    .expected("a tensor of the model")
-                    .found(tensor.dtype()),
-            ))
-        }
+/// Refuses a tensor that is no parameter of a model.
+pub(super) fn refuse_state(tensor: &Tensor) -> std::result::Result<(), Box<Refusal>> {
+    if !tensor.is_state() {
+        return Ok(());
     }
+    let refusal = Refusal::new(word!("export.gguf.type"))
+        .of("gguf")
+        .subject(&tensor.name);
+    let refusal = refusal.expected("a tensor of the model");
+    Err(Box::new(refusal.found(&tensor.dtype)))
 }
 
 fn is_blocks(ggml_type: GgmlType) -> bool {
@@ -191,13 +182,13 @@ fn is_blocks(ggml_type: GgmlType) -> bool {
 }
 
 /// Returns the type that most values of these tensors have.
-pub(super) fn type_of_most(outputs: &[(FileTensor, Segment)]) -> Option<TensorType> {
+pub(super) fn type_of_most(outputs: &[Tensor]) -> Option<TensorType> {
     let mut of_type = BTreeMap::<u32, u128>::new();
-    for (record, _) in outputs {
-        let Some(ggml_type) = record.ggml_type() else {
+    for tensor in outputs {
+        let Some(ggml_type) = tensor.ggml_type() else {
             continue;
         };
-        *of_type.entry(ggml_type.id).or_default() += elements(&record.shape);
+        *of_type.entry(ggml_type.id).or_default() += elements(&tensor.shape);
     }
     let (id, _) = of_type.into_iter().max_by_key(|(_, values)| *values)?;
     TensorType::of_ggml(GgmlType::from_id(id))

@@ -7,14 +7,11 @@ use super::format::{BaseFiles, Exporting, Format};
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
-use crate::bundle::{
-    FileStream, MAX_JSON_BYTES, PIECE_ELEMENTS, StoredTensor, StreamTensor, StreamValues,
-};
+use crate::bundle::{FileStream, MAX_JSON_BYTES};
 use crate::error::{Refusal, Result, word};
-use crate::formats::SourceSpan;
 use crate::state::{
-    ModelStateTensorManifest, Payload, PortableModelStateDict, RECEIPT, SourceWord,
-    StateTensorEntry,
+    Bytes, ModelStateTensorManifest, PIECE_ELEMENTS, PortableModelStateDict, RECEIPT, Reordering,
+    SourceWord, Tensor,
 };
 
 /// Name of the document without its ending, unless another one is asked for.
@@ -56,7 +53,7 @@ impl Format for Json {
         if source.adapter_settings.is_some() {
             return Vec::new();
         }
-        let tensors = || source.weights.tensors.iter().map(manifest);
+        let tensors = || source.weights.tensors.iter().map(Tensor::manifest);
         let least = |tensor: ModelStateTensorManifest| {
             tensor
                 .numel()
@@ -108,21 +105,12 @@ async fn export_json(source: &ExportSource, options: &ExportOptions) -> Result<F
     Ok(stream)
 }
 
-/// A tensor as a state dict lists it.
-fn manifest(tensor: &StreamTensor) -> ModelStateTensorManifest {
-    let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-    ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
-}
-
 /// Returns the weights as a state dict; for a run, with groups and the optimizer's state if requested.
 fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelStateDict> {
     let mut tensors = BTreeMap::new();
     let state = source.state.iter().filter(|_| optimizer);
     for tensor in source.weights.tensors.iter().chain(state) {
-        let (dtype, payload) = payload_of(tensor)?;
-        let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-        let manifest = ModelStateTensorManifest::of_name(&tensor.name, &dtype, &shape);
-        tensors.insert(tensor.name.clone(), StateTensorEntry { manifest, payload });
+        tensors.insert(tensor.name.clone(), in_order(tensor)?);
     }
     let groups = if optimizer {
         source.groups.clone()
@@ -137,45 +125,17 @@ fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelState
     )
 }
 
-/// Returns the bytes of a tensor in Hugging Face's order, and their dtype.
-fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
-    let dtype = tensor.dtype().to_string();
-    let of_span = |SourceSpan {
-                       source,
-                       begin,
-                       bytes,
-                   }| Payload::of_source(source, begin, bytes);
-    Ok(match &tensor.values {
-        StreamValues::Device(values) => (dtype, Payload::device(values.clone())),
-        StreamValues::U64(value) => (dtype, Payload::owned(value.to_le_bytes().to_vec())),
-        StreamValues::Copied(_, span) => (dtype, of_span(span.clone())),
-        StreamValues::Stored(stored) => match stored.row_order().zip(stored.span()) {
-            Some((
-                order,
-                SourceSpan {
-                    source,
-                    begin,
-                    bytes,
-                },
-            )) => {
-                let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-                (
-                    dtype,
-                    Payload::reordered(source, begin, bytes, &shape, order),
-                )
-            }
-            None => ("F32".to_string(), widened(stored, &tensor.name)?),
-        },
-    })
-}
-
-/// Returns the values as F32 where the stored bytes cannot be used: transposed, or changed by an adapter.
-fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
-    let mut pieces = stored.pieces(PIECE_ELEMENTS)?;
+/// Returns a tensor whose bytes can be read in Hugging Face's order: as F32 in memory where the stored bytes cannot be used, because they are
+/// transposed or changed by an adapter.
+fn in_order(tensor: &Tensor) -> Result<Tensor> {
+    if tensor.merged().is_none() && tensor.order() != Reordering::Transposed {
+        return Ok(tensor.clone());
+    }
+    let mut pieces = tensor.pieces(PIECE_ELEMENTS)?;
     if pieces.elements() > MAX_JSON_BYTES / 4 {
         let refusal = Refusal::new(word!("export.json.too-large"))
             .of("json")
-            .subject(name);
+            .subject(&tensor.name);
         return Err(refusal
             .expected(format!("at most {MAX_JSON_BYTES} bytes"))
             .found(format!("{} values", pieces.elements()))
@@ -185,5 +145,7 @@ fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
     while let Some((_, values)) = pieces.next_piece()? {
         bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     }
-    Ok(Payload::owned(bytes))
+    let mut tensor = tensor.clone().with_bytes(Bytes::host(bytes));
+    tensor.dtype = "F32".to_string();
+    Ok(tensor)
 }

@@ -10,8 +10,8 @@ use super::options::JsonEncoding;
 use crate::bundle::{FileStream, JSON_FORMAT, MAX_JSON_BYTES};
 use crate::error::{Error, Refusal, Result, word};
 use crate::state::{
-    ArtifactDigests, JSON_FILE, Payload, PortableModelStateDict, StateDigests, StateManifest,
-    StateTensorEntry, StatedDigests, TensorRole, canonical, survey,
+    ArtifactDigests, JSON_FILE, PortableModelStateDict, StateDigests, StateManifest, StatedDigests,
+    Tensor, TensorRole, canonical, survey,
 };
 
 /// Largest integer that every JSON reader reads exactly.
@@ -55,7 +55,7 @@ impl PortableModelStateDict {
             None => ArtifactDigests::default(),
         };
         let digests = self.digests().await?;
-        let has_state = self.tensors().values().any(StateTensorEntry::is_state);
+        let has_state = self.tensors().values().any(Tensor::is_state);
         let known = ArtifactDigests {
             weights: Some(digests.weights),
             optimizer: has_state.then_some(digests.optimizer),
@@ -93,17 +93,16 @@ impl PortableModelStateDict {
         allow_non_finite: bool,
     ) -> Result<()> {
         let mut refusals = Vec::new();
-        for (key, StateTensorEntry { manifest, payload }) in self.tensors() {
+        for (key, tensor) in self.tensors() {
             let refuse = |code| Refusal::new(code).stage("read").of(name).subject(key);
-            if encoding == JsonEncoding::Numbers && !PLAIN_DTYPES.contains(&manifest.dtype.as_str())
-            {
+            if encoding == JsonEncoding::Numbers && !PLAIN_DTYPES.contains(&tensor.dtype.as_str()) {
                 let refusal = refuse(word!("json.dtype"))
-                    .found(&manifest.dtype)
+                    .found(&tensor.dtype)
                     .expected("a dtype that numbers can hold");
                 refusals.push(refusal.hint("choose the encoding base64"));
                 continue;
             }
-            let found = survey(manifest, payload).await?;
+            let found = survey(tensor).await?;
             let allowed = allow_non_finite && encoding == JsonEncoding::Base64;
             if let Some(first) = found.first.filter(|_| !allowed) {
                 let refusal = refuse(word!("export.json.non-finite"))
@@ -129,12 +128,11 @@ impl PortableModelStateDict {
         encoding: JsonEncoding,
     ) -> Result<()> {
         out.put(start)?;
-        for (at, (key, StateTensorEntry { manifest, payload })) in self.tensors().iter().enumerate()
-        {
-            let shape = serde_json::Value::from(manifest.shape.clone());
+        for (at, (key, tensor)) in self.tensors().iter().enumerate() {
+            let shape = serde_json::Value::from(tensor.shape.clone());
             let (key_text, dtype) = (
                 serde_json::Value::from(key.as_str()),
-                serde_json::Value::from(manifest.dtype.as_str()),
+                serde_json::Value::from(tensor.dtype.as_str()),
             );
             out.put(&format!(
                 "{}{key_text}:{{\"dtype\":{dtype},\"shape\":{shape},",
@@ -143,15 +141,15 @@ impl PortableModelStateDict {
             match encoding {
                 JsonEncoding::Numbers => {
                     out.put("\"values\":[")?;
-                    write_numbers(out, key, &manifest.dtype, payload).await?;
+                    write_numbers(out, tensor).await?;
                     out.put("]}")?;
                 }
                 JsonEncoding::Base64 => {
                     out.put("\"data\":\"")?;
                     if out.out.is_none() {
-                        out.count(base64_bytes(payload.len()))?;
+                        out.count(base64_bytes(tensor.len()))?;
                     } else {
-                        payload
+                        tensor
                             .for_each_whole(3, |piece| out.put(&BASE64.encode(piece)))
                             .await?;
                     }
@@ -243,13 +241,12 @@ fn too_large(name: &str, found: u64) -> Error {
 }
 
 /// Returns a lower bound of the bytes that the values take: a digit and a comma each, or their base64.
-fn least_bytes(entry: &StateTensorEntry, encoding: JsonEncoding) -> u64 {
+fn least_bytes(tensor: &Tensor, encoding: JsonEncoding) -> u64 {
     match encoding {
-        JsonEncoding::Numbers => entry
-            .manifest
+        JsonEncoding::Numbers => tensor
             .numel()
             .map_or(u64::MAX, |count| count.saturating_mul(2).saturating_sub(1)),
-        JsonEncoding::Base64 => base64_bytes(entry.payload.len()),
+        JsonEncoding::Base64 => base64_bytes(tensor.len()),
     }
 }
 
@@ -261,21 +258,16 @@ const PLAIN_DTYPES: [&str; 12] = [
     "F32", "F16", "BF16", "BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64",
 ];
 
-async fn write_numbers(
-    out: &mut Document<'_>,
-    key: &str,
-    dtype: &str,
-    payload: &Payload,
-) -> Result<()> {
+async fn write_numbers(out: &mut Document<'_>, tensor: &Tensor) -> Result<()> {
     let (mut text, mut first) = (String::new(), true);
     let out_of_range = |value: &dyn std::fmt::Display| {
         let refusal = Refusal::new(word!("json.value.range"))
             .stage("read")
-            .subject(key)
+            .subject(&tensor.name)
             .expected(format!("at most {MAX_INTEGER}"));
         Error::from(refusal.found(value).hint("choose the encoding base64"))
     };
-    payload
+    tensor
         .for_each_piece(|piece| {
             let mut put = |value: Number| {
                 text.clear();
@@ -292,7 +284,7 @@ async fn write_numbers(
                 out.put(&text)
             };
             let float = Number::Float;
-            match dtype {
+            match tensor.dtype.as_str() {
                 "F32" => piece
                     .as_chunks()
                     .0

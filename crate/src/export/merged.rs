@@ -6,15 +6,12 @@ use super::ExportFormat;
 use super::format::BaseFiles;
 use super::gguf_types::GgufTypes;
 use super::options::{ExportDtype, ExportOptions};
-use super::peft::push_adapter;
 use super::source::{ExportSource, Weights};
-use crate::bundle::{
-    Bundle, FileStream, ModelAssets, OpenOptions, StreamTensor, StreamValues, open_bundle_with,
-};
+use crate::bundle::{Bundle, ModelAssets, adapter_tensors, open_bundle};
 use crate::error::{Error, Fault, Refusal, Result, Warning, word};
-use crate::formats::{ByteSource, MemorySource};
-use crate::model::open_model_with;
-use crate::state::{SelectionReport, SourceFormat, VerifyPolicy};
+use crate::formats::ByteSource;
+use crate::model::{adapter_document, planned_parameters};
+use crate::state::{SelectionReport, SourceFormat, Tensor, VerifyPolicy};
 
 /// Prepares `source` for an export: as it is, or with the adapter merged that it was opened with or consists of.
 ///
@@ -53,10 +50,7 @@ pub(super) async fn merged(
 fn changes_nothing(source: &ExportSource) -> Result<Option<Warning>> {
     let mut targets = 0;
     for tensor in &source.weights.tensors {
-        let StreamValues::Stored(stored) = &tensor.values else {
-            continue;
-        };
-        match stored.is_changed()? {
+        match tensor.is_changed()? {
             Some(true) => return Ok(None),
             Some(false) => targets += 1,
             None => {}
@@ -76,7 +70,7 @@ fn changes_nothing(source: &ExportSource) -> Result<Option<Warning>> {
 /// `checkpoint.base.missing` without a base, `checkpoint.base.mismatch` for another one; those of [`export_folder`] and [`export_gguf`].
 async fn merge_into(
     source: &ExportSource,
-    base_files: BaseFiles,
+    files: BaseFiles,
     options: &ExportOptions,
 ) -> Result<Merged> {
     if options.optimizer {
@@ -87,32 +81,25 @@ async fn merge_into(
             "true",
         )]));
     }
-    let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
-    let shared = || -> Vec<Box<dyn ByteSource>> {
-        files
-            .iter()
-            .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
-            .collect()
-    };
-    let base = checked_base(source, shared())?;
+    let mut bundle = checked_base(source, files.clone())?;
     let Merging {
         dtype,
         patched,
         exact,
-    } = Merging::of(&base, options)?;
-    let adapter = Some(adapter_files(source).await?);
-    let bundle = Rc::new(open_model_with(
-        shared(),
-        OpenOptions {
-            adapter,
-            exact,
-            ..OpenOptions::default()
-        },
-    )?);
-    let mut recorded = source.base.clone().unwrap_or_else(|| base.base.clone());
+    } = Merging::of(&Weights::of_bundle(&bundle)?, bundle.source_format, options)?;
+    let mut recorded = source.base.clone().unwrap_or_else(|| bundle.base.clone());
     if !patched {
-        recorded.take_sums(&base.base.clone().hashed(&base)?);
+        recorded.take_sums(&bundle.base.clone().hashed(&bundle)?);
     }
+    let (settings, config) = (source.adapter_settings.clone(), &source.weights.config);
+    let settings = settings.unwrap_or_default();
+    let document = adapter_document(&settings, config, None, &source.assets.kept)?;
+    let mut factors = Vec::new();
+    for tensor in adapter_tensors(source.weights.tensors.clone()) {
+        factors.push(tensor.held().await?);
+    }
+    bundle.merge_trained(&document, &factors, exact)?;
+    bundle.check_tensors(&planned_parameters(&bundle.config)?)?;
     let mut weights = Weights::of_bundle(&bundle)?;
     sum(&mut weights, exact);
     let merged = ExportSource {
@@ -125,7 +112,7 @@ async fn merge_into(
         adapter_settings: None,
         ..source.clone()
     };
-    let files = if patched { shared() } else { Vec::new() };
+    let files = if patched { files } else { Vec::new() };
     Ok(Merged {
         source: merged,
         files,
@@ -148,13 +135,15 @@ struct Merging {
 }
 
 impl Merging {
-    /// Chooses the method for a base and the options of the export.
+    /// Chooses the method for a base in files of this format, and the options of the export.
     ///
     /// # Errors
     /// `export.gguf.type` for a type that cannot be written.
-    fn of(base: &Bundle, options: &ExportOptions) -> Result<Self> {
+    fn of(base: &Weights, format: SourceFormat, options: &ExportOptions) -> Result<Self> {
         let gguf = options.format == ExportFormat::Gguf;
-        let dtype = if options.dtype == ExportDtype::Stored && base.stores_blocks() {
+        let stored = |tensor| Tensor::merged(tensor).map_or(tensor, |merged| &merged.base);
+        let has_blocks = base.tensors.iter().any(|tensor| stored(tensor).is_blocks());
+        let dtype = if options.dtype == ExportDtype::Stored && has_blocks {
             ExportDtype::F16
         } else {
             options.dtype
@@ -163,7 +152,7 @@ impl Merging {
             .types
             .as_deref()
             .map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
-        let patched = gguf && base.source_format == SourceFormat::Gguf;
+        let patched = gguf && format == SourceFormat::Gguf;
         let exact = if gguf {
             patched || types != GgufTypes::AsBase
         } else {
@@ -181,18 +170,12 @@ impl Merging {
 /// dtype.
 fn sum(weights: &mut Weights, exact: bool) {
     for tensor in &mut weights.tensors {
-        if let StreamValues::Stored(stored) = &mut tensor.values {
-            *stored = if exact {
-                stored.clone().exactly()
-            } else {
-                stored.clone().exactly_summed()
-            };
-        }
+        *tensor = tensor.clone().summed_exactly(exact);
     }
 }
 
 /// Opens the base, which must be the one that the adapter was trained on.
-fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
+fn checked_base(source: &ExportSource, files: Vec<Rc<dyn ByteSource>>) -> Result<Bundle> {
     let stated = source.base.as_ref();
     if files.is_empty() {
         let names = stated.map(|base| {
@@ -210,13 +193,7 @@ fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Resul
             .hint("give the files of the base: a merged model is made of both")
             .into());
     }
-    let base = open_bundle_with(
-        files,
-        OpenOptions {
-            headers_only: true,
-            ..OpenOptions::default()
-        },
-    )?;
+    let base = open_bundle(files)?;
     stated.map_or(Ok(()), |stated| stated.check(&base, VerifyPolicy::Full))?;
     Ok(base)
 }
@@ -226,7 +203,7 @@ pub(super) struct Merged {
     /// The model with its sums.
     pub(super) source: ExportSource,
     /// Files that the sums are written into, if those are the base's.
-    pub(super) files: Vec<Box<dyn ByteSource>>,
+    pub(super) files: Vec<Rc<dyn ByteSource>>,
     /// Options, with the values that follow from the base.
     pub(super) options: ExportOptions,
 }
@@ -239,23 +216,33 @@ pub(super) fn opened_merged(
     source: &ExportSource,
     options: &ExportOptions,
 ) -> Result<Option<Merged>> {
-    let of_tensor = |tensor: &StreamTensor| match &tensor.values {
-        StreamValues::Stored(stored) => stored.merged_in().cloned(),
-        _ => None,
-    };
-    let Some(bundle) = source.weights.tensors.iter().find_map(of_tensor) else {
+    if !source
+        .weights
+        .tensors
+        .iter()
+        .any(|tensor| tensor.merged().is_some())
+    {
         return Ok(None);
+    }
+    let is_gguf = source
+        .base
+        .as_ref()
+        .is_some_and(|base| base.format == "gguf");
+    let format = if is_gguf {
+        SourceFormat::Gguf
+    } else {
+        SourceFormat::HfFolder
     };
     let Merging {
         dtype,
         patched,
         exact,
-    } = Merging::of(&bundle, options)?;
+    } = Merging::of(&source.weights, format, options)?;
     let mut source = source.clone();
     sum(&mut source.weights, exact);
     let whole = source.selection == SelectionReport::default();
     let files = if patched && whole {
-        bundle.own_files()
+        source.merged_files.clone()
     } else {
         Vec::new()
     };
@@ -267,22 +254,4 @@ pub(super) fn opened_merged(
             ..options.clone()
         },
     }))
-}
-
-/// Writes the adapter in its present state to PEFT's files.
-async fn adapter_files(source: &ExportSource) -> Result<Vec<Box<dyn ByteSource>>> {
-    let mut stream = FileStream::new();
-    push_adapter(&mut stream, source, None, None, None)?;
-    let mut files: Vec<(String, Vec<u8>)> = stream
-        .files()
-        .iter()
-        .map(|file| (file.name.clone(), Vec::new()))
-        .collect();
-    while let Some(chunk) = stream.next_chunk().await? {
-        files[chunk.file].1.extend(chunk.bytes);
-    }
-    Ok(files
-        .into_iter()
-        .map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>)
-        .collect())
 }

@@ -9,14 +9,12 @@ use super::gguf_types::{
     weight_of,
 };
 use super::source::ExportSource;
-use crate::bundle::{
-    FileStream, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf,
-};
+use crate::bundle::{FileStream, gguf_files, open_bundle, summed_gguf};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::families::{HEAD, embedding, from_gguf, to_gguf};
-use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType};
-use crate::state::{Base, Reordering};
+use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, TensorType};
+use crate::state::{Base, Bytes, Reordering, Tensor};
 
 const FILE_TYPE: &str = "general.file_type";
 /// Prefix of the keys that distinguish the parts of a split file.
@@ -29,23 +27,17 @@ const SPLIT: &str = "split.";
 /// the checksums of its files, and a warning if unchanged matrices keep other types than the requested one.
 pub(super) async fn patch(
     source: &ExportSource,
-    base_files: Vec<Box<dyn ByteSource>>,
+    files: Vec<Rc<dyn ByteSource>>,
     name: &str,
     types: GgufTypes,
     requantise: bool,
 ) -> Result<(FileStream, Base, Option<Warning>)> {
     let (weights, config) = (&source.weights, &source.weights.config);
-    let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
-    let bundle = Rc::new(open_bundle(
-        files
-            .iter()
-            .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
-            .collect(),
-    )?);
+    let bundle = open_bundle(files.clone())?;
     check_vocabulary(source, &bundle)?;
     check_base(weights, &bundle)?;
     let (file, homes, _) = summed_gguf(&files, &gguf_files(&files))?;
-    let tensors: BTreeMap<&str, &StreamTensor> = weights
+    let tensors: BTreeMap<&str, &Tensor> = weights
         .tensors
         .iter()
         .map(|tensor| (tensor.name.as_str(), tensor))
@@ -71,7 +63,7 @@ pub(super) async fn patch(
         let tensor_of =
             |(name, order): (String, Reordering)| Some((*tensors.get(tied(&name, config))?, order));
         let changed =
-            |(tensor, _): &(&StreamTensor, Reordering)| !untouched.contains(tensor.name.as_str());
+            |(tensor, _): &(&Tensor, Reordering)| !untouched.contains(tensor.name.as_str());
         let Some((tensor, order)) = from_gguf(&stored.name, family, config)
             .and_then(tensor_of)
             .filter(changed)
@@ -149,13 +141,13 @@ fn tied<'a>(name: &'a str, config: &ModelConfig) -> &'a str {
 
 /// Returns the head that the base's file does not have, in the type of the table that it was tied to unless another one was requested.
 fn new_head(
-    head: &StreamTensor,
+    head: &Tensor,
     family: &str,
     config: &ModelConfig,
     file: &GgufFile,
     types: GgufTypes,
     requantise: bool,
-) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
+) -> std::result::Result<Tensor, Box<Refusal>> {
     let unnamed = || {
         Refusal::new(word!("export.gguf.arch"))
             .of("gguf")
@@ -172,9 +164,8 @@ fn new_head(
         .iter()
         .find(is_table)
         .map_or("F32", |stored| stored.dtype.as_str());
-    let shape: Vec<u64> = head.shape.iter().map(|&dim| dim as u64).collect();
-    let stored = FileTensor::new(&name, table, &shape);
-    let as_table = matches!(&head.values, StreamValues::Stored(values) if values.dtype() == table);
+    let stored = FileTensor::new(&name, table, &head.shape);
+    let as_table = head.on_device().is_none() && head.dtype == table;
     match types.of_matrix(&stored.name, config) {
         // The bytes of the table, even in a type that cannot be written.
         None if as_table => encoded(
@@ -192,7 +183,7 @@ fn new_head(
 }
 
 /// Copies a tensor of the base.
-fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<(FileTensor, Segment)> {
+fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<Tensor> {
     let unknown = || {
         Refusal::new(word!("export.gguf.type"))
             .of(source.name())
@@ -200,22 +191,23 @@ fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<(FileTensor,
             .found(&stored.dtype)
     };
     let bytes = stored.bytes.ok_or_else(unknown)?;
-    let contents = Segment::Copied(SourceSpan {
-        source: Rc::clone(source),
-        begin: stored.begin,
+    let bytes = Bytes::of_source(Rc::clone(source), stored.begin, bytes);
+    Ok(Tensor::parameter(
+        &stored.name,
+        &stored.dtype,
+        &stored.shape,
         bytes,
-    });
-    Ok((stored.clone(), contents))
+    ))
 }
 
 /// Returns a tensor of the base with the model's values, in the type `matrix` if it is a matrix and a type other than the base's was requested.
 fn replacement(
     stored: &FileTensor,
-    tensor: &StreamTensor,
+    tensor: &Tensor,
     order: Reordering,
     matrix: Option<TensorType>,
     requantise: bool,
-) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
+) -> std::result::Result<Tensor, Box<Refusal>> {
     let FileTensor { name, shape, .. } = stored.clone();
     let matrix = matrix.filter(|_| !is_plain(&name, &shape));
     let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(stored)));
@@ -223,11 +215,7 @@ fn replacement(
 }
 
 /// Returns the metadata of the base for a single whole file.
-fn metadata(
-    file: &GgufFile,
-    outputs: &[(FileTensor, Segment)],
-    types: GgufTypes,
-) -> Vec<(String, GgufValue)> {
+fn metadata(file: &GgufFile, outputs: &[Tensor], types: GgufTypes) -> Vec<(String, GgufValue)> {
     let mut metadata: Vec<_> = file
         .metadata
         .iter()
@@ -244,12 +232,12 @@ fn metadata(
 }
 
 /// Returns the type that most weights have, if most of them had another one before.
-fn most_changed(file: &GgufFile, outputs: &[(FileTensor, Segment)]) -> Option<TensorType> {
+fn most_changed(file: &GgufFile, outputs: &[Tensor]) -> Option<TensorType> {
     let (mut all, mut changed) = (0, 0);
-    for (stored, (record, _)) in file.tensors.iter().zip(outputs) {
+    for (stored, output) in file.tensors.iter().zip(outputs) {
         let elements = elements(&stored.shape);
         all += elements;
-        changed += if record.dtype == stored.dtype {
+        changed += if output.dtype == stored.dtype {
             0
         } else {
             elements

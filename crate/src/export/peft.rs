@@ -8,9 +8,10 @@ use super::format::{BaseFiles, Exporting, Format};
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
-use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, FileStream, adapter_tensors};
+use crate::bundle::{
+    ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, Contents, FileStream, adapter_tensors,
+};
 use crate::error::{Result, Warning, word};
-use crate::formats::{Digest, TensorType};
 use crate::model::adapter_document;
 use crate::state::{RECEIPT, ReceiptWarning};
 
@@ -33,13 +34,19 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
         .as_ref()
         .filter(|base| base.verified.is_none())
         .and_then(|base| base.weights_digest);
-    push_adapter(
-        &mut stream,
-        source,
+    let settings = source.adapter_settings.clone().unwrap_or_default();
+    let mut metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
+    metadata.extend(beside.map(|digest| (BASE_DIGEST.to_string(), digest.to_string())));
+    stream.push_safetensors_as(
+        ADAPTER_WEIGHTS,
+        adapter_tensors(source.weights.tensors.clone()),
         options.dtype.tensor_type(),
-        base,
-        beside,
+        Contents::Weights,
+        &metadata,
     )?;
+    let (config, kept) = (&source.weights.config, &source.assets.kept);
+    let document = adapter_document(&settings, config, base, kept)?;
+    stream.push_bytes(ADAPTER_CONFIG, document.into_bytes());
     stream.push_bytes(
         "README.md",
         card(source, options, stream.changes())?.into_bytes(),
@@ -54,34 +61,6 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
     stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, receipt)?;
     Ok(stream)
-}
-
-/// Adds the two files of PEFT, the tensors as `to`, or without it as they are stored. The digest of the base that they were trained on is
-/// written as metadata.
-pub(super) fn push_adapter(
-    stream: &mut FileStream,
-    source: &ExportSource,
-    to: Option<TensorType>,
-    base_name: Option<&str>,
-    beside: Option<Digest>,
-) -> Result<()> {
-    let settings = source.adapter_settings.clone().unwrap_or_default();
-    let mut metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
-    metadata.extend(beside.map(|digest| (BASE_DIGEST.to_string(), digest.to_string())));
-    stream.push_safetensors_as(
-        ADAPTER_WEIGHTS,
-        adapter_tensors(source.weights.tensors.clone()),
-        to,
-        &metadata,
-    )?;
-    let document = adapter_document(
-        &settings,
-        &source.weights.config,
-        base_name,
-        &source.assets.kept,
-    )?;
-    stream.push_bytes(ADAPTER_CONFIG, document.into_bytes());
-    Ok(())
 }
 
 /// The adapter of a run as a folder.

@@ -5,12 +5,12 @@ use super::gguf_types::{
     GgufTypes, Place, Wanted, encoded, file_type, is_plain, type_of_most, weight_of,
 };
 use super::source::{ExportSource, Weights};
-use crate::bundle::{FileStream, Segment, StreamTensor, tokenizer_keys};
+use crate::bundle::{FileStream, tokenizer_keys};
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::to_gguf;
-use crate::formats::{FileTensor, GgufValue, TensorType};
+use crate::formats::{GgufValue, TensorType};
 use crate::model::planned_parameters;
-use crate::state::Reordering;
+use crate::state::{Reordering, Tensor};
 
 /// Key of a GGUF file with the license of the model.
 pub(super) const LICENSE: &str = "general.license";
@@ -110,17 +110,17 @@ pub(super) fn has_none_of(weights: &Weights, family: &str, types: GgufTypes) -> 
         GgufTypes::One(one) => one,
         GgufTypes::Q4KM => TensorType::Q4K,
     };
-    let can_have = |tensor: &StreamTensor| {
+    let can_have = |tensor: &Tensor| {
         let Some((name, order)) = to_gguf(&tensor.name, family, &weights.config) else {
             return false;
         };
-        let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+        let shape = &tensor.shape;
         let width = if order == Reordering::Transposed {
             shape.first()
         } else {
             shape.last()
         };
-        !is_plain(&name, &shape) && width.is_some_and(|width| one.for_width(*width) == one)
+        !is_plain(&name, shape) && width.is_some_and(|width| one.for_width(*width) == one)
     };
     !weights.tensors.iter().any(can_have)
 }
@@ -131,7 +131,7 @@ fn outputs(
     family: &str,
     types: GgufTypes,
     requantise: bool,
-) -> Result<Vec<(FileTensor, Segment)>> {
+) -> Result<Vec<Tensor>> {
     let config = &weights.config;
     let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
     // The tensors are in the order of the model, wherever they come from.
@@ -139,7 +139,7 @@ fn outputs(
         .into_iter()
         .map(|(name, _)| name)
         .collect();
-    let mut tensors: Vec<&StreamTensor> = weights.tensors.iter().collect();
+    let mut tensors: Vec<&Tensor> = weights.tensors.iter().collect();
     tensors.sort_by_cached_key(|tensor| {
         planned
             .iter()
@@ -154,7 +154,7 @@ fn outputs(
                 .expected(format!("a tensor of {family}"))
         };
         let (name, order) = to_gguf(&tensor.name, family, config).ok_or_else(unnamed)?;
-        let mut shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+        let mut shape = tensor.shape.clone();
         if order == Reordering::Transposed {
             shape.reverse();
         }

@@ -2,15 +2,15 @@
 
 use std::rc::Rc;
 
-use crate::bundle::{Bundle, ModelAssets, StoredTensor, StreamTensor, StreamValues};
+use crate::bundle::{Bundle, ModelAssets};
 use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
 use crate::error::{Error, Fault, Result, Warning};
-use crate::formats::Digest;
+use crate::formats::{ByteSource, Digest};
 use crate::model::Model;
 use crate::state::{
     Base, CheckResult, DataRecord, Evaluation, EvaluationRecord, Identity, LossRecord,
     ModelIoArtifactReceipt, ModelStateGroupAssignment, Operation, ReceiptCheck, ReceiptFile,
-    ReceiptGroups, ReceiptTensors, ReceiptWarning, SelectionReport, TrainingRecord,
+    ReceiptGroups, ReceiptTensors, ReceiptWarning, SelectionReport, Tensor, TrainingRecord,
 };
 use crate::train::{Progress, Trainer};
 
@@ -25,7 +25,7 @@ pub struct Weights {
     pub precision: Option<Precision>,
     /// Every parameter except a tied head.
     #[doc(hidden)]
-    pub tensors: Vec<StreamTensor>,
+    pub tensors: Vec<Tensor>,
 }
 
 impl Weights {
@@ -42,21 +42,14 @@ impl Weights {
     ///
     /// # Errors
     /// `model.tensor.missing` for an absent tensor.
-    pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
+    pub fn of_bundle(bundle: &Bundle) -> Result<Self> {
         Self::of_names(bundle, bundle.names())
     }
 
     /// Returns the weights with these names of an opened model, or of the adapter attached to it.
-    pub(crate) fn of_names(bundle: &Rc<Bundle>, names: Vec<String>) -> Result<Self> {
-        let one = |name: String| {
-            let stored = StoredTensor::new(bundle, &name)?;
-            Ok(StreamTensor {
-                shape: stored.shape().to_vec(),
-                values: StreamValues::Stored(stored),
-                name,
-            })
-        };
-        let tensors = names.into_iter().map(one).collect::<Result<_>>()?;
+    pub(crate) fn of_names(bundle: &Bundle, names: Vec<String>) -> Result<Self> {
+        let one = |name: &String| bundle.need_tensor(name).cloned();
+        let tensors = names.iter().map(one).collect::<Result<_>>()?;
         Ok(Self {
             config: bundle.config.clone(),
             precision: None,
@@ -80,6 +73,9 @@ pub struct ExportSource {
     /// Files of the adapter that was merged into it.
     #[doc(hidden)]
     pub adapter: Vec<ReceiptFile>,
+    /// Files of the model that an adapter was merged into when it was opened; empty for any other model.
+    #[doc(hidden)]
+    pub merged_files: Vec<Rc<dyn ByteSource>>,
     /// Record of its training, if it was trained.
     #[doc(hidden)]
     pub training: Option<TrainingRecord>,
@@ -91,7 +87,7 @@ pub struct ExportSource {
     pub groups: Vec<ModelStateGroupAssignment>,
     /// State tensors of a run's optimizer.
     #[doc(hidden)]
-    pub state: Vec<StreamTensor>,
+    pub state: Vec<Tensor>,
     /// True if hashing the base also gives the digest of its weights.
     #[doc(hidden)]
     pub whole: bool,
@@ -117,6 +113,7 @@ impl ExportSource {
             assets,
             base: None,
             adapter: Vec::new(),
+            merged_files: Vec::new(),
             training: None,
             identity: Identity::default(),
             groups: Vec::new(),
@@ -133,7 +130,7 @@ impl ExportSource {
     ///
     /// # Errors
     /// `model.tensor.missing` for an absent tensor.
-    pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
+    pub fn of_bundle(bundle: &Bundle) -> Result<Self> {
         let identity = Identity {
             model_family: bundle.config.model_type.clone(),
             checkpoint_family: "tabtune.export".into(),
@@ -142,6 +139,7 @@ impl ExportSource {
         Ok(Self {
             base: Some(bundle.base.clone()),
             adapter: bundle.adapter_files(false)?,
+            merged_files: bundle.merged_files().to_vec(),
             identity,
             whole: bundle.is_whole(),
             warnings: bundle.warnings.clone(),

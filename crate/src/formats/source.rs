@@ -1,5 +1,6 @@
 //! Sources and sinks of bytes. The crate itself opens no file.
 
+use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -26,6 +27,12 @@ pub trait ByteSource {
     #[doc(hidden)]
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl fmt::Debug for dyn ByteSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} bytes)", self.name(), self.len())
     }
 }
 
@@ -165,7 +172,7 @@ pub(crate) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result
 }
 
 /// Bytes of a file that are written unchanged.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct SourceSpan {
     /// The file.
     pub(crate) source: Rc<dyn ByteSource>,
@@ -173,18 +180,6 @@ pub struct SourceSpan {
     pub(crate) begin: u64,
     /// Number of bytes.
     pub(crate) bytes: u64,
-}
-
-impl std::fmt::Debug for SourceSpan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} bytes of {} from {} on",
-            self.bytes,
-            self.source.name(),
-            self.begin
-        )
-    }
 }
 
 impl SourceSpan {

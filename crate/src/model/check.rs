@@ -1,5 +1,7 @@
 //! Opens model files and checks their tensors against the model's.
 
+use std::rc::Rc;
+
 use super::planned_parameters;
 use crate::bundle::{Bundle, OpenOptions, open_bundle_with};
 use crate::error::Result;
@@ -11,7 +13,7 @@ use crate::formats::ByteSource;
 /// # Errors
 /// The errors of opening the files; `model.tensor.missing`, `model.tensor.unexpected` inside a block, `model.tensor.shape` and unreadable
 /// dtypes, all of them together.
-pub fn open_model(files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
+pub fn open_model(files: Vec<Rc<dyn ByteSource>>) -> Result<Bundle> {
     open_model_with(files, OpenOptions::default())
 }
 
@@ -19,7 +21,7 @@ pub fn open_model(files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
 ///
 /// # Errors
 /// The errors of [`open_model`].
-pub fn open_model_with(files: Vec<Box<dyn ByteSource>>, options: OpenOptions) -> Result<Bundle> {
+pub fn open_model_with(files: Vec<Rc<dyn ByteSource>>, options: OpenOptions) -> Result<Bundle> {
     let mut bundle = open_bundle_with(files, options)?;
     let planned = planned_parameters(&bundle.config)?;
     bundle.check_tensors(&planned)?;

@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 
 use super::{Model, Part};
-use crate::bundle::{StreamTensor, StreamValues};
 use crate::parameters::{self, ParamInfo, ParamMap, ParamVisitor};
+use crate::state::Tensor as StateTensor;
 
 /// Makes each parameter a leaf of a new autodiff graph, except the frozen ones.
 struct Track<'a>(&'a dyn Fn(&str) -> bool);
@@ -71,18 +71,13 @@ impl Model {
 
     /// Returns handles of every parameter, for writing them to a file.
     #[doc(hidden)]
-    pub fn stream_tensors(&self) -> Vec<StreamTensor> {
-        struct Collect(Vec<StreamTensor>);
+    pub fn stream_tensors(&self) -> Vec<StateTensor> {
+        struct Collect(Vec<StateTensor>);
         impl ParamVisitor for Collect {
             fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
-                let shape = tensor.dims().to_vec();
-                let elements = shape.iter().product::<usize>();
-                let values = StreamValues::Device(tensor.reshape([elements]));
-                self.0.push(StreamTensor {
-                    name: name.to_string(),
-                    shape,
-                    values,
-                });
+                let shape = tensor.dims();
+                let flat = tensor.reshape([shape.iter().product::<usize>()]);
+                self.0.push(StateTensor::on(name, &shape, flat));
             }
         }
         let mut collect = Collect(Vec::new());

@@ -231,7 +231,7 @@ impl PortableModelBundle {
             non_finite: odd.map(|warning| warning.subject.as_str()),
         };
         let tensors: Vec<_> = self.state_dict.traversal_records().collect();
-        ModelIoCompatibilityContract::of(facts, tensors.iter().copied())
+        ModelIoCompatibilityContract::of(facts, tensors.iter())
     }
 
     /// The part that `request` asks for, with the same metadata.

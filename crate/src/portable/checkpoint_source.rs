@@ -1,10 +1,8 @@
 //! A checkpoint as the source of an export.
 
-use crate::bundle::{StreamTensor, StreamValues};
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::export::{ExportSource, Weights, training_record};
-use crate::formats::SourceSpan;
 
 /// Returns the state of a checkpoint, to be exported without a device; for a run with an adapter, the adapter alone.
 ///
@@ -37,20 +35,7 @@ pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<Exp
         )?),
         identity: manifest.identity.clone(),
         groups: manifest.groups.clone(),
-        state: checkpoint.state_stream(),
+        state: checkpoint.state_tensors().to_vec(),
         ..ExportSource::of_bundle(&bundle)?
     })
-}
-
-/// Adds the optimizer's state of a checkpoint as it is in its file.
-impl Checkpoint {
-    fn state_stream(&self) -> Vec<StreamTensor> {
-        let tensor =
-            |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
-                name,
-                shape,
-                values: StreamValues::Copied(dtype, span),
-            };
-        self.state_spans().into_iter().map(tensor).collect()
-    }
 }

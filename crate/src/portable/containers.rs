@@ -1,9 +1,7 @@
 //! Imports of models from every container, and exports to it.
 
 use super::bundle::{ImportedBundle, PortableModelBundle};
-use super::imports::{
-    OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder,
-};
+use super::imports::{OpenedBundle, SharedFiles, open_checkpoint, open_gguf, open_hf_folder};
 use super::json::open_json;
 use super::safetensors::open_safetensors;
 use crate::bundle::FileStream;
@@ -84,7 +82,7 @@ impl PortableModelBundle {
         base_files: &SharedFiles,
         options: &ExportOptions,
     ) -> Result<FileStream> {
-        export_gguf(&self.export_source().await?, boxed(base_files), options).await
+        export_gguf(&self.export_source().await?, base_files.clone(), options).await
     }
 
     /// Writes the bundle as a Hugging Face folder, the receipt last. `options` are those of [`export()`](crate::export::export()).

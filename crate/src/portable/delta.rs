@@ -3,14 +3,15 @@
 mod delta_file;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::{Digest, dtype_bits};
 use crate::state::{
-    ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, PortableModelStateDict,
-    StateTensorEntry,
+    Bytes, Change, Merged, ModelIoArtifactReceipt, Operation, PortableModelStateDict, Tensor,
+    byte_len,
 };
 
 /// Method by which a delta changes weights.
@@ -53,11 +54,11 @@ struct DeltaTensor {
     /// dtype of the tensor.
     dtype: String,
     /// The words: U8, U16, U32 or U64 in the shape of the tensor; the bytes of blocks and of dtypes below one byte are one row.
-    words: StateTensorEntry,
+    words: Tensor,
 }
 
-/// Returns the words of a tensor: their manifest in a delta, and their width in bytes.
-fn words_of(tensor: &ModelStateTensorManifest) -> (ModelStateTensorManifest, u64) {
+/// Returns the words of a tensor with these bytes, and their width in bytes.
+fn words_of(tensor: &Tensor, bytes: Bytes) -> (Tensor, u64) {
     let (dtype, width) = match dtype_bits(&tensor.dtype) {
         Some(64) => ("U64", 8),
         Some(32) => ("U32", 4),
@@ -66,20 +67,31 @@ fn words_of(tensor: &ModelStateTensorManifest) -> (ModelStateTensorManifest, u64
     };
     let shape = match dtype_bits(&tensor.dtype) {
         Some(bits) if bits >= 8 => tensor.shape.clone(),
-        _ => vec![tensor.byte_len().unwrap_or(0)],
+        _ => vec![byte_len(&tensor.dtype, &tensor.shape).unwrap_or(0)],
     };
-    (
-        ModelStateTensorManifest::parameter(&tensor.state_key, dtype, &shape),
-        width,
-    )
+    (Tensor::parameter(&tensor.name, dtype, &shape, bytes), width)
 }
 
 /// Iterates over the tensors that a delta changes: parameters and buffers.
-fn weights(state: &PortableModelStateDict) -> impl Iterator<Item = (&String, &StateTensorEntry)> {
+fn weights(state: &PortableModelStateDict) -> impl Iterator<Item = (&String, &Tensor)> {
     state
         .tensors()
         .iter()
         .filter(|(_, entry)| !entry.is_state())
+}
+
+/// Returns the tensor with these words added, or subtracted.
+fn moved(base: Tensor, words: Tensor, width: u64, subtract: bool) -> Tensor {
+    let change = Change::Words {
+        words,
+        width,
+        subtract,
+    };
+    let bytes = Bytes::Merged(Rc::new(Merged {
+        base: base.clone(),
+        change,
+    }));
+    base.with_bytes(bytes)
 }
 
 fn listed(mut refusals: Vec<Refusal>) -> Result<()> {
@@ -91,12 +103,8 @@ fn listed(mut refusals: Vec<Refusal>) -> Result<()> {
     }
 }
 
-fn mismatch(
-    key: &str,
-    expected: &ModelStateTensorManifest,
-    found: &ModelStateTensorManifest,
-) -> Refusal {
-    let text = |tensor: &ModelStateTensorManifest| format!("{} {:?}", tensor.dtype, tensor.shape);
+fn mismatch(key: &str, expected: &Tensor, found: &Tensor) -> Refusal {
+    let text = |tensor: &Tensor| format!("{} {:?}", tensor.dtype, tensor.shape);
     Refusal::new(word!("delta.tensor.mismatch"))
         .stage("read")
         .subject(key)
@@ -137,39 +145,27 @@ impl PortableModelStateDict {
         );
         listed(lonely)?;
         let pairs = || {
-            base.iter().filter_map(|(key, base)| {
-                Some((*key, &base.manifest, &base.payload, other.get(*key)?))
-            })
+            let pairs = base.iter();
+            pairs.filter_map(|(key, base)| Some((*key, *base, *other.get(*key)?)))
         };
-        let differ = |a: &ModelStateTensorManifest, b: &ModelStateTensorManifest| {
-            a.dtype != b.dtype || a.shape != b.shape
-        };
-        let unequal = pairs().filter(|(_, base, _, target)| differ(base, &target.manifest));
+        let differ = |a: &Tensor, b: &Tensor| a.dtype != b.dtype || a.shape != b.shape;
+        let unequal = pairs().filter(|(_, base, target)| differ(base, target));
         listed(
             unequal
-                .map(|(key, base, _, target)| mismatch(key, base, &target.manifest))
+                .map(|(key, base, target)| mismatch(key, base, target))
                 .collect(),
         )?;
         let (base_weights_digest, target_weights_digest) =
             (self.weights_digest().await?, target.weights_digest().await?);
         let mut tensors = BTreeMap::new();
-        for (key, manifest, payload, target) in pairs() {
-            if payload.digest().await? == target.payload.digest().await? {
+        for (key, base, target) in pairs() {
+            if base.digest().await? == target.digest().await? {
                 continue;
             }
-            let (words, width) = words_of(manifest);
-            let payload = Payload::words(target.payload.clone(), payload.clone(), width, true);
-            let words = StateTensorEntry {
-                manifest: words,
-                payload,
-            };
-            tensors.insert(
-                key.clone(),
-                DeltaTensor {
-                    dtype: manifest.dtype.clone(),
-                    words,
-                },
-            );
+            let (words, width) = words_of(base, target.bytes().clone());
+            let words = moved(words, base.clone(), width, true);
+            let dtype = base.dtype.clone();
+            tensors.insert(key.clone(), DeltaTensor { dtype, words });
         }
         let (adapter_id, kind) = (adapter_id.to_string(), DeltaKind::ExactInteger);
         let mut account = ModelIoArtifactReceipt::new(Operation::Derive);
@@ -263,20 +259,15 @@ impl PortableModelStateDict {
                 );
                 continue;
             };
-            let (expected, width) = words_of(&entry.manifest);
-            if entry.manifest.dtype != *dtype
-                || expected.dtype != words.manifest.dtype
-                || expected.shape != words.manifest.shape
+            let (expected, width) = words_of(entry, entry.bytes().clone());
+            if entry.dtype != *dtype
+                || expected.dtype != words.dtype
+                || expected.shape != words.shape
             {
-                unequal.push(mismatch(key, &expected, &words.manifest));
+                unequal.push(mismatch(key, &expected, words));
                 continue;
             }
-            entry.payload = Payload::words(
-                entry.payload.clone(),
-                words.payload.clone(),
-                width,
-                subtract,
-            );
+            *entry = moved(entry.clone(), words.clone(), width, subtract);
         }
         absent.extend(unequal);
         listed(absent)?;

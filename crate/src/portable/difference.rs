@@ -30,7 +30,7 @@ impl Difference<'_> {
         size: usize,
         mut each: impl FnMut(&mut [f64]),
     ) -> Result<[u64; 2]> {
-        let side = |bundle| -> Result<Side<'_>> {
+        let side = |bundle| -> Result<Side> {
             Ok(Side {
                 pieces: Bundle::pieces(bundle, name, PIECE_ELEMENTS)?,
                 taken: 0,
@@ -79,13 +79,13 @@ impl Difference<'_> {
 }
 
 /// Pieces of one model's tensor.
-struct Side<'a> {
-    pieces: Pieces<'a>,
+struct Side {
+    pieces: Pieces,
     /// Number of values of the last piece that were used.
     taken: usize,
 }
 
-impl Side<'_> {
+impl Side {
     /// Returns the number of values in memory, after reading the next piece if needed; 0 after the last.
     fn ready(&mut self) -> Result<usize> {
         if self.taken == self.pieces.values().len() {

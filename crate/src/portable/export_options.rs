@@ -1,7 +1,5 @@
 //! Computes the formats that a model can be exported to, and the contract that states the same: one computation for people and programs.
 
-use std::rc::Rc;
-
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
 use crate::bundle::Bundle;
 use crate::error::Result;
@@ -13,7 +11,7 @@ use crate::state::{Identity, ModelStateTensorManifest};
 /// # Errors
 /// The errors of [`ExportSource::of_bundle`] and of [`export_options_of`].
 pub fn export_options_of_model(
-    bundle: &Rc<Bundle>,
+    bundle: &Bundle,
 ) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
     let identity = Identity {
         model_family: bundle.config.model_type.clone(),

@@ -1,15 +1,12 @@
 //! Turns a bundle of plain data into the source of an export.
 
-use std::rc::Rc;
-
 use super::bundle::PortableModelBundle;
-use crate::bundle::{Bundle, ModelAssets, StoredTensor, StreamTensor, StreamValues};
+use crate::bundle::ModelAssets;
 use crate::config::ModelConfig;
-use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, word};
 use crate::export::{ExportSource, Weights};
-use crate::formats::{MemorySource, SourceSpan};
 use crate::model::planned_parameters;
-use crate::state::{ModelIoArtifactReceipt, StateTensorEntry};
+use crate::state::{Bytes, ModelIoArtifactReceipt, SelectionReport, Tensor};
 
 impl PortableModelBundle {
     /// Returns the weights and documents of the bundle, for the writers of folders and GGUF files.
@@ -26,37 +23,13 @@ impl PortableModelBundle {
         let config = metadata.config.clone().ok_or_else(absent)?;
         let state = &self.state_dict;
         let names = self.checked_names(&config)?;
-        let (mut tensors, mut stored) = (Vec::new(), Vec::new());
-        for (key, entry) in state
-            .tensors()
-            .iter()
-            .filter(|(key, _)| names.contains(key))
-        {
-            match entry.payload.on_device() {
-                Some(handle) => tensors.push(stream_tensor(
-                    key,
-                    entry,
-                    StreamValues::Device(handle.clone()),
-                )?),
-                None => stored.push((entry.manifest.clone(), span_of(entry).await?)),
+        let (mut tensors, mut optimizer) = (Vec::new(), Vec::new());
+        for (key, tensor) in state.tensors() {
+            if names.contains(key) {
+                tensors.push(readable(tensor).await?);
+            } else if tensor.is_state() {
+                optimizer.push(readable(tensor).await?);
             }
-        }
-        let bundle = Rc::new(Bundle::of_tensors(config.clone(), stored)?);
-        for name in bundle.names() {
-            let tensor = StoredTensor::new(&bundle, &name)?;
-            tensors.push(StreamTensor {
-                shape: tensor.shape().to_vec(),
-                values: StreamValues::Stored(tensor),
-                name,
-            });
-        }
-        let mut optimizer = Vec::new();
-        for (key, entry) in state.tensors().iter().filter(|(_, entry)| entry.is_state()) {
-            let values = match entry.payload.on_device() {
-                Some(handle) => StreamValues::Device(handle.clone()),
-                None => StreamValues::Copied(entry.manifest.dtype.clone(), span_of(entry).await?),
-            };
-            optimizer.push(stream_tensor(key, entry, values)?);
         }
         let assets = metadata
             .assets
@@ -74,10 +47,10 @@ impl PortableModelBundle {
             groups: state.groups().to_vec(),
             state: optimizer,
             warnings: metadata.warnings.clone(),
-            selection: crate::state::SelectionReport {
+            selection: SelectionReport {
                 dropped: said.dropped,
                 renamed: said.renamed,
-                ..Default::default()
+                ..SelectionReport::default()
             },
             made_by: Some((operation, inputs)),
             ..ExportSource::of_weights(
@@ -119,41 +92,10 @@ impl PortableModelBundle {
     }
 }
 
-/// Returns the bytes of a tensor that is not on the device; bytes that are computed from two others are held in memory.
-async fn span_of(entry: &StateTensorEntry) -> Result<SourceSpan> {
-    if let Some(span) = entry.payload.span() {
-        return Ok(span);
+/// Returns the tensor as writers read it: bytes that are computed from two others are held in memory.
+async fn readable(tensor: &Tensor) -> Result<Tensor> {
+    match tensor.bytes() {
+        Bytes::Merged(_) | Bytes::Encoded(_) => tensor.clone().held().await,
+        _ => Ok(tensor.clone()),
     }
-    let bytes = entry.payload.bytes().await?;
-    Ok(SourceSpan {
-        begin: 0,
-        bytes: bytes.len() as u64,
-        source: Rc::new(MemorySource::new("", bytes.to_vec())),
-    })
-}
-
-fn stream_tensor(
-    key: &str,
-    entry: &StateTensorEntry,
-    values: StreamValues,
-) -> Result<StreamTensor> {
-    let wide = |_| {
-        Error::InvalidConfig(vec![Fault::new(
-            "shape",
-            "dimensions that this machine can address",
-            format!("{:?}", entry.manifest.shape),
-        )])
-    };
-    let shape = entry
-        .manifest
-        .shape
-        .iter()
-        .map(|&dim| usize::try_from(dim))
-        .collect::<std::result::Result<_, _>>()
-        .map_err(wide)?;
-    Ok(StreamTensor {
-        name: key.to_string(),
-        shape,
-        values,
-    })
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::difference::Difference;
 use super::factors::{Factors, READINGS, factors_of, in_memory};
-use crate::bundle::{Bundle, FileStream, ModelAssets, StreamTensor};
+use crate::bundle::{Bundle, FileStream, ModelAssets};
 use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{
@@ -15,7 +15,7 @@ use crate::export::{
 use crate::families::{factor_names, peft_names};
 use crate::interrupt::Interrupt;
 use crate::model::modules;
-use crate::state::{Base, Operation, ReceiptFile};
+use crate::state::{Base, Operation, ReceiptFile, Tensor};
 
 /// Number of values that are measured together.
 const MEASURED: usize = 1 << 16;
@@ -186,8 +186,8 @@ pub async fn extract_adapter(
         sums = [sums[0] + factors.rest, sums[1] + square];
         let [a, b] = factor_names(&module.name);
         written.extend([
-            in_memory(a, [rank, input], &factors.a),
-            in_memory(b, [out, rank], &factors.b),
+            in_memory(&a, [rank, input], &factors.a),
+            in_memory(&b, [out, rank], &factors.b),
         ]);
     }
     (difference.progress)(total, total);
@@ -307,7 +307,7 @@ fn folder(
     tuned: &Bundle,
     base: &Bundle,
     settings: AdapterConfig,
-    tensors: Vec<StreamTensor>,
+    tensors: Vec<Tensor>,
     error: f64,
 ) -> Result<FileStream> {
     let text = format!(

@@ -1,15 +1,12 @@
 //! The factors of a matrix that an extraction finds, by subspace iteration over the difference of two models.
 
-use std::rc::Rc;
-
 use super::difference::Difference;
 use super::subspace::{
     add_transposed, best_product, orthonormalise, products, random_vectors, subtract,
 };
-use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::Module;
 use crate::error::Result;
-use crate::formats::{MemorySource, SourceSpan};
+use crate::state::{Bytes, Tensor, transposed};
 
 /// Number of vectors beyond the rank, which make the iteration converge.
 const SPARE: usize = 8;
@@ -79,27 +76,12 @@ pub(super) async fn factors_of(
     Ok(Factors { a, b, rest })
 }
 
-/// Transposes a flat matrix: [rows, width] → [width, rows].
-fn transposed(values: &[f32], width: usize) -> Vec<f32> {
-    (0..width)
-        .flat_map(|column| values.iter().skip(column).step_by(width).copied())
-        .collect()
-}
-
 /// Makes the tensor of a factor, whose bytes stay in memory until it is written.
-pub(super) fn in_memory(name: String, shape: [usize; 2], values: &[f32]) -> StreamTensor {
+pub(super) fn in_memory(name: &str, shape: [usize; 2], values: &[f32]) -> Tensor {
     let bytes: Vec<u8> = values
         .iter()
         .flat_map(|value| value.to_le_bytes())
         .collect();
-    let span = SourceSpan {
-        bytes: bytes.len() as u64,
-        source: Rc::new(MemorySource::new(name.as_str(), bytes)),
-        begin: 0,
-    };
-    StreamTensor {
-        name,
-        shape: shape.to_vec(),
-        values: StreamValues::Copied("F32".to_string(), span),
-    }
+    let shape = shape.map(|dim| dim as u64);
+    Tensor::parameter(name, "F32", &shape, Bytes::host(bytes))
 }

@@ -1,6 +1,6 @@
 //! Opens the containers that hold more than a state: checkpoint, Hugging Face folder, GGUF file. They are read by the readers of models.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::model_metadata::{Bound, ModelMetadata};
@@ -14,9 +14,8 @@ use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, ROPE_FREQS, from_gguf};
 use crate::formats::{ByteSource, Digest, FileTensor, GgufValue, Hasher, base_name};
 use crate::state::{
-    BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile,
-    OpenedState, Payload, Reordering, SourceWord, StateManifest, StateTensorEntry, StatedDigests,
-    byte_len,
+    BaseFile, Bytes, Identity, Input, MANIFEST_FILE, NamePolicy, OpenedFile, OpenedState,
+    Reordering, SourceWord, StateManifest, StatedDigests, Tensor, byte_len,
 };
 
 /// Files of one artifact, which its tensors share.
@@ -31,20 +30,12 @@ pub struct OpenedBundle {
     pub metadata: ModelMetadata,
 }
 
-/// Returns the same files in boxes, to be opened as a model.
-pub(super) fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
-    files
-        .iter()
-        .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
-        .collect()
-}
-
 /// Reads a checkpoint folder and verifies its bytes.
 ///
 /// # Errors
 /// The errors of [`Checkpoint::open`]; `checkpoint.corrupt` for a tokenizer other than the one that the manifest describes.
 pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
-    let checkpoint = Checkpoint::open(boxed(files), None)?;
+    let checkpoint = Checkpoint::open(files.clone(), None)?;
     let Manifest {
         identity,
         tensors: records,
@@ -61,29 +52,24 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
             reason,
         });
     }
-    let spans = checkpoint.spans();
+    let stored: BTreeMap<&str, &Tensor> = checkpoint
+        .tensors()
+        .map(|tensor| (tensor.name.as_str(), tensor))
+        .collect();
     let mut sources: Vec<&Rc<dyn ByteSource>> = Vec::new();
     let mut state = empty(identity.clone(), SourceWord::Checkpoint, "checkpoint.json");
     for (key, record) in &records {
-        let Some(span) = spans.get(key) else { continue };
-        if !sources
-            .iter()
-            .any(|source| source.name() == span.source.name())
-        {
-            sources.push(&span.source);
-        }
-        let manifest = ModelStateTensorManifest {
-            state_key: key.clone(),
-            model_tree_path: record.path.clone(),
-            role: record.role,
-            dtype: record.dtype.clone(),
-            shape: record.shape.clone(),
+        let Some(tensor) = stored.get(key.as_str()) else {
+            continue;
         };
-        let payload = Payload::of_source(Rc::clone(&span.source), span.begin, span.bytes);
-        state.tensors.insert(
-            key.clone(),
-            Box::new(StateTensorEntry { manifest, payload }),
-        );
+        let home = tensor.span().map(|span| &span.source);
+        if let Some(home) = home
+            && !sources.iter().any(|source| source.name() == home.name())
+        {
+            sources.push(home);
+        }
+        let tensor = Tensor::clone(tensor).described(record.clone().manifest(key));
+        state.tensors.insert(key.clone(), Box::new(tensor));
     }
     state.files = sources
         .into_iter()
@@ -106,7 +92,7 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
 /// # Errors
 /// The errors of [`open_bundle`] and [`open_safetensors`].
 pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
-    let bundle = open_bundle(boxed(files))?;
+    let bundle = open_bundle(files.clone())?;
     let bound = bound_or_refused(PortableTokenizerBinding::from_hf_folder(files))?;
     let shards: BTreeSet<String> = bundle
         .weight_files()
@@ -156,7 +142,7 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     // Under the file's own names no value matters, and the model need not be one that tabtune has.
     let headers_only = names == NamePolicy::Source;
     let model = open_bundle_with(
-        boxed(files),
+        files.clone(),
         OpenOptions {
             headers_only,
             ..OpenOptions::default()
@@ -198,17 +184,13 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
             .as_ref()
             .map(|bundle| &bundle.config)
             .filter(|_| names == NamePolicy::Hf);
-        let Some((key, shape, payload)) = placed(&tensor, source, &family, config, kept.as_ref())
-        else {
+        let Some(tensor) = placed(&tensor, source, &family, config, kept.as_ref()) else {
             continue;
         };
-        let manifest = ModelStateTensorManifest::parameter(&key, &tensor.dtype, &shape);
+        let key = tensor.name.clone();
         if state
             .tensors
-            .insert(
-                key.clone(),
-                Box::new(StateTensorEntry { manifest, payload }),
-            )
+            .insert(key.clone(), Box::new(tensor))
             .is_some()
         {
             return Err(Refusal::new(word!("model.tensor.name-twice"))
@@ -237,17 +219,25 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     Ok(OpenedBundle { state, metadata })
 }
 
-/// Returns key, shape and bytes of a tensor of a GGUF file; `None` if the model has no use for it.
+/// Returns a tensor of a GGUF file; `None` if the model has no use for it.
 fn placed(
     tensor: &FileTensor,
     source: &Rc<dyn ByteSource>,
     family: &str,
     config: Option<&ModelConfig>,
     kept: Option<&BTreeSet<String>>,
-) -> Option<(String, Vec<u64>, Payload)> {
+) -> Option<Tensor> {
     let bytes = tensor.bytes.unwrap_or(0);
-    let as_stored = || Payload::of_source(Rc::clone(source), tensor.begin, bytes);
-    let own = || Some((tensor.name.clone(), tensor.shape.clone(), as_stored()));
+    let stored = |order| Bytes::ordered(Rc::clone(source), tensor.begin, bytes, order);
+    let own = || {
+        let bytes = stored(Reordering::Same);
+        Some(Tensor::parameter(
+            &tensor.name,
+            &tensor.dtype,
+            &tensor.shape,
+            bytes,
+        ))
+    };
     let (Some(config), Some(kept)) = (config, kept) else {
         return own();
     };
@@ -263,13 +253,17 @@ fn placed(
     match (order, tensor.shape.as_slice()) {
         // Blocks cannot be transposed.
         (Reordering::Transposed, [_, _]) if byte_len(&tensor.dtype, &[1]).is_none() => own(),
-        (order, stored) => {
-            let mut shape = stored.to_vec();
+        (order, of_file) => {
+            let mut shape = of_file.to_vec();
             if order == Reordering::Transposed {
                 shape.reverse();
             }
-            let payload = Payload::reordered(Rc::clone(source), tensor.begin, bytes, &shape, order);
-            Some((key, shape, payload))
+            Some(Tensor::parameter(
+                &key,
+                &tensor.dtype,
+                &shape,
+                stored(order),
+            ))
         }
     }
 }

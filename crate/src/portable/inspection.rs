@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
 use super::export_options::{bundle_tensors, export_options_of_model};
-use super::imports::{SharedFiles, boxed};
+use super::imports::SharedFiles;
 use super::json::open_json;
 use super::safetensors::open_safetensors;
 use crate::bundle::OpenOptions;
@@ -157,15 +157,9 @@ pub fn inspection(
         warnings: Vec::new(),
     };
     let judged = match kind {
-        InspectionKind::Model => {
-            inspection.model(boxed(files), request, adapter.as_deref().map(boxed))
-        }
+        InspectionKind::Model => inspection.model(files.clone(), request, adapter),
         // A checkpoint folder is a model folder with two more files.
-        InspectionKind::Checkpoint => inspection.model(
-            boxed(&without_run(files)),
-            request,
-            adapter.as_deref().map(boxed),
-        ),
+        InspectionKind::Checkpoint => inspection.model(without_run(files), request, adapter),
         InspectionKind::State | InspectionKind::Optimizer => inspection.state(files),
         InspectionKind::Adapter | InspectionKind::Unknown => Ok(()),
     };
@@ -216,11 +210,11 @@ fn kind_of(files: &SharedFiles) -> InspectionKind {
 impl Inspection {
     fn model(
         &mut self,
-        files: Vec<Box<dyn ByteSource>>,
+        files: Vec<Rc<dyn ByteSource>>,
         request: Option<PortableModelImportRequest>,
-        adapter: Option<Vec<Box<dyn ByteSource>>>,
+        adapter: Option<Vec<Rc<dyn ByteSource>>>,
     ) -> Result<()> {
-        let bundle = Rc::new(open_model_with(
+        let bundle = open_model_with(
             files,
             OpenOptions {
                 adapter,
@@ -228,7 +222,7 @@ impl Inspection {
                 headers_only: true,
                 ..OpenOptions::default()
             },
-        )?);
+        )?;
         let tensors = bundle_tensors(&bundle);
         self.list(tensors.iter());
         self.warnings = bundle.warnings.iter().map(ReportedWarning::from).collect();
@@ -259,7 +253,7 @@ impl Inspection {
         let tensors: Vec<ModelStateTensorManifest> = opened
             .tensors
             .into_values()
-            .map(|tensor| tensor.manifest)
+            .map(|tensor| tensor.manifest())
             .collect();
         self.list(tensors.iter());
         self.warnings = opened.warnings.iter().map(ReportedWarning::from).collect();

@@ -31,7 +31,7 @@ pub fn open_json(source: &dyn ByteSource) -> Result<OpenedState> {
         tensors: read
             .tensors
             .into_iter()
-            .map(|entry| (entry.manifest.state_key.clone(), Box::new(entry)))
+            .map(|entry| (entry.name.clone(), Box::new(entry)))
             .collect(),
         groups: read
             .manifest

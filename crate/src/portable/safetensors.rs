@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::bundle::{FileStream, OPTIMIZER_WEIGHTS, Segment};
+use crate::bundle::{Contents, FileStream, OPTIMIZER_WEIGHTS};
 use crate::error::{Error, Refusal, Result, Warning, word};
-use crate::formats::{
-    ByteSource, Digest, FileTensor, SafetensorsFile, base_name, read_whole, safetensors_header,
-};
+use crate::formats::{ByteSource, Digest, FileTensor, SafetensorsFile, base_name, read_whole};
 use crate::state::{
-    ArtifactDigests, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, ModelStateTensorManifest,
-    OPTIMIZER_FILE, OpenedFile, OpenedState, Payload, PortableModelStateDict, RECEIPT, SourceWord,
-    StateManifest, StateTensorEntry, TensorRole, canonical,
+    ArtifactDigests, Bytes, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, OPTIMIZER_FILE,
+    OpenedFile, OpenedState, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, Tensor,
+    TensorRole, canonical,
 };
 
 /// Maximum size of a manifest file.
@@ -108,7 +106,7 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     }
     let optimizer_of = optimizer.first().map(Part::belongs_to).transpose()?;
     let mut opened_files = Vec::new();
-    let mut tensors: BTreeMap<String, Box<StateTensorEntry>> = BTreeMap::new();
+    let mut tensors: BTreeMap<String, Box<Tensor>> = BTreeMap::new();
     for part in weights.iter().chain(&optimizer) {
         opened_files.push(part.opened);
         warnings.extend(part.file.warnings.iter().cloned());
@@ -124,15 +122,9 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     }
     let mut groups = Vec::new();
     if let Some(manifest) = &manifest {
-        let of = |StateTensorEntry {
-                      manifest: own,
-                      payload,
-                  }: &StateTensorEntry| {
-            (
-                own.dtype.clone(),
-                own.shape.clone(),
-                payload.file().unwrap_or_default().to_string(),
-            )
+        let of = |tensor: &Tensor| {
+            let file = tensor.file().unwrap_or_default().to_string();
+            (tensor.dtype.clone(), tensor.shape.clone(), file)
         };
         let found = tensors
             .iter()
@@ -188,24 +180,13 @@ fn document_text(document: &Rc<dyn ByteSource>) -> Result<String> {
     String::from_utf8(read_whole(document)?).map_err(wrong)
 }
 
-fn opened_tensor(
-    part: &Part,
-    tensor: &FileTensor,
-    manifest: Option<&StateManifest>,
-) -> StateTensorEntry {
-    let mut described =
-        ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
-    if let Some(manifest) = manifest {
-        manifest.complete(&mut described);
-    }
-    let payload = Payload::of_source(
-        part.source.clone(),
-        tensor.begin,
-        tensor.end() - tensor.begin,
-    );
-    StateTensorEntry {
-        manifest: described,
-        payload,
+fn opened_tensor(part: &Part, record: &FileTensor, manifest: Option<&StateManifest>) -> Tensor {
+    let size = record.end() - record.begin;
+    let bytes = Bytes::of_source(part.source.clone(), record.begin, size);
+    let tensor = Tensor::parameter(&record.name, &record.dtype, &record.shape, bytes);
+    match manifest {
+        Some(manifest) => manifest.complete(tensor),
+        None => tensor,
     }
 }
 
@@ -226,17 +207,17 @@ impl PortableModelStateDict {
         name: &str,
         manifest: &StateManifest,
     ) -> Result<FileStream> {
-        if let Some(blocks) = self.traversal_records().find(|tensor| !tensor.is_dense()) {
+        if let Some(blocks) = self.tensors().values().find(|tensor| tensor.is_blocks()) {
             let refusal = Refusal::new(word!("export.safetensors.quantised"))
                 .of(MODEL_FILE)
-                .subject(&blocks.state_key)
+                .subject(&blocks.name)
                 .found(&blocks.dtype);
             return Err(refusal
                 .hint("dequantise it: ask for a dtype (f32, bf16 or f16)")
                 .into());
         }
         let (state, weights): (Vec<_>, Vec<_>) =
-            self.tensors().values().partition(|entry| entry.is_state());
+            self.tensors().values().cloned().partition(Tensor::is_state);
         let mut manifest = manifest.clone();
         (manifest.digests, manifest.files) = (None, None);
         for record in manifest.tensors.values_mut() {
@@ -253,14 +234,14 @@ impl PortableModelStateDict {
             text("format", "pt".to_string()),
             text(MANIFEST_KEY, canonical(&manifest)?),
         ]);
-        push_file(&mut stream, name, &weights, &metadata, Some(false))?;
+        stream.push_safetensors_as(name, weights, None, Contents::Weights, &metadata)?;
         if !state.is_empty() {
             let weights = self.weights_digest().await?;
             let metadata = BTreeMap::from([
                 text("format", "pt".to_string()),
                 text(OPTIMIZER_WEIGHTS, weights.to_string()),
             ]);
-            push_file(&mut stream, OPTIMIZER_FILE, &state, &metadata, Some(true))?;
+            stream.push_safetensors_as(OPTIMIZER_FILE, state, None, Contents::State, &metadata)?;
         }
         stream.know(ArtifactDigests::of_manifest(
             &manifest.identity,
@@ -268,51 +249,4 @@ impl PortableModelStateDict {
         )?);
         Ok(stream)
     }
-}
-
-/// Adds a safetensors file of `entries`, which are ascending by key. `counted` states whether they are the state of an optimizer; without it
-/// they are no tensors of a model.
-pub(super) fn push_file(
-    stream: &mut FileStream,
-    name: &str,
-    entries: &[&StateTensorEntry],
-    metadata: &BTreeMap<String, String>,
-    counted: Option<bool>,
-) -> Result<()> {
-    let mut listed = Vec::with_capacity(entries.len());
-    for StateTensorEntry { manifest, .. } in entries {
-        let too_large = |_| {
-            Error::from(
-                Refusal::new(word!("export.tensor.size"))
-                    .of(name)
-                    .subject(&manifest.state_key),
-            )
-        };
-        let dims: std::result::Result<Vec<usize>, _> = manifest
-            .shape
-            .iter()
-            .map(|&dim| usize::try_from(dim))
-            .collect();
-        listed.push((
-            manifest.state_key.clone(),
-            manifest.dtype.as_str(),
-            dims.map_err(too_large)?,
-        ));
-    }
-    let (header, spans) = safetensors_header(&listed, metadata)?;
-    if let Some(state) = counted {
-        let listed = listed
-            .into_iter()
-            .map(|(key, dtype, shape)| (key, dtype.to_string(), shape))
-            .collect();
-        stream.expect(header.len() as u64, &listed, &spans, state);
-    }
-    let mut contents = vec![Segment::Bytes(header)];
-    contents.extend(
-        entries
-            .iter()
-            .map(|entry| Segment::of_payload(&entry.payload)),
-    );
-    stream.push_segments(name, contents);
-    Ok(())
 }

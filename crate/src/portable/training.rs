@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device, Tensor as DeviceTensor};
 
-use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::{GroupConfig, ModelConfig, Precision, ScheduleConfig, TrainConfig};
 use crate::data::{Dataset, Loader};
 use crate::error::{Error, Fault, Refusal, Result, word};
-use crate::formats::{Encoding, unreadable};
+use crate::formats::unreadable;
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
 use crate::model::{Model, Plan};
 use crate::state::{
-    GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, Payload,
-    PortableModelStateDict, SourceWord, StateTensorEntry, StateWord, TensorRole, check_trainable,
+    GroupMember, Identity, ModelStateGroupAssignment, PortableModelStateDict, SourceWord,
+    StateWord, Tensor, TensorRole, check_trainable,
 };
 use crate::train::{
     DEFAULT_GROUP, LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config,
@@ -91,9 +90,7 @@ impl PortableModelStateDict {
             .stream_tensors()
             .into_iter()
             .chain(trainer.state_stream());
-        let tensors = all
-            .map(|tensor| (tensor.name.clone(), entry(tensor)))
-            .collect();
+        let tensors = all.map(|tensor| (tensor.name.clone(), tensor)).collect();
         Self::new(identity, SourceWord::Tabtune, tensors, training.groups())
     }
 
@@ -146,7 +143,7 @@ impl PortableModelStateDict {
             for (word, key) in &member.state {
                 let entry = self.entry(key)?;
                 match word {
-                    StateWord::Step => step = step_of(&entry.payload).await?,
+                    StateWord::Step => step = step_of(entry).await?,
                     word => drop(
                         tensors
                             .insert(word.text(), uploaded(entry, None, device, interrupt).await?),
@@ -164,11 +161,11 @@ impl PortableModelStateDict {
     }
 
     fn refuse_blocks(&self) -> Result<()> {
-        let blocks = self.traversal_records().filter(|tensor| !tensor.is_dense());
-        let refusal = |tensor: &ModelStateTensorManifest| {
+        let blocks = self.tensors().values().filter(|tensor| tensor.is_blocks());
+        let refusal = |tensor: &Tensor| {
             let refusal = Refusal::new(word!("state.tensor.quantised"))
                 .stage("read")
-                .subject(&tensor.state_key)
+                .subject(&tensor.name)
                 .found(&tensor.dtype);
             refusal.hint("dequantise it by an explicit conversion to f32, bf16 or f16")
         };
@@ -277,25 +274,18 @@ impl PortableModelStateDict {
             return Err(Error::MissingTensors(missing));
         }
         let asked_for = |name: &str| plan.parameters.iter().any(|asked| asked.name == name);
-        let parameter = |tensor: &&ModelStateTensorManifest| tensor.role == TensorRole::Parameter;
-        let further: Vec<String> = self
-            .traversal_records()
-            .filter(parameter)
-            .filter(|tensor| !asked_for(&tensor.state_key))
-            .map(|tensor| tensor.state_key.clone())
-            .collect();
+        let further = self
+            .tensors()
+            .values()
+            .filter(|tensor| tensor.role == TensorRole::Parameter && !asked_for(&tensor.name));
+        let further: Vec<String> = further.map(|tensor| tensor.name.clone()).collect();
         if !further.is_empty() {
             return Err(Error::UnexpectedTensors(further));
         }
         let mut loaded = BTreeMap::new();
         for asked in &plan.parameters {
             let entry = self.entry(&asked.name)?;
-            let found: Vec<usize> = entry
-                .manifest
-                .shape
-                .iter()
-                .filter_map(|&dim| usize::try_from(dim).ok())
-                .collect();
+            let found = entry.dims();
             if found != asked.shape {
                 return Err(Error::TensorShape {
                     name: asked.name.clone(),
@@ -314,20 +304,8 @@ impl PortableModelStateDict {
     }
 }
 
-fn entry(tensor: StreamTensor) -> StateTensorEntry {
-    let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-    let manifest = ModelStateTensorManifest::of_name(&tensor.name, tensor.dtype(), &shape);
-    let payload = match tensor.values {
-        StreamValues::Device(handle) => Payload::device(handle),
-        StreamValues::U64(value) => Payload::owned(value.to_le_bytes().to_vec()),
-        // No run has a tensor in files: one would be refused by its length.
-        StreamValues::Stored(_) | StreamValues::Copied(..) => Payload::owned(Vec::new()),
-    };
-    StateTensorEntry { manifest, payload }
-}
-
-async fn step_of(payload: &Payload) -> Result<u64> {
-    let bytes = payload.bytes().await?;
+async fn step_of(tensor: &Tensor) -> Result<u64> {
+    let bytes = tensor.all_bytes().await?;
     Ok(u64::from_le_bytes(
         bytes
             .as_ref()
@@ -338,39 +316,38 @@ async fn step_of(payload: &Payload) -> Result<u64> {
 
 /// Uploads the tensor to the device, piece by piece: its bytes if it is stored as `dtype`, or if no dtype is requested, else its values.
 async fn uploaded(
-    entry: &StateTensorEntry,
+    tensor: &Tensor,
     dtype: Option<DType>,
     device: &Device,
     interrupt: &Interrupt,
-) -> Result<Tensor<1>> {
-    let StateTensorEntry { manifest, payload } = entry;
-    let unread = || unreadable(&manifest.dtype, &manifest.state_key, "");
-    let stored = match manifest.dtype.as_str() {
+) -> Result<DeviceTensor<1>> {
+    let unread = || unreadable(&tensor.dtype, &tensor.name, "");
+    let stored = match tensor.dtype.as_str() {
         "F32" => Some(DType::F32),
         "BF16" => Some(DType::BF16),
         _ => None,
     };
     let target = dtype.or(stored).ok_or_else(unread)?;
-    let elements = manifest
-        .numel()
-        .and_then(|count| usize::try_from(count).ok());
+    let elements = tensor.numel();
+    let elements = elements.and_then(|count| usize::try_from(count).ok());
     let elements = elements.ok_or_else(|| {
         Refusal::new(word!("source.too-large"))
             .stage("read")
-            .subject(&manifest.state_key)
+            .subject(&tensor.name)
     })?;
     let mut upload = Upload::new(elements, target, device);
-    let (mut at, end) = (0, payload.len());
+    let (mut at, end) = (0, tensor.len());
     let mut values = Vec::new();
     while at < end {
         interrupt.check()?;
         let to = end.min(at + RUN_BYTES as u64);
-        let bytes = payload.read(at..to).await?;
+        let bytes = tensor.read(at..to).await?;
         if stored == Some(target) {
             upload.put_bytes(&bytes)?;
         } else {
             values.clear();
-            Encoding::of_dtype(&manifest.dtype)
+            tensor
+                .encoding()
                 .ok_or_else(unread)?
                 .decode(&bytes, &mut values);
             upload.put(&values)?;

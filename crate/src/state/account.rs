@@ -2,32 +2,26 @@
 
 use std::rc::Rc;
 
-use super::payload::Payload;
 use super::{
     CheckResult, ModelIoArtifactReceipt, Operation, ReceiptCheck, ReceiptFile, ReceiptGroups,
     ReceiptTensors, ReceiptWarning, SelectionReport,
 };
 use crate::error::{Result, Warning};
-use crate::formats::{ByteSource, Digest, SourceSpan};
+use crate::formats::{ByteSource, Digest, sha256_of};
 
 /// A file that an artifact was read from.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
     file: ReceiptFile,
     /// The whole file, unless its checksum is known.
-    all: Option<SourceSpan>,
+    all: Option<Rc<dyn ByteSource>>,
 }
 
 impl Input {
     pub(crate) fn of(source: &Rc<dyn ByteSource>) -> Self {
-        let all = SourceSpan {
-            source: Rc::clone(source),
-            begin: 0,
-            bytes: source.len(),
-        };
         Self {
             file: ReceiptFile::of_name(source.name(), source.len(), None),
-            all: Some(all),
+            all: Some(Rc::clone(source)),
         }
     }
 
@@ -40,17 +34,9 @@ impl Input {
     }
 
     /// Returns its entry in a receipt. With `read`, all of it is read, unless its checksum is known.
-    async fn receipt_file(&self, read: bool) -> Result<ReceiptFile> {
+    fn receipt_file(&self, read: bool) -> Result<ReceiptFile> {
         let sum = match &self.all {
-            Some(SourceSpan {
-                source,
-                begin,
-                bytes,
-            }) if read => Some(
-                Payload::of_source(Rc::clone(source), *begin, *bytes)
-                    .digest()
-                    .await?,
-            ),
+            Some(source) if read => Some(sha256_of(source, 0, source.len())?),
             _ => self.file.sha256,
         };
         Ok(ReceiptFile {
@@ -83,7 +69,7 @@ pub(crate) fn account(
 }
 
 /// Creates the receipt of an import of these files; with `read`, all of them are read for their checksums.
-pub(crate) async fn imported(
+pub(crate) fn imported(
     inputs: &[Input],
     report: &SelectionReport,
     warnings: &[Warning],
@@ -91,7 +77,7 @@ pub(crate) async fn imported(
 ) -> Result<ModelIoArtifactReceipt> {
     let mut account = account(Operation::Import, report, warnings);
     for input in inputs {
-        account.inputs.push(input.receipt_file(read).await?);
+        account.inputs.push(input.receipt_file(read)?);
     }
     if !read {
         account.checks.push(ReceiptCheck {

@@ -7,7 +7,7 @@ use super::digest::{
 };
 use super::group::ModelStateGroupAssignment;
 use super::manifest::StatedDigests;
-use super::tensor::Identity;
+use super::tensor_manifest::Identity;
 use crate::error::Result;
 use crate::formats::Digest;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::expected::ExpectedState;
 use super::findings::{Findings, Steps, listed};
 use super::group::{GroupMember, ModelStateGroupAssignment};
-use super::tensor::{ModelStateTensorManifest, TensorRole};
+use super::tensor_manifest::{ModelStateTensorManifest, TensorRole};
 use crate::config::{FINITE, Hyperparameter, OptimizerKind, Range, StateWord};
 use crate::error::{Result, Word, word};
 

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::group::ModelStateGroupAssignment;
-use super::tensor::{Identity, ModelStateTensorManifest, TensorRole};
+use super::tensor::Tensor;
+use super::tensor_manifest::{Identity, ModelStateTensorManifest, TensorRole};
 use super::tokenizer_record::TokenizerRecord;
 use crate::error::{Error, Fault, Result};
 use crate::formats::Digest;
@@ -68,6 +69,30 @@ pub struct TensorRecord {
     pub shape: Vec<u64>,
     /// Name of the file that contains it.
     pub file: String,
+}
+
+impl TensorRecord {
+    /// Creates the record of a tensor in `file`.
+    pub(crate) fn new(tensor: ModelStateTensorManifest, file: &str) -> Self {
+        Self {
+            path: tensor.model_tree_path,
+            role: tensor.role,
+            dtype: tensor.dtype,
+            shape: tensor.shape,
+            file: file.to_string(),
+        }
+    }
+
+    /// Returns the description of the tensor `key`.
+    pub(crate) fn manifest(self, key: &str) -> ModelStateTensorManifest {
+        ModelStateTensorManifest {
+            state_key: key.to_string(),
+            model_tree_path: self.path,
+            role: self.role,
+            dtype: self.dtype,
+            shape: self.shape,
+        }
+    }
 }
 
 /// A tokenizer in a manifest.
@@ -181,11 +206,16 @@ impl StateManifest {
     }
 
     /// Completes the description of a tensor by path and role of its record, if it has one.
-    pub(crate) fn complete(&self, tensor: &mut ModelStateTensorManifest) {
-        if let Some(record) = self.tensors.get(&tensor.state_key) {
-            tensor.model_tree_path.clone_from(&record.path);
-            tensor.role = record.role;
-        }
+    pub(crate) fn complete(&self, tensor: Tensor) -> Tensor {
+        let Some(record) = self.tensors.get(&tensor.name) else {
+            return tensor;
+        };
+        let described = ModelStateTensorManifest {
+            model_tree_path: record.path.clone(),
+            role: record.role,
+            ..tensor.manifest()
+        };
+        tensor.described(described)
     }
 
     /// Writes the manifest as JSON with two spaces of indentation and a line feed at its end: one text for equal manifests.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::findings::{Findings, Steps};
 use super::manifest::{StateManifest, TensorRecord};
-use super::tensor::TensorRole;
+use super::tensor_manifest::TensorRole;
 use crate::error::{Result, Word, word};
 
 const TENSOR_MISSING: Word = word!("manifest.tensor.missing");

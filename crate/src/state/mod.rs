@@ -3,9 +3,11 @@
 
 mod account;
 mod artifact_digests;
+mod bytes;
 mod check;
 mod conversion;
 mod digest;
+mod encoded;
 mod expected;
 mod findings;
 mod group;
@@ -13,10 +15,11 @@ mod manifest;
 mod manifest_compare;
 mod manifest_parts;
 mod manifest_read;
+mod merged;
 mod non_finite;
 mod opened_state;
 mod origin;
-mod payload;
+mod pieces;
 mod plan;
 pub(crate) mod receipt;
 mod receipt_parts;
@@ -29,7 +32,9 @@ mod state_digests;
 mod state_receipt;
 mod survey;
 mod tensor;
-mod tensor_entry;
+mod tensor_checks;
+mod tensor_manifest;
+mod tensor_read;
 mod tokenizer_record;
 
 pub use crate::config::StateWord;
@@ -37,12 +42,13 @@ pub(crate) use account::Input;
 pub(crate) use artifact_digests::ArtifactDigests;
 pub use check::{check_groups, check_trainable};
 pub use conversion::Conversion;
-pub(crate) use conversion::{Measure, changes_of};
+pub(crate) use conversion::changes_of;
 pub(crate) use digest::document_digest;
 pub use digest::{
     BundleParts, DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest,
     state_digest, template_digest, tokenizer_digest, weights_digest,
 };
+pub(crate) use encoded::EncodedReader;
 pub use group::{
     GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerRecord, ParameterSemantics,
     Residency, ResidencyPolicy, SchedulerAccount,
@@ -59,7 +65,7 @@ pub use non_finite::refuse_non_finite;
 pub(crate) use non_finite::refuse_non_finite_as;
 pub use opened_state::{ImportedState, OpenedFile, OpenedState};
 pub use origin::{Base, BaseFile, SourceFormat};
-pub use payload::Payload;
+pub use pieces::{Pieces, dequantise};
 pub use plan::{PlanEntry, PortableModelBundleImportPlan};
 pub use receipt::{
     CheckResult, DataRecord, Evaluation, EvaluationRecord, LossRecord, ModelIoArtifactReceipt,
@@ -67,7 +73,7 @@ pub use receipt::{
     Tool, TrainingRecord,
 };
 pub use reordering::Reordering;
-pub(crate) use reordering::{PairedRows, RowsPiece, TransposedPart};
+pub(crate) use reordering::{PairedRows, transposed};
 pub use request::{
     GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest,
     PortableTensorImportSelection, PortableTensorKeyRemap, TensorMaterializationPolicy,
@@ -79,8 +85,9 @@ pub(crate) use state_dict::{JSON_FILE, MODEL_FILE, OPTIMIZER_FILE};
 pub use state_dict::{PortableModelStateDict, SelectedStateDict};
 pub use state_digests::{StateDigests, StatedResult};
 pub(crate) use survey::survey;
-pub use tensor::{Identity, ModelStateTensorManifest, TensorRole, byte_len};
-pub use tensor_entry::StateTensorEntry;
+pub use tensor::{Bytes, Encoded, Merged, PIECE_ELEMENTS, Span, Tensor};
+pub(crate) use tensor::{Change, Pair};
+pub use tensor_manifest::{Identity, ModelStateTensorManifest, TensorRole, byte_len};
 pub use tokenizer_record::CARRIED_FILES;
 pub(crate) use tokenizer_record::TEMPLATES;
 pub use tokenizer_record::{AssetFormat, TokenizerFamily, TokenizerRecord};

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::account::{Input, imported};
-use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, is_step};
 use super::survey::survey;
-use super::tensor_entry::StateTensorEntry;
+use super::tensor::Tensor;
 use super::{
     Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest, Selected,
     SelectionReport, StateDigests, StateManifest, StatedDigests, StatedResult,
-    TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf, refuse_non_finite, select,
+    TensorMaterializationPolicy, TensorRole, VerifyPolicy, byte_len, refuse_non_finite, select,
 };
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::{Digest, unreadable};
@@ -44,9 +43,9 @@ pub struct OpenedState {
     pub identity: Identity,
     /// Container of the artifact.
     pub source_format: SourceWord,
-    /// Tensors by key; one whose type has an unknown size has an empty payload. They are boxed, since the nodes of a map filled in ascending
+    /// Tensors by key; one whose type has an unknown size has no bytes. They are boxed, since the nodes of a map filled in ascending
     /// order stay half empty.
-    pub tensors: BTreeMap<String, Box<StateTensorEntry>>,
+    pub tensors: BTreeMap<String, Box<Tensor>>,
     /// Groups; none if their state tensors are absent.
     pub groups: Vec<ModelStateGroupAssignment>,
     /// Manifest as it was read, with all groups.
@@ -70,7 +69,7 @@ pub struct OpenedState {
 /// A state dict that was imported, with the results of the import.
 #[derive(Debug, Clone)]
 pub struct ImportedState {
-    /// The state dict; its payloads are read on demand.
+    /// The state dict; its tensors are read on demand.
     pub state_dict: PortableModelStateDict,
     /// The manifest of the whole artifact.
     pub manifest: Option<StateManifest>,
@@ -100,13 +99,13 @@ impl OpenedState {
         let manifests = self
             .tensors
             .iter()
-            .map(|(key, tensor)| (key.clone(), tensor.manifest.clone()))
+            .map(|(key, tensor)| (key.clone(), tensor.manifest()))
             .collect();
         select(&manifests, &self.groups, request, &self.artifact)
     }
 
-    /// Returns the payload of a tensor.
-    pub(crate) fn payload(&self, key: &str) -> Result<Payload> {
+    /// Returns a tensor whose bytes can be read.
+    pub(crate) fn tensor(&self, key: &str) -> Result<&Tensor> {
         let Some(tensor) = self.tensors.get(key) else {
             return Err(Refusal::new(word!("plan.tensor.unknown"))
                 .stage("read")
@@ -114,15 +113,11 @@ impl OpenedState {
                 .subject(key)
                 .into());
         };
-        if tensor.manifest.byte_len().is_none() {
-            return Err(unreadable(
-                &tensor.manifest.dtype,
-                key,
-                tensor.payload.file().unwrap_or_default(),
-            )
-            .into());
+        if byte_len(&tensor.dtype, &tensor.shape).is_none() {
+            let file = tensor.file().unwrap_or_default();
+            return Err(unreadable(&tensor.dtype, key, file).into());
         }
-        Ok(tensor.payload.clone())
+        Ok(tensor)
     }
 
     /// Creates the state dict of a selection; with `hold` all its values stay in memory.
@@ -135,20 +130,15 @@ impl OpenedState {
         let mut tensors = BTreeMap::new();
         let mut sources = BTreeMap::new();
         for entry in selected.entries {
-            let mut payload = self.payload(&entry.source_key)?;
+            let mut source = self.tensor(&entry.source_key)?.clone();
             // The checks of the groups read steps, which are eight bytes each.
-            let step = is_step(&entry.tensor) && payload.len() == STEP_BYTES;
-            if (hold || step) && payload.in_memory().is_none() {
-                payload = Payload::owned(payload.bytes().await?);
+            let step = is_step(&entry.tensor) && source.len() == STEP_BYTES;
+            if (hold || step) && source.in_memory().is_none() {
+                source = source.held().await?;
             }
-            sources.insert(entry.source_key, payload.clone());
-            tensors.insert(
-                entry.tensor.state_key.clone(),
-                StateTensorEntry {
-                    manifest: entry.tensor,
-                    payload,
-                },
-            );
+            let key = entry.tensor.state_key.clone();
+            tensors.insert(key, source.clone().described(entry.tensor));
+            sources.insert(entry.source_key, source);
         }
         let state_dict = PortableModelStateDict::new(
             self.identity.clone(),
@@ -172,7 +162,7 @@ impl OpenedState {
         // With deferred values, inputs are not read a second time for their checksums.
         let eager = request.materialization_policy == TensorMaterializationPolicy::Eager;
         let whole = request.verify == VerifyPolicy::Full && eager;
-        state_dict.account = imported(&self.inputs, &selected.report, &warnings, whole).await?;
+        state_dict.account = imported(&self.inputs, &selected.report, &warnings, whole)?;
         let (manifest, files) = (self.manifest.clone(), self.files.clone());
         Ok(ImportedState {
             state_dict,
@@ -187,25 +177,11 @@ impl OpenedState {
     /// Compares the stated digests with those of the values that were read, under the names of the source.
     async fn verify(
         &self,
-        read: &BTreeMap<String, Payload>,
+        read: &BTreeMap<String, Tensor>,
     ) -> Result<BTreeMap<&'static str, StatedResult>> {
         let mut leaves = BTreeMap::new();
-        for (key, payload) in read {
-            let Some(manifest) = self.tensors.get(key).map(|tensor| &tensor.manifest) else {
-                continue;
-            };
-            leaves.insert(
-                key.clone(),
-                (
-                    manifest.role,
-                    leaf(
-                        key,
-                        &manifest.dtype,
-                        &manifest.shape,
-                        payload.digest().await?,
-                    ),
-                ),
-            );
+        for (key, tensor) in read {
+            leaves.insert(key.clone(), (tensor.role, tensor.leaf().await?));
         }
         let groups = self
             .manifest
@@ -220,11 +196,7 @@ impl OpenedState {
                     .map(|(key, record)| (key, record.role))
             });
             let mut listed: Vec<_> = listed.map_or(Vec::new(), Iterator::collect);
-            listed.extend(
-                self.tensors
-                    .iter()
-                    .map(|(key, tensor)| (key, tensor.manifest.role)),
-            );
+            listed.extend(self.tensors.iter().map(|(key, tensor)| (key, tensor.role)));
             listed.iter().all(|(key, role)| {
                 matches!(role, TensorRole::State(_)) != state || read.contains_key(*key)
             })
@@ -263,8 +235,8 @@ async fn read_values(
     warnings: &mut Vec<Warning>,
 ) -> Result<()> {
     let (mut counts, mut refusals) = (Vec::new(), Vec::new());
-    for (key, StateTensorEntry { manifest, payload }) in state.tensors() {
-        let found = survey(manifest, payload).await?;
+    for (key, tensor) in state.tensors() {
+        let found = survey(tensor).await?;
         if found.bad_bool {
             refusals.push(
                 Refusal::new(word!("safetensors.payload.bool"))

@@ -80,12 +80,9 @@ impl PortableModelBundleImportPlan {
                 continue;
             };
             // Values in memory are those of a JSON document, in which they have no position.
-            let (begin, bytes) = tensor
-                .payload
-                .stored()
-                .map_or((0, tensor.payload.len()), |span| (span.begin, span.bytes));
-            let file = tensor.payload.file().unwrap_or(JSON_FILE).to_string();
-            let end = begin + bytes;
+            let begin = tensor.stored().map_or(0, |span| span.begin);
+            let end = begin + tensor.len();
+            let file = tensor.file().unwrap_or(JSON_FILE).to_string();
             let (source_key, dtype, shape) = (
                 entry.source_key.clone(),
                 entry.tensor.dtype.clone(),
@@ -103,7 +100,7 @@ impl PortableModelBundleImportPlan {
                 },
             );
         }
-        let admitted = selected.entries.iter().map(|entry| &entry.tensor);
+        let admitted = selected.entries.iter().map(|entry| entry.tensor.clone());
         let mut manifest = manifest_of(&opened.identity, admitted, &selected.groups);
         if let Some(whole) = &opened.manifest {
             manifest.base.clone_from(&whole.base);
@@ -206,7 +203,7 @@ impl PortableModelBundleImportPlan {
             Some(held) => held.state_dict.tensor(target).await,
             None => Ok((
                 entry.tensor.clone(),
-                self.opened.payload(&entry.source_key)?.bytes().await?,
+                self.opened.tensor(&entry.source_key)?.all_bytes().await?,
             )),
         }
     }

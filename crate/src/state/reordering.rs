@@ -23,11 +23,11 @@ pub enum Reordering {
 impl Reordering {
     /// Returns the order of a tensor of this shape: where the rows are no whole number of heads, or the tensor is no matrix, that of Hugging
     /// Face.
-    pub(crate) fn fitting(self, shape: &[usize]) -> Self {
+    pub(crate) fn fitting(self, shape: &[u64]) -> Self {
         let rows = shape.first().copied().unwrap_or(1);
         match self {
             Self::PairedRows(heads)
-                if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads) =>
+                if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads as u64) =>
             {
                 Self::Same
             }
@@ -319,4 +319,11 @@ impl<S: ByteSource> ByteSource for Transposed<S> {
         buf.copy_from_slice(&bytes[before..before + buf.len()]);
         Ok(())
     }
+}
+
+/// Transposes a flat matrix in memory: [rows, width] → [width, rows].
+pub(crate) fn transposed(values: &[f32], width: usize) -> Vec<f32> {
+    (0..width)
+        .flat_map(|column| values.iter().skip(column).step_by(width).copied())
+        .collect()
 }

@@ -7,7 +7,7 @@ use super::group::ModelStateGroupAssignment;
 use super::request::{
     GroupPolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap,
 };
-use super::tensor::{ModelStateTensorManifest, TensorRole};
+use super::tensor_manifest::{ModelStateTensorManifest, TensorRole};
 use crate::config::{check_glob, glob_matches};
 use crate::error::{Result, Warning, Word, word};
 

@@ -7,14 +7,15 @@ use std::rc::Rc;
 
 use super::account::account;
 use super::source_word::SourceWord;
-use super::tensor_entry::{StateTensorEntry, broken_row, wrong_key, wrong_length};
+use super::tensor::Tensor;
+use super::tensor_checks::{broken_row, wrong_key, wrong_length};
 use super::{
     Identity, ModelIoArtifactReceipt, ModelStateGroupAssignment, ModelStateTensorManifest,
     Operation, PortableModelImportRequest, Selected, SelectionReport, StateDigests, StateManifest,
     StateWord, TensorRecord, TensorRole, check_groups, select, weights_digest,
 };
 use crate::error::{Error, Refusal, Result, Warning, word};
-use crate::formats::{Digest, Encoding, unreadable};
+use crate::formats::{Digest, unreadable};
 
 /// File name of parameters and buffers.
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
@@ -27,18 +28,15 @@ pub(crate) const JSON_FILE: &str = "state_dict";
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use tabtune::state::{Identity, ModelStateTensorManifest};
-/// use tabtune::state::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
+/// use tabtune::state::{Bytes, Identity, PortableModelStateDict, SourceWord, Tensor};
 ///
-/// let manifest = ModelStateTensorManifest::parameter("head.weight", "F32", &[2]);
-/// let entry = StateTensorEntry { manifest, payload: Payload::owned(vec![0; 8]) };
-/// let tensors = BTreeMap::from([("head.weight".to_string(), entry)]);
-/// let state = PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors.clone(), Vec::new())?;
-/// assert_eq!(state.traversal_records().count(), 1);
-///
-/// let mut short = tensors;
-/// short.get_mut("head.weight").expect("it is there").payload = Payload::owned(vec![0; 7]);
-/// let refused = PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, short, Vec::new());
+/// let of = |bytes: usize| {
+///     let tensor = Tensor::parameter("head.weight", "F32", &[2], Bytes::host(vec![0; bytes]));
+///     let tensors = BTreeMap::from([(tensor.name.clone(), tensor)]);
+///     PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors, Vec::new())
+/// };
+/// assert_eq!(of(8)?.traversal_records().count(), 1);
+/// let refused = of(7);
 /// assert_eq!(refused.expect_err("7 bytes").code(), "state.tensor.length");
 /// # Ok::<(), tabtune::Error>(())
 /// ```
@@ -48,7 +46,7 @@ pub struct PortableModelStateDict {
     pub identity: Identity,
     /// Container that it was read from.
     pub source_format: SourceWord,
-    tensors: BTreeMap<String, StateTensorEntry>,
+    tensors: BTreeMap<String, Tensor>,
     groups: Vec<ModelStateGroupAssignment>,
     digests: OnceCell<StateDigests>,
     /// Receipt of the operation that made it, with its files.
@@ -87,12 +85,12 @@ impl PortableModelStateDict {
     pub fn new(
         identity: Identity,
         source_format: SourceWord,
-        tensors: BTreeMap<String, StateTensorEntry>,
+        tensors: BTreeMap<String, Tensor>,
         groups: Vec<ModelStateGroupAssignment>,
     ) -> Result<Self> {
         let mut refusals: Vec<Refusal> = tensors
             .iter()
-            .filter_map(|(key, entry)| wrong_key(key, &entry.manifest))
+            .filter_map(|(key, entry)| wrong_key(key, entry))
             .collect();
         refusals.extend(
             tensors
@@ -102,14 +100,14 @@ impl PortableModelStateDict {
         refusals.extend(
             tensors
                 .iter()
-                .filter_map(|(key, entry)| broken_row(key, &entry.manifest)),
+                .filter_map(|(key, entry)| broken_row(key, entry)),
         );
         let manifests: BTreeMap<_, _> = tensors
             .iter()
-            .map(|(key, entry)| (key.clone(), entry.manifest.clone()))
+            .map(|(key, entry)| (key.clone(), entry.manifest()))
             .collect();
         let step_of = |key: &str| {
-            let bytes = tensors.get(key)?.payload.in_memory()?;
+            let bytes = tensors.get(key)?.in_memory()?;
             Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?))
         };
         match check_groups(&manifests, &groups, &step_of, "") {
@@ -131,7 +129,7 @@ impl PortableModelStateDict {
     }
 
     /// The tensors by key: parameters, buffers, and those that optimizers keep.
-    pub fn tensors(&self) -> &BTreeMap<String, StateTensorEntry> {
+    pub fn tensors(&self) -> &BTreeMap<String, Tensor> {
         &self.tensors
     }
 
@@ -141,8 +139,8 @@ impl PortableModelStateDict {
     }
 
     /// Iterates over the descriptions of the tensors, in key order.
-    pub fn traversal_records(&self) -> impl Iterator<Item = &ModelStateTensorManifest> {
-        self.tensors.values().map(|entry| &entry.manifest)
+    pub fn traversal_records(&self) -> impl Iterator<Item = ModelStateTensorManifest> {
+        self.tensors.values().map(Tensor::manifest)
     }
 
     /// Returns the manifest of this state. Facts that a state dict does not have (base, tokenizer, contract, preferred formats) are left empty.
@@ -155,8 +153,8 @@ impl PortableModelStateDict {
     /// # Errors
     /// `plan.tensor.unknown` if there is none.
     pub async fn tensor(&self, key: &str) -> Result<(ModelStateTensorManifest, Rc<[u8]>)> {
-        let entry = self.entry(key)?;
-        Ok((entry.manifest.clone(), entry.payload.bytes().await?))
+        let tensor = self.entry(key)?;
+        Ok((tensor.manifest(), tensor.all_bytes().await?))
     }
 
     /// Returns the values of the tensor `key`, widened or narrowed to f32, row-major; blocks are dequantised.
@@ -165,23 +163,22 @@ impl PortableModelStateDict {
     /// `plan.tensor.unknown` if there is none; `model.tensor.dtype` or `gguf.tensor.type-unsupported` if its dtype is no float that can be
     /// read.
     pub async fn dense_f32(&self, key: &str) -> Result<Vec<f32>> {
-        let StateTensorEntry { manifest, payload } = self.entry(key)?;
-        let encoding = Encoding::of_dtype(&manifest.dtype)
-            .ok_or_else(|| unreadable(&manifest.dtype, key, ""))?;
+        let tensor = self.entry(key)?;
+        let encoding = tensor.encoding();
+        let encoding = encoding.ok_or_else(|| unreadable(&tensor.dtype, key, ""))?;
         let too_large = || {
             Refusal::new(word!("source.too-large"))
                 .stage("read")
                 .subject(key)
-                .found(format!("{:?}", manifest.shape))
+                .found(format!("{:?}", tensor.shape))
         };
         let mut values: Vec<f32> = Vec::new();
-        let count = manifest
-            .numel()
-            .and_then(|count| usize::try_from(count).ok());
+        let count = tensor.numel();
         count
+            .and_then(|count| usize::try_from(count).ok())
             .and_then(|count| values.try_reserve_exact(count).ok())
             .ok_or_else(too_large)?;
-        payload
+        tensor
             .for_each_whole(encoding.unit().0, |piece| {
                 encoding.decode(piece, &mut values);
                 Ok(())
@@ -190,7 +187,7 @@ impl PortableModelStateDict {
         Ok(values)
     }
 
-    pub(crate) fn entry(&self, key: &str) -> Result<&StateTensorEntry> {
+    pub(crate) fn entry(&self, key: &str) -> Result<&Tensor> {
         self.tensors.get(key).ok_or_else(|| {
             Refusal::new(word!("plan.tensor.unknown"))
                 .stage("read")
@@ -210,7 +207,7 @@ impl PortableModelStateDict {
         let manifests = self
             .tensors
             .iter()
-            .map(|(key, entry)| (key.clone(), entry.manifest.clone()))
+            .map(|(key, entry)| (key.clone(), entry.manifest()))
             .collect();
         let Selected {
             entries,
@@ -220,14 +217,9 @@ impl PortableModelStateDict {
         } = select(&manifests, &self.groups, request, "")?;
         let mut tensors = BTreeMap::new();
         for selected in entries {
-            let payload = self.entry(&selected.source_key)?.payload.clone();
-            tensors.insert(
-                selected.tensor.state_key.clone(),
-                StateTensorEntry {
-                    manifest: selected.tensor,
-                    payload,
-                },
-            );
+            let source = self.entry(&selected.source_key)?.clone();
+            let key = selected.tensor.state_key.clone();
+            tensors.insert(key, source.described(selected.tensor));
         }
         let mut state_dict = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
         let inputs = self.account.inputs.clone();
@@ -252,7 +244,7 @@ impl PortableModelStateDict {
         }
         let mut leaves = BTreeMap::new();
         for (key, entry) in &self.tensors {
-            leaves.insert(key.clone(), (entry.manifest.role, entry.leaf().await?));
+            leaves.insert(key.clone(), (entry.role, entry.leaf().await?));
         }
         let digests = StateDigests::of(&leaves, &self.groups)?;
         // A second result is that of the same tensors.
@@ -274,34 +266,17 @@ impl PortableModelStateDict {
 }
 
 /// Creates the manifest of these tensors and groups.
-pub(crate) fn manifest_of<'a>(
+pub(crate) fn manifest_of(
     identity: &Identity,
-    tensors: impl Iterator<Item = &'a ModelStateTensorManifest>,
+    tensors: impl Iterator<Item = ModelStateTensorManifest>,
     groups: &[ModelStateGroupAssignment],
 ) -> StateManifest {
-    let record = |tensor: &ModelStateTensorManifest| {
-        let file = if matches!(tensor.role, TensorRole::State(_)) {
-            OPTIMIZER_FILE
-        } else {
-            MODEL_FILE
+    let record = |tensor: ModelStateTensorManifest| {
+        let file = match tensor.role {
+            TensorRole::State(_) => OPTIMIZER_FILE,
+            _ => MODEL_FILE,
         };
-        let ModelStateTensorManifest {
-            state_key,
-            model_tree_path: path,
-            role,
-            dtype,
-            shape,
-        } = tensor.clone();
-        (
-            state_key,
-            TensorRecord {
-                path,
-                role,
-                dtype,
-                shape,
-                file: file.to_string(),
-            },
-        )
+        (tensor.state_key.clone(), TensorRecord::new(tensor, file))
     };
     StateManifest::new(
         identity.clone(),

@@ -4,7 +4,7 @@ use super::artifact_digests::ArtifactDigests;
 use super::receipt::{ModelIoArtifactReceipt, Operation, ReceiptTensors};
 use super::source_word::SourceWord;
 use super::state_dict::PortableModelStateDict;
-use super::tensor_entry::StateTensorEntry;
+use super::tensor::Tensor;
 use crate::error::Result;
 use crate::formats::Digest;
 
@@ -25,7 +25,7 @@ impl PortableModelStateDict {
     ) -> Result<ModelIoArtifactReceipt> {
         let mut receipt = self.account.clone();
         let digests = self.digests().await?;
-        let has_state = self.tensors().values().any(StateTensorEntry::is_state);
+        let has_state = self.tensors().values().any(Tensor::is_state);
         let optimizer = has_state.then_some(digests.optimizer);
         let known = ArtifactDigests::of_manifest(&self.identity, self.groups())?.with(documents);
         receipt.digests = known.digests(Some(digests.weights), optimizer)?;

@@ -1,9 +1,8 @@
 //! Reads the values of a tensor in one pass: computes its digest, and finds faulty values.
 
-use super::payload::Payload;
+use super::tensor::Tensor;
 use crate::error::Result;
 use crate::formats::{Encoding, Hasher, count_non_finite, dtype_bits};
-use crate::state::ModelStateTensorManifest;
 
 /// Number of blocks that are decoded at once: the copy in f32 stays small.
 const BLOCKS: usize = 1_024;
@@ -19,27 +18,25 @@ pub(crate) struct Survey {
     pub(crate) bad_bool: bool,
 }
 
-/// Reads the tensor once. Its payload keeps its digest.
-pub(crate) async fn survey(
-    manifest: &ModelStateTensorManifest,
-    payload: &Payload,
-) -> Result<Survey> {
+/// Reads the tensor once; it keeps its digest.
+pub(crate) async fn survey(tensor: &Tensor) -> Result<Survey> {
     let mut found = Survey::default();
-    let mut hasher = payload.known_digest().is_none().then(Hasher::new);
+    let mut hasher = tensor.known_digest().is_none().then(Hasher::new);
     let mut elements = 0;
-    let blocks = Encoding::of_dtype(&manifest.dtype)
+    let blocks = tensor
+        .encoding()
         .filter(|encoding| matches!(encoding, Encoding::Blocks(_)));
     // F4 and F6 have no values that are not finite; their elements are not counted.
     let plain =
-        dtype_bits(&manifest.dtype).map_or(1, |bits| usize::try_from(bits / 8).unwrap_or(1).max(1));
+        dtype_bits(&tensor.dtype).map_or(1, |bits| usize::try_from(bits / 8).unwrap_or(1).max(1));
     let unit = blocks.map_or(plain, |encoding| encoding.unit().0);
     let mut values = Vec::new();
-    payload
+    tensor
         .for_each_whole(unit, |piece| {
             if let Some(hasher) = &mut hasher {
                 hasher.update(piece);
             }
-            found.bad_bool |= manifest.dtype == "BOOL" && piece.iter().any(|&byte| byte > 1);
+            found.bad_bool |= tensor.dtype == "BOOL" && piece.iter().any(|&byte| byte > 1);
             match blocks {
                 Some(encoding) => {
                     for part in piece.chunks(unit * BLOCKS) {
@@ -50,12 +47,12 @@ pub(crate) async fn survey(
                     }
                 }
                 None => {
-                    if count_non_finite(&manifest.dtype, piece) > 0 {
+                    if count_non_finite(&tensor.dtype, piece) > 0 {
                         found.add(
                             elements,
                             piece
                                 .chunks(unit)
-                                .map(|value| count_non_finite(&manifest.dtype, value) > 0),
+                                .map(|value| count_non_finite(&tensor.dtype, value) > 0),
                         );
                     }
                     elements += (piece.len() / unit) as u64;
@@ -65,7 +62,7 @@ pub(crate) async fn survey(
         })
         .await?;
     if let Some(hasher) = hasher {
-        payload.remember(hasher.finish());
+        tensor.remember(hasher.finish());
     }
     Ok(found)
 }

@@ -1,156 +1,317 @@
-//! A tensor of a state dict, without its values.
+//! A tensor of a model or of an optimizer: its description, and where its bytes are.
 
-use std::fmt;
+use std::cell::OnceCell;
+use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
+use burn::tensor::{DType, Tensor as DeviceTensor};
 
-use crate::config::StateWord;
-use crate::formats::{GgmlType, dtype_bits};
+use super::reordering::Reordering;
+use super::tensor_manifest::{ModelStateTensorManifest, TensorRole, default_path, numel};
+use crate::error::{Refusal, Result, word};
+use crate::formats::{ByteSource, Digest, FileTensor, GgmlType, SourceSpan, TensorType};
 
-/// Model and checkpoint that a state dict belongs to: free texts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Identity {
-    /// Family of the model, for example `llama`.
-    pub model_family: String,
-    /// Revision of the model.
-    pub revision: String,
-    /// Kind of the checkpoint: `tabtune.train` or `tabtune.export` where tabtune wrote it.
-    pub checkpoint_family: String,
-    /// Name of the checkpoint: `step-<n>` where tabtune wrote it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint_ref: Option<String>,
-}
+/// Maximum number of values in a piece: 8 MiB of f32.
+pub const PIECE_ELEMENTS: usize = 2 << 20;
 
-/// Purpose of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub enum TensorRole {
-    /// A trained tensor.
-    Parameter,
-    /// An untrained running value.
-    Buffer,
-    /// A tensor that an optimizer keeps.
-    State(StateWord),
-}
-
-impl fmt::Display for TensorRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Parameter => f.write_str("parameter"),
-            Self::Buffer => f.write_str("buffer"),
-            Self::State(word) => write!(f, "state:{}", word.text()),
-        }
-    }
-}
-
-impl From<TensorRole> for String {
-    fn from(role: TensorRole) -> Self {
-        role.to_string()
-    }
-}
-
-impl TryFrom<String> for TensorRole {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        match (
-            text.as_str(),
-            text.strip_prefix("state:").and_then(StateWord::from_text),
-        ) {
-            ("parameter", _) => Ok(Self::Parameter),
-            ("buffer", _) => Ok(Self::Buffer),
-            (_, Some(word)) => Ok(Self::State(word)),
-            _ => Err("expected parameter, buffer or state:<word>"),
-        }
-    }
-}
-
-/// A tensor of a state dict without its values.
+/// A tensor with its stored bytes: little-endian, row-major, contiguous, in Hugging Face's order. They are read on demand, by pieces of at
+/// most 8 MiB. Clones share their digest once it is known.
 ///
 /// ```
-/// use tabtune::state::{ModelStateTensorManifest, TensorRole};
+/// use tabtune::state::{Bytes, Tensor};
 ///
-/// let tensor = ModelStateTensorManifest::parameter("head.weight", "BF16", &[4, 2]);
-/// assert_eq!(tensor.model_tree_path, ["head", "weight"]);
-/// assert_eq!((tensor.role, tensor.numel(), tensor.byte_len()), (TensorRole::Parameter, Some(8), Some(16)));
+/// let tensor = Tensor::parameter("head.weight", "BF16", &[4, 2], Bytes::host(vec![0; 16]));
+/// assert_eq!(tensor.manifest().model_tree_path, ["head", "weight"]);
+/// assert_eq!(tensor.len(), 16);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelStateTensorManifest {
+#[derive(Debug, Clone)]
+pub struct Tensor {
     /// Unique name; for a parameter the Hugging Face name.
-    pub state_key: String,
-    /// Path of names in the module tree; for a state tensor the parameter's path and the state word.
-    pub model_tree_path: Vec<String>,
-    /// Purpose of the tensor.
-    pub role: TensorRole,
+    pub name: String,
     /// dtype: a word of safetensors, or `GGML:<type>` for blocks.
     pub dtype: String,
     /// Row-major shape; empty for a scalar.
     pub shape: Vec<u64>,
+    /// Purpose of the tensor.
+    pub role: TensorRole,
+    /// Path in the module tree, if it is not the one that follows from the name.
+    path: Option<Box<[String]>>,
+    pub(super) bytes: Bytes,
+    /// Digest shared among clones; allocated when it is first requested, since an opened file has many tensors that are never read.
+    pub(super) sum: Sum,
 }
 
-impl ModelStateTensorManifest {
-    /// Creates the parameter `key`; its path follows from its name.
-    pub fn parameter(key: &str, dtype: &str, shape: &[u64]) -> Self {
+/// Place where the bytes of a tensor are. They are read from there when they are needed.
+///
+/// ```
+/// use std::rc::Rc;
+/// use tabtune::formats::MemorySource;
+/// use tabtune::state::{Bytes, Tensor};
+///
+/// let file = Rc::new(MemorySource::new("weights.bin", vec![0; 100]));
+/// assert_eq!(Tensor::parameter("w", "F32", &[2], Bytes::of_source(file, 20, 8)).len(), 8);
+/// ```
+#[derive(Clone)]
+pub enum Bytes {
+    /// In a file.
+    Span(Span),
+    /// In memory.
+    Host(Rc<[u8]>),
+    /// On the device, flat: F32, or packed BF16.
+    Device(Box<DeviceTensor<1>>),
+    /// Nowhere yet: a tensor of a base with a change added.
+    Merged(Rc<Merged>),
+    /// Nowhere yet: the values of another tensor in another type or order.
+    Encoded(Rc<Encoded>),
+}
+
+/// Bytes in a file.
+#[derive(Debug, Clone)]
+pub struct Span {
+    pub(crate) stored: SourceSpan,
+    /// Order of the elements in the file.
+    pub(crate) order: Reordering,
+    /// Name in the file, if the tensor has another one.
+    pub(crate) own_name: Option<Box<str>>,
+}
+
+/// A tensor of a base, and a change that is added to it.
+#[derive(Debug)]
+pub struct Merged {
+    pub(crate) base: Tensor,
+    pub(crate) change: Change,
+}
+
+/// A change of a tensor.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// The product of two factors, which is added to the values.
+    Pair(Pair),
+    /// A tensor of the same bytes, which are added to those of the base, or subtracted from them, as unsigned words of `width` bytes, wrapping.
+    Words {
+        words: Tensor,
+        width: u64,
+        subtract: bool,
+    },
+}
+
+/// A pair that is added to a tensor, W + scale·(B·A) with A [r, in] and B [out, r].
+#[derive(Debug, Clone)]
+pub(crate) struct Pair {
+    /// Name of the tensor.
+    pub(crate) name: String,
+    /// The factors, in files or in memory.
+    pub(crate) a: Tensor,
+    pub(crate) b: Tensor,
+    pub(crate) scale: f32,
+    /// True if the tensor is [in, out], so that the product is transposed.
+    pub(crate) transposed: bool,
+    /// True if the sum stays as it is in f32, whatever the tensor's dtype.
+    pub(crate) exact: bool,
+}
+
+/// Values of a tensor in the type and the order of a file.
+#[derive(Debug, Clone)]
+pub struct Encoded {
+    /// The values, in Hugging Face's order.
+    pub(crate) values: Tensor,
+    /// Order of the file.
+    pub(crate) order: Reordering,
+    /// Type in the file; rows are whole blocks of it.
+    pub(crate) to: TensorType,
+    /// Factor of every value.
+    pub(crate) factor: f32,
+}
+
+/// Digest of the bytes, once it is known.
+#[derive(Debug, Default)]
+pub(super) struct Sum(OnceCell<Rc<OnceCell<Digest>>>);
+
+impl Clone for Sum {
+    fn clone(&self) -> Self {
+        Self(OnceCell::from(Rc::clone(self.cell())))
+    }
+}
+
+impl Sum {
+    pub(super) fn cell(&self) -> &Rc<OnceCell<Digest>> {
+        self.0.get_or_init(Rc::default)
+    }
+}
+
+impl Tensor {
+    /// Creates the tensor that `manifest` describes.
+    pub fn new(manifest: ModelStateTensorManifest, bytes: Bytes) -> Self {
+        let ModelStateTensorManifest {
+            state_key: name,
+            model_tree_path: path,
+            role,
+            dtype,
+            shape,
+        } = manifest;
+        let path = (default_path(&name, role) != path).then(|| path.into());
         Self {
-            state_key: key.to_string(),
-            model_tree_path: path_of(key),
-            role: TensorRole::Parameter,
-            dtype: dtype.to_string(),
-            shape: shape.to_vec(),
+            name,
+            dtype,
+            shape,
+            role,
+            path,
+            bytes,
+            sum: Sum::default(),
         }
     }
 
-    /// Creates the tensor `key` with the role that its name shows: `<parameter>:<state word>` is a state tensor, everything else a parameter.
-    pub fn of_name(key: &str, dtype: &str, shape: &[u64]) -> Self {
-        let mut tensor = Self::parameter(key, dtype, shape);
-        if let Some((parameter, word)) = key.rsplit_once(':')
-            && let Some(word) = StateWord::from_text(word)
-        {
-            tensor.model_tree_path = path_of(parameter);
-            tensor.model_tree_path.push(word.text().to_string());
-            tensor.role = TensorRole::State(word);
+    /// Creates the parameter `name`.
+    pub fn parameter(name: &str, dtype: &str, shape: &[u64], bytes: Bytes) -> Self {
+        Self {
+            name: name.to_string(),
+            dtype: dtype.to_string(),
+            shape: shape.to_vec(),
+            role: TensorRole::Parameter,
+            path: None,
+            bytes,
+            sum: Sum::default(),
         }
-        tensor
+    }
+
+    /// Creates the tensor `name` with the role that its name shows: `<parameter>:<state word>` is a state tensor, everything else a parameter.
+    pub fn of_name(name: &str, dtype: &str, shape: &[u64], bytes: Bytes) -> Self {
+        let role = TensorRole::of_name(name);
+        Self {
+            role,
+            ..Self::parameter(name, dtype, shape, bytes)
+        }
+    }
+
+    /// Creates the tensor `name` of a flat tensor on the device, F32 or packed BF16.
+    pub(crate) fn on(name: &str, shape: &[usize], flat: DeviceTensor<1>) -> Self {
+        let dtype = match flat.dtype() {
+            DType::BF16 => "BF16",
+            _ => "F32",
+        };
+        let shape: Vec<u64> = shape.iter().map(|&dim| dim as u64).collect();
+        Self::of_name(name, dtype, &shape, Bytes::device(flat))
+    }
+
+    /// Creates the tensor `name` of a model from its record in the header of `source`, where its elements have this order.
+    ///
+    /// # Errors
+    /// `source.too-large` for a shape that this machine cannot address.
+    pub(crate) fn of_file(
+        name: String,
+        record: &FileTensor,
+        order: Reordering,
+        source: &Rc<dyn ByteSource>,
+    ) -> Result<Self> {
+        let mut shape = record.shape.clone();
+        if shape.iter().any(|&dim| usize::try_from(dim).is_err()) {
+            let refusal = Refusal::new(word!("source.too-large"))
+                .of(source.name())
+                .subject(&record.name);
+            return Err(refusal.found(format!("{shape:?}")).into());
+        }
+        if order == Reordering::Transposed {
+            shape.reverse();
+        }
+        let stored = SourceSpan {
+            source: Rc::clone(source),
+            begin: record.begin,
+            bytes: record.bytes.unwrap_or(0),
+        };
+        let own_name = (record.name != name).then(|| record.name.as_str().into());
+        Ok(Self {
+            name,
+            dtype: record.dtype.clone(),
+            shape,
+            role: TensorRole::Parameter,
+            path: None,
+            bytes: Bytes::Span(Span {
+                stored,
+                order,
+                own_name,
+            }),
+            sum: Sum::default(),
+        })
+    }
+
+    /// Creates the tensor `name` of a file, whose bytes are the values of `encoded` in the order of the file.
+    pub(crate) fn encoded(name: &str, shape: &[u64], encoded: Encoded) -> Self {
+        let dtype = encoded.to.ggml().dtype();
+        Self::parameter(name, &dtype, shape, Bytes::Encoded(Rc::new(encoded)))
+    }
+
+    /// Returns the description of the tensor: everything but its bytes.
+    pub fn manifest(&self) -> ModelStateTensorManifest {
+        let path = self.path.as_ref().map(|path| path.to_vec());
+        ModelStateTensorManifest {
+            state_key: self.name.clone(),
+            model_tree_path: path.unwrap_or_else(|| default_path(&self.name, self.role)),
+            role: self.role,
+            dtype: self.dtype.clone(),
+            shape: self.shape.clone(),
+        }
+    }
+
+    /// Returns the place of its bytes.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Returns the same tensor with other bytes.
+    #[must_use]
+    pub fn with_bytes(self, bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            sum: Sum::default(),
+            ..self
+        }
+    }
+
+    /// Returns the same bytes under another description.
+    #[must_use]
+    pub(crate) fn described(self, manifest: ModelStateTensorManifest) -> Self {
+        let Self { bytes, sum, .. } = self;
+        Self {
+            sum,
+            ..Self::new(manifest, bytes)
+        }
     }
 
     /// Returns the number of values; `None` beyond 64 bits.
     pub fn numel(&self) -> Option<u64> {
-        self.shape
-            .iter()
-            .try_fold(1u64, |product, &dim| product.checked_mul(dim))
+        numel(&self.shape)
     }
 
-    /// Returns the length of its stored bytes; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
-    pub fn byte_len(&self) -> Option<u64> {
-        byte_len(&self.dtype, &self.shape)
+    /// Returns the same tensor under another name.
+    #[must_use]
+    pub(crate) fn renamed(self, name: &str) -> Self {
+        let mut tensor = self;
+        if let Bytes::Span(span) = &mut tensor.bytes {
+            let own = span.own_name.take();
+            let own = own.unwrap_or_else(|| tensor.name.as_str().into());
+            span.own_name = Some(own).filter(|own| **own != *name);
+        }
+        tensor.name = name.to_string();
+        tensor
     }
 
-    /// Returns whether its values are stored one by one, not in blocks.
-    pub fn is_dense(&self) -> bool {
-        !self.dtype.starts_with("GGML:")
+    /// Returns whether it is a tensor that an optimizer keeps.
+    pub fn is_state(&self) -> bool {
+        matches!(self.role, TensorRole::State(_))
     }
-}
 
-/// Splits a state-dict name into the names of its modules.
-fn path_of(key: &str) -> Vec<String> {
-    let mut path = Vec::with_capacity(key.split('.').count());
-    path.extend(key.split('.').map(String::from));
-    path
-}
-
-/// Returns the length of the stored bytes of a tensor; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond
-/// 64 bits.
-pub fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
-    let elements = shape
-        .iter()
-        .try_fold(1u64, |product, &dim| product.checked_mul(dim))?;
-    if let Some(bits) = dtype_bits(dtype) {
-        let bits = elements.checked_mul(bits)?;
-        return bits.is_multiple_of(8).then_some(bits / 8);
+    /// Returns whether its values are stored in blocks.
+    pub fn is_blocks(&self) -> bool {
+        self.dtype.starts_with("GGML:")
     }
-    let (block, bytes) = GgmlType::of_dtype(dtype)?.block?;
-    shape.last()?.is_multiple_of(block).then_some(())?;
-    (elements / block).checked_mul(bytes)
+
+    /// Returns its shape in memory, which can address every dimension of a tensor that was opened or is on a device.
+    pub fn dims(&self) -> Vec<usize> {
+        let dim = |&dim| usize::try_from(dim).unwrap_or(usize::MAX);
+        self.shape.iter().map(dim).collect()
+    }
+
+    /// Returns its dtype as a type of GGUF files.
+    pub(crate) fn ggml_type(&self) -> Option<GgmlType> {
+        GgmlType::of_word(&self.dtype)
+    }
 }

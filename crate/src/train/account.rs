@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use super::Trainer;
 use super::hyperparameters::{optimizer_record, scheduler_account};
-use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::{ModelConfig, TrainConfig};
 use crate::error::Result;
 use crate::model::{Adaptation, Kind, ParameterRequest, Part, Plan};
 use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
 use crate::state::{
-    GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency,
-    ResidencyPolicy, StateWord,
+    Bytes, GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency,
+    ResidencyPolicy, StateWord, Tensor,
 };
 
 /// Name of the group of a run that configures none.
@@ -49,14 +48,12 @@ impl Trainer {
     }
 
     /// Returns handles of every state tensor as `<parameter>:<word>`, ascending by name, for writing them to a file.
-    pub fn state_stream(&self) -> Vec<StreamTensor> {
-        let stream = |(name, state): (String, StateTensor)| StreamTensor {
-            name,
-            shape: state.shape,
-            values: match state.data {
-                StateData::Step(step) => StreamValues::U64(step),
-                StateData::Tensor(tensor) => StreamValues::Device(tensor),
-            },
+    pub fn state_stream(&self) -> Vec<Tensor> {
+        let stream = |(name, state): (String, StateTensor)| match state.data {
+            StateData::Step(step) => {
+                Tensor::of_name(&name, "U64", &[], Bytes::host(step.to_le_bytes()))
+            }
+            StateData::Tensor(tensor) => Tensor::on(&name, &state.shape, tensor),
         };
         self.optim()
             .state_tensors()

@@ -2,7 +2,6 @@
 
 use super::report::{Notice, StepReport};
 use super::trainer::Trainer;
-use crate::bundle::StreamValues;
 use crate::data::{Batch, DataReport, Dataset, LoaderState, Preview};
 use crate::error::{Error, Refusal, Result, word};
 use crate::gpu::transfer::settled;
@@ -49,14 +48,10 @@ impl Trainer {
 
     /// Waits until all submitted work is done, by reading one element of a parameter.
     pub async fn confirm(&self) -> Result<()> {
-        match self
-            .model()
-            .stream_tensors()
-            .pop()
-            .map(|tensor| tensor.values)
-        {
-            Some(StreamValues::Device(tensor)) => settled(tensor).await,
-            _ => Ok(()),
+        let last = self.model().stream_tensors().pop();
+        match last.as_ref().and_then(|tensor| tensor.on_device()) {
+            Some(tensor) => settled(tensor.clone()).await,
+            None => Ok(()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Measures training steps of an adapter on a packed base, alternating with steps on the same weights in f32.
 
+use std::rc::Rc;
 use std::time::Instant;
 
 use futures_lite::future::block_on;
@@ -69,7 +70,7 @@ fn packed(shape: &Shape, types: &str, device: &Device) -> Result<Bundle> {
     files.retain(|(name, _)| name.ends_with(".gguf"));
     let sources = files
         .into_iter()
-        .map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
+        .map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>);
     Ok(open_bundle(sources.collect())?)
 }
 

@@ -68,12 +68,7 @@ pub fn run(device: &Device, output: &Output) -> Result<()> {
         secs,
     )?;
     drop(model);
-    let sources = || {
-        files
-            .iter()
-            .map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>)
-            .collect::<Vec<_>>()
-    };
+    let sources = || files.to_vec();
     let import = || -> Result<()> {
         let bundle = open_bundle(sources())?;
         block_on(Model::from_bundle(

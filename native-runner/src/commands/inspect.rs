@@ -73,7 +73,7 @@ fn shared(path: &Path) -> Result<SharedFiles> {
     } else {
         model_sources(path)?
     };
-    Ok(files.into_iter().map(Rc::from).collect())
+    Ok(files)
 }
 
 /// Formats the inspection for people: the possible training and exports with their bytes, and the reasons against the others.
@@ -215,7 +215,7 @@ fn open(path: &Path) -> Result<Vec<FileSource>> {
     })?)
 }
 
-fn weights_beside(path: &Path) -> tabtune::Result<Vec<Box<dyn ByteSource>>> {
+fn weights_beside(path: &Path) -> tabtune::Result<Vec<Rc<dyn ByteSource>>> {
     let folder = path
         .parent()
         .filter(|p| !p.as_os_str().is_empty())

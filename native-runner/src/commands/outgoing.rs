@@ -174,7 +174,7 @@ fn card(args: &CardArgs) -> Option<Value> {
 ///
 /// # Errors
 /// `source.read`.
-pub fn base(args: &OutputArgs) -> Result<Vec<Box<dyn ByteSource>>> {
+pub fn base(args: &OutputArgs) -> Result<Vec<Rc<dyn ByteSource>>> {
     if args.format.takes("base") && !args.format.is_of_adapter() {
         base_sources(&args.base)
     } else {
@@ -270,7 +270,7 @@ pub fn survival_in(bundle: &Rc<Bundle>, precision: Precision) -> Result<Option<S
 /// `cli.usage` for a base that is not used, and errors of the export and of writing.
 pub fn write(
     source: &ExportSource,
-    base: Vec<Box<dyn ByteSource>>,
+    base: Vec<Rc<dyn ByteSource>>,
     options: &ExportOptions,
     mut place: Place,
     output: &Output,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde::Serialize;
 use tabtune::bundle::{Verification, verify_with_inputs};
@@ -97,9 +98,9 @@ fn verified(
     let Set { path, own, inputs } = set;
     let count = own.len();
     let paths = [own, inputs].concat();
-    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
+    let mut sources: Vec<Rc<dyn ByteSource>> = Vec::new();
     for path in &paths {
-        sources.push(Box::new(FileSource::open(path)?));
+        sources.push(Rc::new(FileSource::open(path)?));
     }
     let (verification, taken) = verify_with_inputs(&sources, count)?;
     let path = path.display().to_string();

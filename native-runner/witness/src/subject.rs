@@ -1,5 +1,7 @@
 //! Subject that both sides train: a small model of each type, with its weights, batches and settings.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 use tabtune::Result;
 use tabtune::bundle::{Bundle, open_bundle};
@@ -172,9 +174,9 @@ fn bundle(document: &Value, weights: &[NamedTensor]) -> Result<Bundle> {
             .flat_map(|(.., values)| values)
             .flat_map(|value| value.to_le_bytes()),
     );
-    let files: Vec<Box<dyn ByteSource>> = vec![
-        Box::new(MemorySource::new(CONFIG, document.to_string())),
-        Box::new(MemorySource::new("model.safetensors", bytes)),
+    let files: Vec<Rc<dyn ByteSource>> = vec![
+        Rc::new(MemorySource::new(CONFIG, document.to_string())),
+        Rc::new(MemorySource::new("model.safetensors", bytes)),
     ];
     open_bundle(files)
 }

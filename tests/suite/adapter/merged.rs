@@ -427,8 +427,7 @@ fn copied_blocks_that_are_no_numbers_are_refused() {
             ..OpenOptions::default()
         };
         let source =
-            ExportSource::of_bundle(&Rc::new(open_model_with(sources(files), options).unwrap()))
-                .unwrap();
+            ExportSource::of_bundle(&open_model_with(sources(files), options).unwrap()).unwrap();
         let options = ExportOptions {
             format: ExportFormat::Gguf,
             allow_non_finite,

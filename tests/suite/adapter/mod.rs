@@ -73,7 +73,7 @@ pub fn base(config: &ModelConfig, types: &str) -> Files {
 /// Collects the files of an export.
 pub fn written(
     source: &ExportSource,
-    base: Vec<Box<dyn ByteSource>>,
+    base: Vec<Rc<dyn ByteSource>>,
     options: &ExportOptions,
 ) -> Files {
     let mut stream = block_on(export(source, base, options)).unwrap();
@@ -88,11 +88,11 @@ pub fn written(
     files
 }
 
-pub fn sources(files: &Files) -> Vec<Box<dyn ByteSource>> {
+pub fn sources(files: &Files) -> Vec<Rc<dyn ByteSource>> {
     files
         .iter()
         .map(|(name, bytes)| {
-            Box::new(MemorySource::new(name.clone(), bytes.clone())) as Box<dyn ByteSource>
+            Rc::new(MemorySource::new(name.clone(), bytes.clone())) as Rc<dyn ByteSource>
         })
         .collect()
 }

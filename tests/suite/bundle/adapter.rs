@@ -1,5 +1,7 @@
 //! LoRA adapters merged into a base (tests/suite/portable/README.md, line 40). The reference is W + scale·(B·A) in f64.
 
+use std::rc::Rc;
+
 use safetensors::Dtype;
 use safetensors::tensor::{TensorView, serialize};
 use serde_json::{Value, json};
@@ -68,7 +70,7 @@ pub const Q: &str = "model.layers.0.self_attn.q_proj";
 pub const DOWN: &str = "model.layers.1.mlp.down_proj";
 
 /// Makes a Llama of width 8 with some of its tensors, in `dtype`.
-pub fn llama(dtype: Dtype, tied: bool) -> Vec<Box<dyn ByteSource>> {
+pub fn llama(dtype: Dtype, tied: bool) -> Vec<Rc<dyn ByteSource>> {
     let config = json!({"model_type": "llama", "vocab_size": 5, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 2,
         "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 16, "rms_norm_eps": 1e-5, "rope_theta": 1e4,
         "tie_word_embeddings": tied});

@@ -1,6 +1,7 @@
 //! Merged PEFT adapters: the logits equal those that PEFT computes with base and adapter separate (tests/suite/portable/README.md, line 40).
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use safetensors::Dtype;
 use tabtune::bundle::{Bundle, OpenOptions};
@@ -14,7 +15,7 @@ use tabtune_tests::{block_on, cpu};
 use super::adapter::{Stored, written};
 use super::files::file;
 
-fn golden(name: &str) -> Box<dyn ByteSource> {
+fn golden(name: &str) -> Rc<dyn ByteSource> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("golden")
         .join(name);
@@ -22,7 +23,7 @@ fn golden(name: &str) -> Box<dyn ByteSource> {
     file(name.rsplit('/').next().unwrap(), bytes)
 }
 
-fn of_folder(folder: &str, names: [&str; 2]) -> Vec<Box<dyn ByteSource>> {
+fn of_folder(folder: &str, names: [&str; 2]) -> Vec<Rc<dyn ByteSource>> {
     names
         .iter()
         .map(|name| golden(&format!("{folder}/{name}")))

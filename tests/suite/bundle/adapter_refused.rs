@@ -1,5 +1,7 @@
 //! Refused adapters, each with a file of its own (tests/suite/portable/README.md, line 40).
 
+use std::rc::Rc;
+
 use safetensors::Dtype;
 use serde_json::{Value, json};
 use tabtune::Error;
@@ -514,7 +516,7 @@ fn values_that_the_base_cannot_hold_are_refused_where_they_are_read() {
 #[test]
 fn files_that_are_no_adapter_of_peft_are_refused() {
     let config = || file("adapter_config.json", settings(json!({})).to_string());
-    let code = |files: Vec<Box<dyn ByteSource>>| {
+    let code = |files: Vec<Rc<dyn ByteSource>>| {
         refused(OpenOptions {
             adapter: Some(files),
             ..OpenOptions::default()

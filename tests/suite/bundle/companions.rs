@@ -1,6 +1,7 @@
 //! Files next to a model: adapters, a configuration next to a GGUF file, usable tokenizers, parts of a split file; and a refused tokenizer.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use tabtune::Error;
 use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
@@ -10,7 +11,7 @@ use tabtune_tests::{families, golden};
 
 use super::files::{Meta, file, gguf, ramp};
 
-fn named(name: &str) -> Box<dyn ByteSource> {
+fn named(name: &str) -> Rc<dyn ByteSource> {
     file(name.rsplit('/').next().unwrap(), golden(name))
 }
 
@@ -120,7 +121,7 @@ fn split_parts_that_do_not_make_a_whole_are_refused() {
             gguf(&metadata, &[(tensor, vec![4], ramp(4, 0.0))]),
         )
     };
-    let code = |files: Vec<Box<dyn ByteSource>>| open_bundle(files).unwrap_err().code();
+    let code = |files: Vec<Rc<dyn ByteSource>>| open_bundle(files).unwrap_err().code();
     assert_eq!(
         code(vec![part(0, 2, 2, "a"), part(1, 3, 2, "b")]),
         "gguf.split.mismatch"
@@ -212,7 +213,7 @@ fn gguf_next_to_a_configuration_opens_and_names_what_is_unused() {
 }
 
 /// Makes a Llama as a GGUF file; `extra` are the keys of its tokenizer.
-fn llama(extra: Vec<(&'static str, Meta)>) -> Box<dyn ByteSource> {
+fn llama(extra: Vec<(&'static str, Meta)>) -> Rc<dyn ByteSource> {
     let mut metadata = vec![("general.architecture", Meta::Text("llama"))];
     let counts = [
         ("llama.context_length", 16),
@@ -373,7 +374,7 @@ fn end_ids_of_a_gguf_survive_as_documents() {
         serde_json::from_slice(&documents["generation_config.json"]).unwrap();
     assert_eq!(generation["eos_token_id"], serde_json::json!([2, 0]));
     // The files of a checkpoint or an export open with both ids again.
-    let mut files: Vec<Box<dyn ByteSource>> = documents
+    let mut files: Vec<Rc<dyn ByteSource>> = documents
         .iter()
         .map(|(name, bytes)| file(name, bytes.clone()))
         .collect();

@@ -1,5 +1,7 @@
 //! Documents and weights in whose place there is something else: each is described as what it is, and named as the file that it is in.
 
+use std::rc::Rc;
+
 use serde_json::json;
 use tabtune::Error;
 use tabtune::bundle::{Bundle, LoraConfig, ModelAssets, open_bundle};
@@ -67,7 +69,7 @@ fn forms(document: &str) -> Vec<(Vec<u8>, &'static str)> {
 }
 
 /// Returns the files of a model of one row, with `changes` in the place of its documents.
-fn model(changes: &[(&str, &[u8])]) -> Vec<Box<dyn ByteSource>> {
+fn model(changes: &[(&str, &[u8])]) -> Vec<Rc<dyn ByteSource>> {
     let config = json!({"model_type": "llama", "vocab_size": 3, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
         "num_attention_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e4, "tie_word_embeddings": true});
     let end = json!({"id": 2, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});

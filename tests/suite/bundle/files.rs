@@ -1,6 +1,7 @@
 //! Makes small model files.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 
@@ -29,8 +30,8 @@ pub fn safetensors(tensors: &[Tensor]) -> Vec<u8> {
     bytes
 }
 
-pub fn file(name: &str, bytes: impl Into<Vec<u8>>) -> Box<dyn ByteSource> {
-    Box::new(MemorySource::new(name, bytes))
+pub fn file(name: &str, bytes: impl Into<Vec<u8>>) -> Rc<dyn ByteSource> {
+    Rc::new(MemorySource::new(name, bytes))
 }
 
 /// A metadata value of a GGUF file.

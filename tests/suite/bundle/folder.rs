@@ -1,6 +1,7 @@
 //! Hugging Face folders.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::json;
 use tabtune::bundle::open_bundle;
@@ -205,7 +206,7 @@ fn shards_are_found_by_their_index() {
 
 #[test]
 fn files_that_are_no_model_are_distinguished() {
-    let code = |files: Vec<Box<dyn ByteSource>>| open_bundle(files).unwrap_err().code();
+    let code = |files: Vec<Rc<dyn ByteSource>>| open_bundle(files).unwrap_err().code();
     assert_eq!(code(vec![]), "bundle.empty");
     assert_eq!(code(vec![file("notes.txt", "hello")]), "format.unsupported");
     assert_eq!(
@@ -283,7 +284,7 @@ fn files_that_are_no_model_are_distinguished() {
 
 /// A source that counts the bytes that are read.
 struct Counting {
-    inner: Box<dyn ByteSource>,
+    inner: Rc<dyn ByteSource>,
     read: std::rc::Rc<std::cell::Cell<u64>>,
 }
 
@@ -309,7 +310,7 @@ fn opening_reads_the_header_and_a_tensor_reads_its_span() {
         inner: file("model.safetensors", bytes),
         read: read.clone(),
     };
-    let bundle = open_bundle(vec![Box::new(source), file("config.json", config(true))]).unwrap();
+    let bundle = open_bundle(vec![Rc::new(source), file("config.json", config(true))]).unwrap();
     assert_eq!(read.get(), header);
     bundle.read_f32("model.norm.weight").unwrap();
     assert_eq!(read.get(), header + 16);

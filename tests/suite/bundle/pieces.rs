@@ -1,5 +1,7 @@
 //! Tensors read piece by piece: the pieces join to the whole in Hugging Face's layout, for every length of a piece.
 
+use std::rc::Rc;
+
 use tabtune::Error;
 use tabtune::bundle::{Bundle, PIECE_ELEMENTS, open_bundle};
 use tabtune::formats::{ByteSource, MemorySource, read_whole, truncated};
@@ -235,7 +237,7 @@ fn sources_that_end_early_or_pass_memory_have_their_words() {
     let config = r#"{"model_type": "llama", "vocab_size": 3, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
         "num_attention_heads": 1, "max_position_embeddings": 8, "tie_word_embeddings": true}"#;
     let short = Lying(bytes[..bytes.len() - 4].to_vec(), said);
-    let bundle = open_bundle(vec![file("config.json", config), Box::new(short)]).unwrap();
+    let bundle = open_bundle(vec![file("config.json", config), Rc::new(short)]).unwrap();
     let error = bundle.read_f32("model.embed_tokens.weight").unwrap_err();
     assert_eq!(
         (error.code(), error.kind()),

@@ -25,7 +25,7 @@ const BODY: [&str; 11] = [
 fn opened(
     names: &[String],
     config: &Value,
-    open: impl Fn(Vec<Box<dyn tabtune::formats::ByteSource>>) -> tabtune::Result<Bundle>,
+    open: impl Fn(Vec<std::rc::Rc<dyn tabtune::formats::ByteSource>>) -> tabtune::Result<Bundle>,
 ) -> tabtune::Result<Bundle> {
     let shape = |name: &str| match name {
         _ if name.ends_with("norm.weight") || name.ends_with(".bias") => vec![4],

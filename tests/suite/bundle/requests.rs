@@ -1,5 +1,7 @@
 //! Every field of a request that opens a model is honoured, or refused by its name.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, OpenOptions, open_bundle_with};
 use tabtune::error::Error;
@@ -14,7 +16,7 @@ fn opened(first: f32, request: &Value) -> tabtune::Result<Bundle> {
     let mut values = ramp(8, 0.0);
     values[0] = first;
     let weights = safetensors(&[("model.embed_tokens.weight", vec![2, 4], values)]);
-    let files: Vec<Box<dyn ByteSource>> = vec![
+    let files: Vec<Rc<dyn ByteSource>> = vec![
         file("config.json", config.to_string()),
         file("model.safetensors", weights),
     ];

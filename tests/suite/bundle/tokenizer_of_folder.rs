@@ -1,6 +1,7 @@
 //! Tokenizer documents in a folder other than tokenizer.json.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::json;
 use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
@@ -18,7 +19,7 @@ fn opened(rows: usize, documents: &[(&str, Vec<u8>)]) -> Bundle {
         vec![rows, 4],
         ramp(4 * rows, 0.0),
     )]);
-    let mut files: Vec<Box<dyn ByteSource>> = vec![
+    let mut files: Vec<Rc<dyn ByteSource>> = vec![
         file("config.json", config.to_string()),
         file("model.safetensors", weights),
     ];

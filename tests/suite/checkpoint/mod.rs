@@ -6,6 +6,8 @@ mod golden;
 mod pieces;
 mod words;
 
+use std::rc::Rc;
+
 use serde_json::Value;
 use tabtune::Error;
 use tabtune::checkpoint::{Checkpoint, MANIFEST, pieces_of, sha256};
@@ -17,7 +19,7 @@ use crate::resume::Files;
 pub fn opened(files: Files) -> Result<Checkpoint, Error> {
     let sources = files
         .into_iter()
-        .map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
+        .map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>);
     Checkpoint::open(sources.collect(), None)
 }
 

@@ -1,12 +1,14 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use half::bf16;
 use serde_json::json;
-use tabtune::bundle::{FileStream, StreamTensor, StreamValues};
+use tabtune::bundle::FileStream;
 use tabtune::checkpoint::{Checkpoint, MANIFEST, pieces_of, sha256};
 use tabtune::formats::{ByteSource, MemorySource};
+use tabtune::state::{Bytes, Tensor as StateTensor};
 use tabtune::{Error, Result};
 use tabtune_tests::{block_on, cpu, gpu};
 
@@ -55,15 +57,15 @@ fn file_above_4_gib_verifies_to_its_last_byte_and_ends() {
     let refused = |last: String| {
         let record = json!({"name": "zeros.bin", "bytes": bytes, "pieces": pieces(last)});
         let files = edited(save(&run), |json| json["files"] = json!([record]));
-        let zeros = Box::new(Zeros {
+        let zeros = Rc::new(Zeros {
             bytes,
             last: Cell::new(0),
         });
         let manifest = files.into_iter().filter(|(name, _)| name == MANIFEST);
         let manifest = manifest
-            .map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
+            .map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>);
         Checkpoint::open(
-            manifest.chain([zeros as Box<dyn ByteSource>]).collect(),
+            manifest.chain([zeros as Rc<dyn ByteSource>]).collect(),
             None,
         )
         .map(|_| ())
@@ -136,7 +138,7 @@ fn tabtune_tests_root() -> std::path::PathBuf {
 }
 
 /// Makes tensors whose ends lie before, on and behind those of pieces, including an odd number of two-byte values.
-fn tensors(device: &Device) -> (Vec<StreamTensor>, Vec<u8>) {
+fn tensors(device: &Device) -> (Vec<StateTensor>, Vec<u8>) {
     let sizes = [
         ("a", 5),
         ("b", (PIECE / 4) - 9),
@@ -159,18 +161,12 @@ fn tensors(device: &Device) -> (Vec<StreamTensor>, Vec<u8>) {
             bytes.extend_from_slice(bytemuck::cast_slice(&values));
             Tensor::from_data(TensorData::new(values, [n]), device)
         };
-        StreamTensor {
-            name: name.into(),
-            shape: vec![n],
-            values: StreamValues::Device(tensor),
-        }
+        let dtype = if packed { "BF16" } else { "F32" };
+        StateTensor::parameter(name, dtype, &[n as u64], Bytes::device(tensor))
     };
     let mut tensors: Vec<_> = sizes.into_iter().enumerate().map(tensor).collect();
-    tensors.push(StreamTensor {
-        name: "h".into(),
-        shape: vec![],
-        values: StreamValues::U64(77),
-    });
+    let last = Bytes::host(77u64.to_le_bytes());
+    tensors.push(StateTensor::parameter("h", "U64", &[], last));
     bytes.extend(77u64.to_le_bytes());
     (tensors, bytes)
 }

@@ -1,6 +1,7 @@
 //! Adapters merged into a base by each command that merges: one sum in f32, rounded once, to the type that is written.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
@@ -297,7 +298,7 @@ fn types_of(path: &str) -> BTreeMap<String, String> {
 }
 
 fn opened(path: &str) -> Bundle {
-    open_bundle(vec![Box::new(MemorySource::new(
+    open_bundle(vec![Rc::new(MemorySource::new(
         "m.gguf",
         std::fs::read(path).unwrap(),
     ))])

@@ -10,7 +10,7 @@ use tabtune::export::{
 };
 use tabtune::formats::ByteSource;
 use tabtune::portable::{Support, export_options_of};
-use tabtune::state::ModelStateTensorManifest;
+use tabtune::state::Tensor;
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, family};
 
@@ -64,7 +64,7 @@ fn models() -> Vec<Case> {
         Precision::Bf16,
     );
     let tokenizer = Tokenizer::characters("abcd\n").unwrap();
-    let adapter = |name: &str| -> Box<dyn ByteSource> {
+    let adapter = |name: &str| -> Rc<dyn ByteSource> {
         source(name, golden(&format!("../adapters/qwen2-patterns/{name}")))
     };
     let merged = OpenOptions {
@@ -131,15 +131,7 @@ fn formats_have_the_words_of_their_options() {
 #[test]
 fn line_45_what_is_offered_is_what_exports_make() {
     for (what, from, base) in models() {
-        let tensors: Vec<ModelStateTensorManifest> = from
-            .weights
-            .tensors
-            .iter()
-            .map(|tensor| {
-                let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-                ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
-            })
-            .collect();
+        let tensors: Vec<_> = from.weights.tensors.iter().map(Tensor::manifest).collect();
         let (choices, contract) = export_options_of(&from, &from.identity, tensors.iter()).unwrap();
         assert_eq!(
             choices.len(),

@@ -43,7 +43,7 @@ fn of_dtype(dtype: ExportDtype) -> ExportOptions {
     }
 }
 
-fn golden_folder(family: &str) -> Vec<Box<dyn tabtune::formats::ByteSource>> {
+fn golden_folder(family: &str) -> Vec<std::rc::Rc<dyn tabtune::formats::ByteSource>> {
     tabtune_tests::family(family).folder()
 }
 

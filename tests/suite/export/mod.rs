@@ -23,8 +23,8 @@ use tabtune::state::{Base, RECEIPT};
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, cpu, golden};
 
-fn source(name: &str, bytes: Vec<u8>) -> Box<dyn ByteSource> {
-    Box::new(MemorySource::new(name, bytes))
+fn source(name: &str, bytes: Vec<u8>) -> Rc<dyn ByteSource> {
+    Rc::new(MemorySource::new(name, bytes))
 }
 
 fn goldens(names: &[&str]) -> Files {
@@ -101,7 +101,7 @@ struct GgufBase {
     recorded: Option<Base>,
 }
 
-type Files = Vec<Box<dyn ByteSource>>;
+type Files = Vec<Rc<dyn ByteSource>>;
 
 /// Returns name and bytes of the only file of a stream besides its receipt; the file comes in pieces of 8 MiB.
 fn written(mut stream: FileStream) -> (String, Vec<u8>) {

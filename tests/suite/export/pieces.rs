@@ -78,11 +78,11 @@ fn tensors_of_the_base_are_copied_in_pieces() {
     head.truncate(64 << 10);
     let read = Rc::new(Cell::new(0));
     let file = || {
-        Box::new(Sparse {
+        Rc::new(Sparse {
             head: head.clone(),
             len,
             read: Rc::clone(&read),
-        }) as Box<dyn ByteSource>
+        }) as Rc<dyn ByteSource>
     };
     let model = load(&open_bundle(vec![file()]).unwrap(), Precision::F32)
         .map(&mut Raise(&["model.norm.weight"]));

@@ -1,7 +1,5 @@
 //! Opened models that are exported without a device: the same bytes as from the device, and unchanged blocks.
 
-use std::rc::Rc;
-
 use serde_json::json;
 use tabtune::Error;
 use tabtune::bundle::{Bundle, open_bundle};
@@ -30,7 +28,7 @@ fn refused(from: &ExportSource, options: &ExportOptions) -> Error {
 }
 
 fn of_bytes(bytes: &[u8]) -> ExportSource {
-    ExportSource::of_bundle(&Rc::new(open(bytes))).unwrap()
+    ExportSource::of_bundle(&open(bytes)).unwrap()
 }
 
 fn fresh(config: serde_json::Value) -> Model {
@@ -71,7 +69,7 @@ fn contents(bytes: &[u8]) -> Vec<(String, String, Vec<u8>)> {
 }
 
 fn weights_digest_of(bundle: Bundle) -> tabtune::formats::Digest {
-    let from = ExportSource::of_bundle(&Rc::new(bundle)).unwrap();
+    let from = ExportSource::of_bundle(&bundle).unwrap();
     let mut stream = export_folder(
         &from,
         &ExportOptions {

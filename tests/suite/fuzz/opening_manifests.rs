@@ -20,7 +20,7 @@ const REQUEST: Open = |file| {
 };
 const CHECKPOINT: Open = |file| {
     drop(Checkpoint::open_verified(
-        vec![Box::new(MemorySource::new(MANIFEST, file)) as Box<dyn ByteSource>],
+        vec![Rc::new(MemorySource::new(MANIFEST, file)) as Rc<dyn ByteSource>],
         None,
     ))
 };

@@ -1,6 +1,7 @@
 //! Inputs that raise the codes of the table: those of other tests, and some files and calls of its own.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::json;
 use tabtune::bundle::{ByteSource, FileFormat, inspect};
@@ -131,7 +132,7 @@ pub fn open_files() {
     let open = |name: &str, format, bytes: &[u8]| {
         let shards = || {
             Ok(vec![
-                Box::new(shard("model-1.safetensors", &json!(["a", "b"]))) as Box<dyn ByteSource>,
+                Rc::new(shard("model-1.safetensors", &json!(["a", "b"]))) as Rc<dyn ByteSource>,
             ])
         };
         drop(inspect(

@@ -44,11 +44,11 @@ fn folder_of(name: &str) -> Written {
     ]
 }
 
-fn boxed(files: &Written) -> Vec<Box<dyn ByteSource>> {
+fn boxed(files: &Written) -> Vec<Rc<dyn ByteSource>> {
     files
         .iter()
         .map(|(name, bytes)| {
-            Box::new(MemorySource::new(name.clone(), bytes.clone())) as Box<dyn ByteSource>
+            Rc::new(MemorySource::new(name.clone(), bytes.clone())) as Rc<dyn ByteSource>
         })
         .collect()
 }

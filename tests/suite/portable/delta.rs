@@ -6,14 +6,15 @@ use serde_json::json;
 use tabtune::bundle::FileStream;
 use tabtune::formats::{MemorySource, SafetensorsFile};
 use tabtune::portable::ModelAdapterDelta;
-use tabtune::state::{Payload, PortableModelStateDict};
+use tabtune::state::{Bytes, PortableModelStateDict};
 use tabtune_tests::block_on;
 
 use super::state_g::{assert_same, plain, state_g, told, written};
 
 pub fn with(state: &PortableModelStateDict, key: &str, bytes: Vec<u8>) -> PortableModelStateDict {
     let mut tensors = state.tensors().clone();
-    tensors.get_mut(key).unwrap().payload = Payload::owned(bytes);
+    let tensor = tensors.get_mut(key).unwrap();
+    *tensor = tensor.clone().with_bytes(Bytes::host(bytes));
     PortableModelStateDict::new(
         state.identity.clone(),
         state.source_format,

@@ -5,10 +5,7 @@ use std::time::Instant;
 
 use tabtune::formats::{MemorySource, SafetensorsFile};
 use tabtune::portable::ModelAdapterDelta;
-use tabtune::state::{
-    Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord,
-    StateTensorEntry,
-};
+use tabtune::state::{Bytes, Identity, PortableModelStateDict, SourceWord, Tensor};
 use tabtune_tests::block_on;
 
 use super::delta::{file_of, with};
@@ -107,14 +104,9 @@ fn changed(random: &mut Random, kind: &Kind, base: &[u8]) -> Vec<u8> {
 
 fn state(values: &[Vec<u8>]) -> PortableModelStateDict {
     let entry = |(kind, bytes): (&Kind, &Vec<u8>)| {
-        let manifest = ModelStateTensorManifest::parameter(kind.dtype, kind.dtype, kind.shape);
-        (
-            kind.dtype.to_string(),
-            StateTensorEntry {
-                manifest,
-                payload: Payload::owned(bytes.clone()),
-            },
-        )
+        let bytes = Bytes::host(bytes.clone());
+        let tensor = Tensor::parameter(kind.dtype, kind.dtype, kind.shape, bytes);
+        (kind.dtype.to_string(), tensor)
     };
     let tensors: BTreeMap<_, _> = KINDS.iter().zip(values).map(entry).collect();
     PortableModelStateDict::new(

@@ -1,6 +1,7 @@
 //! Adapters that are extracted from two models, compared with their known difference, and with the eigenvalues of DᵀD.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use safetensors::Dtype;
 use safetensors::tensor::{TensorView, serialize};
@@ -103,7 +104,7 @@ fn values(bundle: &Bundle) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
 fn folder(
     config: &ModelConfig,
     values: &BTreeMap<String, (Vec<usize>, Vec<f32>)>,
-) -> Vec<Box<dyn ByteSource>> {
+) -> Vec<Rc<dyn ByteSource>> {
     let bytes: Vec<Vec<u8>> = values
         .values()
         .map(|(_, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect())
@@ -120,8 +121,8 @@ fn folder(
     let weights = serialize(views, None).unwrap();
     let config = config_to_hf(config).to_string();
     vec![
-        Box::new(MemorySource::new("config.json", config)),
-        Box::new(MemorySource::new("model.safetensors", weights)),
+        Rc::new(MemorySource::new("config.json", config)),
+        Rc::new(MemorySource::new("model.safetensors", weights)),
     ]
 }
 
@@ -190,7 +191,7 @@ fn squares_of_singular_values(d: &[f64], columns: usize) -> Vec<f64> {
 fn check_merged(
     extracted: &mut Extracted,
     tuned: &Bundle,
-    base_files: Vec<Box<dyn ByteSource>>,
+    base_files: Vec<Rc<dyn ByteSource>>,
     base: &Bundle,
 ) {
     let adapter = Some(sources(&written(extracted)));
@@ -218,15 +219,15 @@ fn check_merged(
     }
 }
 
-fn golden(name: &str) -> Vec<Box<dyn ByteSource>> {
-    vec![Box::new(MemorySource::new(
+fn golden(name: &str) -> Vec<Rc<dyn ByteSource>> {
+    vec![Rc::new(MemorySource::new(
         name,
         tabtune_tests::golden(name),
     ))]
 }
 
 /// Opens the files of a model.
-type Opener<'a> = &'a dyn Fn() -> Vec<Box<dyn ByteSource>>;
+type Opener<'a> = &'a dyn Fn() -> Vec<Rc<dyn ByteSource>>;
 
 #[test]
 fn differences_of_low_rank_come_back_from_dense_and_packed_bases() {

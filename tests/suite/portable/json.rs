@@ -9,8 +9,8 @@ use tabtune::export::JsonEncoding;
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::open_json;
 use tabtune::state::{
-    Identity, ModelStateTensorManifest, Payload, PortableModelImportRequest,
-    PortableModelStateDict, SourceWord, StateTensorEntry, StatedResult,
+    Bytes, Identity, PortableModelImportRequest, PortableModelStateDict, SourceWord, StatedResult,
+    Tensor,
 };
 use tabtune_tests::block_on;
 
@@ -311,11 +311,8 @@ fn numbers_hold_no_more_than_they_can() {
 fn too_large_a_state_is_refused_unread() {
     let file = Counting::new("w", vec![0; 34 << 20]);
     let state = |bytes: u64| {
-        let payload = Payload::of_source(file.clone(), 0, bytes);
-        let entry = StateTensorEntry {
-            manifest: ModelStateTensorManifest::parameter("w", "U8", &[bytes]),
-            payload,
-        };
+        let place = Bytes::of_source(file.clone(), 0, bytes);
+        let entry = Tensor::parameter("w", "U8", &[bytes], place);
         PortableModelStateDict::new(
             Identity::default(),
             SourceWord::Tabtune,

@@ -8,8 +8,8 @@ use tabtune::export::{ExportDtype, ExportOptions, JsonEncoding};
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::{ModelAdapterDelta, ModelMetadata, PortableModelBundle, SharedFiles};
 use tabtune::state::{
-    CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, Payload,
-    PortableModelImportRequest, PortableModelStateDict, RECEIPT,
+    Bytes, CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest,
+    PortableModelStateDict, RECEIPT,
 };
 use tabtune_tests::block_on;
 
@@ -27,10 +27,10 @@ fn shared(files: &Files) -> SharedFiles {
 }
 
 fn verified(receipt: &ModelIoArtifactReceipt, files: &Files) -> Verification {
-    let sources: Vec<Box<dyn ByteSource>> = files
+    let sources: Vec<Rc<dyn ByteSource>> = files
         .iter()
         .map(|(name, bytes)| {
-            Box::new(MemorySource::new(&**name, bytes.clone())) as Box<dyn ByteSource>
+            Rc::new(MemorySource::new(&**name, bytes.clone())) as Rc<dyn ByteSource>
         })
         .collect();
     verify(receipt, &sources).unwrap()
@@ -95,7 +95,8 @@ fn saved(name: &str, change: f32) -> (Files, PortableModelBundle) {
         .iter()
         .flat_map(|value| (value + change).to_le_bytes())
         .collect();
-    tensors.get_mut("head.weight").unwrap().payload = Payload::owned(head);
+    let weight = tensors.get_mut("head.weight").unwrap();
+    *weight = weight.clone().with_bytes(Bytes::host(head));
     let state = PortableModelStateDict::new(
         state.identity.clone(),
         state.source_format,

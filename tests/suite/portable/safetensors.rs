@@ -7,8 +7,8 @@ use tabtune::export::JsonEncoding;
 use tabtune::formats::{MemorySource, SafetensorsFile};
 use tabtune::portable::{open_json, open_safetensors};
 use tabtune::state::{
-    Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, Payload,
-    PortableModelImportRequest, PortableModelStateDict, SourceWord, StateTensorEntry, StatedResult,
+    Bytes, Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest,
+    PortableModelStateDict, SourceWord, StatedResult, Tensor,
 };
 use tabtune_tests::block_on;
 
@@ -306,20 +306,14 @@ fn groups_of_every_kind_come_back() {
         let parameter = format!("{kind}.weight");
         let mut add = |key: &str, shape: &[u64]| {
             let step = key.ends_with(":step");
-            let manifest =
-                ModelStateTensorManifest::of_name(key, if step { "U64" } else { "F32" }, shape);
+            let dtype = if step { "U64" } else { "F32" };
             let bytes = if step {
                 7u64.to_le_bytes().to_vec()
             } else {
                 vec![n as u8; 4 * shape.iter().product::<u64>() as usize]
             };
-            tensors.insert(
-                key.to_string(),
-                StateTensorEntry {
-                    manifest,
-                    payload: Payload::owned(bytes),
-                },
-            );
+            let tensor = Tensor::of_name(key, dtype, shape, Bytes::host(bytes));
+            tensors.insert(key.to_string(), tensor);
         };
         add(&parameter, &[4, 2]);
         kept.iter()

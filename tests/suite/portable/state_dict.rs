@@ -1,15 +1,12 @@
-//! The state dict itself: its checks, its digests, and payloads in every kind of storage.
+//! The state dict itself: its checks, its digests, and tensors in every place.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{DType, Tensor as DeviceTensor, TensorData};
 use half::{bf16, f16};
 use tabtune::formats::{Digest, MemorySource};
-use tabtune::state::{
-    Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, Reordering, SourceWord,
-    StateTensorEntry,
-};
+use tabtune::state::{Bytes, Identity, PortableModelStateDict, Reordering, SourceWord, Tensor};
 use tabtune_tests::{block_on, cpu};
 
 use super::state_g::{plain, state_g, told, vectors};
@@ -17,11 +14,7 @@ use super::state_g::{plain, state_g, told, vectors};
 #[test]
 fn everything_wrong_is_listed() {
     let entry = |key: &str, dtype: &str, shape: &[u64], bytes: usize| {
-        let manifest = ModelStateTensorManifest::of_name(key, dtype, shape);
-        StateTensorEntry {
-            manifest,
-            payload: Payload::owned(vec![0; bytes]),
-        }
+        Tensor::of_name(key, dtype, shape, Bytes::host(vec![0; bytes]))
     };
     let tensors = BTreeMap::from([
         ("a".to_string(), entry("b", "F32", &[1], 4)),
@@ -59,8 +52,8 @@ fn everything_wrong_is_listed() {
 #[test]
 fn a_step_in_memory_is_compared_with_its_group() {
     let mut tensors = state_g().tensors().clone();
-    tensors.get_mut("embed.weight:step").unwrap().payload =
-        Payload::owned(4u64.to_le_bytes().to_vec());
+    let step = tensors.get_mut("embed.weight:step").unwrap();
+    *step = step.clone().with_bytes(Bytes::host(4u64.to_le_bytes()));
     let answer = PortableModelStateDict::new(
         Identity::default(),
         SourceWord::Tabtune,
@@ -130,7 +123,7 @@ fn values_are_widened() {
 }
 
 #[test]
-fn a_payload_is_the_same_wherever_it_is() {
+fn a_tensor_has_the_same_bytes_wherever_they_are() {
     let values: Vec<f32> = (0..4099).map(|n| (n as f32).sin()).collect();
     let stored: Vec<u8> = values
         .iter()
@@ -140,54 +133,46 @@ fn a_payload_is_the_same_wherever_it_is() {
     file.extend(&stored);
     let device = &cpu().inner();
     let on_device = |dtype| {
-        Tensor::<1>::from_data(TensorData::from(&values[..]), (device, DType::F32)).cast(dtype)
+        DeviceTensor::<1>::from_data(TensorData::from(&values[..]), (device, DType::F32))
+            .cast(dtype)
     };
     let halves: Vec<u8> = values
         .iter()
         .flat_map(|value| bf16::from_f32(*value).to_le_bytes())
         .collect();
-    for (payload, bytes) in [
-        (Payload::owned(stored.clone()), &stored),
+    let source = Rc::new(MemorySource::new("f", file));
+    for (place, dtype, bytes) in [
+        (Bytes::host(stored.clone()), "F32", &stored),
         (
-            Payload::of_source(
-                Rc::new(MemorySource::new("f", file)),
-                5,
-                stored.len() as u64,
-            ),
+            Bytes::of_source(source, 5, stored.len() as u64),
+            "F32",
             &stored,
         ),
-        (Payload::device(on_device(DType::F32)), &stored),
-        (Payload::device(on_device(DType::BF16)), &halves),
+        (Bytes::device(on_device(DType::F32)), "F32", &stored),
+        (Bytes::device(on_device(DType::BF16)), "BF16", &halves),
     ] {
-        assert_eq!(payload.len(), bytes.len() as u64);
-        assert_eq!(
-            &block_on(payload.bytes()).unwrap()[..],
-            &bytes[..],
-            "{payload:?}"
-        );
-        assert_eq!(
-            block_on(payload.digest()).unwrap(),
-            Digest::of(bytes),
-            "{payload:?}"
-        );
+        let tensor = Tensor::parameter("w", dtype, &[4099], place);
+        assert_eq!(tensor.len(), bytes.len() as u64);
+        let found = block_on(tensor.all_bytes()).unwrap();
+        assert_eq!(&found[..], &bytes[..], "{tensor:?}");
+        let digest = block_on(tensor.digest()).unwrap();
+        assert_eq!(digest, Digest::of(bytes), "{tensor:?}");
     }
 }
 
 #[test]
 fn pieces_are_at_most_8_mib() {
     let bytes: Vec<u8> = (0..20u32 << 20).map(|n| (n / 997) as u8).collect();
-    let payload = Payload::of_source(
-        Rc::new(MemorySource::new("f", bytes.clone())),
-        0,
-        bytes.len() as u64,
-    );
+    let source = Rc::new(MemorySource::new("f", bytes.clone()));
+    let place = Bytes::of_source(source, 0, bytes.len() as u64);
+    let tensor = Tensor::parameter("w", "U8", &[bytes.len() as u64], place);
     let (mut sizes, mut joined) = (Vec::new(), Vec::new());
     let each = |piece: &[u8]| {
         sizes.push(piece.len());
         joined.extend_from_slice(piece);
         Ok(())
     };
-    block_on(payload.for_each_piece(each)).unwrap();
+    block_on(tensor.for_each_piece(each)).unwrap();
     assert_eq!(sizes, [8 << 20, 8 << 20, 4 << 20]);
     assert!(joined == bytes);
 }
@@ -213,24 +198,15 @@ fn paired_rows_are_put_into_hugging_faces_order() {
         let mut file = vec![0; 3];
         file.extend(&stored);
         let source = Rc::new(MemorySource::new("f", file));
-        let payload = Payload::reordered(
-            source.clone(),
-            3,
-            stored.len() as u64,
-            &[rows as u64, 1],
-            Reordering::PairedRows(heads),
-        );
+        let read = |order| {
+            let place = Bytes::ordered(source.clone(), 3, stored.len() as u64, order);
+            let tensor = Tensor::parameter("w", "U8", &[rows as u64, 1], place);
+            block_on(tensor.all_bytes()).unwrap()
+        };
         assert!(
-            block_on(payload.bytes()).unwrap()[..] == expected[..],
+            read(Reordering::PairedRows(heads))[..] == expected[..],
             "{heads} {head_rows} {row}"
         );
-        let odd = Payload::reordered(
-            source,
-            3,
-            stored.len() as u64,
-            &[rows as u64, 1],
-            Reordering::PairedRows(rows),
-        );
-        assert!(block_on(odd.bytes()).unwrap()[..] == stored[..]);
+        assert!(read(Reordering::PairedRows(rows))[..] == stored[..]);
     }
 }

@@ -9,8 +9,8 @@ use tabtune::Error;
 use tabtune::bundle::FileStream;
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::state::{
-    Identity, ImportedState, ModelStateGroupAssignment, ModelStateTensorManifest, OpenedState,
-    Payload, PortableModelImportRequest, PortableModelStateDict, SourceWord, StateTensorEntry,
+    Bytes, Identity, ImportedState, ModelStateGroupAssignment, ModelStateTensorManifest,
+    OpenedState, PortableModelImportRequest, PortableModelStateDict, SourceWord, Tensor,
 };
 use tabtune_tests::block_on;
 
@@ -44,13 +44,8 @@ pub fn state_g() -> PortableModelStateDict {
                 vec!["embedding".into()]
             };
             manifest.model_tree_path.extend(word);
-            tensors.insert(
-                name.to_string(),
-                StateTensorEntry {
-                    manifest,
-                    payload: Payload::owned(hex(&entry["bytes_hex"])),
-                },
-            );
+            let bytes = Bytes::host(hex(&entry["bytes_hex"]));
+            tensors.insert(name.to_string(), Tensor::new(manifest, bytes));
         }
     }
     let groups: Vec<ModelStateGroupAssignment> =
@@ -67,14 +62,8 @@ pub fn state_g() -> PortableModelStateDict {
 /// Makes a state of parameters without groups.
 pub fn plain(tensors: &[(&str, &str, &[u64], Vec<u8>)]) -> PortableModelStateDict {
     let entry = |(key, dtype, shape, bytes): &(&str, &str, &[u64], Vec<u8>)| {
-        let manifest = ModelStateTensorManifest::parameter(key, dtype, shape);
-        (
-            key.to_string(),
-            StateTensorEntry {
-                manifest,
-                payload: Payload::owned(bytes.clone()),
-            },
-        )
+        let bytes = Bytes::host(bytes.clone());
+        (key.to_string(), Tensor::parameter(key, dtype, shape, bytes))
     };
     let tensors = tensors.iter().map(entry).collect();
     PortableModelStateDict::new(

@@ -12,8 +12,8 @@ use tabtune::portable::{
     ImportedBundle, PortableModelBundle, SharedFiles, TrainingGroups, open_checkpoint,
 };
 use tabtune::state::{
-    GroupClass, ModelStateGroupAssignment, PortableModelImportRequest, PortableModelStateDict,
-    Residency, ResidencyPolicy, SourceWord, StateTensorEntry,
+    Bytes, GroupClass, ModelStateGroupAssignment, PortableModelImportRequest,
+    PortableModelStateDict, Residency, ResidencyPolicy, SourceWord, Tensor,
 };
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::Trainer;
@@ -219,10 +219,9 @@ fn what_one_run_cannot_train_is_refused() {
         "model.tensor.missing"
     );
     let mut blocks = state.tensors().clone();
-    let entry: &mut StateTensorEntry = blocks.get_mut("model.norm.weight").unwrap();
-    entry.manifest.dtype = "GGML:Q8_0".into();
-    entry.manifest.shape = vec![32];
-    entry.payload = tabtune::state::Payload::owned(vec![0; 34]);
+    let (name, bytes) = ("model.norm.weight", Bytes::host(vec![0; 34]));
+    let tensor = Tensor::parameter(name, "GGML:Q8_0", &[32], bytes);
+    blocks.insert(name.into(), tensor);
     let blocks = PortableModelStateDict::new(
         state.identity.clone(),
         SourceWord::Tabtune,

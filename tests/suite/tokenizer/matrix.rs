@@ -2,6 +2,7 @@
 //! (`tests/golden/make_tokenizer_matrix.py`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 use tabtune::bundle::open_bundle;
@@ -179,7 +180,7 @@ fn folders_as_published_open_with_their_tokenizer() {
             "num_attention_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e4, "tie_word_embeddings": true,
             "sliding_window": null});
         files.insert("config.json".to_owned(), config.to_string().into_bytes());
-        let mut sources: Vec<Box<dyn ByteSource>> = files
+        let mut sources: Vec<Rc<dyn ByteSource>> = files
             .iter()
             .map(|(name, bytes)| file(name, bytes.clone()))
             .collect();

@@ -2,12 +2,12 @@
 
 use js_sys::Promise;
 use serde::Serialize;
-use tabtune::bundle::{StreamTensor, verify_files as verify};
+use tabtune::bundle::verify_files as verify;
 use tabtune::error::{Error, Fault, Result};
 use tabtune::export::{ExportChoice, ExportOptions, ExportSource};
 use tabtune::portable;
 use tabtune::portable::ModelIoCompatibilityContract;
-use tabtune::state::{Base, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation};
+use tabtune::state::{Base, ModelIoArtifactReceipt, Operation, Tensor};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
@@ -36,12 +36,12 @@ impl Details {
     }
 
     pub(crate) fn of(source: &ExportSource) -> Result<Self> {
-        let one = |tensor: &StreamTensor| {
-            let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-            ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
-        };
-        let tensors: Vec<ModelStateTensorManifest> =
-            source.weights.tensors.iter().map(one).collect();
+        let tensors: Vec<_> = source
+            .weights
+            .tensors
+            .iter()
+            .map(Tensor::manifest)
+            .collect();
         let (exports, contract) =
             portable::export_options_of(source, &source.identity, tensors.iter())?;
         let receipt = match &source.training {

@@ -63,10 +63,10 @@ pub fn shared(files: Vec<JsValue>) -> JsResult<Vec<Rc<dyn ByteSource>>> {
 }
 
 /// Converts a JavaScript array to sources.
-pub fn sources(files: Vec<JsValue>) -> JsResult<Vec<Box<dyn ByteSource>>> {
+pub fn sources(files: Vec<JsValue>) -> JsResult<Vec<Rc<dyn ByteSource>>> {
     files
         .into_iter()
-        .map(|file| Ok(Box::new(JsSource::new(file)?) as Box<dyn ByteSource>))
+        .map(|file| Ok(Rc::new(JsSource::new(file)?) as Rc<dyn ByteSource>))
         .collect()
 }
 

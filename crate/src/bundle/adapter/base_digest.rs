@@ -1,6 +1,7 @@
 //! Compares a base with the one that an adapter was trained on.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use super::config::LoraConfig;
 use crate::bundle::tensors::Bundle;
@@ -21,7 +22,7 @@ pub(super) fn check_base(
     bundle: &mut Bundle,
     config: &mut LoraConfig,
     file: &SafetensorsFile,
-    files: &[Box<dyn ByteSource>],
+    files: &[Rc<dyn ByteSource>],
     artifact: &str,
 ) -> Result<()> {
     let trained_beside = match file.metadata.get(BASE_DIGEST) {
@@ -52,7 +53,7 @@ pub(super) fn check_base(
 }
 
 /// Returns the digest of the base that the checkpoint among these files records. Any other document of its name records none.
-fn in_checkpoint(files: &[Box<dyn ByteSource>]) -> Result<Option<String>> {
+fn in_checkpoint(files: &[Rc<dyn ByteSource>]) -> Result<Option<String>> {
     let mut checkpoints = files
         .iter()
         .filter(|file| base_name(file.name()) == CHECKPOINT && file.len() <= MAX_CHECKPOINT_BYTES);

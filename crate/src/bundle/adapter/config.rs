@@ -117,6 +117,11 @@ impl LoraConfig {
         read(&bytes).map_err(|error| error.in_file(source.name()))
     }
 
+    /// Reads the text of an `adapter_config.json` that tabtune made.
+    pub(super) fn of_text(text: &str) -> Result<Self> {
+        read(text.as_bytes())
+    }
+
     /// Drops the fields that name the base from those that a new adapter keeps, because its base is another one.
     pub(super) fn forget_base(&mut self) {
         for key in BASE_NAMES {

@@ -3,7 +3,7 @@
 mod base_digest;
 mod config;
 mod fields;
-mod merge;
+mod merged_adapter;
 mod open;
 mod pair_checks;
 mod pairs;
@@ -14,8 +14,7 @@ mod write;
 
 pub(crate) use base_digest::BASE_DIGEST;
 pub use config::LoraConfig;
-pub use merge::MergedAdapter;
-pub(super) use merge::{Factors, Merge};
+pub use merged_adapter::MergedAdapter;
 pub(crate) use open::{CONFIG, WEIGHTS};
 pub(super) use open::{attach_adapter, merge_adapter};
 pub(crate) use pairs::PREFIX;

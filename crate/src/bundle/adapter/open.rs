@@ -4,9 +4,8 @@ use std::rc::Rc;
 
 use super::base_digest::check_base;
 use super::config::{LoraConfig, of_mlx};
-use super::merge::{Merge, MergedAdapter};
+use super::merged_adapter::MergedAdapter;
 use super::pairs::{PREFIX, Parts};
-use crate::bundle::entry::Entry;
 use crate::bundle::files::or_refused;
 use crate::bundle::tensors::Bundle;
 use crate::bundle::tokenizer_files::{carried, hf_tokenizer};
@@ -17,7 +16,7 @@ use crate::families::names::{self, HEAD};
 use crate::formats::{
     ByteSource, Encoding, FileTensor, SafetensorsFile, base_name, known_mark, sha256_of,
 };
-use crate::state::{ReceiptFile, Reordering, SourceFormat};
+use crate::state::{Bytes, Change, Merged, Pair, ReceiptFile, Reordering, SourceFormat, Tensor};
 use crate::tokenizer::TOKENIZER_FILE;
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
@@ -42,7 +41,7 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 /// `bundle.weights.missing` for absent files.
 pub(in crate::bundle) fn merge_adapter(
     bundle: &mut Bundle,
-    files: Vec<Box<dyn ByteSource>>,
+    files: Vec<Rc<dyn ByteSource>>,
     exact: bool,
     resize: bool,
 ) -> Result<()> {
@@ -77,18 +76,30 @@ pub(in crate::bundle) fn merge_adapter(
         }
     }
     bundle.warnings.extend(told);
-    let source = bundle.files.len();
-    replace(bundle, &parts, source)?;
-    for merge in parts.merges(bundle, source)? {
-        let Some(entry) = bundle.entries.get_mut(&merge.name) else {
+    replace(bundle, &parts);
+    add_pairs(bundle, &parts, exact)?;
+    opened.keep(bundle);
+    Ok(())
+}
+
+/// Adds the pairs of an adapter to tensors of the base: the sums are exact, or rounded to their dtypes.
+fn add_pairs(bundle: &mut Bundle, parts: &Parts<'_>, exact: bool) -> Result<()> {
+    for pair in parts.merges(bundle)? {
+        let Some(base) = bundle.tensors.remove(&pair.name) else {
             continue;
         };
-        if exact || matches!(entry.encoding, Some(Encoding::Blocks(_))) {
-            entry.dtype = "F32".to_string();
+        let name = base.name.clone();
+        let as_f32 = exact || matches!(base.encoding(), Some(Encoding::Blocks(_)));
+        let sums = Bytes::Merged(Rc::new(Merged {
+            base: base.clone(),
+            change: Change::Pair(Pair { exact, ..pair }),
+        }));
+        let mut tensor = base.with_bytes(sums);
+        if as_f32 {
+            tensor.dtype = "F32".to_string();
         }
-        entry.merge = Some(Rc::new(Merge { exact, ..merge }));
+        bundle.tensors.insert(name, tensor);
     }
-    opened.keep(bundle);
     Ok(())
 }
 
@@ -99,44 +110,54 @@ pub(in crate::bundle) fn merge_adapter(
 /// The errors of [`merge_adapter`], and `adapter.target.unsupported` for pairs of an embedding or a head.
 pub(in crate::bundle) fn attach_adapter(
     bundle: &mut Bundle,
-    files: Vec<Box<dyn ByteSource>>,
+    files: Vec<Rc<dyn ByteSource>>,
 ) -> Result<()> {
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     let told = parts.check(bundle, false)?;
     bundle.warnings.extend(told);
-    let source = bundle.files.len();
-    let factors = parts.factors(bundle, source)?;
-    replace(bundle, &parts, source)?;
+    let factors = parts.factors(bundle)?;
+    replace(bundle, &parts);
     bundle.factors = factors
         .into_iter()
-        .map(|entry| (entry.name.clone(), entry))
+        .map(|tensor| (tensor.name.clone(), tensor))
         .collect();
     opened.keep(bundle);
     Ok(())
 }
 
 impl Bundle {
+    /// Merges an adapter that a run has trained into its base: `tensors` in memory, named as in PEFT, and `document`, the contents of its
+    /// `adapter_config.json`. The rules and the errors are those of [`merge_adapter`].
+    pub(crate) fn merge_trained(
+        &mut self,
+        document: &str,
+        tensors: &[Tensor],
+        exact: bool,
+    ) -> Result<()> {
+        let config = LoraConfig::of_text(document)?;
+        let parts = Parts::of(self, &config, tensors, WEIGHTS)?;
+        untie(self, &parts);
+        let warnings = parts.check(self, false)?;
+        self.warnings.extend(warnings);
+        replace(self, &parts);
+        add_pairs(self, &parts, exact)?;
+        self.warnings.extend(config.warnings.iter().cloned());
+        Ok(())
+    }
+
     /// Opens the adapter of `files` without its base, for a model of this configuration: the bundle has the adapter's tensors, named as in PEFT
     /// without `base_model.model.`, and no tensors of a model.
     ///
     /// # Errors
     /// The errors of the files by themselves; they are not compared with a base.
-    pub(crate) fn of_adapter(config: ModelConfig, files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
-        let mut bundle = Self::of_entries(config, SourceFormat::HfFolder, Vec::new(), Vec::new())?;
+    pub(crate) fn of_adapter(config: ModelConfig, files: Vec<Rc<dyn ByteSource>>) -> Result<Self> {
+        let mut bundle = Self::of_tensors(config, SourceFormat::HfFolder, Vec::new(), Vec::new())?;
         let opened = Opened::of(&mut bundle, files)?;
-        for tensor in &opened.file.tensors {
+        for tensor in &opened.tensors {
             let name = tensor.name.strip_prefix(PREFIX).unwrap_or(&tensor.name);
-            bundle.factors.insert(
-                name.to_string(),
-                Entry::new(
-                    name.to_string(),
-                    tensor.clone(),
-                    Reordering::Same,
-                    0,
-                    opened.weights.name(),
-                )?,
-            );
+            let factor = tensor.clone().renamed(name);
+            bundle.factors.insert(name.to_string(), factor);
         }
         opened.keep(&mut bundle);
         Ok(bundle)
@@ -148,14 +169,16 @@ struct Opened {
     config: LoraConfig,
     /// File of the configuration, as a receipt lists it.
     config_input: ReceiptFile,
-    weights: Box<dyn ByteSource>,
+    weights: Rc<dyn ByteSource>,
     file: SafetensorsFile,
+    /// Its tensors under their own names.
+    tensors: Vec<Tensor>,
 }
 
 impl Opened {
     /// Opens the files, and refuses or warns about an adapter of another base.
-    fn of(bundle: &mut Bundle, mut files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
-        let find = |files: &[Box<dyn ByteSource>], name: &str| {
+    fn of(bundle: &mut Bundle, mut files: Vec<Rc<dyn ByteSource>>) -> Result<Self> {
+        let find = |files: &[Rc<dyn ByteSource>], name: &str| {
             files.iter().position(|file| base_name(file.name()) == name)
         };
         refuse_other_formats(&files)?;
@@ -177,19 +200,24 @@ impl Opened {
         let weights = find(&files, WEIGHTS)
             .ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
         let weights = files.swap_remove(weights);
-        let file = SafetensorsFile::open(weights.as_ref())?;
+        let file = SafetensorsFile::open(&weights)?;
         check_base(bundle, &mut config, &file, &files, weights.name())?;
+        let tensor = |record: &FileTensor| {
+            Tensor::of_file(record.name.clone(), record, Reordering::Same, &weights)
+        };
+        let tensors = file.tensors.iter().map(tensor).collect::<Result<_>>()?;
         Ok(Self {
             config,
             config_input,
             weights,
             file,
+            tensors,
         })
     }
 
     /// Returns its tensors, sorted by their purpose.
     fn parts(&self, bundle: &Bundle) -> Result<Parts<'_>> {
-        Parts::of(bundle, &self.config, &self.file, self.weights.as_ref())
+        Parts::of(bundle, &self.config, &self.tensors, self.weights.name())
     }
 
     /// Moves the file of the weights to the end of the bundle's files.
@@ -199,6 +227,7 @@ impl Opened {
             config_input,
             weights,
             file,
+            ..
         } = self;
         bundle
             .warnings
@@ -217,18 +246,19 @@ impl Opened {
     }
 }
 
-/// Replaces tensors of the base by those that the adapter stores in full, in the file at `source`.
-fn replace(bundle: &mut Bundle, parts: &Parts<'_>, source: usize) -> Result<()> {
+/// Replaces tensors of the base by those that the adapter stores in full, which keep their dtype.
+fn replace(bundle: &mut Bundle, parts: &Parts<'_>) {
     for (name, tensor) in parts.replacements(bundle) {
-        if let Some(entry) = bundle.entries.get_mut(&name) {
-            *entry = replaced(entry.clone(), tensor, source)?;
+        if let Some(of_base) = bundle.tensors.get_mut(&name) {
+            let own = tensor.clone().renamed(&name);
+            let of_base = std::mem::replace(of_base, own);
+            bundle.replaced.insert(name, of_base);
         }
     }
-    Ok(())
 }
 
 /// Refuses pickles and adapters of other programs.
-fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
+fn refuse_other_formats(files: &[Rc<dyn ByteSource>]) -> Result<()> {
     if files.iter().any(|file| base_name(file.name()) == WEIGHTS) {
         return Ok(());
     }
@@ -264,35 +294,17 @@ fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
     let embedding = names::embedding(bundle.config.architecture);
     let apart =
         parts.changes(bundle, HEAD) || parts.changes(bundle, embedding) && !parts.ties(bundle);
-    let Some(entry) = bundle
-        .entries
+    let Some(table) = bundle
+        .tensors
         .get(embedding)
         .filter(|_| bundle.config.tie_word_embeddings && apart)
     else {
         return;
     };
-    let head = Entry {
-        name: HEAD.to_string(),
-        ..entry.clone()
-    };
-    bundle.entries.insert(HEAD.to_string(), head);
+    let head = table.clone().renamed(HEAD);
+    bundle.tensors.insert(HEAD.to_string(), head);
     bundle.config.tie_word_embeddings = false;
     bundle
         .warnings
         .push(Warning::new(word!("adapter.untied"), HEAD));
-}
-
-/// Returns the base's tensor with the adapter's bytes, which keep their dtype.
-fn replaced(entry: Entry, tensor: &FileTensor, source: usize) -> Result<Entry> {
-    let own = Entry::new(
-        entry.name.clone(),
-        tensor.clone(),
-        Reordering::Same,
-        source,
-        "",
-    )?;
-    Ok(Entry {
-        replaced: Some(Rc::new(entry)),
-        ..own
-    })
 }

@@ -9,7 +9,8 @@ use crate::config::{BlockPattern, Names, Pattern, ends};
 use crate::error::{Error, Refusal, Result, Warning, Word, add_warning, word};
 use crate::families::names::{HEAD, block_of};
 use crate::families::{PAIRS, names};
-use crate::formats::{Encoding, FileTensor, unreadable};
+use crate::formats::{Encoding, unreadable};
+use crate::state::Tensor;
 
 const UNMATCHED: Word = word!("adapter.target.unmatched");
 
@@ -82,9 +83,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Iterates over the complete pairs, by module.
-    fn whole(
-        &self,
-    ) -> impl Iterator<Item = (&String, &Halves<'a>, &'a FileTensor, &'a FileTensor)> {
+    fn whole(&self) -> impl Iterator<Item = (&String, &Halves<'a>, &'a Tensor, &'a Tensor)> {
         self.pairs
             .iter()
             .filter_map(|(module, halves)| match halves.tensors {
@@ -94,7 +93,7 @@ impl<'a> Parts<'a> {
     }
 
     fn other_ranks(&self) -> Vec<Refusal> {
-        let fault = |(module, halves, a, b): (&String, &Halves<'_>, &FileTensor, &FileTensor)| {
+        let fault = |(module, halves, a, b): (&String, &Halves<'_>, &Tensor, &Tensor)| {
             let rank = halves.scaling?.rank;
             let ([of_a, _], [_, of_b]) = (a.shape.as_slice(), b.shape.as_slice()) else {
                 return None;
@@ -131,7 +130,7 @@ impl<'a> Parts<'a> {
                 .expected(expected)
                 .found(found)
         };
-        let pair = |(module, halves, a, b): (&String, &Halves<'_>, &FileTensor, &FileTensor)| {
+        let pair = |(module, halves, a, b): (&String, &Halves<'_>, &Tensor, &Tensor)| {
             let base = shape_of(&weight(module))?;
             let turned = halves.kind == 1
                 || names::from_hf(&weight(module), &bundle.config)
@@ -149,7 +148,7 @@ impl<'a> Parts<'a> {
                 )
             })
         };
-        let saved = |(own, tensor): (&String, &&FileTensor)| {
+        let saved = |(own, tensor): (&String, &&Tensor)| {
             let base = of_base(own)?;
             let fits = base == tensor.shape || resize && more_rows(bundle, own, tensor).is_some();
             let refusal = refuse(own, format!("{base:?}"), format!("{:?}", tensor.shape));

@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::LoraConfig;
-use super::merge::{Factor, Merge};
 use super::scaling::Scaling;
-use crate::bundle::entry::Entry;
 use crate::bundle::tensors::Bundle;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::{HEAD, block_of};
 use crate::families::{half, is_original, names, plain};
-use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, sha256_of};
-use crate::state::Reordering;
+use crate::formats::{Digest, Encoding, SourceSpan, sha256_of};
+use crate::state::{Bytes, Pair, Reordering, Tensor};
 
 /// Prefix that PEFT puts in front of every name.
 pub(crate) const PREFIX: &str = "base_model.model.";
@@ -20,7 +18,7 @@ pub(crate) const PREFIX: &str = "base_model.model.";
 pub(super) struct Halves<'a> {
     /// Index into the list of names of a pair, `PAIRS`.
     pub(super) kind: usize,
-    pub(super) tensors: [Option<&'a FileTensor>; 2],
+    pub(super) tensors: [Option<&'a Tensor>; 2],
     /// `None` for a module that the base does not have.
     pub(super) scaling: Option<Scaling>,
 }
@@ -32,11 +30,11 @@ pub(super) struct Parts<'a> {
     /// Module, as the adapter names it → its pair.
     pub(super) pairs: BTreeMap<String, Halves<'a>>,
     /// Name of a tensor of the base, as the adapter names it → its replacement.
-    pub(super) saved: BTreeMap<String, &'a FileTensor>,
+    pub(super) saved: BTreeMap<String, &'a Tensor>,
     /// True if embedding and head are both stored, and equal.
     pub(super) both: bool,
     /// Embedding or head of a tied base, and the stored table of the other one, which it becomes too.
-    pub(super) shared: Option<(&'static str, &'a FileTensor)>,
+    pub(super) shared: Option<(&'static str, &'a Tensor)>,
     /// Tensors that are neither pairs nor replacements.
     pub(super) strange: Vec<&'a str>,
     /// A name with the prefix of PEFT twice, or one of a file without it.
@@ -55,10 +53,9 @@ impl<'a> Parts<'a> {
     pub(super) fn of(
         bundle: &Bundle,
         config: &'a LoraConfig,
-        file: &'a SafetensorsFile,
-        weights: &'a dyn ByteSource,
+        tensors: &'a [Tensor],
+        artifact: &'a str,
     ) -> Result<Self> {
-        let artifact = weights.name();
         let (pairs, saved, strange, spared, unread) = (
             BTreeMap::new(),
             BTreeMap::new(),
@@ -79,16 +76,14 @@ impl<'a> Parts<'a> {
             unread,
         };
         // Some programs write the prefix of PEFT twice, or leave it out everywhere.
-        let bare = file
-            .tensors
+        let bare = tensors
             .iter()
             .all(|tensor| !tensor.name.starts_with(PREFIX) && half(&tensor.name).is_some());
-        parts.renamed = file
-            .tensors
+        parts.renamed = tensors
             .iter()
             .map(|tensor| tensor.name.as_str())
             .find(|name| bare || name.starts_with(&PREFIX.repeat(2)));
-        for tensor in &file.tensors {
+        for tensor in tensors {
             let own = if bare {
                 Some(tensor.name.as_str())
             } else {
@@ -116,7 +111,7 @@ impl<'a> Parts<'a> {
                     None if is_original(name) => false,
                     // PEFT stores the trained copy under two names where a vocabulary was resized.
                     None => match parts.saved.insert(plain(name), tensor) {
-                        Some(other) => !equal(weights, other, tensor)?,
+                        Some(other) => !equal(other, tensor)?,
                         None => false,
                     },
                 },
@@ -129,7 +124,7 @@ impl<'a> Parts<'a> {
             }
         }
         parts.leave_spared();
-        parts.settle_tables(bundle, weights)?;
+        parts.settle_tables(bundle)?;
         parts.refuse_twice(bundle)?;
         let of_base = |module: &str| {
             names::from_hf(&weight(module), &bundle.config)
@@ -186,16 +181,16 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns name and replacement of each replaced tensor of the base.
-    pub(super) fn replacements(&self, bundle: &Bundle) -> Vec<(String, &'a FileTensor)> {
-        let named = |(own, tensor): (&String, &&'a FileTensor)| {
+    pub(super) fn replacements(&self, bundle: &Bundle) -> Vec<(String, &'a Tensor)> {
+        let named = |(own, tensor): (&String, &&'a Tensor)| {
             Some((names::from_hf(own, &bundle.config)?, *tensor))
         };
         let shared = self.shared.map(|(name, tensor)| (name.to_string(), tensor));
         self.saved.iter().filter_map(named).chain(shared).collect()
     }
 
-    /// Returns the pairs, with the names of the tensors that they change; the adapter's file is the bundle's at `source`.
-    pub(super) fn merges(&self, bundle: &Bundle, source: usize) -> Result<Vec<Merge>> {
+    /// Returns the pairs, with the names of the tensors that they change.
+    pub(super) fn merges(&self, bundle: &Bundle) -> Result<Vec<Pair>> {
         let mut merges = Vec::new();
         for (module, halves) in &self.pairs {
             let (Some(name), [Some(a), Some(b)]) = (
@@ -204,32 +199,31 @@ impl<'a> Parts<'a> {
             ) else {
                 continue;
             };
-            let (Some(a), Some(b), Some(scaling)) = (factor(a), factor(b), halves.scaling) else {
+            let Some(scaling) = halves.scaling.filter(|_| is_factor(a) && is_factor(b)) else {
                 continue;
             };
             let transposed = halves.kind == 1 || conv1d(bundle, &name);
             // The scale is far inside the range of f32, or becomes infinite, which shows in the values.
-            let merge = Merge {
-                source,
+            let pair = Pair {
                 name,
-                a,
-                b,
+                a: a.clone(),
+                b: b.clone(),
                 scale: scaling.scale as f32,
                 transposed,
                 exact: false,
             };
-            merge.check_size(self.artifact)?;
-            merges.push(merge);
+            pair.check_size(self.artifact)?;
+            merges.push(pair);
         }
         Ok(merges)
     }
 
-    /// Returns the factors as separate tensors; the adapter's file is the bundle's at `source`.
+    /// Returns the factors as separate tensors.
     ///
     /// # Errors
     /// `adapter.target.unsupported` for pairs outside the blocks; all are listed.
-    pub(super) fn factors(&self, bundle: &Bundle, source: usize) -> Result<Vec<Entry>> {
-        let (mut entries, mut outside) = (Vec::new(), Vec::new());
+    pub(super) fn factors(&self, bundle: &Bundle) -> Result<Vec<Tensor>> {
+        let (mut factors, mut outside) = (Vec::new(), Vec::new());
         for (module, halves) in &self.pairs {
             let Some(name) = names::from_hf(&weight(module), &bundle.config) else {
                 continue;
@@ -250,29 +244,34 @@ impl<'a> Parts<'a> {
                 .into_iter()
                 .zip(halves.tensors.into_iter().flatten())
             {
-                entries.push(Entry::new(
-                    name,
-                    tensor.clone(),
-                    Reordering::Same,
-                    source,
-                    self.artifact,
-                )?);
+                factors.push(tensor.clone().renamed(&name));
             }
         }
         if outside.is_empty() {
-            Ok(entries)
+            Ok(factors)
         } else {
             Err(Error::Refused(outside))
         }
     }
 }
 
-/// Returns whether two tensors of a file are equal, byte for byte.
-pub(super) fn equal(source: &dyn ByteSource, a: &FileTensor, b: &FileTensor) -> Result<bool> {
+/// Returns whether two tensors of an adapter are equal, byte for byte.
+pub(super) fn equal(a: &Tensor, b: &Tensor) -> Result<bool> {
     if a.dtype != b.dtype || a.shape != b.shape {
         return Ok(false);
     }
-    let sum = |tensor: &FileTensor| sha256_of(source, tensor.begin, tensor.end());
+    let sum = |tensor: &Tensor| match (tensor.bytes(), tensor.span()) {
+        (Bytes::Host(bytes), _) => Ok(Some(Digest::of(bytes))),
+        (
+            _,
+            Some(SourceSpan {
+                source,
+                begin,
+                bytes,
+            }),
+        ) => sha256_of(source, *begin, begin + bytes).map(Some),
+        _ => Ok(None),
+    };
     Ok(sum(a)? == sum(b)?)
 }
 
@@ -287,15 +286,6 @@ pub(super) fn weight(module: &str) -> String {
     format!("{module}.weight")
 }
 
-fn factor(tensor: &FileTensor) -> Option<Factor> {
-    let [rows, columns] = *tensor.shape.as_slice() else {
-        return None;
-    };
-    Some(Factor {
-        begin: tensor.begin,
-        end: tensor.end(),
-        encoding: Encoding::of_word(&tensor.dtype)?,
-        rows,
-        columns,
-    })
+fn is_factor(tensor: &Tensor) -> bool {
+    tensor.shape.len() == 2 && Encoding::of_word(&tensor.dtype).is_some()
 }

@@ -1,10 +1,9 @@
 //! Measures the effect of a merge on a model.
 
-use super::merge::MergedAdapter;
-use crate::bundle::entry::Entry;
-use crate::bundle::pieces::{PIECE_ELEMENTS, Pieces};
+use super::merged_adapter::MergedAdapter;
 use crate::bundle::tensors::Bundle;
 use crate::error::Result;
+use crate::state::{PIECE_ELEMENTS, Tensor};
 
 /// Effect of a merge on one tensor.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -26,7 +25,9 @@ impl Bundle {
 
     /// Returns whether the values of the tensor `name` differ from those that the base stores.
     pub fn is_merged(&self, name: &str) -> bool {
-        self.entries.get(name).is_some_and(is_changed)
+        self.tensors
+            .get(name)
+            .is_some_and(|tensor| self.is_changed(tensor))
     }
 
     /// Reads every tensor that the adapter changes, one piece at a time, and measures the change.
@@ -34,18 +35,20 @@ impl Bundle {
     /// # Errors
     /// Errors of reading, `source.too-large`, and `export.overflow` if a merged value exceeds its dtype.
     pub fn measure_merge(&self) -> Result<Vec<MergedTensor>> {
-        self.entries
+        self.tensors
             .values()
-            .filter(|entry| is_changed(entry))
-            .map(|entry| self.measure(entry))
+            .filter(|tensor| self.is_changed(tensor))
+            .map(|tensor| self.measure(tensor))
             .collect()
     }
 
-    fn measure(&self, entry: &Entry) -> Result<MergedTensor> {
-        let mut merged = self.pieces(&entry.name, PIECE_ELEMENTS)?;
-        let before = entry.replaced.as_deref().unwrap_or(entry);
-        // These are the base's own values: `Pieces` of an entry adds no pair.
-        let mut base = Pieces::new(before, self.files[before.source].as_ref(), PIECE_ELEMENTS)?;
+    fn is_changed(&self, tensor: &Tensor) -> bool {
+        tensor.merged().is_some() || self.replaced.contains_key(&tensor.name)
+    }
+
+    fn measure(&self, tensor: &Tensor) -> Result<MergedTensor> {
+        let mut merged = tensor.pieces(PIECE_ELEMENTS)?;
+        let mut base = self.stored(&tensor.name).pieces(PIECE_ELEMENTS)?;
         let (mut change, mut rest) = (0.0f32, Vec::new());
         while let Some((_, values)) = merged.next_piece()? {
             while rest.len() < values.len()
@@ -60,15 +63,11 @@ impl Bundle {
                 .fold(change, f32::max);
             rest.drain(..values.len().min(rest.len()));
         }
-        let name = entry.name.clone();
+        let name = tensor.name.clone();
         Ok(MergedTensor {
             name,
             max_abs_change: change.into(),
             max_rounding_error: merged.rounding_error().into(),
         })
     }
-}
-
-fn is_changed(entry: &Entry) -> bool {
-    entry.merge.is_some() || entry.replaced.is_some()
 }

@@ -7,7 +7,7 @@ use crate::bundle::tensors::Bundle;
 use crate::error::{Refusal, Result, word};
 use crate::families::names;
 use crate::families::names::HEAD;
-use crate::formats::{ByteSource, FileTensor};
+use crate::state::Tensor;
 
 /// Hint about a table of more rows than the base's.
 const GROWN: &str = "the vocabulary was resized: merge the adapter with --resize-vocabulary, in a browser mergeAdapter with resizeVocabulary, and \
@@ -17,11 +17,7 @@ impl<'a> Parts<'a> {
     /// Settles what an adapter of a tied base stores of its one table. A head that equals the embedding stays tied, unless a pair changes one
     /// of the two alone. A table that is stored with a pair is the base's, which PEFT loads into the tensor of both: the one of the two that
     /// the adapter does not store becomes this table too, without the pair.
-    pub(super) fn settle_tables(
-        &mut self,
-        bundle: &Bundle,
-        weights: &dyn ByteSource,
-    ) -> Result<()> {
+    pub(super) fn settle_tables(&mut self, bundle: &Bundle) -> Result<()> {
         if !bundle.config.tie_word_embeddings {
             return Ok(());
         }
@@ -29,7 +25,7 @@ impl<'a> Parts<'a> {
         let [of_embedding, of_head] = [embedding, HEAD].map(|name| self.has_pair(bundle, name));
         let apart = of_head || of_embedding && !self.config.ensure_weight_tying;
         match (self.stored(bundle, embedding), self.stored(bundle, HEAD)) {
-            (Some((_, table)), Some((own, copy))) if !apart && equal(weights, copy, table)? => {
+            (Some((_, table)), Some((own, copy))) if !apart && equal(copy, table)? => {
                 self.saved.remove(&own);
                 self.both = true;
             }
@@ -48,7 +44,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns the replacement of the base's tensor `name`, with its name in the adapter.
-    fn stored(&self, bundle: &Bundle, name: &str) -> Option<(String, &'a FileTensor)> {
+    fn stored(&self, bundle: &Bundle, name: &str) -> Option<(String, &'a Tensor)> {
         let named = self
             .saved
             .iter()
@@ -101,7 +97,7 @@ impl<'a> Parts<'a> {
 
     /// Returns the shape of the tensor that the pair of a resized table is added to, if the adapter has that table.
     pub(super) fn shape_of_table(&self, bundle: &Bundle, own: &str) -> Option<Vec<u64>> {
-        let named = |(name, _): &(&str, &FileTensor)| {
+        let named = |(name, _): &(&str, &Tensor)| {
             names::from_hf(own, &bundle.config).as_deref() == Some(*name)
         };
         let shared = || self.shared.filter(named).map(|(_, tensor)| tensor);
@@ -111,7 +107,7 @@ impl<'a> Parts<'a> {
 }
 
 /// Returns the rows of a stored embedding or head that differs from the base's in nothing else, and their order to the base's.
-fn rows_of(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<(u64, Ordering)> {
+fn rows_of(bundle: &Bundle, own: &str, tensor: &Tensor) -> Option<(u64, Ordering)> {
     let is_table =
         |name: &String| name == HEAD || name == names::embedding(bundle.config.architecture);
     let base = bundle.shape(&names::from_hf(own, &bundle.config).filter(is_table)?)?;
@@ -124,14 +120,14 @@ fn rows_of(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<(u64, Orde
 }
 
 /// Returns the rows of a stored embedding or head that has more of them than the base's.
-pub(super) fn more_rows(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<u64> {
+pub(super) fn more_rows(bundle: &Bundle, own: &str, tensor: &Tensor) -> Option<u64> {
     rows_of(bundle, own, tensor)
         .filter(|(_, order)| order.is_gt())
         .map(|(rows, _)| rows)
 }
 
 /// Returns the way to use an embedding or a head whose rows are not those of the base.
-pub(super) fn hint_about(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<String> {
+pub(super) fn hint_about(bundle: &Bundle, own: &str, tensor: &Tensor) -> Option<String> {
     match rows_of(bundle, own, tensor)? {
         (_, Ordering::Greater) => Some(GROWN.to_string()),
         (rows, Ordering::Less) => Some(format!(

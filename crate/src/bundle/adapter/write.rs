@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::config::BASE_NAMES;
 use super::pairs::PREFIX;
-use crate::bundle::stream::StreamTensor;
 use crate::config::{AdapterConfig, Names, PeftNames, Resolved, Target, is_all_linear};
+use crate::state::Tensor;
 
 /// Number of targets from which on PEFT writes the shortest name ends that distinguish them from other modules. These are the last parts, since
 /// in every model here no other module has the same last part as a target.
@@ -104,12 +104,12 @@ pub fn adapter_config_json(
 }
 
 /// Renames trained tensors to the names of PEFT's files.
-pub(crate) fn adapter_tensors(tensors: Vec<StreamTensor>) -> Vec<StreamTensor> {
+pub(crate) fn adapter_tensors(tensors: Vec<Tensor>) -> Vec<Tensor> {
     tensors
         .into_iter()
-        .map(|tensor| StreamTensor {
-            name: format!("{PREFIX}{}", tensor.name),
-            ..tensor
+        .map(|tensor| {
+            let name = format!("{PREFIX}{}", tensor.name);
+            tensor.renamed(&name)
         })
         .collect()
 }

@@ -1,5 +1,7 @@
 //! The files that a receipt is compared with, and their assignment to the files that it lists.
 
+use std::rc::Rc;
+
 use super::Check;
 use crate::error::Result;
 use crate::formats::{ByteSource, Digest, base_name, sha256_of};
@@ -23,7 +25,7 @@ impl Claim {
 
 /// The files that are present.
 pub(super) struct PresentFiles<'a> {
-    pub(super) sources: &'a [Box<dyn ByteSource>],
+    pub(super) sources: &'a [Rc<dyn ByteSource>],
     /// SHA-256 of the files that were read.
     pub(super) sums: Vec<Option<Digest>>,
     /// True for each file that was assigned to a file of the receipt.

@@ -5,16 +5,14 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::safetensors::push_file;
 use super::{DeltaKind, DeltaTensor, ModelAdapterDelta};
-use crate::bundle::FileStream;
+use crate::bundle::{Contents, FileStream};
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{
     ByteSource, Digest, DocumentError, Json, SafetensorsFile, json_document, json_typed, sha256_of,
 };
 use crate::state::{
-    ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, RECEIPT, ReceiptFile,
-    StateTensorEntry, canonical,
+    Bytes, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile, Tensor, canonical,
 };
 
 /// Metadata key of a delta's record in its file.
@@ -62,17 +60,8 @@ impl ModelAdapterDelta {
         };
         let metadata = BTreeMap::from([(DELTA_KEY.to_string(), canonical(&record)?)]);
         let mut stream = FileStream::summed();
-        push_file(
-            &mut stream,
-            name,
-            &self
-                .tensors
-                .values()
-                .map(|tensor| &tensor.words)
-                .collect::<Vec<_>>(),
-            &metadata,
-            None,
-        )?;
+        let words = self.tensors.values().map(|tensor| tensor.words.clone());
+        stream.push_safetensors_as(name, words.collect(), None, Contents::Other, &metadata)?;
         stream.push_receipt(RECEIPT, self.account.clone())?;
         Ok(stream)
     }
@@ -126,17 +115,11 @@ impl ModelAdapterDelta {
                 unlisted.push(refuse(word!("manifest.tensor.unlisted")).subject(&tensor.name));
                 continue;
             };
-            let manifest =
-                ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
-            let payload =
-                Payload::of_source(source.clone(), tensor.begin, tensor.end() - tensor.begin);
-            tensors.insert(
-                tensor.name,
-                DeltaTensor {
-                    dtype: dtype.clone(),
-                    words: StateTensorEntry { manifest, payload },
-                },
-            );
+            let size = tensor.end() - tensor.begin;
+            let bytes = Bytes::of_source(source.clone(), tensor.begin, size);
+            let words = Tensor::parameter(&tensor.name, &tensor.dtype, &tensor.shape, bytes);
+            let dtype = dtype.clone();
+            tensors.insert(tensor.name, DeltaTensor { dtype, words });
         }
         let missing = record
             .tensors

@@ -1,5 +1,7 @@
 //! The benchmark's work, the same as `tests/bench/spec.mjs`: sizes, tokens, initial weights.
 
+use std::rc::Rc;
+
 use burn::tensor::Device;
 use serde_json::json;
 use tabtune::Result;
@@ -198,9 +200,9 @@ impl Shape {
             "hidden_size": self.d, "num_hidden_layers": self.layers, "num_attention_heads": self.heads, "num_key_value_heads": self.heads,
             "intermediate_size": self.ffn, "vocab_size": self.vocab, "max_position_embeddings": self.seq_len
         });
-        let sources: Vec<Box<dyn ByteSource>> = vec![
-            Box::new(MemorySource::new("config.json", config.to_string())),
-            Box::new(MemorySource::new("model.safetensors", bytes)),
+        let sources: Vec<Rc<dyn ByteSource>> = vec![
+            Rc::new(MemorySource::new("config.json", config.to_string())),
+            Rc::new(MemorySource::new("model.safetensors", bytes)),
         ];
         open_bundle(sources)
     }

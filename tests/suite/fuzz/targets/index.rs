@@ -1,5 +1,7 @@
 //! Target: the index of shards.
 
+use std::rc::Rc;
+
 use serde_json::json;
 use tabtune::bundle::{FileFormat, inspect};
 use tabtune::formats::{ByteSource, MemorySource};
@@ -36,7 +38,7 @@ fn index_answer(file: &[u8]) -> String {
         Ok(shards
             .into_iter()
             .chain([twice])
-            .map(|shard| Box::new(shard) as Box<dyn ByteSource>)
+            .map(|shard| Rc::new(shard) as Rc<dyn ByteSource>)
             .collect())
     };
     in_short(&inspect(

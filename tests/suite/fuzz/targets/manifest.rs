@@ -78,7 +78,7 @@ fn weights(manifest: Option<&str>) -> Rc<dyn ByteSource> {
 
 /// Opens the same bytes as `checkpoint.json`, whose files are absent, as the manifest in the metadata of weights, and as the file next to them.
 fn manifest_answer(file: &[u8]) -> String {
-    let checkpoint: Box<dyn ByteSource> = Box::new(MemorySource::new(MANIFEST_NAME, file));
+    let checkpoint: Rc<dyn ByteSource> = Rc::new(MemorySource::new(MANIFEST_NAME, file));
     let checkpoint = told(Checkpoint::open_verified(vec![checkpoint], None));
     let Ok(text) = std::str::from_utf8(file) else {
         return checkpoint;

@@ -1,58 +1,113 @@
-//! Adds the product of a low-rank pair to a base's tensor, piece by piece.
+//! Tensors of a base with a change added: the product of a low-rank pair, piece by piece, or the words of a delta.
+
+use std::ops::Range;
+use std::rc::Rc;
 
 use half::f16;
 
-use super::config::LoraConfig;
+use super::reordering::transposed;
+use super::tensor::{Bytes, Change, Merged, PIECE_ELEMENTS, Pair, Tensor};
+use super::tensor_manifest::byte_len;
 use crate::bf16;
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{ByteSource, Encoding, for_each_chunk};
-use crate::state::ReceiptFile;
+use crate::error::{Refusal, Result, word};
+use crate::formats::{Encoding, unreadable};
 
 /// Maximum size of a pair, as f32 in memory.
 const MAX_PAIR_BYTES: u64 = 1 << 30;
 
-/// An adapter that was merged into a model.
-#[derive(Debug, Clone)]
-pub struct MergedAdapter {
-    /// Name of the file of its weights.
-    pub file: String,
-    /// Size of that file in bytes.
-    pub bytes: u64,
-    /// Configuration of the adapter.
-    pub config: LoraConfig,
-    /// Its configuration file, with its checksum, and its weights.
-    pub inputs: Vec<ReceiptFile>,
+impl Merged {
+    /// Returns the pair that is added to the values.
+    pub(crate) fn pair(&self) -> Option<&Pair> {
+        match &self.change {
+            Change::Pair(pair) => Some(pair),
+            Change::Words { .. } => None,
+        }
+    }
+
+    /// Reads the bytes `range` of the sum of words; they are computed from whole words.
+    pub(super) async fn read_words(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let Change::Words {
+            words,
+            width,
+            subtract,
+        } = &self.change
+        else {
+            return Ok(Vec::new());
+        };
+        let from = range.start / width * width;
+        let to = range.end.next_multiple_of(*width).min(self.base.len());
+        let mut bytes = self.base.read(from..to).await?;
+        let right = words.read(from..to).await?;
+        let word = |a: u64, b| {
+            if *subtract {
+                a.wrapping_sub(b)
+            } else {
+                a.wrapping_add(b)
+            }
+        };
+        match width {
+            1 => combine::<1>(&mut bytes, &right, word),
+            2 => combine::<2>(&mut bytes, &right, word),
+            4 => combine::<4>(&mut bytes, &right, word),
+            _ => combine::<8>(&mut bytes, &right, word),
+        }
+        // This removes less than a word on either side.
+        bytes.truncate((range.end - from) as usize);
+        bytes.drain(..(range.start - from) as usize);
+        Ok(bytes)
+    }
 }
 
-/// Position of one factor of a pair in its file.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::bundle) struct Factor {
-    pub(super) begin: u64,
-    pub(super) end: u64,
-    pub(super) encoding: Encoding,
-    pub(super) rows: u64,
-    pub(super) columns: u64,
+impl Tensor {
+    /// Returns the tensor with exact sums, if a pair was merged into it: F32 for a writer that rounds by itself, or, without `as_f32`, of its
+    /// own dtype, to which the writer rounds them.
+    #[must_use]
+    pub(crate) fn summed_exactly(self, as_f32: bool) -> Self {
+        let Some((merged, pair)) = self
+            .merged()
+            .and_then(|merged| Some((merged, merged.pair()?)))
+        else {
+            return self;
+        };
+        let sums = Merged {
+            base: merged.base.clone(),
+            change: Change::Pair(pair.exactly()),
+        };
+        let mut tensor = self.with_bytes(Bytes::Merged(Rc::new(sums)));
+        if as_f32 {
+            tensor.dtype = "F32".to_string();
+        }
+        tensor
+    }
+
+    /// Returns whether an adapter's product changes its values; `None` if none was merged into it.
+    pub(crate) fn is_changed(&self) -> Result<Option<bool>> {
+        let pair = self.merged().and_then(Merged::pair);
+        pair.map(|pair| Ok(!pair.load(None)?.is_zero())).transpose()
+    }
 }
 
-/// A pair that is added to a tensor, W + scale·(B·A) with A [r, in] and B [out, r].
-#[derive(Debug, Clone)]
-pub(in crate::bundle) struct Merge {
-    /// Index of the adapter's file among the files of the bundle.
-    pub(super) source: usize,
-    /// Name of the tensor.
-    pub(super) name: String,
-    pub(super) a: Factor,
-    pub(super) b: Factor,
-    pub(super) scale: f32,
-    /// True if the tensor is [in, out], so that the product is transposed.
-    pub(super) transposed: bool,
-    /// True if the sum stays as it is in f32, whatever the tensor's dtype.
-    pub(in crate::bundle) exact: bool,
+/// Replaces each word of `N` bytes of `left` by the low bytes of `word` of both: addition modulo 2⁶⁴ is addition modulo 2⁸ᴺ there.
+fn combine<const N: usize>(left: &mut [u8], right: &[u8], word: impl Fn(u64, u64) -> u64) {
+    let wide = |bytes: &[u8; N]| {
+        let mut all = [0; 8];
+        all[..N].copy_from_slice(bytes);
+        u64::from_le_bytes(all)
+    };
+    for (a, b) in left
+        .as_chunks_mut::<N>()
+        .0
+        .iter_mut()
+        .zip(right.as_chunks::<N>().0)
+    {
+        let sum = word(wide(a), wide(b)).to_le_bytes();
+        a.copy_from_slice(&sum[..N]);
+    }
 }
 
-impl Merge {
-    /// Returns a merge that leaves its sum as it is in f32.
-    pub(in crate::bundle) fn exactly(&self) -> Self {
+impl Pair {
+    /// Returns a pair that leaves the sum as it is in f32.
+    pub(crate) fn exactly(&self) -> Self {
         Self {
             exact: true,
             ..self.clone()
@@ -60,8 +115,8 @@ impl Merge {
     }
 
     /// Refuses a pair that takes more memory than allowed.
-    pub(super) fn check_size(&self, artifact: &str) -> Result<()> {
-        let bytes = |factor: &Factor| factor.rows.checked_mul(factor.columns)?.checked_mul(4);
+    pub(crate) fn check_size(&self, artifact: &str) -> Result<()> {
+        let bytes = |factor: &Tensor| byte_len("F32", &factor.shape);
         let all = bytes(&self.a)
             .zip(bytes(&self.b))
             .and_then(|(a, b)| a.checked_add(b));
@@ -77,27 +132,13 @@ impl Merge {
     }
 
     /// Reads the pair, which is kept in memory as long as its tensor is read.
-    pub(in crate::bundle) fn load(
-        &self,
-        files: &[Box<dyn ByteSource>],
-        dtype: Option<Encoding>,
-    ) -> Result<Factors> {
-        let source = files[self.source].as_ref();
-        let (a, b) = (read(source, &self.a)?, read(source, &self.b)?);
-        let too_large = |_| {
-            Error::from(
-                Refusal::new(word!("source.too-large"))
-                    .stage("read")
-                    .of(source.name())
-                    .subject(&self.name),
-            )
+    pub(crate) fn load(&self, dtype: Option<Encoding>) -> Result<Factors> {
+        let read = |factor: &Tensor| factor.pieces(PIECE_ELEMENTS)?.collect();
+        let (a, b) = (read(&self.a)?, read(&self.b)?);
+        let [rank, inner] = self.a.dims()[..] else {
+            return Err(unreadable(&self.a.dtype, &self.a.name, "").into());
         };
-        let whole = |count: u64| usize::try_from(count).map_err(too_large);
-        let (rank, inner, outer) = (
-            whole(self.a.rows)?,
-            whole(self.a.columns)?,
-            whole(self.b.rows)?,
-        );
+        let outer = self.b.dims()[0];
         let (left, right, row) = if self.transposed {
             (transposed(&a, inner), transposed(&b, rank), outer)
         } else {
@@ -124,28 +165,6 @@ impl Merge {
     }
 }
 
-fn read(source: &dyn ByteSource, factor: &Factor) -> Result<Vec<f32>> {
-    let mut values = Vec::new();
-    for_each_chunk(
-        source,
-        factor.begin,
-        factor.end,
-        factor.encoding.unit().0,
-        |piece| {
-            factor.encoding.decode(piece, &mut values);
-            Ok(())
-        },
-    )?;
-    Ok(values)
-}
-
-/// Transposes a flat matrix: [rows, width] → [width, rows].
-fn transposed(values: &[f32], width: usize) -> Vec<f32> {
-    (0..width)
-        .flat_map(|column| values.iter().skip(column).step_by(width).copied())
-        .collect()
-}
-
 /// Rounding to the dtype of the merged tensor. Blocks are merged into f32.
 #[derive(Debug, Clone, Copy)]
 enum Rounding {
@@ -166,7 +185,7 @@ impl Rounding {
 }
 
 /// A pair in memory: the change of the tensor's value (n, c) is scale · Σₖ left\[n, k\]·right\[k, c\].
-pub(in crate::bundle) struct Factors {
+pub(crate) struct Factors {
     name: String,
     rank: usize,
     /// Number of values in a row of the tensor.
@@ -188,7 +207,7 @@ impl Factors {
     ///
     /// # Errors
     /// `export.overflow` if the dtype turns a finite value into infinity.
-    pub(in crate::bundle) fn add(&mut self, first: u64, values: &mut [f32]) -> Result<()> {
+    pub(crate) fn add(&mut self, first: u64, values: &mut [f32]) -> Result<()> {
         let row = self.row as u64;
         let (mut at, mut overflows) = (0, 0);
         while at < values.len() {
@@ -232,7 +251,7 @@ impl Factors {
     }
 
     /// Returns whether one of its factors is zero throughout, so that nothing changes.
-    pub(in crate::bundle) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         self.scale == 0.0
             || [&self.left, &self.right]
                 .into_iter()
@@ -240,7 +259,7 @@ impl Factors {
     }
 
     /// Returns the 2-norm of the change, scale · √Σₖₗ (BᵀB)\[k, l\]·(A Aᵀ)\[k, l\], in f64.
-    pub(in crate::bundle) fn norm(&self) -> f64 {
+    pub(crate) fn norm(&self) -> f64 {
         let column = |k: usize| {
             self.left
                 .iter()
@@ -263,12 +282,12 @@ impl Factors {
     }
 
     /// Returns the sums of the squares of all rounding errors of the additions in f32 so far, and of the products that were added.
-    pub(in crate::bundle) fn sum_squares(&self) -> [f64; 2] {
+    pub(crate) fn sum_squares(&self) -> [f64; 2] {
         self.squares
     }
 
     /// Returns the largest rounding error so far.
-    pub(in crate::bundle) fn rounding_error(&self) -> f32 {
+    pub(crate) fn rounding_error(&self) -> f32 {
         self.error
     }
 }

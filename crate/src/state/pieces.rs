@@ -1,34 +1,33 @@
 //! Reads a tensor's values piece by piece, in Hugging Face's layout, so that even a tensor larger than memory can be read.
 
 use std::ops::Range;
+use std::rc::Rc;
 
-use super::adapter::Factors;
-use super::entry::Entry;
+use super::merged::Factors;
+use super::reordering::{PairedRows, Reordering, RowsPiece, TransposedPart};
+use super::tensor::{Bytes, PIECE_ELEMENTS, Tensor};
 use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Encoding, FileTensor, for_each_chunk, unreadable};
-use crate::state::{PairedRows, Reordering, RowsPiece, TransposedPart};
-
-/// Maximum number of values in a piece: 8 MiB of f32.
-pub const PIECE_ELEMENTS: usize = 2 << 20;
+use crate::formats::{
+    ByteSource, Encoding, FileTensor, MemorySource, SourceSpan, for_each_chunk, unreadable,
+};
 
 /// Stored values of a tensor, in the order of the file.
-struct Stored<'a> {
-    source: &'a dyn ByteSource,
-    name: &'a str,
+struct Stored {
+    span: SourceSpan,
+    name: String,
     encoding: Encoding,
-    begin: u64,
-    end: u64,
 }
 
-impl Stored<'_> {
+impl Stored {
     /// Appends `count` values from the value `first` on.
     fn read(&self, first: u64, count: u64, out: &mut Vec<f32>) -> Result<()> {
         let (unit_bytes, unit) = self.encoding.unit();
         let (bytes, elements) = (unit_bytes as u64, unit as u64);
+        let end = self.span.begin.saturating_add(self.span.bytes);
         let place = |unit: u64| {
             unit.checked_mul(bytes)
-                .and_then(|at| self.begin.checked_add(at))
-                .filter(|at| *at <= self.end)
+                .and_then(|at| self.span.begin.checked_add(at))
+                .filter(|at| *at <= end)
         };
         let span = (
             place(first / elements),
@@ -41,7 +40,7 @@ impl Stored<'_> {
             return Err(self.too_large().into());
         };
         let start = out.len();
-        for_each_chunk(self.source, from, to, unit_bytes, |piece| {
+        for_each_chunk(&self.span.source, from, to, unit_bytes, |piece| {
             self.encoding.decode(piece, out);
             Ok(())
         })?;
@@ -57,14 +56,14 @@ impl Stored<'_> {
     fn too_large(&self) -> Refusal {
         Refusal::new(word!("source.too-large"))
             .stage("read")
-            .of(self.source.name())
-            .subject(self.name)
+            .of(self.span.source.name())
+            .subject(&self.name)
     }
 }
 
 /// Reads a tensor's values in order, one piece at a time. It holds two pieces at most, whatever the tensor's size.
-pub struct Pieces<'a> {
-    stored: Stored<'a>,
+pub struct Pieces {
+    stored: Stored,
     order: Reordering,
     /// Number of rows of the tensor; the next field is the number of values in a row.
     rows: u64,
@@ -78,31 +77,51 @@ pub struct Pieces<'a> {
     factors: Option<Factors>,
 }
 
-impl<'a> Pieces<'a> {
-    /// Creates the reader of `entry` with at most `max_elements` values in a piece, and never more than [`PIECE_ELEMENTS`].
-    pub(super) fn new(
-        entry: &'a Entry,
-        source: &'a dyn ByteSource,
-        max_elements: usize,
-    ) -> Result<Self> {
-        let tensor = &entry.stored;
-        let Some(encoding) = entry.encoding.filter(|_| tensor.bytes.is_some()) else {
-            return Err(unreadable(&entry.dtype, &tensor.name, source.name()).into());
+impl Tensor {
+    /// Reads the values, with at most `max_elements` in a piece, and never more than [`PIECE_ELEMENTS`]. The pair of a merged tensor is added.
+    ///
+    /// # Errors
+    /// A dtype without a decoder, `source.too-large`, and errors of reading a pair.
+    pub fn pieces(&self, max_elements: usize) -> Result<Pieces> {
+        let Some(merged) = self.merged() else {
+            return Pieces::new(self, max_elements);
+        };
+        let pair = merged.pair().expect("a merged tensor has a pair");
+        let factors = pair.load(merged.base.encoding())?;
+        Ok(Pieces {
+            factors: Some(factors),
+            ..Pieces::new(&merged.base, max_elements)?
+        })
+    }
+}
+
+impl Pieces {
+    /// Creates the reader of a tensor in a file or in memory.
+    fn new(tensor: &Tensor, max_elements: usize) -> Result<Self> {
+        let span = match tensor.bytes() {
+            Bytes::Host(bytes) => Some(SourceSpan {
+                source: Rc::new(MemorySource::new(tensor.name.as_str(), bytes.to_vec())),
+                begin: 0,
+                bytes: bytes.len() as u64,
+            }),
+            _ => tensor.span().cloned(),
+        };
+        let (Some(span), Some(encoding)) = (span, tensor.encoding()) else {
+            let file = match tensor.bytes() {
+                Bytes::Span(span) => span.stored.source.name(),
+                _ => "",
+            };
+            return Err(unreadable(&tensor.dtype, tensor.own_name(), file).into());
         };
         let stored = Stored {
-            source,
-            name: &tensor.name,
+            span,
+            name: tensor.own_name().to_string(),
             encoding,
-            begin: tensor.begin,
-            end: tensor.end(),
         };
-        let product = |dims: &[usize]| {
-            dims.iter()
-                .try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))
-        };
-        let rows = entry.shape.first().map_or(1, |&rows| rows as u64);
+        let product = |dims: &[u64]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim));
+        let rows = tensor.shape.first().copied().unwrap_or(1);
         let row =
-            product(entry.shape.get(1..).unwrap_or_default()).ok_or_else(|| stored.too_large())?;
+            product(tensor.shape.get(1..).unwrap_or_default()).ok_or_else(|| stored.too_large())?;
         rows.checked_mul(row).ok_or_else(|| stored.too_large())?;
         let whole = max_elements.clamp(1, PIECE_ELEMENTS);
         // Pieces that begin inside a block would decode it twice.
@@ -112,10 +131,9 @@ impl<'a> Pieces<'a> {
         } else {
             whole
         } as u64;
-        let order = entry.order.fitting(&entry.shape);
         Ok(Self {
             stored,
-            order,
+            order: tensor.order(),
             rows,
             row,
             limit,
@@ -125,11 +143,6 @@ impl<'a> Pieces<'a> {
             scratch: Vec::new(),
             factors: None,
         })
-    }
-
-    /// Adds the product of a low-rank pair to the values, and rounds them to the tensor's dtype.
-    pub(super) fn merging(self, factors: Option<Factors>) -> Self {
-        Self { factors, ..self }
     }
 
     /// Returns the values of a matrix [in, out] in the order of its file, which has [out, in].
@@ -144,7 +157,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// Returns the largest error of rounding a merged tensor to its dtype so far.
-    pub(super) fn rounding_error(&self) -> f32 {
+    pub(crate) fn rounding_error(&self) -> f32 {
         self.factors.as_ref().map_or(0.0, Factors::rounding_error)
     }
 
@@ -192,7 +205,7 @@ impl<'a> Pieces<'a> {
         if let Some(factors) = &mut self.factors {
             factors
                 .add(at, &mut self.values)
-                .map_err(|error| error.in_file(self.stored.source.name()))?;
+                .map_err(|error| error.in_file(self.stored.span.source.name()))?;
         }
         self.at += self.values.len() as u64;
         self.non_finite += self
@@ -209,7 +222,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// Returns all values at once, if they fit into memory.
-    pub(super) fn collect(mut self) -> Result<Vec<f32>> {
+    pub(crate) fn collect(mut self) -> Result<Vec<f32>> {
         let too_large = || {
             self.stored
                 .too_large()
@@ -273,13 +286,12 @@ impl<'a> Pieces<'a> {
 ///
 /// # Errors
 /// `gguf.tensor.type-unknown` or `.type-unsupported` without a decoder, `source.too-large`, and errors of reading.
-pub fn dequantise(source: &dyn ByteSource, tensor: &FileTensor) -> Result<Vec<f32>> {
-    let entry = Entry::new(
-        tensor.name.clone(),
-        tensor.clone(),
-        Reordering::Same,
-        0,
-        source.name(),
-    )?;
-    Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
+pub fn dequantise(
+    source: &(impl ByteSource + Clone + 'static),
+    record: &FileTensor,
+) -> Result<Vec<f32>> {
+    let source: Rc<dyn ByteSource> = Rc::new(source.clone());
+    let name = record.name.clone();
+    let tensor = Tensor::of_file(name, record, Reordering::Same, &source)?;
+    tensor.pieces(PIECE_ELEMENTS)?.collect()
 }

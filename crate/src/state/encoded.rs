@@ -1,0 +1,275 @@
+//! Values that are written in another type or order than they are stored in: read in pieces, put into the file's order, and encoded.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::conversion::{Conversion, Measure};
+use super::reordering::{PairedRows, Reordering, RowsPiece, TransposedPart};
+use super::tensor::{Bytes, Encoded, PIECE_ELEMENTS, Tensor};
+use crate::error::{Refusal, Result, word};
+use crate::formats::{Encoder, Encoding, TensorType};
+use crate::gpu::transfer::{PIECE_BYTES, Part, RUN_BYTES, read_parts};
+
+/// Maximum number of values that are read at once.
+const RUN: u64 = (RUN_BYTES / 4) as u64;
+
+/// Maximum number of values whose order is changed at once. A transposed matrix is read once for each such piece, so it is larger.
+const GATHERED: u64 = (PIECE_BYTES / 4) as u64;
+
+impl Encoded {
+    /// Returns the values of a tensor in this order, as `to`.
+    pub(crate) fn new(values: Tensor, order: Reordering, to: TensorType) -> Self {
+        Self {
+            values,
+            order,
+            to,
+            factor: 1.0,
+        }
+    }
+
+    /// Returns the values of a merged tensor as they are, in the tensor's own dtype.
+    pub(super) fn same(values: Tensor) -> Self {
+        let to = values
+            .ggml_type()
+            .and_then(TensorType::of_ggml)
+            .unwrap_or(TensorType::F32);
+        Self::new(values, Reordering::Same, to)
+    }
+
+    /// Returns the same values in Hugging Face's order.
+    pub(crate) fn in_order(&self) -> Self {
+        Self {
+            order: Reordering::Same,
+            ..self.clone()
+        }
+    }
+
+    fn elements(&self) -> u64 {
+        self.values.shape.iter().product()
+    }
+
+    /// Returns the number of bytes in the file.
+    pub(super) fn bytes(&self) -> u64 {
+        let (elements, bytes) = self.to.block();
+        self.elements() / elements * bytes
+    }
+
+    /// Returns the measurement of the errors of the type for a tensor `name` of a file, if it changes or rounds sums.
+    pub(crate) fn measure(&self, name: &str) -> Option<Measure> {
+        let (from, merged) = (&self.values.dtype, self.is_merged());
+        (*from != self.to.ggml().dtype() || merged)
+            .then(|| Measure::new(name, from, self.to, merged))
+    }
+
+    /// Returns whether the values are the exact sums of a base and an adapter's product.
+    fn is_merged(&self) -> bool {
+        let pair = self.values.merged().and_then(|merged| merged.pair());
+        pair.is_some_and(|pair| pair.exact)
+    }
+}
+
+/// Reads the bytes of encoded values, one after another. It holds a few pieces at most, whatever the tensor's size.
+pub(crate) struct EncodedReader {
+    name: String,
+    encoded: Rc<Encoded>,
+    values: Tensor,
+    /// Number of rows in Hugging Face's order; the next field is the number of values in a row.
+    rows: u64,
+    width: u64,
+    order: Reordering,
+    encoder: Encoder,
+    /// Measurement of the errors of the type, if it changes or rounds sums.
+    measure: Option<Measure>,
+    summed: Summed,
+    /// Number of values that were read, in the order of the file.
+    at: u64,
+    /// Encoded bytes that were not taken yet.
+    ready: Vec<u8>,
+}
+
+/// Sums of a base's values and an adapter's product that were read; a sum that is read twice counts twice.
+#[derive(Debug, Default)]
+struct Summed {
+    values: u64,
+    /// Sums of the squares of the rounding errors of adding them in f32, and of the products that were added.
+    squares: [f64; 2],
+}
+
+impl EncodedReader {
+    /// Creates the reader of the tensor `name` of a file.
+    pub(super) fn new(name: &str, encoded: &Rc<Encoded>) -> Self {
+        let shape = &encoded.values.shape;
+        // The values may be in the order of the file already.
+        let (values, order) = if encoded.values.lies_as(encoded.order) {
+            (encoded.values.clone().in_stored_order(), Reordering::Same)
+        } else {
+            (encoded.values.clone(), encoded.order.fitting(shape))
+        };
+        Self {
+            name: name.to_string(),
+            rows: shape.first().copied().unwrap_or(1),
+            width: shape.iter().skip(1).product(),
+            values,
+            order,
+            encoder: Encoder::new(encoded.to),
+            measure: encoded.measure(name),
+            summed: Summed::default(),
+            at: 0,
+            ready: Vec::new(),
+            encoded: Rc::clone(encoded),
+        }
+    }
+
+    fn elements(&self) -> u64 {
+        self.rows * self.width
+    }
+
+    /// Returns the errors of the conversion so far; `None` if the type stays and nothing was merged into the tensor.
+    pub(crate) fn conversion(&self) -> Option<Conversion> {
+        self.measure.as_ref().map(Measure::conversion)
+    }
+
+    /// Returns the next `count` bytes of the file; fewer at the end. If the type cannot hold a value, the rest of the tensor is read to count
+    /// such values, and the tensor is refused before any of these bytes are returned.
+    pub(crate) async fn take(&mut self, count: usize) -> Result<Vec<u8>> {
+        while (self.ready.len() < count || self.encoder.refuses()) && self.at < self.elements() {
+            self.advance().await?;
+            if self.encoder.refuses() {
+                self.ready.clear();
+            }
+        }
+        let rest = self.ready.split_off(count.min(self.ready.len()));
+        Ok(std::mem::replace(&mut self.ready, rest))
+    }
+
+    /// Reads the next values in the order of the file and encodes whole blocks. At the end it refuses values that the type cannot hold.
+    async fn advance(&mut self) -> Result<()> {
+        let left = self.elements() - self.at;
+        let mut next = match (self.order.rows(self.rows), self.order) {
+            (Some(rows), _) => self.paired(rows, left).await?,
+            (None, Reordering::Transposed) => self.transposed(left).await?,
+            _ if self.values.on_device().is_some() => {
+                self.read_span(self.at..self.at + left.min(RUN)).await?
+            }
+            _ => self.values_from(self.at, PIECE_ELEMENTS)?,
+        };
+        self.at += next.len() as u64;
+        if self.encoded.factor != 1.0 {
+            let factor = self.encoded.factor;
+            next.iter_mut().for_each(|value| *value *= factor);
+        }
+        let encoded = self.ready.len();
+        self.encoder.push(&next, &mut self.ready);
+        if let Some(measure) = &mut self.measure {
+            measure.compare(next, &self.ready[encoded..]);
+        }
+        if self.at < self.elements() {
+            return Ok(());
+        }
+        let change = self.change()?;
+        let elements = self.elements() as f64;
+        if let (Some(measure), Some((norm, mean_square))) = (&mut self.measure, change) {
+            measure.of_change(norm, mean_square * elements);
+        }
+        std::mem::replace(&mut self.encoder, Encoder::new(self.encoded.to)).finish(&self.name)
+    }
+
+    /// Returns the 2-norm of the change by an adapter, if the values are exact sums, and the mean square of what products and additions in f32
+    /// lose of it, among the values that were read.
+    fn change(&self) -> Result<Option<(f64, f64)>> {
+        /// Share of the squared change by which products in f32 may differ from it; more is missing where they are below the smallest number.
+        const ROUNDED: f64 = 1e-3;
+        let pair = self.values.merged().and_then(|merged| merged.pair());
+        let Some(pair) = pair.filter(|pair| pair.exact) else {
+            return Ok(None);
+        };
+        let norm = pair.load(None)?.norm();
+        let Summed { values, squares } = self.summed;
+        let [errors, changes] = squares.map(|sum| sum / values.max(1) as f64);
+        let change = norm.powi(2) / self.elements().max(1) as f64;
+        let absent = Some(change - changes).filter(|absent| *absent > ROUNDED * change);
+        Ok(Some((norm, errors + absent.unwrap_or(0.0))))
+    }
+
+    /// Returns at most `max_elements` values in Hugging Face's order, from the value `first` on, of a tensor that is not on the device.
+    fn values_from(&mut self, first: u64, max_elements: usize) -> Result<Vec<f32>> {
+        let mut pieces = self.values.pieces(max_elements)?.starting_at(first);
+        let piece = pieces.next_piece()?;
+        let values = piece.map_or_else(Vec::new, |(_, values)| values.to_vec());
+        self.summed.values += values.len() as u64;
+        for (sum, more) in self.summed.squares.iter_mut().zip(pieces.sum_squares()) {
+            *sum += more;
+        }
+        Ok(values)
+    }
+
+    /// Reads the values `spans` in Hugging Face's order, one span after another.
+    async fn read(&mut self, spans: &[Range<u64>]) -> Result<Vec<f32>> {
+        let mut values = Vec::new();
+        if let Bytes::Device(tensor) = self.values.bytes() {
+            let encoding = self.values.encoding().unwrap_or(Encoding::F32);
+            let size = encoding.unit().0 as u64;
+            let part = |span: &Range<u64>| Part {
+                tensor: tensor.as_ref().clone(),
+                bytes: span.start * size..span.end * size,
+            };
+            let bytes = read_parts(&spans.iter().map(part).collect::<Vec<_>>()).await?;
+            encoding.decode(&bytes, &mut values);
+            return Ok(values);
+        }
+        let name = self.values.name.clone();
+        let too_large = || {
+            Refusal::new(word!("source.too-large"))
+                .stage("read")
+                .subject(&name)
+        };
+        for span in spans {
+            let mut at = span.start;
+            while at < span.end {
+                let count = usize::try_from(span.end - at).map_err(|_| too_large())?;
+                let next = self.values_from(at, count)?;
+                if next.is_empty() {
+                    return Err(too_large().into());
+                }
+                at += next.len() as u64;
+                values.extend(next);
+            }
+        }
+        Ok(values)
+    }
+
+    async fn read_span(&mut self, span: Range<u64>) -> Result<Vec<f32>> {
+        self.read(std::slice::from_ref(&span)).await
+    }
+
+    /// Reads rows that have other places in the file.
+    async fn paired(&mut self, rows: PairedRows, left: u64) -> Result<Vec<f32>> {
+        match rows.into_file().piece(self.at, left, RUN, self.width) {
+            RowsPiece::Heads(heads) => {
+                let read = self.read_span(heads).await?;
+                let mut values = Vec::with_capacity(read.len());
+                // The width is that of a row in memory.
+                rows.into_file()
+                    .sort(&read, self.width as usize, &mut values);
+                Ok(values)
+            }
+            RowsPiece::Rows(spans) => self.read(&spans).await,
+        }
+    }
+
+    /// Reads values of a matrix that the file has transposed, gathered in one pass over the rows that have some of them.
+    async fn transposed(&mut self, left: u64) -> Result<Vec<f32>> {
+        let part = TransposedPart::new(
+            [self.width, self.rows],
+            self.at..self.at + left.min(GATHERED),
+        );
+        let mut values = vec![0.0; left.min(GATHERED) as usize];
+        let Range { start: mut at, end } = part.stored();
+        while at < end {
+            let stop = at + (end - at).min(RUN);
+            part.place(at, &self.read_span(at..stop).await?, &mut values);
+            at = stop;
+        }
+        Ok(values)
+    }
+}
