@@ -17,7 +17,6 @@ import { line, root } from './toolchain.mjs';
 const OWN_BUDGET = 78_000;
 const JS_BUDGET = 90_000;
 
-const at = (/** @type {string} */ path) => join(root, 'web', 'src', path);
 const [dist, core] = [join(root, built.package), join(root, built.core)];
 const wasm = `${core}/tabtune_bg.wasm`;
 if (!existsSync(wasm))
@@ -25,33 +24,15 @@ if (!existsSync(wasm))
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 
-/**
- * The Parquet reader remains a separate file, at an address that bundlers copy: bundlers that make one script of a worker refuse a part that is
- * loaded later.
- * @type {import('esbuild').Plugin}
- */
-const parquetApart = {
-  name: 'parquet-apart',
-  setup: ({ onLoad }) =>
-    onLoad({ filter: /worker[\\/]data\.ts$/ }, ({ path }) => {
-      const source = readFileSync(path, 'utf8');
-      const apart = "import(new URL('./parquet.js', import.meta.url).href)";
-      const contents = source.replace("import('./parquet.js')", apart);
-      if (contents === source) throw new Error(`${path} does not import parquet.js`);
-      return { contents, loader: 'ts' };
-    }),
-};
-
+/** The Parquet reader remains a separate file: bundlers that make one script of a worker refuse a part that is loaded later. */
+const PARQUET = './parquet.js';
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const hash = createHash('sha256').update(readFileSync(wasm)).digest('hex');
 const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
-  entryPoints: [
-    { in: at('index.ts'), out: 'index' },
-    { in: at('worker/worker.ts'), out: 'worker' },
-    { in: at('worker/parquet.ts'), out: 'parquet' },
-  ],
+  entryPoints: PACKAGE,
+  external: ['tabtune-wasm', PARQUET],
+  absWorkingDir: root,
   outdir: dist,
-  plugins: [parquetApart],
   bundle: true,
   format: 'esm',
   target: 'es2022',
@@ -64,13 +45,12 @@ const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
   },
 });
 await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
-// Makes bundlers leave the import itself alone; comments that say so do not survive esbuild.
+// An address that bundlers copy, in an import that they leave alone; comments that say so do not survive esbuild.
 const worker = readFileSync(`${dist}/worker.js`, 'utf8');
-const marked = 'import(/* @vite-ignore *//* webpackIgnore: true */';
-writeFileSync(
-  `${dist}/worker.js`,
-  worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, marked),
-);
+const address = `/* @vite-ignore *//* webpackIgnore: true */new URL("${PARQUET}",import.meta.url).href`;
+const marked = worker.replace(`import("${PARQUET}")`, `import(${address})`);
+if (marked === worker) throw new Error(`${dist}/worker.js does not import ${PARQUET}`);
+writeFileSync(`${dist}/worker.js`, marked);
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
 // Files that allow a checkout of the same sources to serve this core without compiling it: packaged-core.mjs.
 mkdirSync(`${dist}/core`);
@@ -92,8 +72,12 @@ function weigh(what, budget, files) {
   console.error(`${what} is above its budget`);
   process.exitCode = 1;
 }
-const unbundled = { external: ['tabtune-wasm'], packages: /** @type {const} */ ('external') };
-const { outputFiles } = await build({ ...options, ...unbundled, sourcemap: false, write: false });
+const { outputFiles } = await build({
+  ...options,
+  packages: 'external',
+  sourcemap: false,
+  write: false,
+});
 const own = outputFiles.map(({ contents }) => contents);
 weigh('package JavaScript of our own', OWN_BUDGET, own);
 const whole = ['index.js', 'worker.js'].map((name) => readFileSync(`${dist}/${name}`));

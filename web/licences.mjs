@@ -1,20 +1,25 @@
-// The licences of what the npm package and the demo page contain of others, as one text: of the crates in the core, by Cargo.lock, and of the
-// npm packages that the sources import, by package-lock.json.
+// The licences of what the npm package and the demo page contain of others, as one text: of the crates that cargo
+// compiles into the core, and of the npm packages that esbuild takes into the scripts.
 //   node web/licences.mjs          prints that of the demo page
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { environment, filesOf, line, root } from './toolchain.mjs';
+import { buildSync } from 'esbuild';
+import { environment, line, root } from './toolchain.mjs';
 
 /**
  * A package of others with its licence, as an SPDX expression, and its texts.
  * @typedef {{ name: string, licence: string, source?: string, authors?: string[], texts: string[] }} Licensed
  */
 
-/** Where the imports of the npm package and of the demo page are. */
-export const PACKAGE = ['web/src'];
-export const PAGE = ['web/src', 'web/demo'];
+/** Where esbuild begins, by the names of what it makes: of the npm package, and of the demo page. */
+export const PACKAGE = {
+  index: 'web/src/index.ts',
+  worker: 'web/src/worker/worker.ts',
+  parquet: 'web/src/worker/parquet.ts',
+};
+export const PAGE = { ...PACKAGE, demo: 'web/demo/main.ts' };
 
 const TARGET = 'wasm32-unknown-unknown';
 /** Names of files with a licence or a notice. */
@@ -27,23 +32,21 @@ Where a package comes without a text, the texts of other packages under the same
 /** @param {string} path */
 const textOf = (path) => readFileSync(join(root, path), 'utf8');
 
-/** Parts that no lock file lists. @returns {Licensed[]} */
-const besides = () => {
-  const books = {
+/** Parts that are no package. @type {Licensed[]} */
+const OTHERS = [
+  {
+    name: 'Rust, its standard library',
+    licence: 'MIT OR Apache-2.0',
+    source: 'https://github.com/rust-lang/rust',
+    texts: [],
+  },
+  {
     name: 'gguf-py, code books of the IQ types',
     licence: 'MIT',
     source: 'https://github.com/ggml-org/llama.cpp',
-  };
-  return [
-    {
-      name: 'Rust, its standard library',
-      licence: 'MIT OR Apache-2.0',
-      source: 'https://github.com/rust-lang/rust',
-      texts: [],
-    },
-    { ...books, texts: [textOf('crate/src/formats/blocks/LICENSE.gguf')] },
-  ];
-};
+    texts: [textOf('crate/src/formats/blocks/LICENSE.gguf')],
+  },
+];
 
 /** Returns the output of a command. @param {ReturnType<typeof line>} command */
 const outputOf = ([program, args]) =>
@@ -57,22 +60,19 @@ const outputOf = ([program, args]) =>
 
 /** The texts of the files with a licence in a folder. @param {string} folder */
 const textsIn = (folder) =>
-  (existsSync(folder) ? readdirSync(folder) : [])
+  readdirSync(folder)
     .filter((name) => LICENCE_FILE.test(name) && statSync(join(folder, name)).isFile())
     .map((name) => readFileSync(join(folder, name), 'utf8'));
 
 /** The crates that are compiled into the core, without our own. @returns {Licensed[]} */
 function crates() {
-  const manifest = 'web/core/Cargo.toml';
-  const tree = outputOf(
-    line`cargo tree --manifest-path ${manifest} --locked --prefix none --format {p} --edges normal --target ${TARGET}`,
-  );
-  const compiled = new Set(tree.split('\n').map((row) => row.split(' ').slice(0, 2).join(' ')));
-  const metadata = outputOf(
-    line`cargo metadata --manifest-path ${manifest} --locked --format-version 1 --filter-platform ${TARGET}`,
-  );
+  const core = ['--manifest-path', 'web/core/Cargo.toml', '--locked'];
+  const tree = line`cargo tree ${core} --prefix none --format {p} --edges normal --target ${TARGET}`;
+  const rows = outputOf(tree).split('\n');
+  const compiled = new Set(rows.map((row) => row.split(' ').slice(0, 2).join(' ')));
+  const metadata = line`cargo metadata ${core} --format-version 1 --filter-platform ${TARGET}`;
   /** @type {(Record<'name' | 'version' | 'license' | 'repository' | 'source' | 'manifest_path', string> & { authors: string[] })[]} */
-  const packages = JSON.parse(metadata).packages;
+  const packages = JSON.parse(outputOf(metadata)).packages;
   return packages
     .filter(({ name, version, source }) => source !== null && compiled.has(`${name} v${version}`))
     .map(({ name, version, license, repository, authors, manifest_path: file }) => ({
@@ -84,37 +84,26 @@ function crates() {
     }));
 }
 
-/** The packages of package-lock.json by paths. @returns {Map<string, { version: string, license: string, dependencies?: Record<string, string> }>} */
-const lockedPackages = () =>
-  new Map(Object.entries(JSON.parse(textOf('package-lock.json')).packages));
-
-/** The npm packages that TypeScript below `folders` imports, and those that these depend on. @param {string[]} folders @returns {Licensed[]} */
-export function npmPackages(folders) {
-  const packages = lockedPackages();
-  const sources = folders
-    .flatMap((folder) => filesOf(join(root, folder)))
-    .filter((path) => path.endsWith('.ts'));
-  const imports = sources.flatMap((path) => [
-    ...readFileSync(path, 'utf8').matchAll(
-      /(?:\bfrom |\bimport\(|\bimport )'((?:@[\w.-]+\/)?[\w.-]+)/g,
-    ),
-  ]);
-  const folderOf = (/** @type {string | undefined} */ name) => `node_modules/${name}`;
-  const found = new Set(
-    imports.map(([, name]) => folderOf(name)).filter((folder) => packages.has(folder)),
+/** The npm packages in what esbuild makes from these. @param {Record<string, string>} entryPoints @returns {Licensed[]} */
+export function npmPackages(entryPoints) {
+  const { metafile } = buildSync({
+    entryPoints,
+    external: ['tabtune-wasm', 'tabtune/*'],
+    absWorkingDir: root,
+    outdir: 'dist',
+    bundle: true,
+    format: 'esm',
+    write: false,
+    metafile: true,
+    logLevel: 'error',
+  });
+  const folders = Object.keys(metafile.inputs).flatMap(
+    (path) => /node_modules\/(@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [],
   );
-  for (const folder of found)
-    Object.keys(packages.get(folder)?.dependencies ?? {}).forEach((each) =>
-      found.add(folderOf(each)),
-    );
-  return [...found].sort().map((folder) => {
-    const { version = '', license = '' } = packages.get(folder) ?? {};
-    const { repository } = existsSync(join(root, folder))
-      ? JSON.parse(textOf(join(folder, 'package.json')))
-      : {};
-    const name = `${folder.slice(folderOf('').length)} ${version}`;
+  return [...new Set(folders)].sort().map((folder) => {
+    const { name, version, license, repository } = JSON.parse(textOf(`${folder}/package.json`));
     return {
-      name,
+      name: `${name} ${version}`,
       licence: license,
       source: repository?.url ?? repository,
       texts: textsIn(join(root, folder)),
@@ -146,9 +135,9 @@ export function listed(packages) {
   return `${lines.join('\n')}\n${texts.join('')}`;
 }
 
-/** The licences of what is made of the sources in `folders` and of the core. @param {string[]} folders */
-export const notices = (folders) =>
-  HEAD + listed([...npmPackages(folders), ...besides(), ...crates()]);
+/** The licences of what esbuild makes from these, and of the core. @param {Record<string, string>} entryPoints */
+export const notices = (entryPoints) =>
+  HEAD + listed([...npmPackages(entryPoints), ...OTHERS, ...crates()]);
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
   process.stdout.write(notices(PAGE));

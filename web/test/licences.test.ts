@@ -73,8 +73,8 @@ describe('licences', () => {
     );
   });
   it('packages_are_those_that_the_sources_import', () => {
-    const names = (folders: string[]): string[] =>
-      npmPackages(folders).map(({ name }) => name.replace(/ .*/, ''));
+    const names = (entryPoints: Record<string, string>): string[] =>
+      npmPackages(entryPoints).map(({ name }) => name.replace(/ .*/, ''));
     expect(names(PACKAGE)).toEqual(['fzstd', 'hyparquet', 'idb']);
     expect(names(PAGE)).toEqual(['fzstd', 'hyparquet', 'idb', 'uplot']);
     expect(npmPackages(PAGE).filter(({ texts }) => texts.length === 0)).toEqual([]);
