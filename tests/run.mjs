@@ -1,8 +1,8 @@
 // npm test: sets up missing prerequisites, then runs lint, Rust tests, TypeScript tests and tests in a real browser.
-//   node tests/run.mjs [lint|rust|web|browser|release ...]     by default the first four, and `release` if the release core of these
-//                                                              sources already exists: compiling it takes longer than everything else
-// Lint and the TypeScript tests run while the compilers do; the tests in a browser follow those in Rust, since both use all cores. Every part runs even
-// if another one failed. The last line counts all of them.
+//   node tests/run.mjs [lint|rust|web|browser|release ...]
+// By default the first four, and `release` if the release core of these sources exists: compiling it takes longer than all
+// the rest. Lint and the TypeScript tests run while the compilers do; the tests in a browser follow those in Rust, since
+// both use all cores. Every part runs even if another one failed. The last line counts all of them.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,19 +19,15 @@ import { compileNative, docTests, groupsOf, program, runGroup } from './rust.mjs
 /** Folder of kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
 const COMPILE = 'compile Rust';
+const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept.';
 const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
-/** TypeScript's own compiler: the one of node_modules/.bin is that of `old-typescript`. */
-const TSC = 'node_modules/typescript/bin/tsc';
 /** Commands that lint runs in addition to Clippy. */
 const CHECKS = {
   'cargo fmt': line`cargo fmt --all --check`,
   'cargo fmt of web/bindgen': line`cargo fmt --all --check --manifest-path web/bindgen/Cargo.toml`,
   'cargo fmt of native-runner/cuda': line`cargo fmt --all --check --manifest-path native-runner/cuda/Cargo.toml`,
   'unrolled shaders': line`node shaders/blocks.mjs --check`,
-  prettier: line`prettier --check --log-level warn --cache .`,
-  tsc: line`node ${TSC}`,
-  'tsc of the scripts': line`node ${TSC} --project tsconfig.scripts.json`,
-  eslint: line`eslint .`,
+  'npm run check': line`npm run --silent check`,
 };
 /** The first compiles Burn again, with an additional backend; the second checks all dependencies, for rustdoc. */
 const RELEASE_CHECKS = {
@@ -39,28 +35,27 @@ const RELEASE_CHECKS = {
   'documentation without warnings': line`cargo doc --locked --no-deps -p tabtune -p tabtune-shaders`,
 };
 
-/** @param {string} name @param {boolean} good @returns {Result} */
+/** Returns the result of a check that passes or fails as a whole. @param {string} name @param {boolean} good @returns {Result} */
 function verdict(name, good) {
   console.log(`${name}: ${good ? 'ok' : 'FAILED'}`);
-  return good ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+  return { passed: Number(good), failed: Number(!good) };
 }
 
-/** Returns jobs that pass or fail as a whole. @param {Record<string, ReturnType<typeof line>>} commands @param {NodeJS.ProcessEnv} [env] */
+/** Returns a job for each command, which is a check. @param {Record<string, ReturnType<typeof line>>} commands @param {NodeJS.ProcessEnv} [env] */
 const checks = (commands, env = {}) =>
-  Object.entries(commands).map(
-    ([name, command]) =>
-      async () =>
-        verdict(name, (await run(...command, { allowFailure: true, env })) === 0),
-  );
+  Object.entries(commands).map(([name, command]) => async () => {
+    const code = await run(...command, { allowFailure: true, env });
+    return verdict(name, code === 0);
+  });
 
 /** Builds the package and the demo with a core, for the browser tests. @param {Kind} kind */
-const buildPackage = (kind) =>
-  Promise.all([
-    run(...line`node web/build-package.mjs`, { env: { TABTUNE_CORE: kind } }),
-    run(...line`vite build --config web/vite.config.ts --logLevel warn`, {
-      env: { TABTUNE_CORE: kind },
-    }),
+function buildPackage(kind) {
+  const env = { TABTUNE_CORE: kind };
+  return Promise.all([
+    run(...line`node web/build-package.mjs`, { env }),
+    run(...line`vite build --config web/vite.config.ts --logLevel warn`, { env }),
   ]);
+}
 
 /** Runs projects of Playwright Test. @param {Kind} kind @param {string[]} projects @param {OnLine} onLine */
 async function playwright(kind, projects, onLine) {
@@ -102,9 +97,9 @@ const parts = {
       ...groups.map((group) => () => runGroup(group, env)),
       ...checks(short, env),
     ];
-    const ended = (/** @type {number} */ count) =>
-      onLine(`${count} of ${jobs.length} groups of tests done`);
-    return add(...(await atOnce(AT_ONCE, jobs, ended)));
+    return add(
+      ...(await atOnce(AT_ONCE, jobs, (ended) => onLine(`${ended} of ${jobs.length} groups done`))),
+    );
   },
 
   async web() {
@@ -122,11 +117,8 @@ const parts = {
 
   /** @param {Given} given */
   async release({ onLine, explicit }) {
-    const results = await atOnce(
-      1,
-      explicit ? checks(RELEASE_CHECKS, { RUSTDOCFLAGS: '-D warnings' }) : [],
-    );
-    return add(...results, await playwright('release', ['release'], onLine));
+    const checked = explicit ? checks(RELEASE_CHECKS, { RUSTDOCFLAGS: '-D warnings' }) : [];
+    return add(...(await atOnce(1, checked)), await playwright('release', ['release'], onLine));
   },
 };
 const PARTS = /** @type {(keyof typeof parts)[]} */ (Object.keys(parts));
@@ -155,39 +147,43 @@ async function main() {
   const unknown = asked.filter((name) => !(name in parts));
   if (unknown.length > 0)
     throw new Error(`unknown part ${unknown.join(', ')}; there are ${PARTS.join(', ')}`);
+  const explicit = asked.length > 0;
   const names = PARTS.filter((name) =>
-    asked.length > 0 ? asked.includes(name) : name !== 'release' || coreIsThere('release'),
+    explicit ? asked.includes(name) : name !== 'release' || coreIsThere('release'),
   );
-  const has = (/** @type {typeof PARTS} */ ...of) => of.some((name) => names.includes(name));
-  const [quick, compiles, released] = [
-    has('browser', 'release'),
-    has('lint', 'rust', 'browser'),
-    has('release'),
-  ];
-  const compiled = [
-    ...(quick ? [STAGES.quick] : []),
-    ...(compiles ? [COMPILE] : []),
-    ...(released ? [STAGES.release] : []),
-  ];
+  const used = (/** @type {typeof PARTS} */ ...by) => by.some((name) => names.includes(name));
+  /** @type {Record<string, boolean>} */
+  const wanted = {
+    [STAGES.quick]: used('browser', 'release'),
+    [COMPILE]: used('lint', 'rust', 'browser'),
+    [STAGES.release]: used('release'),
+  };
+  const compiled = Object.keys(wanted).filter((name) => wanted[name]);
   const stages = new Stages([...setupStages('tests'), ...compiled, ...names], { alone: false });
   await setupCompiler();
+  // Compilers need only wasm-bindgen from setup, and only at the end.
   const ready = setup('tests', stages);
-  // Compilers need only wasm-bindgen from setup, and only at the end. They share macros and build scripts, so that Cargo runs one at a time.
-  const quickCore = quick ? buildWasm('quick', stages, ready) : undefined;
-  const advice = 'mend what the compiler says above and run this again: what was compiled is kept.';
-  const native = compiles
-    ? Promise.allSettled([quickCore]).then(() => stages.run(COMPILE, advice, compileNative))
-    : undefined;
-  const releasedCore = released
-    ? Promise.allSettled([quickCore, native]).then(() => buildWasm('release', stages, ready))
-    : undefined;
+  /** @type {Promise<unknown>} */
+  let last = Promise.resolve();
+  /**
+   * Runs one compiler after another, even if one failed: they share macros and build scripts, so that Cargo runs one at a time.
+   * @template T
+   * @param {string} stage @param {() => Promise<T>} work
+   */
+  const compiling = (stage, work) => {
+    const result = wanted[stage] ? last.then(work) : undefined;
+    last = Promise.allSettled([last, result]);
+    return result;
+  };
+  const quick = compiling(STAGES.quick, () => buildWasm('quick', stages, ready));
+  const native = compiling(COMPILE, () => stages.run(COMPILE, ADVICE, compileNative));
+  const released = compiling(STAGES.release, () => buildWasm('release', stages, ready));
   const packages = [
-    Promise.all([quickCore, ready]).then(() => (quick ? buildPackage('quick') : undefined)),
-    Promise.all([releasedCore, ready]).then(() => (released ? buildPackage('release') : undefined)),
+    Promise.all([quick, ready]).then(() => quick && buildPackage('quick')),
+    Promise.all([released, ready]).then(() => released && buildPackage('release')),
   ];
-  // Reported by the parts that wait for them.
-  for (const promise of [quickCore, native, releasedCore, ...packages])
-    promise?.catch(() => undefined);
+  // The parts that wait for them report their errors.
+  for (const each of packages) each.catch(() => undefined);
   await ready;
   /** @type {Map<string, ReturnType<typeof runPart>>} */
   const running = new Map();
@@ -199,10 +195,7 @@ async function main() {
     release: () => Promise.all([...packages, ...running.values()]),
   };
   for (const name of names)
-    running.set(
-      name,
-      runPart(name, stages, needed[name](), { native, explicit: asked.length > 0 }),
-    );
+    running.set(name, runPart(name, stages, needed[name](), { native, explicit }));
   const results = await Promise.all(running.values());
   console.log('');
   if (!released)

@@ -114,20 +114,19 @@ async function compile(kind, folder, onLine, tools) {
   return call(line`wasm-opt ${wasm} -o ${wasm} ${WASM_OPT}`);
 }
 
-/** Lets the caller of wasm-bindgen's start function request the core's file, so that its bytes can be compared with those of the build. @param {string} glue */
+/**
+ * Lets the caller of wasm-bindgen's start function request the core's file, so that its bytes can be compared with those
+ * of the build.
+ * @param {string} glue
+ */
 function passFetch(glue) {
-  let text = readFileSync(glue, 'utf8');
-  /** @type {[from: string, to: string][]} */
-  const changes = [
-    [
-      '({module_or_path} = module_or_path)',
-      'var {fetched} = module_or_path;\n            ({module_or_path} = module_or_path)',
-    ],
-    [
-      'module_or_path = fetch(module_or_path);',
+  const given = '({module_or_path} = module_or_path)';
+  const changes = Object.entries({
+    [given]: `var {fetched} = module_or_path;\n            ${given}`,
+    'module_or_path = fetch(module_or_path);':
       'module_or_path = (fetched ?? fetch)(module_or_path);',
-    ],
-  ];
+  });
+  let text = readFileSync(glue, 'utf8');
   for (const [from, to] of changes) {
     // The start function is the last one with these lines.
     const at = text.lastIndexOf(from);
@@ -145,12 +144,11 @@ function passFetch(glue) {
 function sizesOf(kind, wasm) {
   const raw = wasm.length;
   if (kind === 'quick') return { raw };
-  const {
-    BROTLI_PARAM_LGWIN: window,
-    BROTLI_MAX_WINDOW_BITS: bits,
-    BROTLI_PARAM_SIZE_HINT: hint,
-  } = constants;
-  const brotli = brotliCompressSync(wasm, { params: { [window]: bits, [hint]: raw } }).length;
+  const params = {
+    [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+    [constants.BROTLI_PARAM_SIZE_HINT]: raw,
+  };
+  const brotli = brotliCompressSync(wasm, { params }).length;
   return { raw, gzip: gzipSync(wasm, { level: 9 }).length, brotli };
 }
 

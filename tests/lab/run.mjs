@@ -21,7 +21,7 @@ const script = LAB.split('\n')
   .map((row) => row.split(/ {2,}/))
   .find(([first]) => first === name)?.[1];
 if (script) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '..', script), ...args], {
     stdio: 'inherit',
   });
   child.on('close', (code) => (process.exitCode = code ?? 1));
