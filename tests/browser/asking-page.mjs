@@ -1,5 +1,7 @@
 // Runs in the page: a small model that has a chat template, and its wasm module without the package's worker around it.
 
+import * as tabtune from '/dist/index.js';
+
 /** A template that writes tools by their names, and each message with the token that ends a turn. */
 const TEMPLATE =
   '{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}|{% endfor %}';
@@ -14,10 +16,11 @@ const SHAPE = {
 };
 const TEXT = 'it is a truth | ok? add why not | '.repeat(8);
 
+/** @type {File[] | undefined} */
 let files;
 
 /** Returns the files of the model, made once: those of a new one with a template, in whose tokenizer `|` is special. */
-export async function talking(tabtune) {
+export async function talking() {
   if (files) return files;
   const model = await tabtune.newModel(SHAPE, { text: TEXT });
   const trainer = await tabtune.Trainer.create({
@@ -31,10 +34,12 @@ export async function talking(tabtune) {
   });
   const made = await trainer.exportFiles({ dtype: 'f32' });
   await trainer.dispose();
-  const kept = made.filter(({ name }) => !/receipt|README|chat_template/.test(name));
-  const tokenizer = JSON.parse(
-    await kept.find(({ name }) => name === 'tokenizer.json').blob.text(),
-  );
+  const kept = made
+    .filter(({ name }) => !/receipt|README|chat_template/.test(name))
+    .map(({ name, blob }) => new File([blob], name));
+  const others = kept.filter(({ name }) => name !== 'tokenizer.json');
+  const [written] = kept.filter((file) => !others.includes(file));
+  const tokenizer = JSON.parse(await written.text());
   const id = tokenizer.model.vocab['|'];
   tokenizer.added_tokens = [
     {
@@ -47,9 +52,6 @@ export async function talking(tabtune) {
       special: true,
     },
   ];
-  const others = kept
-    .filter(({ name }) => name !== 'tokenizer.json')
-    .map(({ name, blob }) => new File([blob], name));
   files = [
     ...others,
     new File([JSON.stringify(tokenizer)], 'tokenizer.json'),
@@ -58,10 +60,15 @@ export async function talking(tabtune) {
   return files;
 }
 
+/** @param {string} content @returns {import('tabtune').ChatMessage} */
 export const user = (content) => ({ role: 'user', content });
+/** @param {string} content @returns {import('tabtune').ChatMessage} */
 export const assistant = (content) => ({ role: 'assistant', content });
 
-/** Collects a whole answer: its tokens, its text, and the reason why it ended. */
+/**
+ * Collects a whole answer: its tokens, its text, and the reason why it ended.
+ * @param {AsyncGenerator<import('tabtune').SampledToken, import('tabtune').SampleEnd | undefined>} answer
+ */
 export async function whole(answer) {
   const tokens = [];
   for (;;) {
@@ -77,13 +84,13 @@ export const ROWS = ['it is', 'why not', 'a truth', 'is it', 'not a']
   .join('\n');
 
 /** Returns the weights of the same files in the wasm module, and answers with the numbers of prompt tokens that are reused and computed. */
-export async function core(tabtune) {
+export async function core() {
   const module = await import('/pkg/tabtune.js');
   const { __wasm_call_ctors: construct } = await module.default();
   construct();
   await module.initDevice();
   const read = await Promise.all(
-    (await talking(tabtune)).map(async (file) => ({
+    (await talking()).map(async (file) => ({
       name: file.name,
       bytes: new Uint8Array(await file.arrayBuffer()),
     })),

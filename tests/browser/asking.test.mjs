@@ -4,17 +4,14 @@ import { test } from '@playwright/test';
 import { built } from '../../web/core-kind.mjs';
 import { scenarios } from './scenario.mjs';
 
-const { inPage } = scenarios({ folders: { '/asking/': 'tests/browser', '/pkg/': built.core } });
+const { inPage } = scenarios({ folders: { '/pkg/': built.core } });
 
-/** Runs `work(tabtune, a)` in a page, where `a` has the helpers that these tests share. */
-const asked = (work) =>
-  inPage(`async (tabtune) => (${work})(tabtune, await import('/asking/asking-page.mjs'))`);
-
-const RUN = `{ batchSize: 5, seqLen: 16, learningRate: 1e-2, seed: 7, autosave: false, logEvery: 1 }`;
+const RUN = { batchSize: 5, seqLen: 16, learningRate: 1e-2, seed: 7, autosave: false, logEvery: 1 };
 
 test('a model answers token by token, accepts tools, scores and detokenizes', async () => {
-  const found = await asked(`async (tabtune, { talking, user, assistant, whole }) => {
-    const files = await talking(tabtune);
+  const found = await inPage(async ({ tabtune, failure }) => {
+    const { talking, user, assistant, whole } = await import('/browser/asking-page.mjs');
+    const files = await talking();
     const model = await tabtune.openModel(files);
     const greedy = { maxTokens: 4, temperature: 0 };
     const first = await whole(model.chat([user('it is')], greedy));
@@ -25,21 +22,29 @@ test('a model answers token by token, accepts tools, scores and detokenizes', as
     const other = await tabtune.openModel(files);
     const fresh = await whole(other.chat(turns, greedy));
     const tools = [{ type: 'function', function: { name: 'add' } }];
-    const told = await whole(other.chat([user('it is')], { ...greedy, tools }));
-    const text = (score) => score.tokens.map((token) => token.text).join('');
+    const prepared = await whole(other.chat([user('it is')], { ...greedy, tools }));
     const ids = await model.tokenize('it is|');
-    const scores = [await model.score([user('it is')], { top: 2 }), await model.score('it is|', { top: 2 }), await model.score(ids, { top: 2 })];
+    const scores = [
+      await model.score([user('it is')], { top: 2 }),
+      await model.score('it is|', { top: 2 }),
+      await model.score(ids, { top: 2 }),
+    ];
     const withTools = await model.score([user('it is')], { tools });
     const words = await model.detokenize(ids);
-    const settled = async (work) => work().then(() => 'none', ({ code, detail }) => [code, detail.path]);
-    const refused = [await settled(() => whole(model.chat([user('it is')], { base: true }))), await settled(() => model.score('it is', { base: true }))];
-    const long = await settled(() => whole(model.chat([user('it is '.repeat(20))])));
+    const refused = [
+      await failure(whole(model.chat([user('it is')], { base: true }))),
+      await failure(model.score('it is', { base: true })),
+    ];
+    const long = await failure(whole(model.chat([user('it is '.repeat(20))])));
     model.dispose();
     other.dispose();
-    return { first, second, fresh, told, scores, tools: text(withTools), words, refused, long };
-  }`);
+    const text = withTools.tokens.map((token) => token.text).join('');
+    return { first, second, fresh, prepared, scores, tools: text, words, refused, long };
+  });
   assert.deepEqual([found.first.tokens.length, found.first.end], [4, 'length']);
-  assert.ok(found.first.tokens.every(({ logprob, top }) => logprob <= 0 && top.length === 0));
+  assert.ok(
+    found.first.tokens.every(({ logprob, top }) => Number(logprob) <= 0 && top.length === 0),
+  );
   assert.equal(found.second.text, found.fresh.text);
   assert.deepEqual([found.tools, found.words], ['add it is|', 'it is|']);
   const [messages, { warnings, ...text }, ids] = found.scores;
@@ -50,20 +55,23 @@ test('a model answers token by token, accepts tools, scores and detokenizes', as
     ['data.control'],
   );
   assert.deepEqual([messages.tokens.length, messages.tokens[1].top.length], [6, 2]);
-  const mean = messages.tokens.slice(1).reduce((sum, { logprob }) => sum - logprob, 0) / 5;
-  assert.ok(Math.abs(mean - messages.loss) < 1e-12);
+  const mean = messages.tokens.slice(1).reduce((sum, { logprob }) => sum - Number(logprob), 0) / 5;
+  assert.ok(Math.abs(mean - Number(messages.loss)) < 1e-12);
   // The tools that the template writes before the conversation change the probabilities.
-  assert.notEqual(found.told.tokens[0].logprob, found.first.tokens[0].logprob);
-  assert.deepEqual(found.refused, [
-    ['BAD_OPTION', 'base'],
-    ['BAD_OPTION', 'base'],
-  ]);
-  assert.equal(found.long[0], 'BAD_OPTION');
+  assert.notEqual(found.prepared.tokens[0].logprob, found.first.tokens[0].logprob);
+  for (const { code, path } of found.refused)
+    assert.deepEqual([code, path], ['BAD_OPTION', 'base']);
+  assert.equal(found.long.code, 'BAD_OPTION');
 });
 
 test('a trainer answers with its current weights, and stops at the end token that it learned', async () => {
-  const found = await asked(`async (tabtune, { talking, user, whole, ROWS }) => {
-    const start = async () => tabtune.Trainer.create({ model: await tabtune.openModel(await talking(tabtune)), data: { text: ROWS, name: 'rows.jsonl' }, steps: 60, ...${RUN} });
+  const found = await inPage(async ({ tabtune, failure }, run) => {
+    const { talking, user, assistant, whole, ROWS } = await import('/browser/asking-page.mjs');
+    const data = { text: ROWS, name: 'rows.jsonl' };
+    const start = async () => {
+      const model = await tabtune.openModel(await talking());
+      return tabtune.Trainer.create({ model, data, steps: 60, ...run });
+    };
     const greedy = { maxTokens: 8, temperature: 0 };
     const trainer = await start();
     const before = await whole(trainer.chat([user('it is')], greedy));
@@ -76,16 +84,23 @@ test('a trainer answers with its current weights, and stops at the end token tha
     await quiet.dispose();
     await trainer.step(58);
     const learned = [];
-    for (const said of ['it is', 'why not', 'is it']) learned.push(await whole(trainer.chat([user(said)], { maxTokens: 20 })));
-    const score = await trainer.score([user('it is'), { role: 'assistant', content: 'ok' }]);
+    for (const question of ['it is', 'why not', 'is it'])
+      learned.push(await whole(trainer.chat([user(question)], { maxTokens: 20 })));
+    const score = await trainer.score([user('it is'), assistant('ok')]);
+    /** @type {unknown[]} */
     const rows = [];
-    const metric = ({ row, tokens, accuracy }) => (rows.push([row.line, tokens.filter(({ learned }) => learned).map(({ text }) => text).join('')]), accuracy);
-    const report = await trainer.evaluateRows({ text: ROWS, name: 'rows.jsonl' }, { metric });
-    const texts = await trainer.evaluateRows({ text: 'it is' }, { metric }).then(() => 'none', ({ code, detail }) => [code, detail.path]);
+    /** @param {import('tabtune').ScoredRow} scored */
+    const metric = ({ row, tokens, accuracy }) => {
+      const answer = tokens.filter((token) => token.learned).map(({ text }) => text);
+      rows.push([row?.line, answer.join('')]);
+      return accuracy;
+    };
+    const report = await trainer.evaluateRows(data, { metric });
+    const texts = await failure(trainer.evaluateRows({ text: 'it is' }, { metric }));
     const words = await trainer.detokenize(score.tokens.map(({ id }) => id));
     await trainer.dispose();
     return { before, after, alone, learned, score, rows, report, texts, words };
-  }`);
+  }, RUN);
   assert.notDeepEqual(found.before.tokens[0].logprob, found.after.tokens[0].logprob);
   assert.deepEqual(found.after, found.alone);
   assert.deepEqual(
@@ -106,43 +121,57 @@ test('a trainer answers with its current weights, and stops at the end token tha
     [1, [1, 1, 1, 1, 1], 1, 15],
   );
   assert.ok(found.report.loss > 0 && found.report.loss < 0.5, `${found.report.loss}`);
-  assert.deepEqual(found.texts, ['BAD_OPTION', 'data']);
+  assert.deepEqual([found.texts.code, found.texts.path], ['BAD_OPTION', 'data']);
 });
 
 test('the base can answer without its adapter, in a trainer and in an open model', async () => {
-  const found = await asked(`async (tabtune, { talking, user, whole, ROWS }) => {
-    const files = await talking(tabtune);
+  const found = await inPage(async ({ tabtune, failure }, run) => {
+    const { talking, user, whole, ROWS } = await import('/browser/asking-page.mjs');
+    const files = await talking();
     const greedy = { maxTokens: 5, temperature: 0 };
-    const answer = async (of, base) => [await whole(of.chat([user('it is')], { ...greedy, base })), (await of.score('it is|ok|', { base })).loss];
+    /** @param {import('tabtune').Model | import('tabtune').Trainer} asked @param {boolean} [base] */
+    const answer = async (asked, base) => [
+      await whole(asked.chat([user('it is')], { ...greedy, base })),
+      (await asked.score('it is|ok|', { base })).loss,
+    ];
     const plain = await tabtune.openModel(files);
     const alone = await answer(plain);
+    /** @type {import('tabtune').TrainOptions['adapter']} */
     const adapter = { r: 2, alpha: 4, targetModules: 'all-linear', modulesToSave: ['model.norm'] };
-    const trainer = await tabtune.Trainer.create({ model: plain, data: { text: ROWS, name: 'rows.jsonl' }, steps: 9, ...${RUN}, adapter });
+    const data = { text: ROWS, name: 'rows.jsonl' };
+    const given = { model: plain, data, steps: 9, ...run, adapter };
+    const trainer = await tabtune.Trainer.create(given);
     await trainer.step(4);
     const inRun = [await answer(trainer), await answer(trainer, true)];
     await trainer.step(2);
     inRun.push(await answer(trainer, true));
-    const peft = (await trainer.exportFiles({ format: 'peft' })).map(({ name, blob }) => new File([blob], name));
+    const peft = await trainer.exportFiles({ format: 'peft' });
     const last = await answer(trainer);
     await trainer.dispose();
-    const beside = await tabtune.openModel(files, { adapter: peft });
-    const opened = [await answer(beside), await answer(beside, true)];
-    beside.adapter = null;
-    opened.push(await answer(beside), await answer(beside, true).then(() => 'none', ({ detail }) => detail.path));
-    beside.dispose();
-    return { alone, inRun, last, opened };
-  }`);
-  const { alone, inRun, last, opened } = found;
+    const written = peft.map(({ name, blob }) => new File([blob], name));
+    const both = await tabtune.openModel(files, { adapter: written });
+    const opened = [await answer(both), await answer(both, true)];
+    both.adapter = null;
+    opened.push(await answer(both));
+    const { path } = await failure(answer(both, true));
+    both.dispose();
+    return { alone, inRun, last, opened, path };
+  }, RUN);
+  const { alone, inRun, last, opened, path } = found;
   assert.notEqual(inRun[0][1], alone[1]);
   assert.deepEqual([inRun[1], inRun[2]], [alone, alone]);
   assert.notEqual(last[1], inRun[0][1]);
-  assert.ok(Math.abs(opened[0][1] - last[1]) < 1e-5, `${opened[0][1]} and ${last[1]}`);
-  assert.deepEqual(opened.slice(1), [alone, alone, 'base']);
+  assert.ok(
+    Math.abs(Number(opened[0][1]) - Number(last[1])) < 1e-5,
+    `${opened[0][1]} and ${last[1]}`,
+  );
+  assert.deepEqual([...opened.slice(1), path], [alone, alone, 'base']);
 });
 
 test('a second turn computes only its new tokens, until the weights change', async () => {
-  const found = await asked(`async (tabtune, { core, user, assistant }) => {
-    const { module, model, answered, text, data } = await core(tabtune);
+  const { kept, alone, run, stepped } = await inPage(async () => {
+    const { core, user, assistant } = await import('/browser/asking-page.mjs');
+    const { module, model, answered, text, data } = await core();
     const turns = async (weights, between) => {
       const first = await answered(weights, [user('it is')], 4);
       await between();
@@ -153,14 +182,18 @@ test('a second turn computes only its new tokens, until the weights change', asy
     const kept = await turns(loaded, () => undefined);
     const fresh = await model.load();
     const alone = await answered(fresh, kept.next, 4);
-    const config = JSON.stringify({ steps: 9, batch_size: 5, seq_len: 16, learning_rate: 1e-2 });
-    const session = await module.Session.create(model, { files: [data], validation: [] }, config, false);
+    const config = { steps: 9, batch_size: 5, seq_len: 16, learning_rate: 1e-2 };
+    const session = await module.Session.create(
+      model,
+      { files: [data], validation: [] },
+      JSON.stringify(config),
+      false,
+    );
     const run = await turns(session, () => undefined);
     const stepped = await turns(session, () => session.step());
     await session.settle();
     return { kept, alone, run, stepped };
-  }`);
-  const { kept, alone, run, stepped } = found;
+  });
   // 'it is|', and then its answer, whose last token was not computed, '|why|'.
   assert.deepEqual(
     [kept.first.prompt, kept.second.prompt],
@@ -182,20 +215,31 @@ test('a second turn computes only its new tokens, until the weights change', asy
 });
 
 test('a sample that fails at step 4 does not keep the run from ending and being saved', async () => {
-  const found = await asked(`async (tabtune, { talking, ROWS }) => {
-    const model = await tabtune.openModel(await talking(tabtune));
-    const options = { ...${RUN}, optimizer: { type: 'adamw', weightDecay: 0 }, autosave: true, saveEverySecs: 0, steps: 4, sampleEvery: 4, samplePrompt: 'it', sample: { maxTokens: 4 } };
-    const trainer = await tabtune.Trainer.create({ model, data: { text: ROWS, name: 'rows.jsonl' }, ...options });
-    await trainer.step(3);
-    // The update of step 4 makes weights that are finite and logits that are not.
-    await trainer.setLearningRate(1e18);
-    const events = [];
-    for await (const event of trainer.run()) events.push(event);
-    const saved = (await trainer.checkpoints.list()).map(({ step, fault }) => [step, fault]);
-    const { state, completedSteps } = trainer;
-    await trainer.dispose();
-    return { warned: events.filter(({ type }) => type === 'warning'), samples: events.filter(({ type }) => type === 'sample').length, saved, state, completedSteps };
-  }`);
+  const found = await inPage(
+    async ({ tabtune }, options) => {
+      const { talking, ROWS } = await import('/browser/asking-page.mjs');
+      const model = await tabtune.openModel(await talking());
+      const data = { text: ROWS, name: 'rows.jsonl' };
+      const trainer = await tabtune.Trainer.create({ model, data, ...options });
+      await trainer.step(3);
+      // The update of step 4 makes weights that are finite and logits that are not.
+      await trainer.setLearningRate(1e18);
+      const events = [];
+      for await (const event of trainer.run()) events.push(event);
+      const saved = (await trainer.checkpoints.list()).map(({ step, fault }) => [step, fault]);
+      const { state, completedSteps } = trainer;
+      await trainer.dispose();
+      const warned = events.filter((event) => event.type === 'warning');
+      const samples = events.filter(({ type }) => type === 'sample').length;
+      return { warned, samples, saved, state, completedSteps };
+    },
+    {
+      ...RUN,
+      ...{ optimizer: { type: /** @type {const} */ ('adamw'), weightDecay: 0 } },
+      ...{ autosave: true, saveEverySecs: 0, steps: 4 },
+      ...{ sampleEvery: 4, samplePrompt: 'it', sample: { maxTokens: 4 } },
+    },
+  );
   assert.deepEqual([found.state, found.completedSteps, found.samples], ['done', 4, 0]);
   const failed = found.warned.filter(({ code }) => code === 'run.sample');
   assert.equal(failed.length, 1);

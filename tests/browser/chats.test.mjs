@@ -61,31 +61,35 @@ function modelFiles() {
     'tokenizer.json': document,
     'tokenizer_config.json': { bos_token: '<s>', eos_token: '</s>', unk_token: '<unk>' },
   };
-  const files = Object.entries(texts).map(([name, value]) => [
+  const encoded = Object.entries(texts).map(([name, value]) => [
     name,
-    Buffer.from(JSON.stringify(value)),
+    Buffer.from(JSON.stringify(value)).toString('base64'),
   ]);
-  return [...files, ['model.safetensors', Buffer.concat([size, front, Buffer.alloc(length)])]].map(
-    ([name, bytes]) => [name, bytes.toString('base64')],
-  );
+  const weights = Buffer.concat([size, front, Buffer.alloc(length)]);
+  return [...encoded, ['model.safetensors', weights.toString('base64')]];
 }
 
 test('each kind of template teaches the answers', async () => {
   const cases = golden('template-kinds');
   const found = await inPage(
-    `async (tabtune, { files, cases }) => {
-      const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    async ({ tabtune, bytesOf }, { files, cases }) => {
       const found = [];
       for (const { template, row } of cases) {
-        const all = [...files.map(([name, text]) => new File([bytes(text)], name)), new File([template], 'chat_template.jinja')];
-        const model = await tabtune.openModel(all);
+        const model = await tabtune.openModel([
+          ...files.map(([name, text]) => new File([bytesOf(text)], name)),
+          new File([template], 'chat_template.jinja'),
+        ]);
         const data = { text: JSON.stringify(row), name: 'rows.jsonl' };
-        const { report, preview } = await tabtune.inspectData(data, { model, show: 8, seqLen: 1024, dataOrder: 'sequential' });
-        found.push({ rules: report.rules, begins: preview[0].segments[0].text, learned: preview.map(({ segments }) => segments.filter(({ learned }) => learned).map(({ text }) => text)) });
-        await model.dispose();
+        const options = /** @type {const} */ ({ show: 8, seqLen: 1024, dataOrder: 'sequential' });
+        const { report, preview } = await tabtune.inspectData(data, { model, ...options });
+        const learned = preview.map(({ segments }) =>
+          segments.filter((segment) => segment.learned).map(({ text }) => text),
+        );
+        found.push({ rules: report.rules, begins: preview[0].segments[0].text, learned });
+        model.dispose();
       }
       return found;
-    }`,
+    },
     { files: modelFiles(), cases },
   );
   for (const [at, { name, rule, learned, begins }] of cases.entries()) {

@@ -39,6 +39,18 @@ function processes() {
     });
 }
 
+/**
+ * Runs `work(module, argument)` in a page, where `module` is the one at `address`. The function is passed as text, since
+ * the page's policy allows no eval; the protocol's own evaluation is exempt.
+ * @template M, A, R
+ * @param {import('playwright-core').Page} page @param {string} address
+ * @param {(module: M, argument: A) => R} work @param {A} [argument] @returns {Promise<Awaited<R>>}
+ */
+export const inModule = (page, address, work, argument) =>
+  page.evaluate(
+    `(async (argument) => (${work})(await import('${address}'), argument))(${JSON.stringify(argument ?? null)})`,
+  );
+
 /** A browser with its own profile on disk; stored data survive `restart`. */
 export class Browser {
   #profile;
@@ -141,11 +153,11 @@ export class Browser {
   /**
    * Opens a page; returns it with the record of its console errors, uncaught errors, failed requests and requested origins. `script` runs before the
    * page's own.
-   * @param {string} url @param {{ script?: string }} options
+   * @param {string} url @param {{ script?: (argument: any) => unknown, argument?: unknown }} [options]
    */
-  async open(url, { script } = {}) {
+  async open(url, { script, argument } = {}) {
     const page = await this.#context.newPage();
-    if (script) await page.addInitScript(script);
+    if (script) await page.addInitScript(script, argument);
     const record = { errors: /** @type {string[]} */ ([]), origins: new Set() };
     page.on('console', (message) => {
       if (message.type() === 'error') record.errors.push(message.text());

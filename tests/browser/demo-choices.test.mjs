@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { untilState } from './demo-run.mjs';
+import { untilState, textOf } from './demo-run.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
@@ -36,7 +36,7 @@ test('demo trains an adapter, and asks for its base by name when the run is resu
     true,
     'a small model is trained as a whole',
   );
-  const all = await page.textContent('#memory-total');
+  const all = await textOf(page, '#memory-total');
   await page.check('input[name="trained"][value="adapter"]');
   for (const [id, value] of Object.entries(NUMBERS)) await page.fill(id, value);
   await page.waitForFunction(
@@ -52,14 +52,14 @@ test('demo trains an adapter, and asks for its base by name when the run is resu
     { timeout: 10_000 },
   );
   const [adapter, weights] = await Promise.all(
-    ['#t-adapter', '#t-all'].map((id) => page.textContent(id)),
+    ['#t-adapter', '#t-all'].map((id) => textOf(page, id)),
   );
-  assert.equal(adapter, await page.textContent('#memory-total'));
+  assert.equal(adapter, await textOf(page, '#memory-total'));
   assert.notEqual(adapter, weights);
   await page.click('#start');
   await stateIs(page, 'done');
   assert.match(
-    await page.textContent('#run-base'),
+    await textOf(page, '#run-base'),
     /^Adapter of rank 2: .* 14 matrices, on tiny\.gguf \(76 kB, header [0-9a-f]{12}\), .* on the GPU\.$/,
   );
 
@@ -68,7 +68,7 @@ test('demo trains an adapter, and asks for its base by name when the run is resu
   await page.click('#goon');
   await page.waitForSelector('#ask[open] #ask-files', { state: 'attached', timeout: 120_000 });
   assert.match(
-    await page.textContent('#ask-words'),
+    await textOf(page, '#ask-words'),
     /on a model that is not in its checkpoint: tiny\.gguf/,
   );
   await page.setInputFiles('#ask-files', OTHER);
@@ -83,7 +83,7 @@ test('demo trains an adapter, and asks for its base by name when the run is resu
     buffer: readFileSync(MODEL),
   });
   await stateIs(page, 'done');
-  assert.match(await page.textContent('#run-base'), /on tiny\.gguf/);
+  assert.match(await textOf(page, '#run-base'), /on tiny\.gguf/);
   assert.deepEqual(record.errors, []);
   await page.close();
 });
@@ -99,8 +99,8 @@ test('the heading names the chosen files, even refused ones, and while a run is 
         wanted,
         { timeout: 30_000 },
       )
-      .catch(async () => assert.equal(await page.textContent('#run-title'), wanted));
-  const story = await page.textContent('#run-story');
+      .catch(async () => assert.equal(await textOf(page, '#run-title'), wanted));
+  const story = await textOf(page, '#run-story');
   await page.setInputFiles('#data-file', text('refused.jsonl', '{"neither": 1}\n'));
   await titleIs('A small new Llama reads refused.jsonl');
   await page.setInputFiles('#data-file', text('mine.txt', 'It is a truth. '.repeat(100)));
@@ -125,7 +125,7 @@ test('the heading names the chosen files, even refused ones, and while a run is 
   await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, {
     timeout: 60_000,
   });
-  assert.equal(await page.textContent('#run-title'), 'A small new Llama reads Austen');
+  assert.equal(await textOf(page, '#run-title'), 'A small new Llama reads Austen');
   await page.click('#again');
   await titleIs('tiny.gguf reads Austen');
   assert.deepEqual(record.errors, []);
@@ -175,7 +175,7 @@ test('a choice that changes while a start fails leaves no worker behind', async 
     await page.fill('#s-length', String((length += 1)));
     await page.waitForTimeout(ahead);
     await page.evaluate(start);
-    assert.match(await page.textContent('#status'), /device\.limit/);
+    assert.match(await textOf(page, '#status'), /device\.limit/);
   }
   await page.waitForFunction((count) => window.workers() === count, wanted, { timeout: 20_000 });
   await page.close();

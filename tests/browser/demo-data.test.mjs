@@ -5,10 +5,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
+import { textOf } from './demo-run.mjs';
 import { scenarios } from './scenario.mjs';
 
 const GOLDEN = join(root, 'tests/golden');
-const { inPage, page: open } = scenarios();
+const { inPage, open } = scenarios();
 
 /** Files of a case: the model's, some of them replaced, and the data. */
 const CASES = JSON.parse(readFileSync(join(GOLDEN, 'data-words.json'), 'utf8')).map(
@@ -47,23 +48,30 @@ test('every data code is reported by inspectData and by the run', async () => {
     model: model.map(coded),
     options: Object.fromEntries(Object.entries(options).map(([key, value]) => [camel(key), value])),
   }));
-  const found = await inPage(
-    `async (tabtune, cases) => {
-    const file = ({ name, base64 }) => new File([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], name);
-    const settled = (work) => work.then((done) => done, ({ detail, message }) => ({ code: detail.code, message }));
-    const told = [];
+  const found = await inPage(async ({ tabtune, bytesOf }, cases) => {
+    /** @param {ReturnType<typeof coded>} content */
+    const file = ({ name, base64 }) => new File([bytesOf(base64)], name);
+    /** @param {Promise<any>} work @returns {Promise<any>} */
+    const settled = (work) => work.catch(({ detail, message }) => ({ code: detail.code, message }));
+    const found = [];
     for (const { code, data, model, options } of cases) {
       const opened = await tabtune.openModel(model.map(file));
-      const inspected = await settled(tabtune.inspectData(file(data), { model: opened, ...options }));
-      const run = await settled(tabtune.Trainer.create({ model: opened, data: file(data), steps: 1, batchSize: 1, autosave: false, ...options }));
-      told.push({ code, inspected: inspected.report?.warnings ?? inspected, run: run.data?.warnings ?? { code: run.code, message: run.message } });
+      const inspected = await settled(
+        tabtune.inspectData(file(data), { model: opened, ...options }),
+      );
+      const short = { steps: 1, batchSize: 1, autosave: false, ...options };
+      const given = { model: opened, data: file(data), ...short };
+      const run = await settled(tabtune.Trainer.create(given));
+      found.push({
+        code,
+        inspected: inspected.report?.warnings ?? inspected,
+        run: run.data?.warnings ?? { code: run.code, message: run.message },
+      });
       await run.dispose?.();
       opened.dispose();
     }
-    return told;
-  }`,
-    cases,
-  );
+    return found;
+  }, cases);
   for (const [at, { code, inspected, run }] of found.entries()) {
     const { refused, lines, data } = CASES[at];
     if (refused) {
@@ -99,36 +107,15 @@ test('the page shows every data code that chosen files can raise, with its rows'
     if (options.seq_len !== undefined) await page.fill('#s-length', String(options.seq_len));
     await page.setInputFiles('#model-files', model);
     await page.setInputFiles('#data-file', data);
-    const [place, wanted] = refused
-      ? ['#lesson-fault', `line ${lines[0] ?? ''}`]
-      : ['#lesson-warnings', code];
-    const told = ([selector, text]) => {
-      const element = document.querySelector(selector);
-      return element.checkVisibility() && element.textContent.includes(text.trim())
-        ? element.textContent
-        : null;
-    };
-    const text = await (
-      await page.waitForFunction(
-        told,
-        [
-          place,
-          lines.length > 0 || !refused
-            ? wanted
-            : code === 'data.too-short'
-              ? 'are needed'
-              : data.name,
-        ],
-        { timeout: 60_000 },
-      )
-    )
-      .jsonValue()
-      .catch(async (thrown) => {
-        throw new Error(
-          `${code}: ${await page.textContent('#lesson')} ${await page.textContent('#setup-fault')}`,
-          { cause: thrown },
-        );
-      });
+    const place = refused ? '#lesson-fault' : '#lesson-warnings';
+    const inFault = code === 'data.too-short' ? 'are needed' : data.name;
+    const wanted = lines.length > 0 ? `line ${lines[0]}` : inFault;
+    const shown = page.locator(place, { hasText: refused ? wanted : code });
+    await shown.waitFor({ timeout: 60_000 }).catch(async (cause) => {
+      const texts = [await textOf(page, '#lesson'), await textOf(page, '#setup-fault')];
+      throw new Error(`${code}: ${texts.join(' ')}`, { cause });
+    });
+    const text = await textOf(page, place);
     if (refused) assert.match(text, /expected|nothing|needed|cannot|neither/, code);
     else if (lines.length > 0) assert.match(text, /Lines? \d/, code);
   }
@@ -145,7 +132,10 @@ test('the sequence length follows the rows, and is restored for a text', async (
       length,
       { timeout: 60_000 },
     );
-  const before = await page.$eval('#s-length', (input) => input.valueAsNumber);
+  const before = await page.$eval(
+    '#s-length',
+    (/** @type {HTMLInputElement} */ input) => input.valueAsNumber,
+  );
   const rows = {
     name: 'rows.jsonl',
     mimeType: '',
@@ -156,8 +146,8 @@ test('the sequence length follows the rows, and is restored for a text', async (
   // 451 characters without an end token are 450 pairs.
   await page.setInputFiles('#data-file', rows);
   await lengthIs(512);
-  assert.match(await page.textContent('#lesson-facts'), /sequences? of 512 tokens/);
-  assert.doesNotMatch(await page.textContent('#lesson-warnings'), /data\.long/);
+  assert.match(await textOf(page, '#lesson-facts'), /sequences? of 512 tokens/);
+  assert.doesNotMatch(await textOf(page, '#lesson-warnings'), /data\.long/);
   await page.setInputFiles('#data-file', {
     name: 'text.txt',
     mimeType: 'text/plain',

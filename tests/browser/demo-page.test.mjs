@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { untilState } from './demo-run.mjs';
+import { untilState, textOf } from './demo-run.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 const at = siteAndBrowser();
@@ -50,11 +50,11 @@ test('the files of a dropped folder are read, and the folders in it are named as
     await ready(page);
     await drop(page, '#drop-data', { files: [folder] });
     await says(page, '#data-facts', 'first.txt, 1.0 kB; second.txt, 840 B');
-    assert.equal(await page.textContent('#data-left'), 'Not read: the folder drafts.');
+    assert.equal(await textOf(page, '#data-left'), 'Not read: the folder drafts.');
     await says(page, '#lesson-facts', 'first.txt: text; second.txt: text');
     await drop(page, '#drop-inspect', { files: [folder] });
     await says(page, '#inspect-report', 'second.txt');
-    assert.equal(await page.textContent('#inspect-left'), 'Not read: the folder drafts.');
+    assert.equal(await textOf(page, '#inspect-left'), 'Not read: the folder drafts.');
     assert.deepEqual(record.errors, []);
   } finally {
     rmSync(folder, { recursive: true });
@@ -72,7 +72,7 @@ test('text dropped into a field is inserted there, and is not used as data', asy
   await drop(page, '#drop-data', text);
   await page.waitForTimeout(100);
   assert.equal(await page.isChecked('input[name="data"][value="austen"]'), true);
-  assert.match(await page.textContent('#data-facts'), /embedded in this page/);
+  assert.match(await textOf(page, '#data-facts'), /embedded in this page/);
   assert.equal(page.url(), `${at.site.url}/demo/`);
   assert.deepEqual(record.errors, []);
   await page.close();
@@ -92,8 +92,8 @@ test('each field of files is emptied, so that the same file can be chosen again 
   await page.setInputFiles('#x-base', file('none'));
   // A browser reports a choice only if it differs from the value of the field.
   assert.deepEqual(
-    await page.$$eval('input[type="file"]', (all) =>
-      all.map(({ id, files }) => [id, files.length]),
+    await page.$$eval('input[type="file"]', (/** @type {HTMLInputElement[]} */ all) =>
+      all.map(({ id, files }) => [id, files?.length]),
     ),
     [
       ...['model-files', 'data-file', 'inspect-files', 'checkpoint-files', 'x-base'].map((id) => [
@@ -114,7 +114,7 @@ test('the page explains that a browser has no navigator.storage', async () => {
   await says(page, '#storage', 'This browser');
   assert.equal(await page.isHidden('#kept-fault'), true);
   assert.equal(await page.isHidden('#persist'), true);
-  assert.doesNotMatch(await page.textContent('main'), /undefined|TypeError/);
+  assert.doesNotMatch(await textOf(page, 'main'), /undefined|TypeError/);
   assert.deepEqual(record.errors, []);
   await page.close();
 });
@@ -171,7 +171,7 @@ test('the prompt of samples is the beginning of what is learned, in every form o
     const is = (wanted) => document.querySelector('#prompt').value === wanted;
     await page.waitForFunction(is, prompt, { timeout: 20_000 }).catch(async () => {
       assert.fail(
-        `${name}: ${await page.inputValue('#prompt')} ${await page.textContent('#setup-fault')}`,
+        `${name}: ${await page.inputValue('#prompt')} ${await textOf(page, '#setup-fault')}`,
       );
     });
   };

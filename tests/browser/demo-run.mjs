@@ -1,6 +1,9 @@
 // The run of the demo's page: its steps and states, what is shown of it, and its log.
 import { readFileSync } from 'node:fs';
 
+/** Returns the text of an element. @param {import('playwright-core').Page} page @param {string} selector */
+export const textOf = async (page, selector) => String(await page.textContent(selector));
+
 /** Waits until the page has done this many steps, and returns the loss and state that it then shows. */
 export async function untilStep(page, step) {
   await page.waitForFunction(
@@ -9,7 +12,7 @@ export async function untilStep(page, step) {
     { timeout: 180_000 },
   );
   return {
-    loss: Number(await page.textContent('#f-loss')),
+    loss: Number(await textOf(page, '#f-loss')),
     state: await page.getAttribute('#main', 'data-state'),
   };
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from '@playwright/test';
-import { loggedSteps, shown, stop, untilState, untilStep } from './demo-run.mjs';
+import { loggedSteps, shown, stop, untilState, untilStep, textOf } from './demo-run.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 import { serve } from './site.mjs';
 
@@ -31,16 +31,13 @@ test('demo measures its kernels while it trains, and continues training', async 
     all.map((row) => [...row.children].map((cell) => cell.textContent)),
   );
   const shown = Number(await page.getAttribute('#main', 'data-step'));
-  assert.match(
-    await page.textContent('#kernels-facts'),
-    /launches and [\d.]+ ms per step, mean of 3/,
-  );
-  const [, launches, ms, share] = rows.find(([kernel]) => kernel === 'adamw_wide');
+  assert.match(await textOf(page, '#kernels-facts'), /launches and [\d.]+ ms per step, mean of 3/);
+  const [, launches, ms, share] = rows.find(([kernel]) => kernel === 'adamw_wide') ?? [];
   // One launch for each parameter tensor of the built-in model's two blocks.
   assert.ok(Number(launches) === 20 && Number(ms) >= 0 && share.endsWith('%'), `${rows}`);
   assert.ok(Number(rows[0][2]) > 0, `${rows}`);
   await untilStep(page, shown + 2);
-  assert.match(await page.textContent('#status'), /^(Continuing after|Checkpoint of) step \d+/);
+  assert.match(await textOf(page, '#status'), /^(Continuing after|Checkpoint of) step \d+/);
   await stop(page);
   assert.equal(await page.isDisabled('#measure'), true);
   assert.deepEqual(record.errors, []);
@@ -67,7 +64,7 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
     index,
     { name, shape, kernels, ms, gbPerSec, fraction, of, gflopPerSec },
   ] of report.kernels.entries()) {
-    assert.ok(rows[index][0].startsWith(name) && rows[index][0].includes(shape), rows[index]);
+    assert.ok(rows[index][0].startsWith(name) && rows[index][0].includes(shape), `${rows[index]}`);
     assert.ok(
       kernels.length > 0 && ms > 0 && gbPerSec > 0 && fraction > 0,
       JSON.stringify(report.kernels[index]),
@@ -82,7 +79,7 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
     JSON.stringify(report),
   );
   assert.match(
-    await page.textContent('#gpu-facts'),
+    await textOf(page, '#gpu-facts'),
     /at most \S+ GFLOP\/s in f32 and \S+ GB\/s, by the GPU’s timestamps/,
   );
   console.log(
@@ -107,7 +104,7 @@ test('demo suggests a rate for each rule until one is typed', async () => {
   await page.fill('#s-rate', '0.25');
   await page.selectOption('#s-optimizer', 'adafactor');
   // The plan follows the choice: by then, a rate would have been suggested.
-  const before = await page.textContent('#memory-total');
+  const before = await textOf(page, '#memory-total');
   await page.selectOption('#s-optimizer', 'adamw');
   await page.waitForFunction(
     (old) => document.querySelector('#memory-total').textContent !== old,
@@ -140,7 +137,7 @@ test('a reload restores curve, samples and form, and the run continues, also aft
   );
   await untilStep(page, 5);
   await written;
-  assert.doesNotMatch(await page.textContent('#work'), /after step 4 /);
+  assert.doesNotMatch(await textOf(page, '#work'), /after step 4 /);
   await stop(page);
   const before = await shown(page);
   assert.ok(before.samples >= 1 && before.summary.startsWith('From '), JSON.stringify(before));
@@ -151,7 +148,7 @@ test('a reload restores curve, samples and form, and the run continues, also aft
     [await page.inputValue('#s-seed'), await page.inputValue('#s-sample')],
     ['7', '4'],
   );
-  assert.match(await page.textContent('#goon'), /^Resume small Llama on Pride and Prejudice/);
+  assert.match(await textOf(page, '#goon'), /^Resume small Llama on Pride and Prejudice/);
   await page.click('#goon');
   await untilState(page, 'running', 180_000);
   await untilStep(page, before.step + 1);
@@ -189,7 +186,7 @@ test('resuming another run asks before the current one is ended', async () => {
   await untilState(page, 'running', 180_000);
   const begun = Number(await page.getAttribute('#main', 'data-step'));
   await untilStep(page, begun + 1);
-  const title = await page.textContent('#run-title');
+  const title = await textOf(page, '#run-title');
   assert.equal(
     await page.locator('#checkpoints > li').filter({ hasText: 'open in this page' }).count(),
     1,
@@ -204,10 +201,10 @@ test('resuming another run asks before the current one is ended', async () => {
     await page.waitForSelector('#ask[open]', { timeout: 10_000 });
   };
   await go();
-  assert.match(await page.textContent('#ask-words'), /A run is in progress, and it would end here/);
+  assert.match(await textOf(page, '#ask-words'), /A run is in progress, and it would end here/);
   await page.keyboard.press('Escape');
   await untilStep(page, begun + 2);
-  assert.equal(await page.textContent('#run-title'), title);
+  assert.equal(await textOf(page, '#run-title'), title);
   await go();
   await page.getByRole('button', { name: /then end it$|^End it$/ }).click();
   await page.waitForFunction(
@@ -228,13 +225,13 @@ test('demo without WebGPU explains that, and stored runs can be downloaded and d
   );
   await page.goto(`${at.site.url}/demo/`);
   await page.waitForSelector('#notice:not([hidden])', { timeout: 30_000 });
-  assert.match(await page.textContent('#notice'), /WebGPU/);
+  assert.match(await textOf(page, '#notice'), /WebGPU/);
   assert.equal(await page.isDisabled('#start'), true);
   const runs = page.locator('#checkpoints > li');
   await page.locator('#kept-help').waitFor({ timeout: 30_000 });
   const count = await runs.count();
   assert.equal(await page.getByRole('button', { name: /^Resume/ }).count(), 0);
-  assert.match(await page.textContent('#kept-help'), /Without a GPU/);
+  assert.match(await textOf(page, '#kept-help'), /Without a GPU/);
   const [file] = await Promise.all([
     page.waitForEvent('download'),
     runs
@@ -277,7 +274,7 @@ test('the policy binds the worker too: it cannot ask another address, and the Ab
       { timeout: 10_000 },
     );
     assert.match(
-      await page.textContent('#policy'),
+      await textOf(page, '#policy'),
       /^The browser enforces this: .* both talk to this address only/,
     );
     const asked = (url) =>

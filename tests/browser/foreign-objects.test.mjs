@@ -4,30 +4,34 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { scenario } from './calls.mjs';
-import { RUN, scenarios, SHAPE, TEXT } from './scenario.mjs';
+import { scenarios, setting } from './scenario.mjs';
 
 const { inPage } = scenarios({ folders: { '/vue/': 'node_modules/vue/dist' } });
-const OPTIONS = { shape: SHAPE, text: TEXT, options: RUN };
 
 test('objects survive the proxies of Vue', async () => {
   const seen = await inPage(
-    scenario(`
+    async ({ tabtune, openWorkers }, { shape, text, options }) => {
+      const workers = openWorkers();
+      /** @type {any} */
       const { reactive, ref } = await import('/vue/vue.runtime.esm-browser.prod.js');
-      const model = ref(await tabtune.newModel(argument.shape, { text: argument.text }));
+      const model = ref(await tabtune.newModel(shape, { text }));
       const tokens = await model.value.tokenize('It');
-      const state = reactive({ trainer: null, options: { ...argument.options, groups: [{ pattern: '*', learningRateScale: 0.5 }] }, runs: await tabtune.openSavedRuns() });
-      state.trainer = await tabtune.Trainer.create({ model: model.value, data: reactive({ text: argument.text }), ...state.options });
-      const [step] = await state.trainer.step(1);
+      const runs = await tabtune.openSavedRuns();
+      const state = reactive({ trainer: null, options, runs });
+      const data = reactive({ text });
+      const create = { model: model.value, data, ...state.options };
+      state.trainer = await tabtune.Trainer.create(create);
+      const [{ step }] = await state.trainer.step(1);
       await state.trainer.save();
-      const [saved, listed] = [(await ref(state.trainer.checkpoints).value.list()).length, (await state.runs.list(state.trainer.runId)).length];
+      const saved = (await ref(state.trainer.checkpoints).value.list()).length;
+      const listed = (await state.runs.list(state.trainer.runId)).length;
       await state.trainer.dispose();
       state.runs.dispose();
-      const other = ref(await tabtune.newModel(argument.shape, { text: argument.text }));
+      const other = ref(await tabtune.newModel(shape, { text }));
       other.value.dispose();
-      return { tokens: tokens.length, step: step.step, saved, listed, workers: workers.size };
-    `),
-    OPTIONS,
+      return { tokens: tokens.length, step, saved, listed, workers: workers.size };
+    },
+    setting({ groups: [{ pattern: '*', learningRateScale: 0.5 }] }),
   );
   assert.deepEqual(seen, { tokens: 2, step: 1, saved: 2, listed: 2, workers: 0 });
 });
@@ -52,81 +56,80 @@ test('properties that a library adds to prototypes change no call', async () => 
     `${names}`,
   );
   const groups = [{ pattern: '*norm*', learningRateScale: 0.5 }, { pattern: '*' }];
+  const short = setting({ steps: 5, batchSize: 1, seqLen: 8, groups }, { numHiddenLayers: 1 });
   const seen = await inPage(
-    scenario(`
-      const all = async (iterator) => {
+    async ({ tabtune, filesOf }, { shape, text, options, names }) => {
+      const all = async (/** @type {AsyncIterable<any>} */ iterator) => {
         const found = [];
-        for await (const one of iterator) found.push(Object.hasOwn(one, 'type') ? one.type : one.text);
+        for await (const each of iterator)
+          found.push(Object.hasOwn(each, 'type') ? each.type : each.text);
         return found;
       };
-      const { shape, text, options } = argument;
       // Each call with no options, or with an object that has none.
-      const told = async () => {
-        const said = [];
-        const note = (what) => said.push(what);
+      const results = async () => {
+        const found = [];
         const data = { text };
-        note((await tabtune.support()).storage.locks);
+        found.push((await tabtune.support()).storage.locks);
         const model = await tabtune.newModel(shape, data);
-        note([model.info.config, await model.tokenize('It')]);
-        note(await tabtune.inspectData(data));
-        note((await tabtune.inspectData(data, { model })).report.digest);
-        note(await tabtune.Trainer.estimate(model));
-        note(await model.previewSchedule({ steps: 4 }, 4));
+        found.push(model.info.config, await model.tokenize('It'));
+        found.push(await tabtune.inspectData(data));
+        found.push((await tabtune.inspectData(data, { model })).report.digest);
+        found.push(await tabtune.Trainer.estimate(model));
+        found.push(await model.previewSchedule({ steps: 4 }, 4));
         const trainer = await tabtune.Trainer.create({ model, data, ...options });
-        note([await all(trainer.run({ maxSteps: 2 })), trainer.completedSteps]);
-        note([(await trainer.step()).length, (await trainer.evaluate()).loss, await all(trainer.sample('It'))]);
-        note((await trainer.evaluateRows({ text: '{"text":"It is"}', name: 'rows.jsonl' }, { metric: () => 1 })).loss);
-        note((await trainer.profile(1)).steps);
+        const { checkpoints, runId } = trainer;
+        found.push(await all(trainer.run({ maxSteps: 2 })), trainer.completedSteps);
+        found.push((await trainer.step()).length, (await trainer.evaluate()).loss);
+        found.push(await all(trainer.sample('It')));
+        const rows = { text: '{"text":"It is"}', name: 'rows.jsonl' };
+        found.push((await trainer.evaluateRows(rows, { metric: () => 1 })).loss);
+        found.push((await trainer.profile(1)).steps);
         const { generation, label } = await trainer.save();
-        note([generation, label, (await trainer.checkpoints.list()).length, (await trainer.checkpoints.exportFile()).name]);
-        await trainer.checkpoints.load();
-        const fork = await trainer.checkpoints.fork();
-        note(fork.label);
-        note([await all(trainer.run()), trainer.completedSteps]);
-        const files = await trainer.exportFiles({ card: { license: 'mit' } });
-        note((await tabtune.verifyFiles(files.map(({ name, blob }) => new File([blob], name)))).ok);
-        const { runId } = trainer;
+        found.push(generation, label, (await checkpoints.list()).length);
+        found.push((await checkpoints.exportFile()).name);
+        await checkpoints.load();
+        const fork = await checkpoints.fork();
+        found.push(fork.label, await all(trainer.run()), trainer.completedSteps);
+        const folder = filesOf(await trainer.exportFiles({ card: { license: 'mit' } }));
+        found.push((await tabtune.verifyFiles(folder)).ok);
         await trainer.dispose();
         const runs = await tabtune.openSavedRuns();
         const { blob } = await runs.exportFile(runId);
         await runs.remove(fork.run);
-        note([(await runs.list(runId)).length, (await runs.history(runId)).length]);
+        found.push((await runs.list(runId)).length, (await runs.history(runId)).length);
         const resumed = await tabtune.Trainer.resume({ run: runId });
-        note(resumed.completedSteps);
+        found.push(resumed.completedSteps);
         await resumed.dispose();
         await runs.remove(runId);
-        note((await runs.importFile(blob)).step);
+        found.push((await runs.importFile(blob)).step);
         await runs.remove(runId);
         runs.dispose();
-        const folder = files.map(({ name, blob: bytes }) => new File([bytes], name));
-        note((await tabtune.inspectFiles(folder)).kind);
+        found.push((await tabtune.inspectFiles(folder)).kind);
         const opened = await tabtune.openModel(folder);
-        note([opened.info.architecture, opened.warnings, (await opened.tensor(opened.info.tensors[0].name)).shape]);
-        note([(await opened.score('It is')).loss, (await opened.exportFiles()).map(({ name }) => name)]);
+        found.push(opened.info.architecture, opened.warnings, (await opened.score('It is')).loss);
+        found.push((await opened.tensor(opened.info.tensors[0].name)).shape);
+        found.push((await opened.exportFiles()).map(({ name }) => name));
         opened.dispose();
-        note((await tabtune.extractAdapter({ tuned: folder, base: folder, r: 1 })).files.length);
-        return said;
+        const pair = { tuned: folder, base: folder, r: 1 };
+        found.push((await tabtune.extractAdapter(pair)).files.length);
+        return found;
       };
-      const truth = await told();
-      for (const name of argument.names) Object.prototype[name] = 5;
-      Array.prototype.toJSON = Object.prototype.toJSON = () => 'none';
+      const truth = await results();
+      const [objects, lists] = /** @type {any[]} */ ([Object.prototype, Array.prototype]);
+      for (const name of names) objects[name] = 5;
+      lists.toJSON = objects.toJSON = () => 'none';
       let polluted;
       try {
-        polluted = await told();
-      } catch (thrown) {
+        polluted = await results();
+      } catch (/** @type {any} */ thrown) {
         polluted = [String(thrown), thrown.stack];
       } finally {
-        for (const name of ['toJSON', ...argument.names]) delete Object.prototype[name];
-        delete Array.prototype.toJSON;
+        for (const name of ['toJSON', ...names]) Reflect.deleteProperty(objects, name);
+        delete lists.toJSON;
       }
       return { truth, polluted };
-    `),
-    {
-      shape: { ...SHAPE, numHiddenLayers: 1 },
-      text: TEXT.slice(0, 300),
-      options: { ...RUN, steps: 5, batchSize: 1, seqLen: 8, groups },
-      names,
     },
+    { ...short, text: short.text.slice(0, 300), names },
   );
   assert.ok(seen.truth.length > 15);
   assert.deepEqual(seen.polluted, seen.truth);

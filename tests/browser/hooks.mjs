@@ -3,16 +3,16 @@ import { test } from '@playwright/test';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
 
+/** @typedef {{ site: import('./site.mjs').Site, browser: Browser }} Started */
+
 /**
  * Starts and ends a site and a browser around the tests of a file. `folders` and `options` are those of the site, `flags` those of the browser.
  * @param {Record<string, string>} [folders] @param {import('./site.mjs').Options & { flags?: string[] }} given
- * @returns {{ site: any, browser: any, open: (path: string, how?: object) => Promise<any> }}
  */
 export function siteAndBrowser(folders, { flags, ...options } = {}) {
-  /** @type {any} */
   const at = {
-    site: undefined,
-    browser: undefined,
+    .../** @type {Started} */ ({}),
+    /** Opens a page of the site. @type {Browser['open']} */
     open: (path, how) => at.browser.open(`${at.site.url}${path}`, how),
   };
   test.beforeAll(async () => {

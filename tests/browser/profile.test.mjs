@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
+import { scenarios, setting } from './scenario.mjs';
 
 const { inPage } = scenarios();
 const stems = new Set(
@@ -12,24 +12,23 @@ const stems = new Set(
 );
 
 test('profile lists every launch of a step with its time and changes no bit', async () => {
-  const { losses, profile, completed, timed } = await inPage(
-    `async (tabtune, argument) => {
-      const plain = await (${create})(tabtune, argument);
-      const losses = (await plain.step(4)).map((step) => step.loss);
-      await plain.dispose();
-      const trainer = await (${create})(tabtune, argument);
+  const { whole, profile, completed, timed } = await inPage(
+    async ({ create, unbroken }, argument) => {
+      const whole = await unbroken(argument, 4);
+      const trainer = await create(argument);
+      /** @type {number[]} */
       const timed = [];
-      trainer.addEventListener('step', ({ detail }) => timed.push(detail.loss));
+      trainer.addEventListener('step', (/** @type {any} */ { detail }) => timed.push(detail.loss));
       await trainer.step(1);
       const profile = await trainer.profile(2);
       const completed = trainer.completedSteps;
       await trainer.step(1);
       await trainer.dispose();
-      return { losses, profile, completed, timed };
-    }`,
-    { shape: SHAPE, text: TEXT, options: RUN },
+      return { whole, profile, completed, timed };
+    },
+    setting(),
   );
-  assert.deepEqual(timed, losses);
+  assert.deepEqual(timed, whole);
   assert.deepEqual([profile.steps, profile.timing, completed], [2, 'device', 3]);
   const ours = profile.kernels.filter(({ kernel }) => !kernel.startsWith('Burn: '));
   assert.deepEqual(
@@ -52,19 +51,22 @@ test('profile lists every launch of a step with its time and changes no bit', as
   assert.ok(profile.kernels[0].ms > 0 && profile.kernels.every((row) => row.ms >= 0));
   assert.ok(Math.abs(profile.kernels.reduce((sum, row) => sum + row.share, 0) - 1) < 1e-9);
   console.log(
-    `profile: ${profile.ms.toFixed(1)} ms a step, ${profile.unmeasured} launches without a time, dearest ${JSON.stringify(profile.kernels.slice(0, 3))}`,
+    `profile: ${profile.ms.toFixed(1)} ms a step, ${profile.unmeasured} launches without a time, slowest ${JSON.stringify(profile.kernels.slice(0, 3))}`,
   );
 });
 
 test('a run whose reports are read eight at a time pauses, and stops, within three steps', async () => {
   const begun = await inPage(
-    `async (tabtune, argument) => {
-      const trainer = await (${create})(tabtune, argument);
+    async ({ create, pause }, argument) => {
+      const trainer = await create(argument);
       const begun = async () => (await trainer.inspect()).completedSteps;
-      const run = (async () => { for await (const event of trainer.run()) void event; })();
-      // Steps that begin after the call.
+      const drive = async () => {
+        for await (const event of trainer.run()) void event;
+      };
+      const run = drive();
+      /** Steps that begin after the call. @param {number} steps @param {() => Promise<unknown>} call */
       const after = async (steps, call) => {
-        while ((await begun()) < steps) await new Promise((done) => setTimeout(done, 5));
+        while ((await begun()) < steps) await pause(5);
         const before = await begun();
         await call();
         return (await begun()) - before;
@@ -75,12 +77,8 @@ test('a run whose reports are read eight at a time pauses, and stops, within thr
       await run;
       await trainer.dispose();
       return counts;
-    }`,
-    {
-      shape: SHAPE,
-      text: TEXT,
-      options: { ...RUN, steps: 1000, gradientAccumulationSteps: 1, reportEvery: 8 },
     },
+    setting({ steps: 1000, gradientAccumulationSteps: 1, reportEvery: 8 }),
   );
   assert.ok(
     begun.every((steps) => steps >= 0 && steps <= 3),

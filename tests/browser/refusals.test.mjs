@@ -4,49 +4,66 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
-import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
+import { TEXT, inside, scenarios, setting } from './scenario.mjs';
 
-const { inPage, page: open } = scenarios();
+const { inPage, open } = scenarios();
 
-/** Returns the code of a rejection, as page and core name it. */
-const code = `const code = (promise) => promise.then(() => 'none', (error) => [error.name, error.code, error.detail?.code].join(' '));`;
-
-/** The files of a good model, and the same with one replaced. */
-const folder = `
-  const trainer = await (${create})(tabtune, argument);
-  const files = (await trainer.exportFiles()).map(({ name, blob }) => new File([blob], name));
-  await trainer.dispose();
-  const changed = (name, parts) => files.map((file) => (file.name === name ? new File(parts, name) : file));
-  const named = (name) => files.find((file) => file.name === name);`;
+/** Returns how each of these calls fails, in words. @param {Record<string, { name?: string, code: string, word?: string }>} failures */
+const inWords = (failures) =>
+  Object.fromEntries(
+    Object.entries(failures).map(([key, { name, code, word }]) => [
+      key,
+      code === 'none' ? code : `${name} ${code} ${word}`,
+    ]),
+  );
 
 test('bad model files are refused with the code of their fault', async () => {
-  const codes = await inPage(
-    `async (tabtune, argument) => {
-      ${code}
-      ${folder}
-      const weights = named('model.safetensors');
-      const config = JSON.parse(await named('config.json').text());
-      const configured = (change) => changed('config.json', [JSON.stringify({ ...config, ...change })]);
-      const trained = async (change) => tabtune.Trainer.create({ model: await tabtune.openModel(configured(change)), data: { text: argument.text }, ...argument.options });
-      const gguf = (bytes) => new File([new Uint8Array(bytes)], 'model.gguf');
-      return {
-        junk: await code(tabtune.openModel(gguf(1000))),
-        empty: await code(tabtune.openModel(gguf(0))),
-        noModel: await code(tabtune.openModel(new File(['a picture'], 'cat.png'))),
-        truncated: await code(tabtune.openModel(changed('model.safetensors', [weights.slice(0, weights.size - 100)]))),
-        header: await code(tabtune.openModel(changed('model.safetensors', [weights.slice(0, 40)]))),
-        noWeights: await code(tabtune.openModel(files.filter((file) => file !== weights))),
-        configText: await code(tabtune.openModel(changed('config.json', ['not json']))),
-        wider: await code(trained({ intermediate_size: config.intermediate_size + 4 })),
-        deeper: await code(trained({ num_hidden_layers: 3 })),
-        sliding: await code(tabtune.openModel(configured({ sliding_window: 16 }))),
-        activation: await code(tabtune.openModel(configured({ hidden_act: 'relu' }))),
-        good: await code(tabtune.openModel(files).then((model) => model.dispose())),
-      };
-    }`,
-    { shape: SHAPE, text: TEXT, options: RUN },
-  );
-  assert.deepEqual(codes, {
+  const failures = await inPage(async ({ tabtune, create, failure, filesOf }, argument) => {
+    const trainer = await create(argument);
+    const files = filesOf(await trainer.exportFiles());
+    await trainer.dispose();
+    /** @param {string} name @returns {File} */
+    const named = (name) => Object(files.find((file) => file.name === name));
+    /** @param {string} name @param {BlobPart} part */
+    const changed = (name, part) => [
+      ...files.filter((file) => file.name !== name),
+      new File([part], name),
+    ];
+    const weights = named('model.safetensors');
+    const cut = (/** @type {number} */ end) => changed(weights.name, weights.slice(0, end));
+    const config = JSON.parse(await named('config.json').text());
+    const configured = (/** @type {object} */ change) =>
+      changed('config.json', JSON.stringify({ ...config, ...change }));
+    const gguf = (/** @type {number} */ bytes) => new File([new Uint8Array(bytes)], 'model.gguf');
+    const opened = {
+      junk: gguf(1000),
+      empty: gguf(0),
+      noModel: new File(['a picture'], 'cat.png'),
+      truncated: cut(weights.size - 100),
+      header: cut(40),
+      noWeights: files.filter((file) => file !== weights),
+      configText: changed('config.json', 'not json'),
+      sliding: configured({ sliding_window: 16 }),
+      activation: configured({ hidden_act: 'relu' }),
+      good: files,
+    };
+    const trained = {
+      wider: configured({ intermediate_size: config.intermediate_size + 4 }),
+      deeper: configured({ num_hidden_layers: 3 }),
+    };
+    /** @type {Record<string, Awaited<ReturnType<typeof failure>>>} */
+    const failures = {};
+    for (const [name, given] of Object.entries(opened))
+      failures[name] = await failure(async () => (await tabtune.openModel(given)).dispose());
+    for (const [name, given] of Object.entries(trained))
+      failures[name] = await failure(async () => {
+        const model = await tabtune.openModel(given);
+        const data = { text: argument.text };
+        return tabtune.Trainer.create({ model, data, ...argument.options });
+      });
+    return failures;
+  }, setting());
+  assert.deepEqual(inWords(failures), {
     junk: 'TabtuneError BAD_MODEL_FILE gguf.magic.invalid',
     empty: 'TabtuneError BAD_MODEL_FILE gguf.header.truncated',
     noModel: 'TabtuneError BAD_MODEL_FILE format.unsupported',
@@ -77,14 +94,18 @@ test('two files of one name in a picked folder are refused with their paths', as
       document.body.append(input);
     });
     await page.setInputFiles('input', folder);
-    const told = await page.evaluate(`(async () => {
-      const { openModel, inspectFiles } = await import('/dist/index.js');
+    const failures = await inside(page, async ({ tabtune, failure }) => {
       const { files } = document.querySelector('input');
-      const refused = ({ detail, message }) => [detail.code, message];
-      return Promise.all([openModel(files), inspectFiles(files), openModel(new Blob(['GGUF']), { adapter: files })].map((call) => call.catch(refused)));
-    })()`);
-    for (const [code, message] of told) {
-      assert.equal(code, 'source.duplicate');
+      const picked = /** @type {FileList} */ (files);
+      const adapter = { adapter: picked };
+      return Promise.all([
+        failure(tabtune.openModel(picked)),
+        failure(tabtune.inspectFiles(picked)),
+        failure(tabtune.openModel(new Blob(['GGUF']), adapter)),
+      ]);
+    });
+    for (const { word, message } of failures) {
+      assert.equal(word, 'source.duplicate');
       assert.match(
         message,
         /2 files are called config\.json: .*\/config\.json, .*old\/config\.json/,
@@ -97,39 +118,43 @@ test('two files of one name in a picked folder are refused with their paths', as
 });
 
 test('bad data and settings are refused by name, and the model can be used again', async () => {
-  const codes = await inPage(
-    `async (tabtune, argument) => {
-      ${code}
-      const model = await tabtune.newModel(argument.shape, { text: argument.text });
-      const started = async (options) => tabtune.Trainer.create({ model, data: { text: argument.text }, ...argument.options, ...options });
-      const tried = (options) => code(started(options).then((trainer) => trainer.dispose()));
-      const jsonl = (text) => ({ data: new File([text], 'chat.jsonl') });
-      return {
-        unknown: await tried({ stepz: 3 }),
-        nested: await tried({ optimizer: { type: 'adamw', beta3: 0.9 } }),
-        kind: await tried({ optimizer: { type: 'lion' } }),
-        range: await tried({ learningRate: -1 }),
-        text: await tried({ batchSize: 'four' }),
-        frozen: await tried({ groups: [{ pattern: '*', frozen: true }] }),
-        unfit: await tried({ groups: [{ pattern: '*', optimizer: { momentum: 0.9 } }] }),
-        tokens: await tried({ gradientAccumulationSteps: 4e15 }),
-        vanishing: await tried({ learningRate: 1e-60 }),
-        empty: await tried({ data: { text: '' } }),
-        short: await tried({ data: { text: 'It is' } }),
-        utf8: await tried({ data: new File([new Uint8Array([0x49, 0xff, 0xfe])], 'text.txt') }),
-        json: await tried(jsonl('{"prompt": ')),
-        keys: await tried(jsonl('{"question": "a", "answer": "b"}')),
-        context: await tried({ seqLen: 64 }),
-        letters: await tried({ data: { text: 'Ω'.repeat(2000) } }),
-        groups: await tried({ groups: [{ pattern: 'nothing.*' }, { pattern: '*' }] }),
-        skip: await tried({ onNonFinite: 'skip', gradientRelease: true, gradientAccumulationSteps: 1, maxGradNorm: 0 }),
-        good: await tried({ groups: 'no_decay' }),
-        taken: await tried({}),
-      };
-    }`,
-    { shape: SHAPE, text: TEXT, options: RUN },
-  );
-  assert.deepEqual(codes, {
+  const failures = await inPage(async ({ tabtune, failure }, { shape, text, options }) => {
+    const model = await tabtune.newModel(shape, { text });
+    const jsonl = (/** @type {string} */ rows) => ({ data: new File([rows], 'chat.jsonl') });
+    const tried = {
+      unknown: { stepz: 3 },
+      nested: { optimizer: { type: 'adamw', beta3: 0.9 } },
+      kind: { optimizer: { type: 'lion' } },
+      range: { learningRate: -1 },
+      text: { batchSize: 'four' },
+      frozen: { groups: [{ pattern: '*', frozen: true }] },
+      unfit: { groups: [{ pattern: '*', optimizer: { momentum: 0.9 } }] },
+      tokens: { gradientAccumulationSteps: 4e15 },
+      vanishing: { learningRate: 1e-60 },
+      empty: { data: { text: '' } },
+      short: { data: { text: 'It is' } },
+      utf8: { data: new File([new Uint8Array([0x49, 0xff, 0xfe])], 'text.txt') },
+      json: jsonl('{"prompt": '),
+      keys: jsonl('{"question": "a", "answer": "b"}'),
+      context: { seqLen: 64 },
+      letters: { data: { text: 'Ω'.repeat(2000) } },
+      groups: { groups: [{ pattern: 'nothing.*' }, { pattern: '*' }] },
+      skip: {
+        ...{ onNonFinite: 'skip', gradientRelease: true },
+        ...{ gradientAccumulationSteps: 1, maxGradNorm: 0 },
+      },
+      good: { groups: 'no_decay' },
+      taken: {},
+    };
+    /** @type {Record<string, Awaited<ReturnType<typeof failure>>>} */
+    const failures = {};
+    for (const [name, more] of Object.entries(tried)) {
+      const given = /** @type {any} */ ({ model, data: { text }, ...options, ...more });
+      failures[name] = await failure(async () => (await tabtune.Trainer.create(given)).dispose());
+    }
+    return failures;
+  }, setting());
+  assert.deepEqual(inWords(failures), {
     unknown: 'TabtuneError BAD_OPTION option.invalid',
     nested: 'TabtuneError BAD_OPTION option.invalid',
     kind: 'TabtuneError BAD_OPTION option.invalid',
@@ -155,24 +180,23 @@ test('bad data and settings are refused by name, and the model can be used again
 
 test('a full disk fails the save and not the run', async () => {
   const result = await inPage(
-    `async (tabtune, argument) => {
-      ${code}
-      const trainer = await (${create})(tabtune, argument);
+    async ({ create, failure }, argument) => {
+      const trainer = await create(argument);
       await trainer.step(2);
-      const refused = await code(trainer.save());
-      const [step] = await trainer.step(1);
-      const blob = await trainer.export();
-      const checkpoints = await trainer.checkpoints.list();
+      const { code, word } = await failure(trainer.save());
+      const [{ step }] = await trainer.step(1);
+      const { size } = await trainer.export();
+      const checkpoints = (await trainer.checkpoints.list()).length;
       await trainer.dispose();
-      return { refused, step: step.step, exported: blob.size > 1000, checkpoints: checkpoints.length };
-    }`,
+      return { refused: [code, word], step, exported: size > 1000, checkpoints };
+    },
     // Noise does not compress; a small model and its moments are larger than this.
-    { shape: { ...SHAPE, hiddenSize: 128 }, text: TEXT, options: RUN },
+    setting({}, { hiddenSize: 128 }),
     (devtools, origin) =>
       devtools.send('Storage.overrideQuotaForOrigin', { origin: `${origin}/`, quotaSize: 500_000 }),
   );
   assert.deepEqual(result, {
-    refused: 'TabtuneError QUOTA_EXCEEDED storage.quota',
+    refused: ['QUOTA_EXCEEDED', 'storage.quota'],
     step: 3,
     exported: true,
     checkpoints: 0,
@@ -190,54 +214,64 @@ test("onNonFinite: 'skip' skips the batches of a step that is not finite, and th
     TEXT.slice(20, 63) +
     'e' +
     TEXT.slice(200, 600);
+  const given = setting(
+    { dataOrder: 'sequential', validationFraction: 0, logEvery: 1 },
+    { tieWordEmbeddings: false },
+  );
   const result = await inPage(
-    `async (tabtune, argument) => {
-      const fresh = await (${create})(tabtune, argument);
-      const files = (await fresh.exportFiles()).map(({ name, blob }) => ({ name, blob }));
+    async ({ tabtune, create, failure, filesOf }, { text, ...argument }) => {
+      const fresh = await create({ ...argument, text });
+      const exported = filesOf(await fresh.exportFiles());
       await fresh.dispose();
-      // The embedding of Z is not a number.
-      const weights = files.find(({ name }) => name === 'model.safetensors');
-      const bytes = new Uint8Array(await weights.blob.arrayBuffer());
-      const head = Number(new DataView(bytes.buffer).getBigUint64(0, true));
-      const entry = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + head)))['model.embed_tokens.weight'];
-      const opened = () => tabtune.openModel(files.map(({ name, blob }) => new File([blob], name)));
-      const whole = await opened();
+      const whole = await tabtune.openModel(exported);
       const [id] = await whole.tokenize('Z');
       whole.dispose();
-      const row = 4 * entry.shape[1];
-      const at = 8 + head + entry.data_offsets[0] + id * row;
-      for (let i = 0; i < row; i += 4) new DataView(bytes.buffer).setFloat32(at + i, NaN, true);
-      weights.blob = new Blob([bytes]);
-
+      // The embedding of Z is not a number.
+      const weights = /** @type {File} */ (
+        exported.find(({ name }) => name === 'model.safetensors')
+      );
+      const bytes = new DataView(await weights.arrayBuffer());
+      const head = Number(bytes.getBigUint64(0, true));
+      const header = JSON.parse(await weights.slice(8, 8 + head).text());
+      const { dtype, shape, data_offsets } = header['model.embed_tokens.weight'];
+      const row = 4 * shape[1];
+      const at = 8 + head + data_offsets[0] + id * row;
+      for (let i = 0; i < row; i += 4) bytes.setFloat32(at + i, NaN, true);
+      const others = exported.filter((file) => file !== weights);
+      const files = [...others, new File([bytes], weights.name)];
+      /** @param {string} text @param {'stop' | 'skip'} onNonFinite */
       const run = async (text, onNonFinite) => {
-        await using trainer = await tabtune.Trainer.create({ model: await opened(), data: { text }, ...argument.options, onNonFinite, allowNonFinite: true });
-        const events = [];
-        let failure = 'none';
-        try {
-          for await (const event of trainer.run()) events.push(event);
-        } catch ({ code, message, detail }) {
-          failure = code + ' of ' + detail.tensor + ' in ' + detail.step + ': ' + message;
-        }
-        const steps = events.filter(({ type }) => type === 'step').map(({ step, loss, gradNorm }) => [step, loss, gradNorm]);
-        return { steps, failure, warnings: events.filter(({ type }) => type === 'warning').map(({ step, code }) => [step, code]) };
+        const model = await tabtune.openModel(files);
+        const more = { onNonFinite, allowNonFinite: true };
+        const options = { model, data: { text }, ...argument.options, ...more };
+        const trainer = await tabtune.Trainer.create(options);
+        const [steps, warnings] = /** @type {unknown[][][]} */ ([[], []]);
+        const failed = await failure(async () => {
+          for await (const event of trainer.run()) {
+            if (event.type === 'step') steps.push([event.step, event.loss, event.gradNorm]);
+            if (event.type === 'warning') warnings.push([event.step, event.code]);
+          }
+        });
+        await trainer.dispose();
+        return { steps, failed, warnings };
       };
-      const { text } = argument;
-      return { dtype: entry.dtype, stopped: await run(text, 'stop'), skipped: await run(text, 'skip'), without: await run(text.slice(0, 128) + text.slice(192), 'stop') };
-    }`,
-    {
-      shape: { ...SHAPE, tieWordEmbeddings: false },
-      text,
-      options: { ...RUN, dataOrder: 'sequential', validationFraction: 0, logEvery: 1 },
+      return {
+        dtype,
+        stopped: await run(text, 'stop'),
+        skipped: await run(text, 'skip'),
+        without: await run(text.slice(0, 128) + text.slice(192), 'stop'),
+      };
     },
+    { ...given, text },
   );
   assert.equal(result.dtype, 'F32');
   assert.equal(result.stopped.steps.length, 2);
-  assert.match(
-    result.stopped.failure,
-    /^NON_FINITE of loss in 3: the loss of step 3 is NaN; expected a finite number\. Nothing was changed/,
-  );
+  const { code, tensor, message } = result.stopped.failed;
+  assert.deepEqual([code, tensor], ['NON_FINITE', 'loss']);
+  const expected = /^the loss of step 3 is NaN; expected a finite number\. Nothing was changed/;
+  assert.match(message, expected);
   assert.deepEqual(result.skipped.warnings, [[2, 'train.non-finite']]);
-  assert.deepEqual([result.skipped.failure, result.without.failure], ['none', 'none']);
+  assert.deepEqual([result.skipped.failed.code, result.without.failed.code], ['none', 'none']);
   assert.equal(result.skipped.steps.length, 6);
   assert.deepEqual(result.skipped.steps, result.without.steps);
 });

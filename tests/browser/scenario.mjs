@@ -1,6 +1,6 @@
 // Scenarios: functions that run in an empty page of the built package, in a real browser that is shared by one test file.
 import assert from 'node:assert/strict';
-import { built } from '../../web/core-kind.mjs';
+import { inModule } from './chromium.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 export const SHAPE = {
@@ -25,45 +25,52 @@ export const TEXT =
     20,
   );
 
-/** Creates a model and a trainer from scratch, in the page. */
-export const create = `async (tabtune, { shape, text, options }) => {
-  const model = await tabtune.newModel(shape, { text });
-  return tabtune.Trainer.create({ model, data: { text }, ...options });
-}`;
+/** @typedef {Omit<import('tabtune').CreateOptions, 'model' | 'data'>} Options */
+/** A run from scratch. @typedef {{ shape: import('tabtune').ModelShape, text: string, options: Options }} Setting */
 
-/** Trains `count` steps without a break, in the page, and returns their losses. @param {number} count */
-export const unbroken = (count) => `async (tabtune, argument) => {
-  const trainer = await (${create})(tabtune, argument);
-  const losses = (await trainer.step(${count})).map(({ loss }) => loss);
-  await trainer.dispose();
-  return losses;
-}`;
+/**
+ * Returns the setting of a run, with these options and this shape in addition to the usual ones.
+ * @param {Options} [options] @param {Partial<import('tabtune').ModelShape>} [shape] @returns {Setting}
+ */
+export const setting = (options, shape) => ({
+  shape: { ...SHAPE, ...shape },
+  text: TEXT,
+  options: { ...RUN, ...options },
+});
+
+/** @typedef {typeof import('./scenario-page.mjs')} Helpers */
+
+/**
+ * Runs `work(s, argument)` in a page of the package, where `s` is scenario-page.mjs.
+ * @template A, R
+ * @param {import('playwright-core').Page} page @param {(s: Helpers, argument: A) => R} work @param {A} [argument]
+ */
+export const inside = (page, work, argument) =>
+  inModule(page, '/browser/scenario-page.mjs', work, argument);
 
 /**
  * Starts and ends the browser and the site around the tests of a file. `folders` and `options` are those of the site, `flags` those of the browser.
  * @param {import('./site.mjs').Options & { folders?: Record<string, string>, flags?: string[] }} given
  */
-export function scenarios({ folders, flags, ...options } = {}) {
-  const at = siteAndBrowser(
-    folders && { '/dist/': built.package, '/demo/': built.demo, ...folders },
-    { flags, ...options },
-  );
+export function scenarios({ folders, ...given } = {}) {
+  const at = siteAndBrowser(folders, given);
 
   /**
-   * Runs `scenario(tabtune, argument)` in a fresh page; it must end without an error on the console. `prepare(devtools, origin)` may change the
-   * page's surroundings first.
+   * Runs `work` as `inside` does, in a new page; it must end without an error on the console. `prepare(devtools, origin)`
+   * may change the page's surroundings first.
+   * @template A, R
+   * @param {(s: Helpers, argument: A) => R} work @param {A} [argument]
+   * @param {(devtools: import('playwright-core').CDPSession, origin: string) => unknown} [prepare]
    */
-  async function inPage(scenario, argument, prepare) {
+  async function inPage(work, argument, prepare) {
     const { page, record } = await at.open('/');
     await prepare?.(await page.context().newCDPSession(page), at.site.url);
-    const call = `(async (argument) => (${scenario})(await import('/dist/index.js'), argument))`;
-    // Functions are passed as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
-    const result = await page.evaluate(`${call}(${JSON.stringify(argument ?? null)})`);
+    const result = await inside(page, work, argument);
     await page.close();
     assert.deepEqual(record.errors, []);
     assert.deepEqual([...record.origins], [at.site.url]);
     return result;
   }
 
-  return { inPage, restart: () => at.browser.restart(), page: (path) => at.open(path) };
+  return { inPage, open: at.open, restart: () => at.browser.restart() };
 }

@@ -2,98 +2,118 @@
 import assert from 'node:assert/strict';
 import { test } from '@playwright/test';
 import { siteAndBrowser } from './hooks.mjs';
-import { create, RUN, SHAPE, TEXT } from './scenario.mjs';
+import { inside, setting } from './scenario.mjs';
 
-const FORMATS = ['gguf', 'safetensors'];
 const at = siteAndBrowser();
+/** @type {import('playwright-core').Page} */
 let page;
 test.beforeAll(async () => {
   ({ page } = await at.open('/'));
-  await page.evaluate(`(async () => {
-    globalThis.tabtune = await import('/dist/index.js');
-    globalThis.trainer = await (${create})(tabtune, ${JSON.stringify({ shape: SHAPE, text: TEXT, options: RUN })});
-  })()`);
+  await inside(
+    page,
+    async ({ create, held }, argument) => {
+      held.trainer = await create(argument);
+    },
+    setting(),
+  );
 });
 
+/** @typedef {'gguf' | 'safetensors'} Format */
+/** @typedef {{ slow?: number, fails?: boolean }} Fault Pauses for so many milliseconds, then fails. */
+
 /**
- * Exports the model; `target` makes the target, and notes in `seen` what it was given. A second later, `then` looks at it.
- * @param {string} format @param {string} target @param {{ abortAfter?: number, then?: string }} more `abortAfter` in milliseconds
+ * Exports the model into a stream with these faults, or into a file of the browser; says what the target has seen when the
+ * call has ended, and a moment later.
+ * @param {Format} format @param {{ file?: boolean, write?: Fault, close?: Fault, abortAfter?: number, later?: number }} how Times in milliseconds.
  */
-const into = (format, target, { abortAfter, then = '() => undefined' } = {}) =>
-  page.evaluate(`(async () => {
-    const pause = (millis) => new Promise((done) => setTimeout(done, millis));
-    const seen = { bytes: 0, closed: false, aborted: false };
-    const error = new RangeError('this sink is broken');
-    const target = await (${target})({ seen, pause, error });
-    const whole = (await trainer.export({ format: '${format}' })).size;
-    const signal = ${abortAfter === undefined ? 'undefined' : `AbortSignal.timeout(${abortAfter})`};
-    const outcome = await trainer.exportTo(target, { format: '${format}', signal }).then(
-      (receipt) => ({ receipt: receipt?.operation }),
-      (thrown) => ({ word: thrown.detail.code, name: thrown.name, own: thrown.cause === error }),
-    );
-    return { whole, ...outcome, ...seen, then: await (${then})({ seen, pause }) };
-  })()`);
+const into = (format, how) =>
+  inside(
+    page,
+    async ({ held, pause }, { format, file, write, close, abortAfter, later = 0 }) => {
+      const seen = { bytes: 0, closed: false, aborted: false };
+      const error = new RangeError('this sink is broken');
+      const faulty = async (/** @type {Fault} */ { slow = 0, fails = false } = {}) => {
+        if (slow > 0) await pause(slow);
+        if (fails) throw error;
+      };
+      const handle =
+        file &&
+        (await (await navigator.storage.getDirectory()).getFileHandle(format, { create: true }));
+      const target = handle
+        ? await handle.createWritable()
+        : new WritableStream({
+            write: async (chunk) => {
+              await faulty(write);
+              seen.bytes += chunk.byteLength;
+            },
+            close: async () => {
+              await faulty(close);
+              seen.closed = true;
+            },
+            abort: () => void (seen.aborted = true),
+          });
+      /** @type {import('tabtune').Trainer} */
+      const trainer = held.trainer;
+      const whole = (await trainer.export({ format })).size;
+      const signal = abortAfter === undefined ? undefined : AbortSignal.timeout(abortAfter);
+      const outcome = await trainer.exportTo(target, { format, signal }).then(
+        (receipt) => ({ receipt: receipt?.operation, word: '', name: '', own: false }),
+        ({ detail, name, cause }) => ({
+          receipt: undefined,
+          word: detail.code,
+          name,
+          own: cause === error,
+        }),
+      );
+      const now = { ...seen };
+      await pause(later);
+      const written = handle ? (await handle.getFile()).size : undefined;
+      return { whole, ...outcome, now, later: seen, written };
+    },
+    { format, ...how },
+  );
 
-const sink = ({ write = '', close = '' }) => `({ seen, pause, error }) => new WritableStream({
-  write: async (chunk) => { ${write}; seen.bytes += chunk.byteLength; },
-  close: async () => { ${close}; seen.closed = true; },
-  abort: () => { seen.aborted = true; },
-})`;
-
-for (const format of FORMATS) {
+for (const format of /** @type {Format[]} */ (['gguf', 'safetensors'])) {
   test(`what a sink throws at a piece, late, or at its end is what the export of ${format} throws`, async () => {
-    for (const faulty of [
-      { write: 'throw error' },
-      { write: 'await pause(30); throw error' },
-      { close: 'throw error' },
+    for (const faults of [
+      { write: { fails: true } },
+      { write: { slow: 30, fails: true } },
+      { close: { fails: true } },
     ]) {
-      const { receipt, word, own, closed } = await into(format, sink(faulty));
-      assert.deepEqual([receipt, word, own, closed], [undefined, 'sink.write', true, false]);
+      const { receipt, word, own, now } = await into(format, faults);
+      assert.deepEqual([receipt, word, own, now.closed], [undefined, 'sink.write', true, false]);
     }
   });
 
   test(`a slow sink has received all of ${format} when the export resolves`, async () => {
-    const { whole, receipt, bytes, closed } = await into(
-      format,
-      sink({ write: 'await pause(20)', close: 'await pause(30)' }),
-    );
-    assert.deepEqual([receipt, bytes, closed], ['export', whole, true]);
+    const slow = { write: { slow: 20 }, close: { slow: 30 } };
+    const { whole, receipt, now } = await into(format, slow);
+    assert.deepEqual([receipt, now.bytes, now.closed], ['export', whole, true]);
   });
 
   test(`an export of ${format} to a sink that stalls waits until its signal aborts it`, async () => {
-    const then = 'async ({ seen, pause }) => { await pause(300); return seen; }';
-    const {
-      receipt,
-      name,
-      then: later,
-    } = await into(format, sink({ write: 'await pause(200)' }), { abortAfter: 60, then });
-    assert.deepEqual(
-      [receipt, name, later.closed, later.aborted],
-      [undefined, 'AbortError', false, true],
-    );
+    const stalls = { write: { slow: 200 }, abortAfter: 60, later: 300 };
+    const { receipt, name, later } = await into(format, stalls);
+    const found = [receipt, name, later.closed, later.aborted];
+    assert.deepEqual(found, [undefined, 'AbortError', false, true]);
   });
 
   test(`a stream of createWritable takes ${format}, and nothing of an export that is aborted`, async () => {
-    const target = `async () => {
-      globalThis.file = await (await navigator.storage.getDirectory()).getFileHandle('${format}', { create: true });
-      return file.createWritable();
-    }`;
-    const then = 'async () => (await file.getFile()).size';
-    const aborted = await into(format, target, { abortAfter: 0, then });
-    assert.deepEqual([aborted.receipt, aborted.name, aborted.then], [undefined, 'AbortError', 0]);
-    const { whole, receipt, then: written } = await into(format, target, { then });
+    const aborted = await into(format, { file: true, abortAfter: 0 });
+    const found = [aborted.receipt, aborted.name, aborted.written];
+    assert.deepEqual(found, [undefined, 'AbortError', 0]);
+    const { whole, receipt, written } = await into(format, { file: true });
     assert.deepEqual([receipt, written], ['export', whole]);
   });
 }
 
 test('a GPU process killed during an export fails at most the export, and the trainer continues', async () => {
-  const exporting = into('safetensors', sink({ write: 'await pause(40)' }), {
-    then: 'async ({ seen, pause }) => { await pause(100); return seen; }',
-  });
+  const exporting = into('safetensors', { write: { slow: 40 }, later: 100 });
   await new Promise((done) => setTimeout(done, 150));
   at.browser.killGpu();
-  const { whole, receipt, then } = await exporting;
-  if (receipt === undefined) assert.deepEqual([then.closed, then.aborted], [false, true]);
-  else assert.deepEqual([then.bytes, then.closed], [whole, true]);
-  assert.deepEqual(await page.evaluate('(async () => (await trainer.step(1)).length)()'), 1);
+  const { whole, receipt, later } = await exporting;
+  if (receipt === undefined) assert.deepEqual([later.closed, later.aborted], [false, true]);
+  else assert.deepEqual([later.bytes, later.closed], [whole, true]);
+  const steps = await inside(page, async ({ held }) => (await held.trainer.step(1)).length);
+  assert.equal(steps, 1);
 });

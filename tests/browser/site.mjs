@@ -19,23 +19,38 @@ const TYPES = {
 const EMPTY =
   '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>tabtune scenario</title>';
 
-/** @typedef {{ policy?: string | null, scripts?: Record<string, { text: string, millis?: number, bare?: boolean }>, [header: string]: unknown }} Options */
+/**
+ * A text, or a function that runs in a worker before the package's; `millis` delays it, `bare` leaves out the additional headers.
+ * @typedef {{ text?: string, work?: () => unknown, millis?: number, bare?: boolean }} Script
+ */
+/** @typedef {{ policy?: string | null, scripts?: Record<string, Script>, [header: string]: unknown }} Options */
+/** @typedef {Awaited<ReturnType<typeof serve>>} Site */
+
+/** A script's text. @param {string} path @param {Script} script @param {boolean} worksFirst True in the module that works first. */
+function textOf(path, { text, work }, worksFirst) {
+  if (worksFirst) return `(${work})();`;
+  return text ?? `${work ? `import '${path}?first';` : ''}import '/dist/worker.js';`;
+}
 
 /**
- * Serves `folders` (address prefix → folder, of the repository or absolute), and an empty page at `/`. Every response, including those to workers,
- * carries the policy, unless another one or null is given, and the headers `more`. `scripts` are texts by their addresses; `millis` delays one,
- * `bare` leaves out the additional headers.
+ * Serves the package, the demo, the modules that tests run in pages, `folders` (address prefix → folder, of the repository
+ * or absolute), and an empty page at `/`. Every response, including those to workers, carries the policy, unless another
+ * one or null is given, and the headers `more`. `scripts` are by their addresses.
  * @param {Record<string, string>} folders @param {Options} options
  * @returns {Promise<{ url: string, ranges: [string, number, number][], close: () => Promise<unknown> }>}
  */
-export function serve(
-  folders = { '/dist/': built.package, '/demo/': built.demo },
-  { policy = POLICY, scripts = {}, ...more } = {},
-) {
-  /** Requested ranges, as `[path, first byte, bytes]`. */
+export function serve(folders = {}, { policy = POLICY, scripts = {}, ...more } = {}) {
+  /** Requested ranges, as `[path, first byte, bytes]`. @type {[string, number, number][]} */
   const ranges = [];
+  /** @type {Record<string, string>} */
+  const all = {
+    '/dist/': built.package,
+    '/demo/': built.demo,
+    '/browser/': 'tests/browser',
+    ...folders,
+  };
   const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://localhost');
+    const { pathname, search } = new URL(request.url ?? '/', 'http://localhost');
     // As on package servers, which let browsers cache large files, together with their compiled code.
     const headers = {
       'cache-control': pathname.endsWith('.wasm') ? 'max-age=3600' : 'no-store',
@@ -49,7 +64,8 @@ export function serve(
     }
     const script = scripts[pathname];
     if (script) {
-      const { text, millis = 0, bare = false } = script;
+      const { millis = 0, bare = false } = script;
+      const text = textOf(pathname, script, search === '?first');
       const own = {
         'content-type': TYPES[extname(pathname)],
         'content-length': Buffer.byteLength(text),
@@ -61,12 +77,12 @@ export function serve(
       );
       return;
     }
-    const prefix = Object.keys(folders).find((each) => pathname.startsWith(each));
+    const prefix = Object.keys(all).find((each) => pathname.startsWith(each));
     const below = normalize(
       decodeURIComponent(pathname.slice(prefix?.length ?? 0)) || 'index.html',
     );
     const file =
-      prefix && !below.startsWith('..') ? join(resolve(root, folders[prefix]), below) : undefined;
+      prefix && !below.startsWith('..') ? join(resolve(root, all[prefix]), below) : undefined;
     const stat = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
     if (file === undefined || !stat?.isFile()) {
       response.writeHead(404, headers).end();

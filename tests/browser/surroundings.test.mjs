@@ -2,18 +2,19 @@
 // after a run.
 import assert from 'node:assert/strict';
 import { test } from '@playwright/test';
-import { built } from '../../web/core-kind.mjs';
 import { POLICY } from '../../web/policy.mjs';
 import { Browser } from './chromium.mjs';
-import { create, RUN, SHAPE, TEXT } from './scenario.mjs';
+import { textOf } from './demo-run.mjs';
+import { inside, setting } from './scenario.mjs';
 import { serve } from './site.mjs';
 
-const OPTIONS = { shape: SHAPE, text: TEXT, options: RUN };
 /** A name of this machine that is not a secure context. */
 const PLAIN = 'plain.test';
+/** @type {import('./site.mjs').Site[]} */
 const sites = [];
+/** @type {Browser} */
 let browser;
-/** The demo in a browser that never finds its GPU; it is awaited during the other tests. */
+/** The demo in a browser that never finds its GPU; it is awaited during the other tests. @type {Promise<void>} */
 let hanging;
 test.beforeAll(async () => {
   browser = await Browser.launch([
@@ -32,83 +33,95 @@ test.afterAll(async () => {
  * @param {import('./site.mjs').Options} options @param {{ path?: string, host?: string }} at
  */
 async function pageOf(options, { path = '/', host } = {}) {
-  const site = await serve({ '/dist/': built.package, '/demo/': built.demo }, options);
+  const site = await serve({}, options);
   sites.push(site);
   const url = host === undefined ? site.url : site.url.replace('127.0.0.1', host);
   return { url, ...(await browser.open(`${url}${path}`)) };
 }
 
-/** Runs a scenario in a page; a failure is returned as its code, word and message. */
-const inside = ({ page }, scenario, argument = OPTIONS) =>
-  page.evaluate(`(async (argument) => {
-    const tabtune = await import('/dist/index.js');
-    const failure = (work) => work.then(() => 'nothing', (thrown) => (thrown instanceof tabtune.TabtuneError ? [thrown.code, thrown.detail.code, thrown.message] : 'raw ' + thrown));
-    return (${scenario})(tabtune, argument, failure);
-  })(${JSON.stringify(argument)})`);
+/** @typedef {import('./scenario.mjs').Helpers} Helpers @typedef {import('./scenario.mjs').Setting} Setting */
 
-const TRAINS = `async (tabtune, argument) => {
-  const trainer = await (${create})(tabtune, argument);
-  const [step] = await trainer.step(1);
-  await trainer.dispose();
-  return step.step;
-}`;
-const OPENS =
-  'async (tabtune, { shape, text }, failure) => failure(tabtune.newModel(shape, { text }))';
+/** Takes a step in a page, and returns its number. @param {{ page: import('playwright-core').Page }} opened */
+const trains = ({ page }) =>
+  inside(
+    page,
+    async ({ create }, argument) => {
+      const trainer = await create(argument);
+      const [{ step }] = await trainer.step(1);
+      await trainer.dispose();
+      return step;
+    },
+    setting(),
+  );
+const BLOCKED = ['UNSUPPORTED_BROWSER', 'worker.blocked'];
 const DEMANDS = "; require-trusted-types-for 'script'";
 
 async function withoutGpu() {
-  const site = await serve();
-  sites.push(site);
-  const { page, record } = await browser.open(`${site.url}/demo/`);
-  const saves = `async (tabtune, argument) => {
-    const trainer = await (${create})(tabtune, argument);
-    await trainer.step(1);
-    await trainer.save();
-    await trainer.dispose();
-  }`;
-  await inside({ page }, saves);
-  await page.addInitScript('GPU.prototype.requestAdapter = () => new Promise(() => undefined)');
+  const { page, record } = await pageOf({}, { path: '/demo/' });
+  await inside(
+    page,
+    async ({ create }, argument) => {
+      const trainer = await create(argument);
+      await trainer.step(1);
+      await trainer.save();
+      await trainer.dispose();
+    },
+    setting(),
+  );
+  await page.addInitScript(() => {
+    GPU.prototype.requestAdapter = () => new Promise(() => undefined);
+  });
   await page.reload();
   // Before the time limit for the GPU is over.
   await page.locator('#checkpoints li').first().waitFor({ timeout: 15_000 });
-  assert.doesNotMatch(String(await page.textContent('body')), /did not answer/);
+  assert.doesNotMatch(await textOf(page, 'body'), /did not answer/);
   await page.getByText('did not answer within 20 seconds').waitFor({ timeout: 40_000 });
   assert.deepEqual(record.errors, []);
 }
 
 test('a page that requires trusted types trains with the policy tabtune', async () => {
   const opened = await pageOf({ policy: `${POLICY}${DEMANDS}; trusted-types tabtune` });
-  assert.equal(await inside(opened, TRAINS), 1);
+  assert.equal(await trains(opened), 1);
   assert.deepEqual(opened.record.errors, []);
 });
 
 test('a TrustedScriptURL is used unchanged', async () => {
   const opened = await pageOf({ policy: `${POLICY}${DEMANDS}; trusted-types own` });
-  const scenario = `async (tabtune, argument, failure) => {
-    const refused = await failure(tabtune.newModel(argument.shape, { text: argument.text }));
-    const policy = trustedTypes.createPolicy('own', { createScriptURL: (address) => address });
-    const model = await tabtune.newModel(argument.shape, { text: argument.text }, { workerUrl: policy.createScriptURL('/dist/worker.js') });
-    const { parameters } = model.info;
-    model.dispose();
-    return { refused, parameters };
-  }`;
-  const { refused, parameters } = await inside(opened, scenario);
-  assert.deepEqual(refused.slice(0, 2), ['UNSUPPORTED_BROWSER', 'worker.blocked']);
-  assert.match(refused[2], /no policy named tabtune/);
+  const { refused, parameters } = await inside(
+    opened.page,
+    async ({ tabtune, failure }, { shape, text }) => {
+      const refused = await failure(tabtune.newModel(shape, { text }));
+      /** @type {any} */
+      const { trustedTypes } = globalThis;
+      const createScriptURL = (/** @type {string} */ address) => address;
+      const policy = trustedTypes.createPolicy('own', { createScriptURL });
+      const workerUrl = policy.createScriptURL('/dist/worker.js');
+      const model = await tabtune.newModel(shape, { text }, { workerUrl });
+      const { parameters } = model.info;
+      model.dispose();
+      return { refused, parameters };
+    },
+    setting(),
+  );
+  assert.deepEqual([refused.code, refused.word], BLOCKED);
+  assert.match(refused.message, /no policy named tabtune/);
   assert.ok(parameters > 0);
 });
 
 test('a page that names trusted types without requiring them trains', async () => {
-  assert.equal(await inside(await pageOf({ policy: `${POLICY}; trusted-types other` }), TRAINS), 1);
+  assert.equal(await trains(await pageOf({ policy: `${POLICY}; trusted-types other` })), 1);
 });
 
 test("a worker forbidden by the page's policy is reported as blocked", async () => {
-  const refused = await inside(
-    await pageOf({ policy: POLICY.replace("worker-src 'self'", "worker-src 'none'") }),
-    OPENS,
+  const policy = POLICY.replace("worker-src 'self'", "worker-src 'none'");
+  const { page } = await pageOf({ policy });
+  const { code, word, message } = await inside(
+    page,
+    ({ tabtune, failure }, { shape, text }) => failure(tabtune.newModel(shape, { text })),
+    setting(),
   );
-  assert.deepEqual(refused.slice(0, 2), ['UNSUPPORTED_BROWSER', 'worker.blocked']);
-  assert.match(refused[2], /worker-src/);
+  assert.deepEqual([code, word], BLOCKED);
+  assert.match(message, /worker-src/);
 });
 
 test('a worker without the isolation of its page and a missing worker are reported as such', async () => {
@@ -116,39 +129,48 @@ test('a worker without the isolation of its page and a missing worker are report
     'cross-origin-opener-policy': 'same-origin',
     'cross-origin-embedder-policy': 'require-corp',
   };
-  const opened = await pageOf({
-    ...isolated,
-    scripts: {
-      '/bare.js': { text: "import '/dist/worker.js';", bare: true },
-      '/page.js': { text: '<p>a page', bare: false },
+  const opened = await pageOf({ ...isolated, scripts: { '/bare.js': { bare: true } } });
+  assert.equal(await trains(opened), 1);
+  const [bare, missing] = await inside(
+    opened.page,
+    async ({ tabtune, failure }, { shape, text }) => {
+      const fails = (/** @type {string} */ workerUrl) =>
+        failure(tabtune.newModel(shape, { text }, { workerUrl }));
+      return [await fails('/bare.js'), await fails('/nowhere.js')];
     },
-  });
-  assert.equal(await inside(opened, TRAINS), 1);
-  const scenario = `async (tabtune, { shape, text }, failure) => {
-    const told = {};
-    for (const name of ['bare.js', 'nowhere.js']) told[name] = await failure(tabtune.newModel(shape, { text }, { workerUrl: '/' + name }));
-    return told;
-  }`;
-  const told = await inside(opened, scenario);
-  assert.deepEqual(told['bare.js'].slice(0, 2), ['UNSUPPORTED_BROWSER', 'worker.blocked']);
-  assert.match(told['bare.js'][2], /Cross-Origin-Embedder-Policy: require-corp/);
-  assert.deepEqual(told['nowhere.js'].slice(0, 2), ['WORKER_CRASHED', 'worker.failed']);
-  assert.match(told['nowhere.js'][2], /HTTP 404/);
+    setting(),
+  );
+  assert.deepEqual([bare.code, bare.word], BLOCKED);
+  assert.match(bare.message, /Cross-Origin-Embedder-Policy: require-corp/);
+  assert.deepEqual([missing.code, missing.word], ['WORKER_CRASHED', 'worker.failed']);
+  assert.match(missing.message, /HTTP 404/);
 });
 
 test('every call on plain http reports that, and the page explains it', async () => {
   const opened = await pageOf({}, { host: PLAIN });
-  const scenario = `async (tabtune, { shape, text }, failure) => {
-    const file = new Blob(['GGUF']);
-    const calls = [tabtune.openModel(file), tabtune.newModel(shape, { text }), tabtune.inspectFiles(file), tabtune.verifyFiles(file), tabtune.measureGpu(), tabtune.openSavedRuns(), tabtune.Trainer.resume({ run: 'a' }), tabtune.extractAdapter({ tuned: file, base: file, r: 1 })];
-    const { ok, code, help } = await tabtune.support();
-    return { told: await Promise.all(calls.map(failure)), ok, code, help };
-  }`;
-  const { told, ok, code, help } = await inside(opened, scenario);
-  for (const each of told)
-    assert.deepEqual(each.slice(0, 2), ['UNSUPPORTED_BROWSER', 'browser.insecure'], `${each}`);
+  const { failures, ok, code, help } = await inside(
+    opened.page,
+    async ({ tabtune, failure }, { shape, text }) => {
+      const file = new Blob(['GGUF']);
+      const calls = [
+        tabtune.openModel(file),
+        tabtune.newModel(shape, { text }),
+        tabtune.inspectFiles(file),
+        tabtune.verifyFiles(file),
+        tabtune.measureGpu(),
+        tabtune.openSavedRuns(),
+        tabtune.Trainer.resume({ run: 'a' }),
+        tabtune.extractAdapter({ tuned: file, base: file, r: 1 }),
+      ];
+      return { failures: await Promise.all(calls.map(failure)), ...(await tabtune.support()) };
+    },
+    setting(),
+  );
+  const insecure = 'UNSUPPORTED_BROWSER browser.insecure';
+  const words = failures.map((each) => `${each.code} ${each.word}`);
+  assert.deepEqual(words, Array(8).fill(insecure));
   assert.deepEqual([ok, code], [false, 'UNSUPPORTED_BROWSER']);
-  assert.match(help, /plain http/);
+  assert.match(`${help}`, /plain http/);
   const { page, record } = await pageOf({}, { host: PLAIN, path: '/demo/' });
   await page.getByText('opened over plain http').first().waitFor();
   await page.locator('#status', { hasText: 'Training is not possible in this browser' }).waitFor();
@@ -156,9 +178,7 @@ test('every call on plain http reports that, and the page explains it', async ()
 });
 
 test("a text in another script trains with the page's defaults", async () => {
-  const site = await serve();
-  sites.push(site);
-  const { page, record } = await browser.open(`${site.url}/demo/`);
+  const { page, record } = await pageOf({}, { path: '/demo/' });
   const text =
     'Τὸν δὲ προσέφη πολύμητις Ὀδυσσεύς. Все счастливые семьи похожи друг на друга. 吾輩は猫である。名前はまだ無い。 '.repeat(
       60,
@@ -177,7 +197,7 @@ test("a text in another script trains with the page's defaults", async () => {
     undefined,
     { timeout: 60_000 },
   );
-  assert.doesNotMatch(String(await page.textContent('body')), /there will be no samples/);
+  assert.doesNotMatch(await textOf(page, 'body'), /there will be no samples/);
   // The text is gone after a reload, and so is the prompt that it suggested; other settings remain.
   await page.reload();
   await page.waitForFunction(() => document.querySelector('#s-steps').value === '2', undefined, {
@@ -190,39 +210,43 @@ test("a text in another script trains with the page's defaults", async () => {
 
 test('dispose drops the files of a base, except those that a later resume needs once', async () => {
   const opened = await pageOf({});
-  const scenario = `async (tabtune, { shape, text, options }) => {
-    const first = await (${create})(tabtune, { shape: { ...shape, hiddenSize: 64 }, text, options });
-    const gguf = await (await first.export({ format: 'gguf' })).arrayBuffer();
-    await first.dispose();
-    const gone = [];
-    const collected = (globalThis.collected = new FinalizationRegistry((name) => gone.push(name)));
-    const run = async (index, save) => {
-      const file = new Blob([gguf]);
-      collected.register(file, index);
-      const model = await tabtune.openModel(file);
-      const trainer = await tabtune.Trainer.create({ model, data: { text }, ...options, autosave: false, adapter: { r: 2, alpha: 4, targetModules: 'all-linear' } });
-      if (save) await trainer.save();
-      await trainer.dispose();
-      return trainer.runId;
-    };
-    const ids = [];
-    for (let index = 0; index < 3; index++) ids.push(await run('saved ' + index, true));
-    for (let index = 0; index < 3; index++) await run('unsaved ' + index, false);
-    globalThis.gone = gone;
-    const again = await tabtune.Trainer.resume({ run: ids[2] });
-    await again.dispose();
-    return ids.length;
-  }`;
-  assert.equal(await inside(opened, scenario), 3);
+  await inside(
+    opened.page,
+    async ({ tabtune, create, held }, { text, options, ...argument }) => {
+      const first = await create({ ...argument, text, options });
+      const gguf = await (await first.export({ format: 'gguf' })).arrayBuffer();
+      await first.dispose();
+      /** @type {string[]} */
+      const gone = (held.gone = []);
+      held.collected = new FinalizationRegistry((/** @type {string} */ name) => gone.push(name));
+      const adapter = { r: 2, alpha: 4, targetModules: /** @type {const} */ ('all-linear') };
+      const run = async (/** @type {string} */ name) => {
+        const file = new Blob([gguf]);
+        held.collected.register(file, name);
+        const model = await tabtune.openModel(file);
+        const given = { model, data: { text }, ...options, adapter };
+        const trainer = await tabtune.Trainer.create(given);
+        if (name.startsWith('saved')) await trainer.save();
+        await trainer.dispose();
+        return trainer.runId;
+      };
+      const ids = [];
+      for (const index of [0, 1, 2]) ids.push(await run(`saved ${index}`));
+      for (const index of [0, 1, 2]) await run(`unsaved ${index}`);
+      const again = await tabtune.Trainer.resume({ run: ids[2] });
+      await again.dispose();
+    },
+    setting({ autosave: false }, { hiddenSize: 64 }),
+  );
   const devtools = await opened.page.context().newCDPSession(opened.page);
   const gone = async () => {
     await devtools.send('HeapProfiler.collectGarbage');
-    return opened.page.evaluate(() => globalThis.gone.length);
+    return inside(opened.page, ({ held }) => /** @type {string[]} */ (held.gone));
   };
-  for (const until = Date.now() + 10_000; (await gone()) < 5 && Date.now() < until;)
+  for (const until = Date.now() + 10_000; (await gone()).length < 5 && Date.now() < until;)
     await new Promise((done) => setTimeout(done, 100));
   // The first is the worker of all saved runs.
-  assert.deepEqual((await opened.page.evaluate(() => globalThis.gone)).sort(), [
+  assert.deepEqual((await gone()).sort(), [
     'saved 1',
     'saved 2',
     'unsaved 0',
