@@ -1,5 +1,6 @@
 // node tests/bench/adapter.mjs [STEPS]: steps of an adapter of rank 16 in Chromium, on each type of packed base and, alternating with it, on the same
 // weights in f32. It measures the build that TABTUNE_DIST names, dist by default. `tabtune-dev bench adapter` is the native equivalent.
+import { inModule } from '../browser/chromium.mjs';
 import { Arena } from '../torture/arena.mjs';
 
 const TYPES = ['f16', 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q6_k'];
@@ -26,11 +27,8 @@ const options = {
   adapter: { r: 16, alpha: 32, targetModules: 'all-linear' },
 };
 
-/**
- * Runs in the page: returns milliseconds of each step by storage, and the losses.
- * @param {typeof import('../torture/in-browser/subject.mjs')} s @param {typeof import('../torture/in-browser/adapters.mjs')} a
- */
-async function measured(s, a, { setting, steps }) {
+/** Runs in the page: returns milliseconds of each step by storage, and the losses. @param {typeof import('../torture/in-browser/adapters.mjs')} a */
+async function measured({ s, ...a }, { setting, steps }) {
   const file = await a.base(setting);
   const runs = [];
   for (const baseStorage of ['stored', 'f32']) {
@@ -58,14 +56,11 @@ async function measured(s, a, { setting, steps }) {
 const middle = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 const arena = await Arena.start();
 try {
-  console.log('| storage | step, ms | beside f32, ms | ratio | losses |\n|---|---|---|---|---|');
+  console.log('| storage | step, ms | next to f32, ms | ratio | losses |\n|---|---|---|---|---|');
   for (const type of TYPES) {
     const ask = { setting: { shape, text, type, options }, steps };
-    const [stored, wide] = await arena.with((subject) =>
-      subject.do(
-        `async (s, given) => (${measured})(s, await import('/torture/adapters.mjs'), given)`,
-        ask,
-      ),
+    const [stored, wide] = await arena.with(({ page }) =>
+      inModule(page, '/torture/adapters.mjs', measured, ask),
     );
     const [packed, f32] = [middle(stored.ms), middle(wide.ms)];
     const same = JSON.stringify(stored.losses) === JSON.stringify(wide.losses) ? 'equal' : 'OTHER';

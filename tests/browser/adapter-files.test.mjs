@@ -31,7 +31,7 @@ const SMALL = {
 const { inPage } = adapterPages({ folders: { '/golden/': 'tests/golden/models' } });
 
 test('an adapter extracted from two models has the same bytes as from the terminal program, for every target', async () => {
-  const { sums, report, written, shape, rank, names } = await inPage(async (s) => {
+  const { sums, report, written, shape, rank, names } = await inPage(async ({ s }) => {
     const base = new File([await (await fetch('/golden/llama3.gguf')).blob()], 'llama3.gguf');
     const bytes = new Uint8Array(await base.arrayBuffer());
     for (let at = bytes.length - 12000; at < bytes.length; at += 28) bytes[at + 2] ^= 0x20;
@@ -92,11 +92,11 @@ test('an adapter extracted from two models has the same bytes as from the termin
       ['ABORTED', 'call.aborted', 'AbortError'],
     ],
   );
-  for (const phase of ['read', 'export']) assert.ok(names.includes(phase), names);
+  for (const phase of ['read', 'export']) assert.ok(names.includes(phase), `${names}`);
 });
 
 test('after its adapter is set to null, a model answers every call as its base', async () => {
-  const found = await inPage(async (s, a, setting) => {
+  const found = await inPage(async ({ s, ...a }, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
     await s.step(3);
@@ -104,7 +104,7 @@ test('after its adapter is set to null, a model answers every call as its base',
     await s.current().dispose();
     const { adapter: _, ...options } = setting.options;
     const open = (more) => s.tabtune.openModel(base, { worker: s.workers(), ...more });
-    const told = async (model) => {
+    const answers = async (model) => {
       s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...options }));
       const texts = [];
       for await (const { text } of s.current().sample('It', { maxTokens: 8, temperature: 0 }))
@@ -114,12 +114,13 @@ test('after its adapter is set to null, a model answers every call as its base',
       await s.current().dispose();
       return { loss, text: texts.join(''), adapter };
     };
-    const [plain, beside] = [await told(await open()), await told(await open({ adapter: files }))];
+    const plain = await answers(await open());
+    const adapted = await answers(await open({ adapter: files }));
     const model = await open({ adapter: files });
-    const before = [model.adapter.r, model.exports.length];
+    const before = [model.adapter?.r, model.exports.length];
     const wrong = [];
     for (const value of [undefined, {}, model.adapter])
-      wrong.push(await s.settled((async () => (model.adapter = value))()));
+      wrong.push(await s.settled((async () => (model.adapter = /** @type {any} */ (value)))()));
     model.adapter = null;
     const now = model.adapter;
     const norm = [...(await model.tensor('model.norm.weight')).values];
@@ -130,7 +131,7 @@ test('after its adapter is set to null, a model answers every call as its base',
       model.contract !== undefined,
       weights.length > 2,
     ];
-    return { plain, beside, before, wrong, now, norm, after, again: await told(model) };
+    return { plain, adapted, before, wrong, now, norm, after, again: await answers(model) };
   }, SMALL);
   assert.deepEqual(
     found.wrong.map(({ code, word }) => [code, word]),
@@ -144,16 +145,16 @@ test('after its adapter is set to null, a model answers every call as its base',
     found.norm.every((value) => value === 1),
     `${found.norm}`,
   );
-  assert.equal(found.beside.adapter.r, 2);
+  assert.equal(found.adapted.adapter.r, 2);
   assert.ok(
-    Math.abs(found.beside.loss / found.plain.loss - 1) > 1e-4,
-    `${found.beside.loss} and ${found.plain.loss}`,
+    Math.abs(found.adapted.loss / found.plain.loss - 1) > 1e-4,
+    `${found.adapted.loss} and ${found.plain.loss}`,
   );
   assert.deepEqual(found.again, found.plain);
 });
 
 test('a base given as a handle or a URL is found and verified in another page', async () => {
-  const first = await inPage(async (s, a, setting) => {
+  const first = await inPage(async ({ s, ...a }, setting) => {
     const root = await navigator.storage.getDirectory();
     const folder = await root.getDirectoryHandle('bases', { create: true });
     const put = async (name, file) => {
@@ -188,7 +189,7 @@ test('a base given as a handle or a URL is found and verified in another page', 
     return { run, losses, fork: fork.run, ofUrl: ofUrl.run, next };
   }, SMALL);
 
-  const second = await inPage(async (s, a, { run, fork, ofUrl }) => {
+  const second = await inPage(async ({ s, ...a }, { run, fork, ofUrl }) => {
     const goOn = async (given, steps) => {
       await s.resume(given);
       const losses = await s.step(steps);
@@ -222,7 +223,7 @@ test('a base given as a handle or a URL is found and verified in another page', 
     return { losses, merged, forked, next, refused, loose: loose.verified };
   }, first);
 
-  const third = await inPage(async (s, _, { run }) => {
+  const third = await inPage(async ({ s }, { run }) => {
     await s.resume({ run });
     const { completedSteps } = await s.current().inspect();
     await s.current().dispose();
@@ -244,7 +245,7 @@ test('a base given as a handle or a URL is found and verified in another page', 
 });
 
 test('an adapter is exported as a file for llama.cpp, and merged into its base', async () => {
-  const found = await inPage(async (s, a, setting) => {
+  const found = await inPage(async ({ s, ...a }, setting) => {
     const { modulesToSave: saved, ...adapter } = setting.options.adapter;
     const base = await a.base(setting);
     const whole = async (options) => {

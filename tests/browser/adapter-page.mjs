@@ -1,5 +1,6 @@
 // Pages in which tests train adapters, and the settings of their runs.
 import { Arena, TINY } from '../torture/arena.mjs';
+import { inModule } from './chromium.mjs';
 
 /** Rows of whole blocks of 32. */
 export const SHAPE = {
@@ -32,18 +33,17 @@ export const HARD = {
   },
 };
 
+/** @typedef {typeof import('../torture/in-browser/adapters.mjs')} Helpers */
+
 /**
- * Starts and ends a browser around the tests of a file, as `Arena.ofTests`. `inPage` runs `work(s, a, setting)` in a new page, where `a` has the
- * helpers that tests of adapters share.
+ * Starts and ends a browser around the tests of a file, as `Arena.ofTests`. `inPage` runs `work({ s, ...a }, setting)` in a
+ * new page, where `s` is the subject and `a` has the helpers that tests of adapters share.
+ * @param {import('../torture/arena.mjs').ArenaOptions} [options]
  */
-export function adapterPages(options = {}) {
+export function adapterPages(options) {
   const arena = Arena.ofTests(options);
+  /** @template A, R @param {(helpers: Helpers, setting: A) => R} work @param {A} [setting] */
   const inPage = (work, setting) =>
-    arena.with((subject) =>
-      subject.do(
-        `async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`,
-        setting,
-      ),
-    );
+    arena.with(({ page }) => inModule(page, '/torture/adapters.mjs', work, setting));
   return { arena, inPage };
 }

@@ -6,7 +6,7 @@ import { HARD, SETTING, adapterPages } from './adapter-page.mjs';
 const { arena, inPage } = adapterPages();
 
 test('a run resumed in another process has the bits of the uninterrupted one, and asks for its base', async () => {
-  const whole = await inPage(async (s, a, setting) => {
+  const whole = await inPage(async ({ s, ...a }, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
     const losses = await s.step(6);
@@ -18,7 +18,7 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
     await s.current().dispose();
     return ended;
   }, HARD);
-  const first = await inPage(async (s, a, setting) => {
+  const first = await inPage(async ({ s, ...a }, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
     const losses = await s.step(3);
@@ -39,7 +39,7 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
 
   await arena.browser.restart();
   const second = await inPage(
-    async (s, a, { run, setting }) => {
+    async ({ s, ...a }, { run, setting }) => {
       const base = await a.base(setting);
       const refused = [];
       for (const given of [
@@ -92,7 +92,7 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
 for (const type of ['q8_0', ...(process.env.TABTUNE_FULL === undefined ? [] : ['q4_0'])]) {
   test(`a base of ${type} that stays packed gives the bits of its decoded weights`, async () => {
     const [stored, decoded] = await inPage(
-      async (s, a, setting) => {
+      async ({ s, ...a }, setting) => {
         const base = await a.base(setting);
         const ran = [];
         for (const baseStorage of ['stored', 'f32']) {
@@ -120,7 +120,7 @@ for (const type of ['q8_0', ...(process.env.TABTUNE_FULL === undefined ? [] : ['
 }
 
 test('a run whose GPU is lost recovers its base without asking', async () => {
-  const { whole, losses, heard, loaded } = await inPage(async (s, a, setting) => {
+  const { whole, losses, heard, loaded } = await inPage(async ({ s, ...a }, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
     const whole = await s.step(4);
@@ -143,7 +143,7 @@ test('a run whose GPU is lost recovers its base without asking', async () => {
 });
 
 test('PEFT files are exported, and training continues from them', async () => {
-  const found = await inPage(async (s, a, setting) => {
+  const found = await inPage(async ({ s, ...a }, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
     await s.step(2);
@@ -195,8 +195,9 @@ test('PEFT files are exported, and training continues from them', async () => {
     };
   }, SETTING);
   assert.deepEqual(found.names, ['README.md', 'adapter_config.json', 'adapter_model.safetensors']);
-  assert.deepEqual([found.info.r, found.info.alpha, found.info.targets.length], [3, 6, 14]);
-  assert.equal(found.info.bytes, 4 * found.info.parameters);
+  const info = /** @type {import('tabtune').AdapterInfo} */ (found.info);
+  assert.deepEqual([info.r, info.alpha, info.targets.length], [3, 6, 14]);
+  assert.equal(info.bytes, 4 * info.parameters);
   assert.deepEqual(found.apart, [found.loss, 3, 0, true]);
   assert.deepEqual(found.from, [found.loss, 3, 0.25, true]);
   assert.deepEqual(
@@ -210,14 +211,11 @@ test('PEFT files are exported, and training continues from them', async () => {
     Object.values(parts).reduce((sum, part) => sum + part),
     needBytes,
   );
-  assert.deepEqual(
-    [parts.weights, parts.adapter, parts.grads],
-    [0, found.info.bytes, found.info.bytes],
-  );
+  assert.deepEqual([parts.weights, parts.adapter, parts.grads], [0, info.bytes, info.bytes]);
 });
 
 test('impossible settings are refused in one error, and the model stays usable', async () => {
-  const found = await inPage(async (s, a, setting) => {
+  const found = await inPage(async ({ s, ...a }, setting) => {
     const model = await s.tabtune.openModel(await a.base(setting), { worker: s.workers() });
     const { adapter: _, ...rest } = setting.options;
     const refused = [];

@@ -161,23 +161,21 @@ test('downloads give the whole file or are refused, and a Request is sent unchan
     const { page } = await browser.open(`${here.url}/`);
     const integrity = `sha256-${createHash('sha256').update(FILE).digest('base64')}`;
     const seen = await page.evaluate(
-      `(${async (/** @type {any} */ { origins, names, text, shape, integrity }) => {
-        const tabtune = await import(/** @type {any} */ ('/dist/index.js'));
+      async ({ origins, names, text, shape, integrity }) => {
+        const tabtune = await import('/dist/index.js');
         const [own, other] = origins;
         // The slowest, since it is repeated.
         const mistaken = new Request(`${own}/file/plain`, { integrity: 'sha256-AAAA' });
-        const refusal = tabtune
-          .inspectData(mistaken)
-          .catch((/** @type {any} */ { message }) => message);
+        const refusal = tabtune.inspectData(mistaken).catch(({ message }) => message);
         const model = await tabtune.newModel(shape, {
           text: String.fromCharCode(10, ...Array.from({ length: 95 }, (_, at) => 32 + at)).repeat(
             9,
           ),
         });
-        const digest = async (/** @type {unknown} */ data) =>
+        const digest = async (/** @type {import('tabtune').DataInput} */ data) =>
           (await tabtune.inspectData(data, { model, seqLen: 32 })).report;
         const truth = (await digest({ text })).digest;
-        const outcome = async (/** @type {unknown} */ data) => {
+        const outcome = async (/** @type {import('tabtune').DataInput} */ data) => {
           try {
             const report = await digest(data);
             return [
@@ -203,14 +201,12 @@ test('downloads give the whole file or are refused, and a Request is sent unchan
           elsewhere: new Request(`${other}/file/plain`, { mode: 'same-origin' }),
           redirected: new Request(`${own}/request/redirected`, { redirect: 'error' }),
         };
-        const loads = async (/** @type {[string, unknown][]} */ all) =>
+        const loads = async (/** @type {[string, import('tabtune').DataInput][]} */ all) =>
           Object.fromEntries(
             await Promise.all(all.map(async ([name, data]) => [name, await outcome(data)])),
           );
         const at = (/** @type {string} */ origin) =>
-          loads(
-            names.map((/** @type {string} */ name) => [name, new URL(`${origin}/file/${name}`)]),
-          );
+          loads(names.map((name) => [name, new URL(`${origin}/file/${name}`)]));
         const [same, cross, requests, echo] = await Promise.all([
           at(own),
           at(other),
@@ -220,7 +216,14 @@ test('downloads give the whole file or are refused, and a Request is sent unchan
         const expected = (await digest({ text: `POST key ${own}/the/page the body. `.repeat(40) }))
           .digest;
         return { same, cross, requests, echo: echo === expected, refusal: await refusal };
-      }})(${JSON.stringify({ origins: [here.url, there.url], names: Object.keys(BEHAVIOURS), text: TEXT, shape: SHAPE, integrity })})`,
+      },
+      {
+        origins: [here.url, there.url],
+        names: Object.keys(BEHAVIOURS),
+        text: TEXT,
+        shape: SHAPE,
+        integrity,
+      },
     );
     for (const outcomes of [seen.same, seen.cross]) {
       const wrong = Object.entries(BEHAVIOURS).filter(

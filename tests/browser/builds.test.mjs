@@ -24,16 +24,14 @@ async function lossesOf(folder) {
     for (const [name, optimizer] of compared) {
       for (const precision of ['f32', 'bf16']) {
         const setting = { ...TINY, options: { ...TINY.options, optimizer, precision, seqLen: 8 } };
-        losses[`${name}, ${precision}`] = await arena.with((subject) =>
-          subject.do(
-            async (s, { setting, count }) => {
-              await s.create(setting);
-              const losses = await s.step(count);
-              await s.current().dispose();
-              return losses;
-            },
-            { setting, count: STEPS },
-          ),
+        losses[`${name}, ${precision}`] = await arena.inPage(
+          async (s, { setting, count }) => {
+            await s.create(setting);
+            const losses = await s.step(count);
+            await s.current().dispose();
+            return losses;
+          },
+          { setting, count: STEPS },
         );
       }
     }
@@ -43,7 +41,7 @@ async function lossesOf(folder) {
   return losses;
 }
 
-test('quick_and_release_builds_give_equal_losses', async () => {
+test('quick and release builds give equal losses', async () => {
   const release = await lossesOf('dist');
   const runs = Object.values(release);
   assert.ok(runs.every((losses) => losses.length === STEPS && losses.every(Number.isFinite)));

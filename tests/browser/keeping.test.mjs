@@ -42,52 +42,48 @@ const arena = Arena.ofTests(async () => {
 test.afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("a user's own worker keeps the package's through tree shaking, and trains", async () => {
-  const losses = await arena.with((subject) =>
-    subject.do(async (s, { shape, text, options }) => {
-      const worker = () => new Worker('/bundle/worker.js', { type: 'module' });
-      const model = await s.tabtune.newModel(shape, { text }, { worker });
-      const trainer = await s.tabtune.Trainer.create({ model, data: { text }, ...options });
-      const losses = (await trainer.step(2)).map(({ loss }) => loss);
-      await trainer.dispose();
-      return losses;
-    }, TINY),
-  );
+  const losses = await arena.inPage(async (s, { shape, text, options }) => {
+    const worker = () => new Worker('/bundle/worker.js', { type: 'module' });
+    const model = await s.tabtune.newModel(shape, { text }, { worker });
+    const trainer = await s.tabtune.Trainer.create({ model, data: { text }, ...options });
+    const losses = (await trainer.step(2)).map(({ loss }) => loss);
+    await trainer.dispose();
+    return losses;
+  }, TINY);
   assert.deepEqual(losses, (await arena.truth(TINY, 2)).losses.slice(1, 3));
 });
 
 test('a refused import leaves no run, no piece and no history behind', async () => {
-  const { refused, before, after } = await arena.with((subject) =>
-    subject.do(async (s, setting) => {
-      await s.create(setting);
-      await s.step(1);
-      await s.current().save();
-      const whole = new Uint8Array(
-        await (await s.current().checkpoints.exportFile()).blob.arrayBuffer(),
-      );
-      await s.current().dispose();
-      const stored = async () => {
-        const base = await s.database();
-        const keys = {};
-        for (const name of base.objectStoreNames) {
-          const request = base.transaction(name).objectStore(name).getAllKeys();
-          keys[name] = await new Promise(
-            (resolve) => (request.onsuccess = () => resolve(request.result.map(String))),
-          );
-        }
-        base.close();
-        return keys;
-      };
-      const before = await stored();
-      whole[whole.length - 1] ^= 1;
-      const refused = [];
-      const runs = await s.runs();
-      for (const file of [new Blob([whole]), new Blob([whole.slice(0, -1)])]) {
-        const { ok, code, word } = await s.settled(runs.importFile(file));
-        refused.push([ok, code, word]);
+  const { refused, before, after } = await arena.inPage(async (s, setting) => {
+    await s.create(setting);
+    await s.step(1);
+    await s.current().save();
+    const whole = new Uint8Array(
+      await (await s.current().checkpoints.exportFile()).blob.arrayBuffer(),
+    );
+    await s.current().dispose();
+    const stored = async () => {
+      const base = await s.database();
+      const keys = {};
+      for (const name of base.objectStoreNames) {
+        const request = base.transaction(name).objectStore(name).getAllKeys();
+        keys[name] = await new Promise(
+          (resolve) => (request.onsuccess = () => resolve(request.result.map(String))),
+        );
       }
-      return { refused, before, after: await stored() };
-    }, TINY),
-  );
+      base.close();
+      return keys;
+    };
+    const before = await stored();
+    whole[whole.length - 1] ^= 1;
+    const refused = [];
+    const runs = await s.runs();
+    for (const file of [new Blob([whole]), new Blob([whole.slice(0, -1)])]) {
+      const { ok, code, word } = await s.settled(runs.importFile(file));
+      refused.push([ok, code, word]);
+    }
+    return { refused, before, after: await stored() };
+  }, TINY);
   assert.deepEqual(refused, [
     [false, 'CHECKPOINT_CORRUPT', 'checkpoint.container.chunk'],
     [false, 'CHECKPOINT_CORRUPT', 'checkpoint.container.length'],
@@ -96,21 +92,19 @@ test('a refused import leaves no run, no piece and no history behind', async () 
 });
 
 test('loading a checkpoint into a running trainer is refused, and the run continues unchanged', async () => {
-  const { refused, losses } = await arena.with((subject) =>
-    subject.do(async (s, setting) => {
-      await s.create(setting);
-      await s.step(1);
-      await s.current().save();
-      let refused;
-      for await (const event of s.current().run({ maxSteps: 4 })) {
-        if (event.type === 'step' && refused === undefined)
-          refused = await s.settled(s.current().checkpoints.load());
-      }
-      await s.current().dispose();
-      return { refused, losses: s.losses().found };
-    }, TINY),
-  );
-  assert.deepEqual([refused.ok, refused.code, refused.word], [false, 'BUSY', 'loop.running']);
+  const { refused, losses } = await arena.inPage(async (s, setting) => {
+    await s.create(setting);
+    await s.step(1);
+    await s.current().save();
+    let refused;
+    for await (const event of s.current().run({ maxSteps: 4 })) {
+      if (event.type === 'step' && refused === undefined)
+        refused = await s.settled(s.current().checkpoints.load());
+    }
+    await s.current().dispose();
+    return { refused, losses: s.losses().found };
+  }, TINY);
+  assert.deepEqual([refused?.ok, refused?.code, refused?.word], [false, 'BUSY', 'loop.running']);
   const { losses: truth } = await arena.truth(TINY, 5);
   assert.deepEqual(losses, Object.fromEntries([1, 2, 3, 4, 5].map((step) => [step, truth[step]])));
 });

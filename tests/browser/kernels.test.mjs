@@ -17,7 +17,8 @@ const manifests = names.map((name) => ({
 }));
 const full = process.env.TABTUNE_FULL !== undefined;
 
-const at = siteAndBrowser({ '/cases/': folder ?? '.', '/browser/': 'tests/browser' });
+const at = siteAndBrowser({ '/cases/': folder ?? '.' });
+/** @type {Awaited<ReturnType<typeof at.open>>} */
 let opened;
 test.beforeAll(async () => {
   // One page for all cases, with one device.
@@ -49,8 +50,8 @@ for (const [index, { name, unproven }] of checks.entries()) {
   const mutated = full || index % (unproven ? 6 : 12) === 0;
   test(`parity in the browser: ${name}`, async () => {
     const result = await opened.page.evaluate(
-      async (asked) => (await import('/browser/replay.mjs')).replay(...asked),
-      [name, mutated],
+      async ({ name, mutated }) => (await import('/browser/replay.mjs')).replay(name, mutated),
+      { name, mutated },
     );
     assert.deepEqual([...opened.record.errors.splice(0), ...result.errors], []);
     const worst = Math.max(...result.source.map(Number));

@@ -35,7 +35,7 @@ const arena = Arena.ofTests(() => {
 });
 test.afterAll(() => rmSync(made, { recursive: true, force: true }));
 
-test('digests_of_the_examples_are_recomputed__line_26', async () => {
+test('line 26: digests of the examples are recomputed', async () => {
   const { vector1, vector2 } = VECTORS;
   const all = [...vector2.parameters, ...vector2.state];
   const stated = (vector) =>
@@ -65,44 +65,42 @@ test('digests_of_the_examples_are_recomputed__line_26', async () => {
     receipt(files, { weights, optimizer: other(optimizer) }),
     { ...receipt(files, { weights, optimizer }), warnings: [{ code: 'a.b', subject: '' }] },
   ];
-  const { told, verified } = await arena.with((subject) =>
-    subject.do(
-      async (s, { documents, files, receipts }) => {
-        const given = Object.entries(documents).map(
-          ([name, text]) => new File([text], `${name}.state_dict.json`),
-        );
-        const reports = await Promise.all(given.map((file) => s.tabtune.inspectFiles(file)));
-        const told = Object.fromEntries(
-          reports.map(({ files: [{ ok, code, subject }] }, index) => [
-            Object.keys(documents)[index],
-            ok ? 'ok' : `${code} ${subject}`,
-          ]),
-        );
-        const written = Object.entries(files).map(
-          ([name, hex]) =>
-            new File(
-              [Uint8Array.from(hex.match(/../g), (byte) => Number.parseInt(byte, 16))],
-              name,
-            ),
-        );
-        const verified = [];
-        for (const receipt of receipts) {
-          const { ok, checks } = await s.tabtune.verifyFiles(written, receipt);
-          verified.push([ok, Object.fromEntries(checks.map(({ name, result }) => [name, result]))]);
-        }
-        return { told, verified };
-      },
-      {
-        documents,
-        files: Object.fromEntries(
-          Object.entries(files).map(([name, bytes]) => [name, bytes.toString('hex')]),
-        ),
-        receipts,
-      },
-    ),
+  const { verdicts, verified } = await arena.inPage(
+    async (s, { documents, files, receipts }) => {
+      const given = Object.entries(documents).map(
+        ([name, text]) => new File([text], `${name}.state_dict.json`),
+      );
+      const reports = await Promise.all(given.map((file) => s.tabtune.inspectFiles(file)));
+      const verdicts = Object.fromEntries(
+        reports.map(({ files: [{ ok, code, subject }] }, index) => [
+          Object.keys(documents)[index],
+          ok ? 'ok' : `${code} ${subject}`,
+        ]),
+      );
+      const written = Object.entries(files).map(
+        ([name, hex]) =>
+          new File(
+            [Uint8Array.from(hex.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))],
+            name,
+          ),
+      );
+      const verified = [];
+      for (const receipt of receipts) {
+        const { ok, checks } = await s.tabtune.verifyFiles(written, receipt);
+        verified.push([ok, Object.fromEntries(checks.map(({ name, result }) => [name, result]))]);
+      }
+      return { verdicts, verified };
+    },
+    {
+      documents,
+      files: Object.fromEntries(
+        Object.entries(files).map(([name, bytes]) => [name, bytes.toString('hex')]),
+      ),
+      receipts,
+    },
   );
   const mismatch = (name) => [name, `digest.mismatch ${name}`];
-  assert.deepEqual(told, {
+  assert.deepEqual(verdicts, {
     first: 'ok',
     second: 'ok',
     ...Object.fromEntries(['weights', 'optimizer', 'assignment', 'state'].map(mismatch)),
@@ -121,66 +119,64 @@ test('digests_of_the_examples_are_recomputed__line_26', async () => {
   ]);
 });
 
-test('what_is_offered_is_what_exports_make__line_45', async () => {
-  const found = await arena.with((subject) =>
-    subject.do(
-      async (s, { documents, folder, parts, setting }) => {
-        const e = await import('/torture/exports.mjs');
-        const answers = {};
-        /** @param {string} what @param {File[]} files @param {{ base?: File[], mergeAdapter?: File[] }} more */
-        const tried = async (what, files, { base, ...options } = {}) => {
-          answers[what] = await e.withModel(
-            files,
-            async (model) => ({
-              ...(await e.offered(model, model, base)),
-              warnings: model.warnings.length,
-            }),
-            options,
-          );
-        };
-        const qwen2 = await e.fetched('/models/qwen2', folder);
-        const replaced = (name, text) => [
-          ...qwen2.filter((file) => file.name !== name),
-          new File([text], name),
-        ];
-        const config = JSON.parse(await qwen2[0].text());
-        const split = await e.fetched('/models', parts);
-        await tried('dense', await e.fetched('/made/qwen3', documents));
-        await tried('blocks', [
-          await e.withModel(await e.fetched('/made/llama-tied', documents), (model) =>
-            e.exportedAs('m.gguf', model, { format: 'gguf', type: 'q8_0' }),
-          ),
-        ]);
-        // More rows in the table than the configuration states.
-        await tried(
-          'padded',
-          replaced('config.json', JSON.stringify({ ...config, vocab_size: config.vocab_size - 1 })),
+test('line 45: what is offered is what exports make', async () => {
+  const found = await arena.inPage(
+    async (s, { documents, folder, parts, setting }) => {
+      const e = await import('/torture/exports.mjs');
+      const answers = {};
+      /** @param {string} what @param {File[]} files @param {{ base?: File[], mergeAdapter?: File[] }} more */
+      const tried = async (what, files, { base, ...options } = {}) => {
+        answers[what] = await e.withModel(
+          files,
+          async (model) => ({
+            ...(await e.offered(model, model, base)),
+            warnings: model.warnings.length,
+          }),
+          options,
         );
-        await tried('tied', await e.fetched('/made/gpt2', documents));
-        await tried('unknown tokenizer', replaced('tokenizer.json', '{}'));
-        await tried('adapter merged', qwen2, {
-          mergeAdapter: await e.fetched('/adapters/qwen2-patterns', [
-            'adapter_config.json',
-            'adapter_model.safetensors',
-          ]),
-        });
-        await tried('split', split, { base: split });
-        await s.create(setting);
-        await s.step(1);
-        const trained = {
-          ...(await e.offered(s.current(), await s.current().details())),
-          warnings: 0,
-        };
-        const characters = await e.folderOf(s.current());
-        await s.current().dispose();
-        await tried('character', characters);
-        return {
-          answers: { ...answers, trained },
-          answered: (await s.tabtune.inspectFiles(qwen2)).exports.length,
-        };
-      },
-      { documents: DOCUMENTS, folder: FOLDER, parts: PARTS, setting: TINY },
-    ),
+      };
+      const qwen2 = await e.fetched('/models/qwen2', folder);
+      const replaced = (name, text) => [
+        ...qwen2.filter((file) => file.name !== name),
+        new File([text], name),
+      ];
+      const config = JSON.parse(await qwen2[0].text());
+      const split = await e.fetched('/models', parts);
+      await tried('dense', await e.fetched('/made/qwen3', documents));
+      await tried('blocks', [
+        await e.withModel(await e.fetched('/made/llama-tied', documents), (model) =>
+          e.exportedAs('m.gguf', model, { format: 'gguf', type: 'q8_0' }),
+        ),
+      ]);
+      // More rows in the table than the configuration states.
+      await tried(
+        'padded',
+        replaced('config.json', JSON.stringify({ ...config, vocab_size: config.vocab_size - 1 })),
+      );
+      await tried('tied', await e.fetched('/made/gpt2', documents));
+      await tried('unknown tokenizer', replaced('tokenizer.json', '{}'));
+      await tried('adapter merged', qwen2, {
+        mergeAdapter: await e.fetched('/adapters/qwen2-patterns', [
+          'adapter_config.json',
+          'adapter_model.safetensors',
+        ]),
+      });
+      await tried('split', split, { base: split });
+      await s.create(setting);
+      await s.step(1);
+      const trained = {
+        ...(await e.offered(s.current(), await s.current().details())),
+        warnings: 0,
+      };
+      const characters = await e.folderOf(s.current());
+      await s.current().dispose();
+      await tried('character', characters);
+      return {
+        answers: { ...answers, trained },
+        answered: (await s.tabtune.inspectFiles(qwen2)).exports.length,
+      };
+    },
+    { documents: DOCUMENTS, folder: FOLDER, parts: PARTS, setting: TINY },
   );
   for (const [what, { wrong, choices }] of Object.entries(found.answers)) {
     assert.deepEqual(wrong, [], what);

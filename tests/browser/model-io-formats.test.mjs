@@ -41,34 +41,32 @@ const arena = Arena.ofTests(() => {
 });
 test.afterAll(() => rmSync(made, { recursive: true, force: true }));
 
-test('a_patch_without_a_change_is_its_base_byte_for_byte__line_38', async () => {
-  const found = await arena.with((subject) =>
-    subject.do(async (s) => {
-      const e = await import('/torture/exports.mjs');
-      const all = {};
-      for (const path of ['/models/llama3', '/models/qwen2', '/models/gpt2', '/made/doubled']) {
-        const base = await e.fetched(path.slice(0, path.lastIndexOf('/')), [
-          `${path.slice(path.lastIndexOf('/') + 1)}.gguf`,
-        ]);
-        const patch = (model) => model.exportFiles({ format: 'gguf', type: 'f16', base });
-        const [{ blob }] = await e.withModel(base, patch);
-        all[path] = (await s.digest(blob)) === (await s.digest(base[0]));
-      }
-      const llama = await e.fetched('/models', ['llama3.gguf']);
-      const refusals = {};
-      for (const [folder, name] of [
-        ['/models', 'qwen2.gguf'],
-        ['/models', 'gpt2.gguf'],
-        ['/made', 'other.gguf'],
-      ]) {
-        const base = await e.fetched(folder, [name]);
-        refusals[name] = (
-          await e.withModel(llama, (model) => e.summed(model, { format: 'gguf', base }))
-        ).refused;
-      }
-      return { all, refusals };
-    }),
-  );
+test('line 38: a patch without a change is its base, byte for byte', async () => {
+  const found = await arena.inPage(async (s) => {
+    const e = await import('/torture/exports.mjs');
+    const all = {};
+    for (const path of ['/models/llama3', '/models/qwen2', '/models/gpt2', '/made/doubled']) {
+      const base = await e.fetched(path.slice(0, path.lastIndexOf('/')), [
+        `${path.slice(path.lastIndexOf('/') + 1)}.gguf`,
+      ]);
+      const patch = (model) => model.exportFiles({ format: 'gguf', type: 'f16', base });
+      const [{ blob }] = await e.withModel(base, patch);
+      all[path] = (await s.digest(blob)) === (await s.digest(base[0]));
+    }
+    const llama = await e.fetched('/models', ['llama3.gguf']);
+    const refusals = {};
+    for (const [folder, name] of [
+      ['/models', 'qwen2.gguf'],
+      ['/models', 'gpt2.gguf'],
+      ['/made', 'other.gguf'],
+    ]) {
+      const base = await e.fetched(folder, [name]);
+      refusals[name] = (
+        await e.withModel(llama, (model) => e.summed(model, { format: 'gguf', base }))
+      ).refused;
+    }
+    return { all, refusals };
+  });
   assert.deepEqual(Object.values(found.all), [true, true, true, true], JSON.stringify(found.all));
   assert.deepEqual(
     Object.values(found.refusals),
@@ -77,7 +75,7 @@ test('a_patch_without_a_change_is_its_base_byte_for_byte__line_38', async () => 
   );
 });
 
-test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice_twice__line_38', async () => {
+test('line 38: a patch of one tensor changes its bytes alone, and a head that is stored twice in both places', async () => {
   /** @type {[string, string, string, string[]][]} */
   const cases = [
     ['/models', 'llama3.gguf', 'model.layers.1.self_attn.q_proj.weight', ['blk.1.attn_q.weight']],
@@ -85,34 +83,32 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
     ['/made', 'doubled.gguf', 'model.embed_tokens.weight', ['token_embd.weight', 'output.weight']],
   ];
   for (const [folder, name, changed, stored] of cases) {
-    const text = await arena.with((subject) =>
-      subject.do(
-        async (_, { folder, name, changed }) => {
-          const e = await import('/torture/exports.mjs');
-          const base = await e.fetched(folder, [name]);
-          // The tensor's first value gets the opposite sign.
-          const files = await e.withModel(base, (model) => e.folderOf(model));
-          const turned = await Promise.all(
-            files.map(async (file) => {
-              if (file.name !== 'model.safetensors') return file;
-              const bytes = new Uint8Array(await file.arrayBuffer());
-              const header = 8 + Number(new DataView(bytes.buffer).getBigUint64(0, true));
-              const {
-                [changed]: {
-                  data_offsets: [begin],
-                },
-              } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, header)));
-              bytes[header + begin + 3] ^= 0x80;
-              return new File([bytes], file.name);
-            }),
-          );
-          const patched = await e.withModel(turned, (model) =>
-            e.exportedAs('patched.gguf', model, { format: 'gguf', base }),
-          );
-          return btoa(String.fromCharCode(...new Uint8Array(await patched.arrayBuffer())));
-        },
-        { folder, name, changed },
-      ),
+    const text = await arena.inPage(
+      async (_, { folder, name, changed }) => {
+        const e = await import('/torture/exports.mjs');
+        const base = await e.fetched(folder, [name]);
+        // The tensor's first value gets the opposite sign.
+        const files = await e.withModel(base, (model) => e.folderOf(model));
+        const turned = await Promise.all(
+          files.map(async (file) => {
+            if (file.name !== 'model.safetensors') return file;
+            const bytes = new Uint8Array(await file.arrayBuffer());
+            const header = 8 + Number(new DataView(bytes.buffer).getBigUint64(0, true));
+            const {
+              [changed]: {
+                data_offsets: [begin],
+              },
+            } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, header)));
+            bytes[header + begin + 3] ^= 0x80;
+            return new File([bytes], file.name);
+          }),
+        );
+        const patched = await e.withModel(turned, (model) =>
+          e.exportedAs('patched.gguf', model, { format: 'gguf', base }),
+        );
+        return btoa(String.fromCharCode(...new Uint8Array(await patched.arrayBuffer())));
+      },
+      { folder, name, changed },
     );
     const [found, base] = [
       Buffer.from(text, 'base64'),
@@ -130,30 +126,28 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
   }
 });
 
-test('a_folder_through_an_f32_gguf_file_has_the_same_weights__line_39', async () => {
-  const found = await arena.with((subject) =>
-    subject.do(
-      async (_, names) => {
-        const e = await import('/torture/exports.mjs');
-        const all = {};
-        for (const name of ['llama-3', 'llama-tied', 'qwen2', 'qwen3', 'qwen3-tied', 'gpt2']) {
-          const { before, gguf, ids } = await e.withModel(
-            await e.fetched(`/made/${name}`, names.documents),
-            async (model) => ({
-              before: (await e.receiptOf(model)).digests.weights,
-              gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f32' }),
-              ids: await model.tokenize(names.text),
-            }),
-          );
-          all[name] = await e.withModel([gguf], async (model) => {
-            const { digests } = await e.receiptOf(model);
-            return { before, after: digests.weights, ids, again: await model.tokenize(names.text) };
-          });
-        }
-        return all;
-      },
-      { documents: DOCUMENTS, text: TEXT },
-    ),
+test('line 39: a folder converted to an F32 GGUF file and back has the same weights', async () => {
+  const found = await arena.inPage(
+    async (_, names) => {
+      const e = await import('/torture/exports.mjs');
+      const all = {};
+      for (const name of ['llama-3', 'llama-tied', 'qwen2', 'qwen3', 'qwen3-tied', 'gpt2']) {
+        const { before, gguf, ids } = await e.withModel(
+          await e.fetched(`/made/${name}`, names.documents),
+          async (model) => ({
+            before: (await e.receiptOf(model)).digests.weights,
+            gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f32' }),
+            ids: await model.tokenize(names.text),
+          }),
+        );
+        all[name] = await e.withModel([gguf], async (model) => {
+          const { digests } = await e.receiptOf(model);
+          return { before, after: digests.weights, ids, again: await model.tokenize(names.text) };
+        });
+      }
+      return all;
+    },
+    { documents: DOCUMENTS, text: TEXT },
   );
   for (const [name, { before, after, ids, again }] of Object.entries(found)) {
     assert.match(before, /^[0-9a-f]{64}$/);
@@ -163,63 +157,61 @@ test('a_folder_through_an_f32_gguf_file_has_the_same_weights__line_39', async ()
   }
 });
 
-test('the_rules_of_a_tokenizer_are_found_by_trying_and_unknown_ones_refuse__line_39', async () => {
-  const { pres, ids, lower, characters } = await arena.with((subject) =>
-    subject.do(
-      async (s, { names, text, setting }) => {
-        const e = await import('/torture/exports.mjs');
-        const header = async (file) =>
-          btoa(String.fromCharCode(...new Uint8Array(await file.slice(0, 32 << 10).arrayBuffer())));
-        const pres = {};
-        for (const name of ['gpt2', 'llama-tied', 'llama-3', 'qwen2']) {
-          pres[name] = await e.withModel(await e.fetched(`/made/${name}`, names), async (model) =>
-            header(await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'q8_0' })),
-          );
-        }
-        const pieces = await e.withModel(
-          await e.fetched('/made', ['pieces.gguf']),
-          async (model) => ({ ids: await model.tokenize(text), folder: await e.folderOf(model) }),
+test('line 39: the rules of a tokenizer are found by trying, and unknown ones are refused', async () => {
+  const { pres, ids, lower, characters } = await arena.inPage(
+    async (s, { names, text, setting }) => {
+      const e = await import('/torture/exports.mjs');
+      const header = async (file) =>
+        btoa(String.fromCharCode(...new Uint8Array(await file.slice(0, 32 << 10).arrayBuffer())));
+      const pres = {};
+      for (const name of ['gpt2', 'llama-tied', 'llama-3', 'qwen2']) {
+        pres[name] = await e.withModel(await e.fetched(`/made/${name}`, names), async (model) =>
+          header(await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'q8_0' })),
         );
-        const again = await e.withModel(pieces.folder, async (model) => ({
-          ids: await model.tokenize(text),
-          gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f16' }),
-        }));
-        pres.pieces = await header(again.gguf);
-        const last = await e.withModel([again.gguf], (model) => model.tokenize(text));
-        // A tokenizer that makes everything lower case, as none of the known ones does.
-        const files = await e.fetched('/made/qwen2', names);
-        const at = files.findIndex(({ name }) => name === 'tokenizer.json');
-        files[at] = new File(
-          [
-            JSON.stringify({
-              ...JSON.parse(await files[at].text()),
-              normalizer: { type: 'Lowercase' },
-            }),
-          ],
-          'tokenizer.json',
+      }
+      const pieces = await e.withModel(
+        await e.fetched('/made', ['pieces.gguf']),
+        async (model) => ({ ids: await model.tokenize(text), folder: await e.folderOf(model) }),
+      );
+      const again = await e.withModel(pieces.folder, async (model) => ({
+        ids: await model.tokenize(text),
+        gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f16' }),
+      }));
+      pres.pieces = await header(again.gguf);
+      const last = await e.withModel([again.gguf], (model) => model.tokenize(text));
+      // A tokenizer that makes everything lower case, as none of the known ones does.
+      const files = await e.fetched('/made/qwen2', names);
+      const at = files.findIndex(({ name }) => name === 'tokenizer.json');
+      files[at] = new File(
+        [
+          JSON.stringify({
+            ...JSON.parse(await files[at].text()),
+            normalizer: { type: 'Lowercase' },
+          }),
+        ],
+        'tokenizer.json',
+      );
+      const lower = await e.withModel(files, async (model) => [
+        (await e.summed(model, { format: 'gguf', type: 'f16' })).refused,
+        model.exports.find(({ type }) => type === 'f16').ok,
+      ]);
+      // The characters of a run.
+      await s.create(setting);
+      await s.step(1);
+      const gguf = await e.exportedAs('m.gguf', s.current(), { format: 'gguf', type: 'f16' });
+      const folder = await e.folderOf(s.current());
+      await s.current().dispose();
+      const characters = [];
+      for (const files of [[gguf], folder])
+        characters.push(
+          await e.withModel(files, async (model) => [
+            model.info.tokenizer.kind,
+            await model.tokenize(setting.text.slice(0, 128)),
+          ]),
         );
-        const lower = await e.withModel(files, async (model) => [
-          (await e.summed(model, { format: 'gguf', type: 'f16' })).refused,
-          model.exports.find(({ type }) => type === 'f16').ok,
-        ]);
-        // The characters of a run.
-        await s.create(setting);
-        await s.step(1);
-        const gguf = await e.exportedAs('m.gguf', s.current(), { format: 'gguf', type: 'f16' });
-        const folder = await e.folderOf(s.current());
-        await s.current().dispose();
-        const characters = [];
-        for (const files of [[gguf], folder])
-          characters.push(
-            await e.withModel(files, async (model) => [
-              model.info.tokenizer.kind,
-              await model.tokenize(setting.text.slice(0, 128)),
-            ]),
-          );
-        return { pres, ids: [pieces.ids, again.ids, last], lower, characters };
-      },
-      { names: DOCUMENTS, text: TEXT, setting: TINY },
-    ),
+      return { pres, ids: [pieces.ids, again.ids, last], lower, characters };
+    },
+    { names: DOCUMENTS, text: TEXT, setting: TINY },
   );
   const stated = (text) =>
     ['model', 'pre'].map((key) =>

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from '@playwright/test';
 import { built } from '../../web/core-kind.mjs';
+import { inModule } from './chromium.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 const OPTIMIZERS = [
@@ -20,18 +21,21 @@ const SCHEDULES = [
   { type: 'constant', warmup_steps: 3 },
 ];
 
-const at = siteAndBrowser({ '/pkg/': built.core, '/browser/': 'tests/browser' });
+const at = siteAndBrowser({ '/pkg/': built.core });
+/** @type {Awaited<ReturnType<typeof at.open>>} */
 let opened;
 test.beforeAll(async () => {
   // One page for all: its device compiles each kernel once.
   opened = await at.open('/');
 });
 
-const inPage = (name, argument) =>
-  opened.page.evaluate(
-    async ({ name, argument }) => (await import('/browser/wasm-page.mjs'))[name](argument),
-    { name, argument },
-  );
+/** @typedef {typeof import('./wasm-page.mjs')} Core */
+/** @template A, R @param {(core: Core, argument: A) => R} work @param {A} argument */
+const inPage = (work, argument) => inModule(opened.page, '/browser/wasm-page.mjs', work, argument);
+/** @param {object} config */
+const straight = (config) => inPage((core, config) => core.straight(config), config);
+/** @param {object} config */
+const fallbacks = (config) => inPage((core, config) => core.fallbacks(config), config);
 
 const whole = OPTIMIZERS.flatMap((optimizer) =>
   ['f32', 'bf16'].flatMap((precision) =>
@@ -69,7 +73,10 @@ for (const { optimizer, precision, schedule, decay } of [...whole, ...more]) {
       precision,
       schedule,
     };
-    const { live, resumed } = await inPage('resume', { ...config, decay });
+    const { live, resumed } = await inPage((core, config) => core.resume(config), {
+      ...config,
+      decay,
+    });
     assert.equal(live.losses.length, 4);
     assert.ok(
       live.losses.every(Number.isFinite) && new Set(live.losses).size === 4,
@@ -79,19 +86,15 @@ for (const { optimizer, precision, schedule, decay } of [...whole, ...more]) {
     assert.ok('optimizer.safetensors' in live.digests && 'model.safetensors' in live.digests);
     // A save leaves the live run unchanged regardless of the schedule.
     if (schedule === SCHEDULES[0] || !SCHEDULES.includes(schedule))
-      assert.deepEqual(await inPage('straight', { ...config, decay }), live);
+      assert.deepEqual(await straight({ ...config, decay }), live);
     if (decay)
-      assert.notDeepEqual(
-        (await inPage('straight', config)).losses,
-        live.losses,
-        'the decay did nothing',
-      );
+      assert.notDeepEqual((await straight(config)).losses, live.losses, 'the decay did nothing');
   });
 }
 
 test('the trainer lists the parameters that APOLLO leaves to AdamW', async () => {
   const config = { steps: 4, batch_size: 2, seq_len: 8, precision: 'f32' };
-  const apollo = await inPage('fallbacks', { ...config, optimizer: { type: 'apollo', rank: 8 } });
+  const apollo = await fallbacks({ ...config, optimizer: { type: 'apollo', rank: 8 } });
   const layer = (name) => `model.layers.0.${name}.weight`;
   const projections = ['self_attn.k_proj', 'self_attn.v_proj'].map(layer);
   assert.deepEqual(apollo, [
@@ -101,15 +104,12 @@ test('the trainer lists the parameters that APOLLO leaves to AdamW', async () =>
     ...projections,
     'model.norm.weight',
   ]);
-  assert.deepEqual(await inPage('fallbacks', { ...config, optimizer: { type: 'adamw' } }), []);
+  assert.deepEqual(await fallbacks({ ...config, optimizer: { type: 'adamw' } }), []);
 });
 
 test('reports that are read together equal those of single steps, and a step that is not finite changes nothing', async () => {
   const together = (count, config) =>
-    opened.page.evaluate(
-      async ([count, config]) => (await import('/browser/wasm-page.mjs')).together(count, config),
-      [count, config],
-    );
+    inPage((core, { count, config }) => core.together(count, config), { count, config });
   const config = {
     steps: 40,
     batch_size: 2,
@@ -142,7 +142,7 @@ test('reports that are read together equal those of single steps, and a step tha
   };
   const first = await together(1, { ...wild, report_every: 1 });
   const refused = await together(17, { ...wild, report_every: 8 });
-  const { kind, tensor, step } = refused.refused;
+  const { kind, tensor = '', step } = refused.refused ?? {};
   assert.deepEqual([kind, step], ['NON_FINITE', 2]);
   assert.match(tensor, /^(loss|gradient of model\..*)$/);
   assert.deepEqual(
@@ -161,10 +161,7 @@ test('a loss that is not finite changes nothing at each of seventeen steps', asy
     optimizer: { type: 'adamw' },
     precision: 'bf16',
   };
-  const faults = await opened.page.evaluate(
-    async (config) => (await import('/browser/wasm-page.mjs')).refusedAt(17, config),
-    config,
-  );
+  const faults = await inPage((core, config) => core.refusedAt(17, config), config);
   assert.deepEqual(faults, []);
 });
 
@@ -181,10 +178,12 @@ async function costsTheHost({ page }, shape, precision, { submits, steps, masked
     optimizer: { type: 'adamw' },
     precision,
   };
-  const given = [steps, shape, config, masked];
-  const work = await page.evaluate(
-    async (given) => (await import('/browser/wasm-page.mjs')).hostWork(...given),
-    given,
+  const work = await inModule(
+    page,
+    '/browser/wasm-page.mjs',
+    (/** @type {Core} */ core, { steps, shape, config, masked }) =>
+      core.hostWork(steps, shape, config, masked),
+    { steps, shape, config, masked },
   );
   console.log(JSON.stringify(work));
   assert.deepEqual([work.createBindGroup, work.writeBuffer], [0, 1]);

@@ -6,27 +6,21 @@ import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
-const at = siteAndBrowser({
-  '/pkg-quick/': 'web/pkg-quick',
-  '/browser/': 'tests/browser',
-  '/vectors/': 'tests/golden/vectors',
-});
-let opened;
+const at = siteAndBrowser({ '/pkg-quick/': 'web/pkg-quick', '/vectors/': 'tests/golden/vectors' });
+/** @type {import('playwright-core').Page} */
+let page;
 test.beforeAll(async () => {
-  opened = await at.open('/');
+  ({ page } = await at.open('/'));
 });
-
-const inPage = (name, argument) =>
-  opened.page.evaluate(
-    async ({ name, argument }) => (await import('/browser/replay-page.mjs'))[name](argument),
-    { name, argument },
-  );
 
 test('recorded trajectories replay in the browser', async () => {
   const names = readdirSync(join(root, 'tests/golden/vectors')).filter((name) =>
     name.endsWith('.json'),
   );
-  const reports = await inPage('replayAll', names);
+  const reports = await page.evaluate(
+    async (names) => (await import('/browser/replay-page.mjs')).replayAll(names),
+    names,
+  );
   assert.deepEqual(
     reports.filter((report) => !report.ok),
     [],
@@ -37,6 +31,9 @@ test('recorded trajectories replay in the browser', async () => {
 });
 
 test('a changed value in a recorded trajectory is detected', async () => {
-  const report = await inPage('replayChanged', 'adamw_bf16_philox_expected.json');
+  const report = await page.evaluate(async () => {
+    const { replayChanged } = await import('/browser/replay-page.mjs');
+    return replayChanged('adamw_bf16_philox_expected.json');
+  });
   assert.equal(report.ok, false);
 });

@@ -1,6 +1,6 @@
 // Runs in the page: the wasm module itself, without the package's worker around it.
 
-/** Number of calls so far: of the module to JavaScript, and of WebGPU by the name of the method. */
+/** Number of calls so far: of the module to JavaScript, and of WebGPU by the name of the method. @type {Record<string, number>} */
 const calls = { javascript: 0 };
 const { instantiateStreaming } = WebAssembly;
 WebAssembly.instantiateStreaming = (source, imports) => {
@@ -166,6 +166,7 @@ export async function together(count, config) {
   const session = await start(config, data);
   const [losses, before] = [/** @type {number[]} */ ([]), calls.mapAsync];
   let most = 0;
+  /** @type {{ kind?: string, tensor?: string, step?: number } | undefined} */
   let refused;
   for (let step = 1; step <= count && !refused; step++) {
     try {
@@ -259,7 +260,7 @@ export async function refusedAt(count, config) {
   return faults;
 }
 
-/** Returns the host's work in each step, after the first ones: calls, and the median of the milliseconds during which nothing is dispatched. */
+/** Returns the host's work in each step, after the first ones: calls, and the median of the milliseconds during which nothing is dispatched. @returns {Promise<Record<string, number>>} */
 export async function hostWork(count, shape, config, masked = false) {
   const session = await start(config, masked ? rows : data, shape);
   await go(session, 6);

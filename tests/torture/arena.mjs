@@ -1,6 +1,6 @@
 // A browser with a profile, a site, and pages with a trainer under test; failures are counted, not thrown.
 import { test } from '@playwright/test';
-import { Browser } from '../browser/chromium.mjs';
+import { Browser, inModule } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 import { built } from '../../web/core-kind.mjs';
 
@@ -107,9 +107,7 @@ export class Subject {
    * @returns {Promise<Awaited<R>>}
    */
   do(work, argument) {
-    const call = `(async (argument) => (${work})(await import('/torture/subject.mjs'), argument))`;
-    // Functions are passed as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
-    return this.page.evaluate(`${call}(${JSON.stringify(argument ?? null)})`);
+    return inModule(this.page, '/torture/subject.mjs', /** @type {any} */ (work), argument);
   }
 
   /** Waits in the page until `test(timeline, argument)` is true for the recorded events. */
@@ -180,7 +178,7 @@ export class Arena {
     return new Subject(page, record);
   }
 
-  /** Opens a page for `work`, and closes it in any case. */
+  /** Opens a page for `work`, and closes it in any case. @template R @param {(subject: Subject) => Promise<R>} work */
   async with(work) {
     const subject = await this.subject();
     try {
@@ -188,6 +186,15 @@ export class Arena {
     } finally {
       await subject.close().catch(() => undefined);
     }
+  }
+
+  /**
+   * Runs `work(subject, argument)` in a new page.
+   * @template [A=null] @template [R=any]
+   * @param {(s: typeof import('./in-browser/subject.mjs'), argument: A) => R} work @param {A} [argument]
+   */
+  inPage(work, argument) {
+    return this.with((subject) => subject.do(work, argument));
   }
 
   /**

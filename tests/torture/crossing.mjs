@@ -38,34 +38,32 @@ export async function crossing(_, tally, { short }) {
   const data = join(folder, 'text.txt');
   writeFileSync(data, TINY.text);
   try {
-    const made = await arena.with((subject) =>
-      subject.do(async (s, setting) => {
-        const base64 = async (blob) => {
-          const bytes = new Uint8Array(await blob.arrayBuffer());
-          let text = '';
-          for (const byte of bytes) text += String.fromCharCode(byte);
-          return btoa(text);
-        };
-        const run = await s.create(setting);
-        await s.step(3);
-        await s.current().save();
-        const file = await base64((await s.current().checkpoints.exportFile()).blob);
-        const root = await navigator.storage.getDirectory();
-        const place = await root.getDirectoryHandle('picked', { create: true });
-        await s.current().checkpoints.exportFolder(place);
-        const files = [];
-        const gather = async (handle) => {
-          for await (const entry of handle.values()) {
-            if (entry.kind === 'directory') await gather(entry);
-            else files.push([entry.name, await base64(await entry.getFile())]);
-          }
-        };
-        await gather(place);
-        const losses = await s.step(10);
-        await s.current().dispose();
-        return { run, file, files, losses };
-      }, TINY),
-    );
+    const made = await arena.inPage(async (s, setting) => {
+      const base64 = async (blob) => {
+        const bytes = new Uint8Array(await blob.arrayBuffer());
+        let text = '';
+        for (const byte of bytes) text += String.fromCharCode(byte);
+        return btoa(text);
+      };
+      const run = await s.create(setting);
+      await s.step(3);
+      await s.current().save();
+      const file = await base64((await s.current().checkpoints.exportFile()).blob);
+      const root = await navigator.storage.getDirectory();
+      const place = await root.getDirectoryHandle('picked', { create: true });
+      await s.current().checkpoints.exportFolder(place);
+      const files = [];
+      const gather = async (handle) => {
+        for await (const entry of handle.values()) {
+          if (entry.kind === 'directory') await gather(entry);
+          else files.push([entry.name, await base64(await entry.getFile())]);
+        }
+      };
+      await gather(place);
+      const losses = await s.step(10);
+      await s.current().dispose();
+      return { run, file, files, losses };
+    }, TINY);
     const file = join(folder, 'run.tabtune');
     writeFileSync(file, Buffer.from(made.file, 'base64'));
     const picked = mkdtempSync(join(folder, 'picked-'));
@@ -122,7 +120,7 @@ export async function crossing(_, tally, { short }) {
             .catch((error) => ({ failed: error.message.split('\n')[0] })),
         );
         wrong.push(
-          ...(returned.failed
+          ...('failed' in returned
             ? [returned.failed]
             : differences('back in the browser', returned, { from: 3, losses: made.losses })),
         );

@@ -8,20 +8,18 @@ const SEEN_MS = 1000;
 let counted;
 /** Returns the number of GPU submissions of one step, so that a loss can be placed in a part of it. */
 export async function submitsOfAStep(arena) {
-  return (counted ??= await arena.with((subject) =>
-    subject.do(async (s, setting) => {
-      await s.create(setting);
-      await s.step(2);
-      await s.tell('reset');
-      await s.step(1);
-      const { submits, maps } = await s.tell('counts');
-      await s.tell('reset');
-      await s.current().save();
-      const saving = await s.tell('counts');
-      await s.current().dispose();
-      return { submits, maps, savingMaps: saving.maps };
-    }, TINY),
-  ));
+  return (counted ??= await arena.inPage(async (s, setting) => {
+    await s.create(setting);
+    await s.step(2);
+    await s.tell('reset');
+    await s.step(1);
+    const { submits, maps } = await s.tell('counts');
+    await s.tell('reset');
+    await s.current().save();
+    const saving = await s.tell('counts');
+    await s.current().dispose();
+    return { submits, maps, savingMaps: saving.maps };
+  }, TINY));
 }
 
 /** Checks the events between the fault and the recovery. */

@@ -20,13 +20,17 @@ function grouped() {
   return [...groups];
 }
 
-/** Opens, trains three steps, saves, trains two more; then another worker resumes and makes those two again. */
-async function goOn(s, { names, options, tokens, chat }) {
+/**
+ * Opens, trains three steps, saves, trains two more; then another worker resumes and makes those two again.
+ * @param {typeof import('./in-browser/subject.mjs')} s
+ * @param {{ names: string[], options: import('tabtune').TrainOptions, tokens?: number, chat?: string }} setting
+ */
+async function goOn(s, { names, options, tokens = 0, chat }) {
   const files = () =>
     Promise.all(
       names.map(
         async (name) =>
-          new File([await (await fetch(`/models/${name}`)).blob()], name.split('/').pop()),
+          new File([await (await fetch(`/models/${name}`)).blob()], `${name.split('/').pop()}`),
       ),
     );
   const model = await s.tabtune.openModel(await files(), { worker: s.workers() });
@@ -144,12 +148,14 @@ export async function models(_, tally, { short = false }) {
         const found = await subject
           .do(goOn, { names, options: TINY.options, tokens: 400 })
           .catch((error) => ({ failed: error.message.split('\n')[0] }));
-        families.add(found.architecture);
-        const wrong = found.failed
-          ? [found.failed]
-          : differences('losses after the resume', found.again, found.losses);
-        if (!found.failed)
-          wrong.push(...differences('end tokens after the resume', found.eosAfter, found.eos));
+        const wrong =
+          'failed' in found
+            ? [found.failed]
+            : [
+                ...differences('losses after the resume', found.again, found.losses),
+                ...differences('end tokens after the resume', found.eosAfter, found.eos),
+              ];
+        if ('architecture' in found) families.add(found.architecture);
         tally.add(
           fault,
           wrong.map((each) => `${name}: ${each}`),

@@ -69,15 +69,13 @@ async function real(arena, tally, sizes) {
   const fault = 'quota of the browser, lowered piece by piece';
   const truth = await arena.truth(LARGE, sizes + 3);
   const origin = `${arena.site.url}/`;
-  const { run, bytes } = await arena.with((subject) =>
-    subject.do(async (s, setting) => {
-      const run = await s.create(setting);
-      await s.step(1);
-      const { bytes } = await s.current().save();
-      await s.current().dispose();
-      return { run, bytes };
-    }, LARGE),
-  );
+  const { run, bytes } = await arena.inPage(async (s, setting) => {
+    const run = await s.create(setting);
+    await s.step(1);
+    const { bytes } = await s.current().save();
+    await s.current().dispose();
+    return { run, bytes };
+  }, LARGE);
   let times = 0;
   for (let k = 0; k < sizes; k++) {
     await arena.browser.restart();

@@ -27,15 +27,13 @@ const FOUR_GB = {
 async function told(arena, tally) {
   for (const [what, sizes] of Object.entries({ '4 GB': FOUR_GB, '6 GB': SIX_GB })) {
     const fault = `what a model of ${what} is, from its header`;
-    const { report, size } = await arena.with((subject) =>
-      subject.do(async (s, sizes) => {
-        const files = s.modelFiles(sizes);
-        // The browser has compiled the core once, as in a page that was used before.
-        await s.tabtune.inspectFiles(new File(['{}'], 'empty.json'));
-        const report = await s.settled(s.tabtune.inspectFiles(files));
-        return { report, size: files[0].size };
-      }, sizes),
-    );
+    const { report, size } = await arena.inPage(async (s, sizes) => {
+      const files = s.modelFiles(sizes);
+      // The browser has compiled the core once, as in a page that was used before.
+      await s.tabtune.inspectFiles(new File(['{}'], 'empty.json'));
+      const report = await s.settled(s.tabtune.inspectFiles(files));
+      return { report, size: files[0].size };
+    }, sizes);
     const { ok, value, message, ms } = report;
     const wrong = ok ? differences('kind', [value.kind, value.refusals], ['model', []]) : [message];
     const [folder, f16] = ok

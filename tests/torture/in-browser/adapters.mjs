@@ -1,6 +1,8 @@
 // Runs in the page: a packed base, and trainers of adapters on it.
 import * as s from './subject.mjs';
 
+export { s };
+
 /** Returns a model of this shape and seed as one GGUF file whose matrices are of this type; equal settings give equal bytes. */
 export async function base({ shape, text, type, seed = 7 }) {
   const model = await s.tabtune.newModel(shape, { text }, { worker: s.workers() });

@@ -1,8 +1,14 @@
 // Runs in the page: files of Llamas of any size that take little space, and token ids for them.
 
 /**
+ * Sizes of a Llama.
+ * @typedef {{ vocab: number, hidden: number, intermediate: number, layers: number, heads: number, kvHeads: number, tied?: boolean, towerBytes?: number }} Sizes
+ */
+
+/**
  * Returns the files of a Llama of these sizes without a tokenizer; its weights are repeated blocks of noise. `towerBytes` bytes of a tower that the
  * model does not use may precede them.
+ * @param {Sizes} sizes
  */
 export function modelFiles({
   vocab,

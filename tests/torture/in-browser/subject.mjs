@@ -73,7 +73,7 @@ export const current = () => trainer;
 
 /**
  * Data and model of a run, made by `TINY` and by parts: a shape or sizes, a text, options, plans for its workers.
- * @typedef {{ shape?: object, sizes?: Parameters<typeof modelFiles>[0], text?: string, options?: object, plans?: object[] }} Setting
+ * @typedef {{ shape?: object, sizes?: import('./llama-files.mjs').Sizes, text?: string, options?: object, plans?: object[] }} Setting
  */
 
 /**

@@ -32,7 +32,7 @@ export function inTab(arena, path, work, setting) {
     await subject.do(async () => (await import('/torture/lora.mjs')).field());
     await subject.page.setInputFiles('#model', path);
     return subject.do(
-      `async (s, { work, setting }) => (await import('/torture/lora.mjs'))[work](setting)`,
+      async (_, { work, setting }) => (await import('/torture/lora.mjs'))[work](setting),
       { work, setting },
     );
   });
