@@ -11,7 +11,7 @@ interface Window {
   /** Number of workers that were not ended: `demo-choices.test.mjs` counts them. */
   workers(): number;
   /** Words of faults that the page has shown: the same file collects them. */
-  told: Set<string>;
+  faults: Set<string>;
 }
 interface Performance {
   /** Only isolated pages of Chromium have it. */

@@ -17,6 +17,7 @@ export default defineConfig({
   retries: 0,
   workers: AT_ONCE,
   timeout: 25 * 60 * 1000,
+  expect: { timeout: 60_000 },
   // They are modules for this version of Node already, and functions that run in pages are passed as their text.
   build: { external: ['**/*'] },
   projects: [

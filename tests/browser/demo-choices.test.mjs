@@ -3,34 +3,25 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { untilState, textOf } from './demo-run.mjs';
-import { siteAndBrowser } from './hooks.mjs';
+import { demoTests, fill, says, textOf, untilState } from './demo-run.mjs';
 
 const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
 const OTHER = join(root, 'tests/golden/models/llama3.gguf');
-const NUMBERS = {
-  '#s-steps': '6',
-  '#s-batch': '1',
-  '#s-length': '8',
-  '#s-sample': '0',
-  '#s-rank': '2',
-  '#s-alpha': '4',
-};
 
-const at = siteAndBrowser();
+const { test } = demoTests();
 
-const stateIs = (page, state) => untilState(page, state, 120_000);
+/** Waits until the memory of the chosen files is known. @param {import('@playwright/test').Page} page */
+const planned = (page) => says(page, '#t-all', /./);
 
-test('demo trains an adapter, and asks for its base by name when the run is resumed', async () => {
-  const { page, record } = await at.open('/demo/');
-  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+test('demo trains an adapter, and asks for its base by name when the run is resumed', async ({
+  demo,
+}) => {
+  const { page } = await demo();
   assert.equal(await page.isHidden('#trained'), true, 'a new model has no base');
   await page.setInputFiles('#model-files', MODEL);
-  await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, {
-    timeout: 60_000,
-  });
+  await planned(page);
   assert.equal(
     await page.isChecked('input[name="trained"][value="all"]'),
     true,
@@ -38,26 +29,17 @@ test('demo trains an adapter, and asks for its base by name when the run is resu
   );
   const all = await textOf(page, '#memory-total');
   await page.check('input[name="trained"][value="adapter"]');
-  for (const [id, value] of Object.entries(NUMBERS)) await page.fill(id, value);
-  await page.waitForFunction(
-    (before) =>
-      document.querySelector('#memory-total').textContent !== before &&
-      /adapter/.test(document.querySelector('#memory-parts').textContent),
-    all,
-    { timeout: 30_000 },
-  );
-  await page.waitForFunction(
-    () => document.querySelector('#s-rate').valueAsNumber === 0.0002,
-    undefined,
-    { timeout: 10_000 },
-  );
+  await fill(page, { steps: 6, batch: 1, length: 8, sample: 0, rank: 2, alpha: 4 });
+  await says(page, '#memory-parts', 'adapter');
+  await expect(page.locator('#memory-total')).not.toHaveText(all);
+  await expect(page.locator('#s-rate')).toHaveValue('0.0002');
   const [adapter, weights] = await Promise.all(
     ['#t-adapter', '#t-all'].map((id) => textOf(page, id)),
   );
   assert.equal(adapter, await textOf(page, '#memory-total'));
   assert.notEqual(adapter, weights);
   await page.click('#start');
-  await stateIs(page, 'done');
+  await untilState(page, 'done');
   assert.match(
     await textOf(page, '#run-base'),
     /^Adapter of rank 2: .* 14 matrices, on tiny\.gguf \(76 kB, header [0-9a-f]{12}\), .* on the GPU\.$/,
@@ -72,64 +54,40 @@ test('demo trains an adapter, and asks for its base by name when the run is resu
     /on a model that is not in its checkpoint: tiny\.gguf/,
   );
   await page.setInputFiles('#ask-files', OTHER);
-  await page.waitForFunction(
-    () => /not the bytes/.test(document.querySelector('#ask-words').textContent),
-    undefined,
-    { timeout: 60_000 },
-  );
+  await says(page, '#ask-words', 'not the bytes');
   await page.setInputFiles('#ask-files', {
     name: 'moved.gguf',
     mimeType: 'application/octet-stream',
     buffer: readFileSync(MODEL),
   });
-  await stateIs(page, 'done');
+  await untilState(page, 'done');
   assert.match(await textOf(page, '#run-base'), /on tiny\.gguf/);
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
-test('the heading names the chosen files, even refused ones, and while a run is open those of the run', async () => {
-  const { page, record } = await at.open('/demo/', { script: () => localStorage.clear() });
-  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+test('the heading names the chosen files, even refused ones, and while a run is open those of the run', async ({
+  demo,
+}) => {
+  const { page } = await demo('/demo/', () => localStorage.clear());
   const text = (name, words) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(words) });
-  const titleIs = (wanted) =>
-    page
-      .waitForFunction(
-        (title) => document.querySelector('#run-title').textContent === title,
-        wanted,
-        { timeout: 30_000 },
-      )
-      .catch(async () => assert.equal(await textOf(page, '#run-title'), wanted));
+  const titleIs = (/** @type {string} */ title) =>
+    expect(page.locator('#run-title')).toHaveText(title);
   const story = await textOf(page, '#run-story');
   await page.setInputFiles('#data-file', text('refused.jsonl', '{"neither": 1}\n'));
   await titleIs('A small new Llama reads refused.jsonl');
   await page.setInputFiles('#data-file', text('mine.txt', 'It is a truth. '.repeat(100)));
   await titleIs('A small new Llama reads mine.txt');
-  await page.waitForFunction(
-    (old) => document.querySelector('#run-story').textContent !== old,
-    story,
-    { timeout: 30_000 },
-  );
+  await expect(page.locator('#run-story')).not.toHaveText(story);
   await page.check('input[name="data"][value="austen"]');
   await titleIs('A small new Llama reads Austen');
-  await page.waitForFunction(
-    (old) => document.querySelector('#run-story').textContent === old,
-    story,
-    { timeout: 30_000 },
-  );
-  for (const [id, value] of Object.entries({ steps: 1, batch: 1, length: 8, sample: 0 }))
-    await page.fill(`#s-${id}`, String(value));
+  await expect(page.locator('#run-story')).toHaveText(story);
+  await fill(page, { steps: 1, batch: 1, length: 8, sample: 0 });
   await page.click('#start');
-  await stateIs(page, 'done');
+  await untilState(page, 'done');
   await page.setInputFiles('#model-files', MODEL);
-  await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, {
-    timeout: 60_000,
-  });
+  await planned(page);
   assert.equal(await textOf(page, '#run-title'), 'A small new Llama reads Austen');
   await page.click('#again');
   await titleIs('tiny.gguf reads Austen');
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
 /** Runs in the page: counts workers that were not ended. */
@@ -162,9 +120,8 @@ function start() {
   });
 }
 
-test('a choice that changes while a start fails leaves no worker behind', async () => {
-  const { page } = await at.open('/demo/', { script: counting });
-  await page.waitForSelector('#start:enabled', { timeout: 60_000 });
+test('a choice that changes while a start fails leaves no worker behind', async ({ demo }) => {
+  const { page } = await demo('/demo/', counting);
   // The worker of the saved runs, and that of the model.
   const wanted = await page.evaluate(() => window.workers());
   // More than any device supports, which is known once one is open.
@@ -177,19 +134,19 @@ test('a choice that changes while a start fails leaves no worker behind', async 
     await page.evaluate(start);
     assert.match(await textOf(page, '#status'), /device\.limit/);
   }
-  await page.waitForFunction((count) => window.workers() === count, wanted, { timeout: 20_000 });
-  await page.close();
+  await expect.poll(() => page.evaluate(() => window.workers())).toBe(wanted);
 });
 
-test('neither a cancelled start nor a completed one shows that its model was handed to a trainer', async () => {
-  const { page } = await at.open('/demo/');
-  await page.waitForSelector('#start:enabled', { timeout: 60_000 });
+test('neither a cancelled start nor a completed one shows that its model was handed to a trainer', async ({
+  demo,
+}) => {
+  const { page } = await demo();
   await page.evaluate(() => {
-    const told = (window.told = new Set());
+    const faults = (window.faults = new Set());
     new MutationObserver(() => {
       for (const fault of document.querySelectorAll('.fault:not([hidden]), #status')) {
         const words = String(fault.textContent);
-        if (/handed to a trainer/.test(words)) told.add(words);
+        if (/handed to a trainer/.test(words)) faults.add(words);
       }
     }).observe(document.body, {
       subtree: true,
@@ -219,6 +176,5 @@ test('neither a cancelled start nor a completed one shows that its model was han
     if (await page.isVisible('#again')) await page.click('#again');
     await page.waitForSelector('#start:enabled', { timeout: 60_000 });
   }
-  assert.deepEqual(await page.evaluate(() => [...window.told]), []);
-  await page.close();
+  assert.deepEqual(await page.evaluate(() => [...window.faults]), []);
 });

@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { textOf } from './demo-run.mjs';
+import { demoTests, says, textOf } from './demo-run.mjs';
 import { scenarios } from './scenario.mjs';
 
 const GOLDEN = join(root, 'tests/golden');
-const { inPage, open } = scenarios();
+const { at, inPage } = scenarios();
+const { test } = demoTests(at);
 
 /** Files of a case: the model's, some of them replaced, and the data. */
 const CASES = JSON.parse(readFileSync(join(GOLDEN, 'data-words.json'), 'utf8')).map(
@@ -93,9 +94,10 @@ test('every data code is reported by inspectData and by the run', async () => {
   }
 });
 
-test('the page shows every data code that chosen files can raise, with its rows', async () => {
-  const { page, record } = await open('/demo/');
-  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+test('the page shows every data code that chosen files can raise, with its rows', async ({
+  demo,
+}) => {
+  const { page } = await demo();
   const can = CASES.filter(
     ({ options }) => !('form' in options || 'columns' in options || 'on_bad_row' in options),
   );
@@ -110,8 +112,8 @@ test('the page shows every data code that chosen files can raise, with its rows'
     const place = refused ? '#lesson-fault' : '#lesson-warnings';
     const inFault = code === 'data.too-short' ? 'are needed' : data.name;
     const wanted = lines.length > 0 ? `line ${lines[0]}` : inFault;
-    const shown = page.locator(place, { hasText: refused ? wanted : code });
-    await shown.waitFor({ timeout: 60_000 }).catch(async (cause) => {
+    const words = page.locator(place, { hasText: refused ? wanted : code });
+    await words.waitFor({ timeout: 60_000 }).catch(async (cause) => {
       const texts = [await textOf(page, '#lesson'), await textOf(page, '#setup-fault')];
       throw new Error(`${code}: ${texts.join(' ')}`, { cause });
     });
@@ -119,61 +121,29 @@ test('the page shows every data code that chosen files can raise, with its rows'
     if (refused) assert.match(text, /expected|nothing|needed|cannot|neither/, code);
     else if (lines.length > 0) assert.match(text, /Lines? \d/, code);
   }
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
-test('the sequence length follows the rows, and is restored for a text', async () => {
-  const { page, record } = await open('/demo/');
-  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
-  const lengthIs = (length) =>
-    page.waitForFunction(
-      (wanted) => document.querySelector('#s-length').valueAsNumber === wanted,
-      length,
-      { timeout: 60_000 },
-    );
-  const before = await page.$eval(
-    '#s-length',
-    (/** @type {HTMLInputElement} */ input) => input.valueAsNumber,
-  );
-  const rows = {
-    name: 'rows.jsonl',
-    mimeType: '',
-    buffer: Buffer.from(
-      `${JSON.stringify({ prompt: 'a', completion: 'bc '.repeat(150) })}\n`.repeat(40),
-    ),
-  };
+test('the sequence length follows the rows, and is restored for a text', async ({ demo }) => {
+  const { page } = await demo();
+  const lengthIs = (/** @type {string} */ length) =>
+    expect(page.locator('#s-length')).toHaveValue(length);
+  const choose = (/** @type {string} */ name, /** @type {string} */ text) =>
+    page.setInputFiles('#data-file', { name, mimeType: '', buffer: Buffer.from(text) });
+  const before = await page.inputValue('#s-length');
+  const row = `${JSON.stringify({ prompt: 'a', completion: 'bc '.repeat(150) })}\n`;
   // 451 characters without an end token are 450 pairs.
-  await page.setInputFiles('#data-file', rows);
-  await lengthIs(512);
+  await choose('rows.jsonl', row.repeat(40));
+  await lengthIs('512');
   assert.match(await textOf(page, '#lesson-facts'), /sequences? of 512 tokens/);
   assert.doesNotMatch(await textOf(page, '#lesson-warnings'), /data\.long/);
-  await page.setInputFiles('#data-file', {
-    name: 'text.txt',
-    mimeType: 'text/plain',
-    buffer: Buffer.from('It is a truth. '.repeat(400)),
-  });
+  await choose('text.txt', 'It is a truth. '.repeat(400));
   await lengthIs(before);
   await page.fill('#s-length', '100');
-  await page.setInputFiles('#data-file', rows);
-  await page.waitForFunction(
-    () => /data\.long/.test(document.querySelector('#lesson-warnings').textContent),
-    undefined,
-    { timeout: 60_000 },
-  );
-  await lengthIs(100);
+  await choose('rows.jsonl', row.repeat(40));
+  await says(page, '#lesson-warnings', 'data.long');
+  await lengthIs('100');
   // Only the beginning of a large file is inspected, before the model has read all of it.
-  await page.setInputFiles('#data-file', {
-    name: 'large.jsonl',
-    mimeType: '',
-    buffer: Buffer.from(`${JSON.stringify({ text: 'it is a truth '.repeat(8) })}\n`.repeat(20_000)),
-  });
-  await page.waitForFunction(
-    () =>
-      /^Of the first 1\.0 MB of 2\.5 MB/.test(document.querySelector('#lesson-facts').textContent),
-    undefined,
-    { timeout: 60_000 },
-  );
-  assert.deepEqual(record.errors, []);
-  await page.close();
+  const large = `${JSON.stringify({ text: 'it is a truth '.repeat(8) })}\n`;
+  await choose('large.jsonl', large.repeat(20_000));
+  await says(page, '#lesson-facts', /^Of the first 1\.0 MB of 2\.5 MB/);
 });

@@ -4,20 +4,11 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { untilState, textOf } from './demo-run.mjs';
-import { siteAndBrowser } from './hooks.mjs';
+import { demoTests, fill, says, textOf, untilState, untilStep } from './demo-run.mjs';
 
-const at = siteAndBrowser();
-
-const ready = (page) => page.waitForSelector('#start:enabled', { timeout: 180_000 });
-const says = (page, selector, words) =>
-  page.waitForFunction(
-    ([place, wanted]) => document.querySelector(place).textContent.includes(wanted),
-    [selector, words],
-    { timeout: 60_000 },
-  );
+const { at, test } = demoTests();
 
 /** Drops files or items on an element, as the browser itself delivers them. */
 async function drop(page, selector, data) {
@@ -35,19 +26,17 @@ async function drop(page, selector, data) {
   await devtools.detach();
 }
 
-test('the files of a dropped folder are read, and the folders in it are named as not read', async () => {
+test('the files of a dropped folder are read, and the folders in it are named as not read', async ({
+  demo,
+}) => {
+  const { page } = await demo();
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-drop-'));
-  const { page, record } = await at.open('/demo/');
   try {
-    for (const [name, text] of [
-      ['second.txt', 'Of arms and the man. '],
-      ['first.txt', 'Sing, goddess, the anger. '],
-      ['.hidden', 'no'],
-    ])
-      writeFileSync(join(folder, name), text.repeat(40));
+    writeFileSync(join(folder, 'second.txt'), 'Of arms and the man. '.repeat(40));
+    writeFileSync(join(folder, 'first.txt'), 'Sing, goddess, the anger. '.repeat(40));
+    writeFileSync(join(folder, '.hidden'), 'no');
     mkdirSync(join(folder, 'drafts'));
     writeFileSync(join(folder, 'drafts', 'third.txt'), 'x');
-    await ready(page);
     await drop(page, '#drop-data', { files: [folder] });
     await says(page, '#data-facts', 'first.txt, 1.0 kB; second.txt, 840 B');
     assert.equal(await textOf(page, '#data-left'), 'Not read: the folder drafts.');
@@ -55,16 +44,13 @@ test('the files of a dropped folder are read, and the folders in it are named as
     await drop(page, '#drop-inspect', { files: [folder] });
     await says(page, '#inspect-report', 'second.txt');
     assert.equal(await textOf(page, '#inspect-left'), 'Not read: the folder drafts.');
-    assert.deepEqual(record.errors, []);
   } finally {
     rmSync(folder, { recursive: true });
-    await page.close();
   }
 });
 
-test('text dropped into a field is inserted there, and is not used as data', async () => {
-  const { page, record } = await at.open('/demo/');
-  await ready(page);
+test('text dropped into a field is inserted there, and is not used as data', async ({ demo }) => {
+  const { page } = await demo();
   const text = { items: [{ mimeType: 'text/plain', data: 'dropped words' }] };
   await page.fill('#prompt', '');
   await drop(page, '#prompt', text);
@@ -74,49 +60,38 @@ test('text dropped into a field is inserted there, and is not used as data', asy
   assert.equal(await page.isChecked('input[name="data"][value="austen"]'), true);
   assert.match(await textOf(page, '#data-facts'), /embedded in this page/);
   assert.equal(page.url(), `${at.site.url}/demo/`);
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
-test('each field of files is emptied, so that the same file can be chosen again after it changed', async () => {
-  const { page, record } = await at.open('/demo/');
-  await ready(page);
+test('each field of files is emptied, so that the same file can be chosen again after it changed', async ({
+  demo,
+}) => {
+  const { page } = await demo();
   const file = (text) => ({ name: 'mine.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
   await page.setInputFiles('#data-file', file('It is a truth. '.repeat(100)));
   await says(page, '#data-facts', 'mine.txt, 1.5 kB');
   await page.setInputFiles('#data-file', file('It is a truth. '.repeat(200)));
   await says(page, '#data-facts', 'mine.txt, 3.0 kB');
-  await page.setInputFiles('#model-files', file('none'));
-  await page.setInputFiles('#inspect-files', file('none'));
-  await page.setInputFiles('#checkpoint-files', file('none'));
-  await page.setInputFiles('#x-base', file('none'));
+  const ids = ['model-files', 'data-file', 'inspect-files', 'checkpoint-files', 'x-base'];
+  for (const id of ids.filter((each) => each !== 'data-file'))
+    await page.setInputFiles(`#${id}`, file('none'));
   // A browser reports a choice only if it differs from the value of the field.
-  assert.deepEqual(
-    await page.$$eval('input[type="file"]', (/** @type {HTMLInputElement[]} */ all) =>
-      all.map(({ id, files }) => [id, files?.length]),
-    ),
-    [
-      ...['model-files', 'data-file', 'inspect-files', 'checkpoint-files', 'x-base'].map((id) => [
-        id,
-        0,
-      ]),
-    ],
+  const fields = await page.$$eval('input[type="file"]', (/** @type {HTMLInputElement[]} */ all) =>
+    all.map(({ id, files }) => [id, files?.length]),
   );
-  assert.deepEqual(record.errors, []);
-  await page.close();
+  assert.deepEqual(
+    fields,
+    ids.map((id) => [id, 0]),
+  );
 });
 
-test('the page explains that a browser has no navigator.storage', async () => {
-  const { page, record } = await at.open('/demo/', {
-    script: () => Object.defineProperty(Navigator.prototype, 'storage', { get: () => undefined }),
-  });
-  await ready(page);
+test('the page explains that a browser has no navigator.storage', async ({ demo }) => {
+  const { page } = await demo('/demo/', () =>
+    Object.defineProperty(Navigator.prototype, 'storage', { get: () => undefined }),
+  );
   await says(page, '#storage', 'This browser');
   assert.equal(await page.isHidden('#kept-fault'), true);
   assert.equal(await page.isHidden('#persist'), true);
   assert.doesNotMatch(await textOf(page, 'main'), /undefined|TypeError/);
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
 /** Returns the bytes of twenty equal rows, in each form that data have, with the beginning of what is learned of them. */
@@ -162,18 +137,13 @@ function forms() {
   };
 }
 
-test('the prompt of samples is the beginning of what is learned, in every form of data', async () => {
-  // A prompt that was typed before would stay.
-  const { page, record } = await at.open('/demo/', { script: () => localStorage.clear() });
-  await ready(page);
+test('the prompt of samples is the beginning of what is learned, in every form of data', async ({
+  demo,
+}) => {
+  const { page } = await demo('/demo/', () => localStorage.clear());
   const suggests = async (/** @type {any[]} */ [name, content, prompt]) => {
     await page.setInputFiles('#data-file', { name, mimeType: '', buffer: Buffer.from(content) });
-    const is = (wanted) => document.querySelector('#prompt').value === wanted;
-    await page.waitForFunction(is, prompt, { timeout: 20_000 }).catch(async () => {
-      assert.fail(
-        `${name}: ${await page.inputValue('#prompt')} ${await textOf(page, '#setup-fault')}`,
-      );
-    });
+    await expect(page.locator('#prompt'), name).toHaveValue(prompt);
   };
   // The others with TABTUNE_FULL=1: each takes a third of a second to read and to show.
   const { fresh, chats } = forms();
@@ -190,8 +160,6 @@ test('the prompt of samples is the beginning of what is learned, in every form o
   await page.check('input[name="data"][value="austen"]');
   await says(page, '#lesson-facts', 'pride-and-prejudice');
   assert.equal(await page.inputValue('#prompt'), 'mine');
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
 /** Runs in the page: returns the contrast of texts to white paper, and whether each chart has the light theme's grid. */
@@ -220,17 +188,13 @@ function inks() {
   };
 }
 
-test('during a run the page fits narrow windows, prints in dark ink, and draws sharp charts', async () => {
-  const { page, record } = await at.open('/demo/');
-  await ready(page);
-  for (const [id, value] of Object.entries({ steps: 3_000_000, batch: 1, length: 8, sample: 0 }))
-    await page.fill(`#s-${id}`, String(value));
+test('during a run the page fits narrow windows, prints in dark ink, and draws sharp charts', async ({
+  demo,
+}) => {
+  const { page } = await demo();
+  await fill(page, { steps: 3_000_000, batch: 1, length: 8, sample: 0 });
   await page.click('#start');
-  await page.waitForFunction(
-    () => Number(document.querySelector('#main').dataset.step) >= 12,
-    undefined,
-    { timeout: 60_000 },
-  );
+  await untilStep(page, 12);
   await page.evaluate(() =>
     document.querySelectorAll('main details').forEach((each) => each.setAttribute('open', '')),
   );
@@ -248,10 +212,8 @@ test('during a run the page fits narrow windows, prints in dark ink, and draws s
   }
 
   await page.emulateMedia({ colorScheme: 'dark' });
-  const themeIs = (wanted) =>
-    page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, wanted, {
-      timeout: 5000,
-    });
+  const themeIs = (/** @type {string} */ theme) =>
+    expect(page.locator('html')).toHaveAttribute('data-theme', theme);
   await themeIs('dark');
   await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
   await themeIs('light');
@@ -267,7 +229,7 @@ test('during a run the page fits narrow windows, prints in dark ink, and draws s
     `addEventListener('beforeprint', () => queueMicrotask(() => (document.title = (${inks})().charts.join())))`,
   );
   await page.click('#pause');
-  await untilState(page, 'paused', 30_000);
+  await untilState(page, 'paused');
   await devtools.send('Page.printToPDF');
   assert.equal(await page.title(), 'true,true');
 
@@ -288,6 +250,4 @@ test('during a run the page fits narrow windows, prints in dark ink, and draws s
       );
     await page.waitForFunction(sharp, ratio, { timeout: 10_000 });
   }
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });

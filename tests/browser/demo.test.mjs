@@ -1,26 +1,34 @@
 // The demo as it is served: one click trains its embedded default, with no network and no error on the console.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { test } from '@playwright/test';
-import { loggedSteps, shown, stop, untilState, untilStep, textOf } from './demo-run.mjs';
-import { siteAndBrowser } from './hooks.mjs';
+import { expect } from '@playwright/test';
+import {
+  demoTests,
+  fill,
+  loggedSteps,
+  says,
+  shown,
+  stepOf,
+  stop,
+  textOf,
+  untilState,
+  untilStep,
+} from './demo-run.mjs';
 import { serve } from './site.mjs';
 
-const at = siteAndBrowser();
+const { at, test } = demoTests();
 
-test('demo trains at once with ?run, offline, and stops when asked', async () => {
-  const { page, record } = await at.open('/demo/?run');
+test('demo trains at once with ?run, offline, and stops when asked', async ({ demo }) => {
+  const { page, record } = await demo('/demo/?run');
   const early = await untilStep(page, 1);
   const later = await untilStep(page, 9);
   assert.ok(later.loss < early.loss, `loss falls: ${early.loss} to ${later.loss}`);
   await stop(page);
-  assert.deepEqual(record.errors, []);
   assert.deepEqual([...record.origins], [at.site.url]);
-  await page.close();
 });
 
-test('demo measures its kernels while it trains, and continues training', async () => {
-  const { page, record } = await at.open('/demo/?run');
+test('demo measures its kernels while it trains, and continues training', async ({ demo }) => {
+  const { page } = await demo('/demo/?run');
   await untilStep(page, 1);
   await page.evaluate(() =>
     document.querySelector('#measure').closest('details')?.setAttribute('open', ''),
@@ -30,7 +38,7 @@ test('demo measures its kernels while it trains, and continues training', async 
   const rows = await page.$$eval('#kernels tr', (all) =>
     all.map((row) => [...row.children].map((cell) => cell.textContent)),
   );
-  const shown = Number(await page.getAttribute('#main', 'data-step'));
+  const shown = await stepOf(page);
   assert.match(await textOf(page, '#kernels-facts'), /launches and [\d.]+ ms per step, mean of 3/);
   const [, launches, ms, share] = rows.find(([kernel]) => kernel === 'adamw_wide') ?? [];
   // One launch for each parameter tensor of the built-in model's two blocks.
@@ -40,12 +48,10 @@ test('demo measures its kernels while it trains, and continues training', async 
   assert.match(await textOf(page, '#status'), /^(Continuing after|Checkpoint of) step \d+/);
   await stop(page);
   assert.equal(await page.isDisabled('#measure'), true);
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
-test('demo measures this GPU before any run, and gives the figures as JSON', async () => {
-  const { page, record } = await at.open('/demo/');
+test('demo measures this GPU before any run, and gives the figures as JSON', async ({ demo }) => {
+  const { page } = await demo();
   await page.waitForSelector('#measure-gpu:not([disabled])', { state: 'attached' });
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.evaluate(() =>
@@ -57,7 +63,7 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
     all.map((row) => [...row.children].map((cell) => cell.textContent)),
   );
   await page.click('#gpu-copy');
-  await page.waitForFunction(() => document.querySelector('#gpu-said').textContent === 'Copied.');
+  await says(page, '#gpu-said', 'Copied.');
   const report = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
   assert.equal(rows.length, report.kernels.length);
   for (const [
@@ -85,19 +91,12 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
   console.log(
     `measured in the demo: ${report.kernels.map(({ name, shape, ms, fraction }) => `${name} ${shape} ${ms.toFixed(2)} ms ${fraction.toFixed(2)}`).join('; ')}`,
   );
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
-test('demo suggests a rate for each rule until one is typed', async () => {
-  const { page, record } = await at.open('/demo/');
-  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
-  const rateIs = (rate) =>
-    page.waitForFunction(
-      (wanted) => document.querySelector('#s-rate').valueAsNumber === wanted,
-      rate,
-      { timeout: 10_000 },
-    );
+test('demo suggests a rate for each rule until one is typed', async ({ demo }) => {
+  const { page } = await demo();
+  const rateIs = (/** @type {number} */ rate) =>
+    expect(page.locator('#s-rate')).toHaveValue(String(rate));
   await rateIs(0.002);
   await page.selectOption('#s-optimizer', 'sgd');
   await rateIs(0.5);
@@ -106,32 +105,18 @@ test('demo suggests a rate for each rule until one is typed', async () => {
   // The plan follows the choice: by then, a rate would have been suggested.
   const before = await textOf(page, '#memory-total');
   await page.selectOption('#s-optimizer', 'adamw');
-  await page.waitForFunction(
-    (old) => document.querySelector('#memory-total').textContent !== old,
-    before,
-    { timeout: 10_000 },
-  );
+  await expect(page.locator('#memory-total')).not.toHaveText(before);
   await rateIs(0.25);
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
-test('a reload restores curve, samples and form, and the run continues, also after a lost GPU, without repeating steps', async () => {
-  const { page, record } = await at.open('/demo/');
-  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
-  for (const [id, value] of [
-    ['#s-seed', '7'],
-    ['#s-sample', '4'],
-    ['#s-batch', '1'],
-    ['#s-length', '16'],
-  ])
-    await page.fill(id, value);
+test('a reload restores curve, samples and form, and the run continues, also after a lost GPU, without repeating steps', async ({
+  demo,
+}) => {
+  const { page, record } = await demo();
+  await fill(page, { seed: 7, sample: 4, batch: 1, length: 16 });
   await page.click('#start');
   const written = page.waitForFunction(
-    () =>
-      /^Writing a sample after step 4 …/.test(
-        document.querySelector('#work:not([hidden])')?.textContent ?? '',
-      ),
+    () => /^Writing a sample after step 4 …/.test(document.querySelector('#work').textContent),
     undefined,
     { timeout: 180_000 },
   );
@@ -150,12 +135,12 @@ test('a reload restores curve, samples and form, and the run continues, also aft
   );
   assert.match(await textOf(page, '#goon'), /^Resume small Llama on Pride and Prejudice/);
   await page.click('#goon');
-  await untilState(page, 'running', 180_000);
+  await untilState(page, 'running');
   await untilStep(page, before.step + 1);
   assert.deepEqual(record.errors, []);
   at.browser.killGpu();
   await page.waitForSelector('#warning-list [data-code="run.recovered"]', { timeout: 60_000 });
-  await untilStep(page, Number(await page.getAttribute('#main', 'data-step')) + 1);
+  await untilStep(page, (await stepOf(page)) + 1);
   await stop(page);
   const { step } = await shown(page);
   const logged = await loggedSteps(page);
@@ -163,11 +148,10 @@ test('a reload restores curve, samples and form, and the run continues, also aft
     logged,
     Array.from({ length: step }, (_, index) => index + 1),
   );
-  await page.close();
 });
 
-test('resuming another run asks before the current one is ended', async () => {
-  const { page, record } = await at.open('/demo/');
+test('resuming another run asks before the current one is ended', async ({ demo }) => {
+  const { page } = await demo();
   await page.waitForSelector('#goon:not([hidden])', { timeout: 180_000 });
   const runs = await page.locator('#checkpoints > li').count();
   await page.locator('#checkpoints > li > details > summary').first().click();
@@ -177,14 +161,10 @@ test('resuming another run asks before the current one is ended', async () => {
     .getByRole('button', { name: /^Fork / })
     .first()
     .click();
-  await page.waitForFunction(
-    (count) => document.querySelectorAll('#checkpoints > li').length === count,
-    runs + 1,
-    { timeout: 60_000 },
-  );
+  await expect(page.locator('#checkpoints > li')).toHaveCount(runs + 1);
   await page.click('#goon');
-  await untilState(page, 'running', 180_000);
-  const begun = Number(await page.getAttribute('#main', 'data-step'));
+  await untilState(page, 'running');
+  const begun = await stepOf(page);
   await untilStep(page, begun + 1);
   const title = await textOf(page, '#run-title');
   assert.equal(
@@ -207,15 +187,9 @@ test('resuming another run asks before the current one is ended', async () => {
   assert.equal(await textOf(page, '#run-title'), title);
   await go();
   await page.getByRole('button', { name: /then end it$|^End it$/ }).click();
-  await page.waitForFunction(
-    (old) => document.querySelector('#run-title').textContent !== old,
-    title,
-    { timeout: 60_000 },
-  );
-  await untilState(page, 'running', 60_000);
+  await expect(page.locator('#run-title')).not.toHaveText(title);
+  await untilState(page, 'running');
   await stop(page);
-  assert.deepEqual(record.errors, []);
-  await page.close();
 });
 
 test('demo without WebGPU explains that, and stored runs can be downloaded and deleted', async () => {
@@ -253,11 +227,7 @@ test('demo without WebGPU explains that, and stored runs can be downloaded and d
     .getByRole('button', { name: /^Delete / })
     .click();
   await page.locator('#ask').getByRole('button', { name: 'Delete' }).click();
-  await page.waitForFunction(
-    (left) => document.querySelectorAll('#checkpoints > li').length === left,
-    count - 1,
-    { timeout: 30_000 },
-  );
+  await expect(runs).toHaveCount(count - 1);
   await page.close();
 });
 
@@ -268,15 +238,8 @@ test('the policy binds the worker too: it cannot ask another address, and the Ab
     const { page } = await at.open('/demo/');
     await page.waitForSelector('#start:enabled', { timeout: 180_000 });
     await page.click('#about-open');
-    await page.waitForFunction(
-      () => document.querySelector('#policy').textContent !== '',
-      undefined,
-      { timeout: 10_000 },
-    );
-    assert.match(
-      await textOf(page, '#policy'),
-      /^The browser enforces this: .* both talk to this address only/,
-    );
+    const enforced = /^The browser enforces this: .* both talk to this address only/;
+    await says(page, '#policy', enforced);
     const asked = (url) =>
       fetch(url).then(
         ({ status }) => status,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { TEXT, inside, scenarios, setting } from './scenario.mjs';
 
-const { inPage, open } = scenarios();
+const { at, inPage } = scenarios();
 
 /** Returns how each of these calls fails, in words. @param {Record<string, { name?: string, code: string, word?: string }>} failures */
 const inWords = (failures) =>
@@ -85,7 +85,7 @@ test('two files of one name in a picked folder are refused with their paths', as
     mkdirSync(join(folder, 'old'));
     for (const name of ['config.json', 'model.safetensors', 'old/config.json'])
       writeFileSync(join(folder, name), '{}');
-    const { page } = await open('/');
+    const { page } = await at.open('/');
     await page.evaluate(() => {
       const input = Object.assign(document.createElement('input'), {
         type: 'file',

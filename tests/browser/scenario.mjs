@@ -72,5 +72,5 @@ export function scenarios({ folders, ...given } = {}) {
     return result;
   }
 
-  return { inPage, open: at.open, restart: () => at.browser.restart() };
+  return { at, inPage, restart: () => at.browser.restart() };
 }

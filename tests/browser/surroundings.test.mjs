@@ -1,10 +1,10 @@
 // Pages of other kinds: with trusted types, with a policy that forbids the worker, isolated, over plain http; and the resources that a page holds
 // after a run.
 import assert from 'node:assert/strict';
-import { test } from '@playwright/test';
+import { expect, test } from '@playwright/test';
 import { POLICY } from '../../web/policy.mjs';
 import { Browser } from './chromium.mjs';
-import { textOf } from './demo-run.mjs';
+import { fill, textOf, untilStep } from './demo-run.mjs';
 import { inside, setting } from './scenario.mjs';
 import { serve } from './site.mjs';
 
@@ -186,24 +186,16 @@ test("a text in another script trains with the page's defaults", async () => {
   await page
     .locator('#data-file')
     .setInputFiles({ name: 'greek.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
-  await page.waitForFunction(() => document.querySelector('#prompt').value.startsWith('Τὸν'));
+  await expect(page.locator('#prompt')).toHaveValue(/^Τὸν/);
   // Until it is known that the GPU is software, its numbers may still replace one that is being typed.
   await page.locator('#start:enabled').waitFor();
-  await page.locator('#s-steps').fill('2');
-  await page.locator('#s-sample').fill('1');
-  await page.getByRole('button', { name: 'Train', exact: true }).click();
-  await page.waitForFunction(
-    () => document.querySelector('#main').dataset.step === '2',
-    undefined,
-    { timeout: 60_000 },
-  );
+  await fill(page, { steps: 2, sample: 1 });
+  await page.click('#start');
+  await untilStep(page, 2);
   assert.doesNotMatch(await textOf(page, 'body'), /there will be no samples/);
   // The text is gone after a reload, and so is the prompt that it suggested; other settings remain.
   await page.reload();
-  await page.waitForFunction(() => document.querySelector('#s-steps').value === '2', undefined, {
-    timeout: 60_000,
-    polling: 250,
-  });
+  await expect(page.locator('#s-steps')).toHaveValue('2');
   assert.match(await page.inputValue('#prompt'), /^It is a truth/);
   assert.deepEqual(record.errors, []);
 });
