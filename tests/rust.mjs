@@ -3,7 +3,7 @@
 // would open the devices a thousand times.
 import { basename, dirname } from 'node:path';
 import { environment, line, programIn, read, run } from '../web/toolchain.mjs';
-import { add, settle } from './counts.mjs';
+import { settle } from './counts.mjs';
 
 /** @typedef {{ path: string, folder: string }} Binary @typedef {{ key: string, binary: Binary, tests: string[] }} Group */
 
@@ -57,20 +57,23 @@ export async function compileNative(onLine) {
   return { binaries, warnings: said.some((line) => /^warning\b/.test(line)) ? said : [] };
 }
 
+/** Adds up the counts in the output of Rust's tests. @param {string[]} output */
+function counted(output) {
+  const rows = output.map((line) => RESULT.exec(line)?.slice(1).map(Number) ?? []);
+  const sum = (/** @type {number} */ at) => rows.reduce((total, row) => total + (row[at] ?? 0), 0);
+  return { passed: sum(0), failed: sum(1), ignored: sum(2) };
+}
+
 /** Runs the examples of the documentation. */
 export async function docTests() {
-  let result = { passed: 0, failed: 0 };
-  const onLine = (/** @type {string} */ text) => {
-    const [passed = 0, failed = 0] = RESULT.exec(text)?.slice(1).map(Number) ?? [];
-    result = add(result, { passed, failed });
-  };
-  const env = { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' };
+  /** @type {string[]} */
+  const output = [];
   const code = await run(...line`cargo test --workspace --doc --locked --quiet`, {
     allowFailure: true,
-    onLine,
-    env,
+    onLine: (line) => output.push(line),
+    env: { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' },
   });
-  return settle(result, code);
+  return settle(counted(output), code);
 }
 
 /** Returns the tests of these binaries in groups, by the module path in their names, `ops::linear`; the slowest first. @param {Binary[]} binaries */
@@ -108,8 +111,7 @@ export async function runGroup({ binary, key, tests }, env, again = false) {
     env: { ...env, ...LIGHTLY },
     timeout: HANGING_MILLIS,
   });
-  const [passed = 0, failed = 0, ignored = 0] =
-    output.map((line) => RESULT.exec(line)?.slice(1).map(Number)).find(Boolean) ?? [];
+  const { passed, failed, ignored } = counted(output);
   const all = passed + failed + ignored === tests.length;
   if (code !== 0 && all && failed === 0 && !again) {
     // A graphics driver may break down while its process ends: this is reported, and must not happen twice.
@@ -120,8 +122,7 @@ export async function runGroup({ binary, key, tests }, env, again = false) {
   }
   const result = settle({ passed, failed }, all ? code : 1);
   if (result.failed > 0) output.forEach((line) => console.log(line));
-  console.log(
-    `rust ${key}: ${result.passed} passed, ${result.failed} failed (${((Date.now() - started) / 1000).toFixed(1)} s)`,
-  );
+  const seconds = ((Date.now() - started) / 1000).toFixed(1);
+  console.log(`rust ${key}: ${passed} passed, ${result.failed} failed (${seconds} s)`);
   return result;
 }

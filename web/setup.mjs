@@ -63,11 +63,8 @@ export async function setupCompiler() {
 export async function installTool(name, version, from, onLine) {
   mkdirSync(toolsDir, { recursive: true });
   const env = { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' };
-  await run(...line`cargo install ${from} --locked --root ${toolsDir} --force --debug`, {
-    quiet: true,
-    onLine,
-    env,
-  });
+  const command = line`cargo install ${from} --locked --root ${toolsDir} --force --debug`;
+  await run(...command, { quiet: true, onLine, env });
   const found = await versionOf(name);
   if (found !== version)
     throw new Error(`${name}: expected version ${version}, found ${found ?? 'none'}`);
@@ -90,34 +87,24 @@ async function oncePer(stages, name, files, stamp, advice, install) {
 
 /** @param {Stages} stages */
 function installPackages(stages) {
-  const advice = 'check that the npm registry can be reached (npm ping), and run this again.';
+  const files = [join(root, 'package-lock.json')];
   const stamp = join(root, 'node_modules', '.tabtune-lock');
-  return oncePer(
-    stages,
-    'npm packages',
-    [join(root, 'package-lock.json')],
-    stamp,
-    advice,
-    (onLine) => run(...line`npm ci --no-fund --no-audit`, { quiet: true, onLine }),
+  const advice = 'check that the npm registry can be reached (npm ping), and run this again.';
+  return oncePer(stages, 'npm packages', files, stamp, advice, (onLine) =>
+    run(...line`npm ci --no-fund --no-audit`, { quiet: true, onLine }),
   );
 }
 
 /** The version of wasm-bindgen's tools has to be that of the crate in Cargo.lock. @param {Stages} stages */
 function installBindgen(stages) {
   const source = join(root, 'web', 'bindgen');
-  const version =
-    /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(
-      readFileSync(join(root, 'Cargo.lock'), 'utf8'),
-    )?.[1] ?? 'none';
+  const stamp = join(toolsDir, 'wasm-bindgen.digest');
+  const lock = readFileSync(join(root, 'Cargo.lock'), 'utf8');
+  const [, version = 'none'] = /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(lock) ?? [];
   const advice =
     'check that crates.io can be reached and that the disk has 1 GB left, and run this again: what was compiled is kept.';
-  return oncePer(
-    stages,
-    'wasm-bindgen',
-    filesOf(source),
-    join(toolsDir, 'wasm-bindgen.digest'),
-    advice,
-    (onLine) => installTool('wasm-bindgen', version, ['--path', source], onLine),
+  return oncePer(stages, 'wasm-bindgen', filesOf(source), stamp, advice, (onLine) =>
+    installTool('wasm-bindgen', version, ['--path', source], onLine),
   );
 }
 
@@ -131,8 +118,11 @@ async function installSystemPackages(stages) {
     missing.push('mesa-vulkan-drivers', 'libvulkan1');
   if (missing.length === 0) return stages.done('browser and driver', 'there');
   const apt = findCommand('apt-get');
-  const byHand = `${apt ? `sudo apt-get install -y ${missing.join(' ')}` : `install ${missing.join(', ')}`}, and run this again. Any Chromium or Chrome 150 or newer will do: set CHROMIUM to its path.`;
-  await stages.run('browser and driver', byHand, async (onLine) => {
+  const byHand = apt
+    ? `sudo apt-get install -y ${missing.join(' ')}`
+    : `install ${missing.join(', ')}`;
+  const advice = `${byHand}, and run this again. Any Chromium or Chrome 150 or newer will do: set CHROMIUM to its path.`;
+  await stages.run('browser and driver', advice, async (onLine) => {
     if (!apt || process.getuid?.() !== 0) throw new Error(`the tests need ${missing.join(', ')}`);
     const options = { env: { DEBIAN_FRONTEND: 'noninteractive' }, quiet: true, onLine };
     await run(...line`${apt} update -q`, { ...options, allowFailure: true });
