@@ -3,38 +3,21 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use js_sys::{Function, Promise};
+use js_sys::Promise;
 use tabtune::interrupt::Interrupt;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-
-#[wasm_bindgen]
-extern "C" {
-    type MessageChannel;
-    #[wasm_bindgen(constructor)]
-    fn new() -> MessageChannel;
-    #[wasm_bindgen(method, getter)]
-    fn port1(this: &MessageChannel) -> MessagePort;
-    #[wasm_bindgen(method, getter)]
-    fn port2(this: &MessageChannel) -> MessagePort;
-
-    type MessagePort;
-    #[wasm_bindgen(method, setter)]
-    fn set_onmessage(this: &MessagePort, listener: &Function);
-    #[wasm_bindgen(method, js_name = postMessage)]
-    fn post_message(this: &MessagePort, message: &JsValue);
-    #[wasm_bindgen(method)]
-    fn close(this: &MessagePort);
-}
+use web_sys::MessageChannel;
 
 /// Waits for one round of the event loop. A timer would wait for 4 ms.
 fn round() -> Pin<Box<dyn Future<Output = ()>>> {
-    let channel = MessageChannel::new();
-    let arrived = Promise::new(&mut |resolve, _| {
-        channel.port1().set_onmessage(&resolve);
-        channel.port2().post_message(&JsValue::NULL);
-    });
-    Box::pin(async move {
+    Box::pin(async {
+        let channel = MessageChannel::new().expect("workers have message channels");
+        let arrived = Promise::new(&mut |resolve, _| {
+            channel.port1().set_onmessage(Some(&resolve));
+            let posted = channel.port2().post_message(&JsValue::NULL);
+            posted.expect("null can be cloned");
+        });
         // The promise is never rejected.
         let _ = JsFuture::from(arrived).await;
         channel.port1().close();
