@@ -28,7 +28,7 @@ import { cacheDir, environment, filesOf, line, ownTarget, read, root, run } from
 /** Limits of the released core, in MB of its download. @type {Record<string, number>} */
 const LIMITS = { gzip: 3.5, brotli: 2.54 };
 const INPUTS =
-  line`Cargo.toml Cargo.lock crate shaders web/core web/bindgen web/build-wasm.mjs web/quick.toml`.flat();
+  line`Cargo.toml Cargo.lock crate shaders web/border web/core web/bindgen web/build-wasm.mjs web/quick.toml`.flat();
 const TARGET = 'wasm32-unknown-unknown';
 /** It only calls cargo and wasm-bindgen. */
 const WASM_PACK = '0.15.1';

@@ -1,4 +1,5 @@
-// npm run generate: writes the parts of TypeScript and the documents that repeat the Rust code, from the schema that `tabtune-dev` prints.
+// npm run generate: writes the parts of TypeScript and the documents that repeat the Rust code, from the schema that `tabtune-dev` prints, and the
+// declaration of the core, from the one that wasm-bindgen writes.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -25,6 +26,8 @@ import {
   word,
   wordsOf,
 } from './generated-settings.mjs';
+import { FOLDERS } from './core-kind.mjs';
+import { buildWasm } from './build-wasm.mjs';
 import { environment, programIn, read, root, run } from './toolchain.mjs';
 
 /** @typedef {import('./generated-settings.mjs').Schema} Schema @typedef {import('./generated-settings.mjs').Key} Key */
@@ -140,6 +143,26 @@ export function generated(
   };
 }
 
+export const DECLARATION = 'web/src/worker/generated/core.d.ts';
+
+/**
+ * Returns the declaration of the core for the worker, from that of the build in a folder: without the exports of the module itself, and with the start
+ * function as `build-wasm.mjs` changes it.
+ * @param {string} folder
+ */
+export function declaration(folder) {
+  const text = readFileSync(join(root, folder, 'tabtune.d.ts'), 'utf8');
+  const calls = text.slice(0, text.indexOf('export type InitInput'));
+  return `${HEADER}/* eslint-disable */
+/** The interface of the Rust core (\`web/core\`) for the worker. Reports are parsed in \`wasm.ts\`, so they are \`unknown\` here. */
+${calls.replace(/^\/\* .*\n/gm, '').replace(/^ +\[Symbol\.dispose\].*\n/gm, '')}/** Loads the core; \`fetched\` requests a file by its address, if the core is not given as a module or as bytes. */
+export default function init(options: {
+    module_or_path: WebAssembly.Module | BufferSource | URL | string | undefined;
+    fetched: (address: URL | string) => Promise<Response>;
+}): Promise<unknown>;
+`.replace(/\n{3,}/g, '\n\n');
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await run('cargo', ['build', '--workspace', '--bins', '--locked']);
   const printed = await read(programIn(environment.CARGO_TARGET_DIR, 'tabtune-dev'), ['schema']);
@@ -147,4 +170,6 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   writeFileSync(join(root, SCHEMA), `${printed}\n`);
   for (const [path, text] of Object.entries(generated(JSON.parse(printed))))
     writeFileSync(join(root, path), text);
+  await buildWasm('quick');
+  writeFileSync(join(root, DECLARATION), declaration(FOLDERS.quick.core));
 }

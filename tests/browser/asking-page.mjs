@@ -101,11 +101,7 @@ export async function core() {
     read: (offset, length) => bytes.subarray(offset, offset + length),
   });
   const answered = async (weights, messages, maxTokens, base = false) => {
-    const stream = await weights.chat(
-      JSON.stringify(messages),
-      JSON.stringify({ max_tokens: maxTokens, temperature: 0 }),
-      base,
-    );
+    const stream = await weights.chat(messages, { max_tokens: maxTokens, temperature: 0 }, base);
     const ids = [];
     for (let token = await stream.next(); token !== undefined; token = await stream.next())
       ids.push(token.id);

@@ -186,7 +186,7 @@ test('a second turn computes only its new tokens, until the weights change', asy
     const session = await module.Session.create(
       model,
       { files: [data], validation: [] },
-      JSON.stringify(config),
+      config,
       false,
     );
     const run = await turns(session, () => undefined);

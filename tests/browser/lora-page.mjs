@@ -73,7 +73,7 @@ async function computed({ test, files, adapter, text, baseStorage }) {
   const session = await core.Session.create(
     model,
     { files: [data], validation: [] },
-    JSON.stringify(settings),
+    settings,
     false,
   );
   model.free();

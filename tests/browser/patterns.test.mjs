@@ -67,10 +67,10 @@ test('regular expressions split text as in Oniguruma', async () => {
       const one = async (document) => {
         try {
           const model = await core.ModelHandle.fromScratch(
-            JSON.stringify(shape),
-            { tokenizerJson: encode.encode(document) },
+            shape,
+            encode.encode(document),
             {},
-            '{}',
+            {},
             false,
           );
           const ids = texts.map((text) => Array.from(model.tokenize(text).ids));

@@ -107,13 +107,13 @@ async function go(session, count, decay) {
 
 async function start(config, data, shape = {}) {
   const model = await core.ModelHandle.fromScratch(
-    JSON.stringify({ ...SHAPE, ...shape }),
-    'characters',
+    { ...SHAPE, ...shape },
+    undefined,
     data,
-    '{}',
+    {},
     false,
   );
-  return core.Session.create(model, data, JSON.stringify(config), false);
+  return core.Session.create(model, data, config, false);
 }
 
 async function finish(session, before, count) {
@@ -225,7 +225,7 @@ export async function refusedAt(count, config) {
     core.Session.create(
       core.ModelHandle.open(bad, undefined, [], false, false),
       text,
-      JSON.stringify({ ...settings, ...more }),
+      { ...settings, ...more },
       true,
     );
   const weights = async (session) => {

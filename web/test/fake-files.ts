@@ -1,4 +1,5 @@
 /** The fake core's streams of files, with the digests that a checkpoint needs. */
+import type { Values } from 'tabtune-wasm';
 import { called, fake, refuse, slices } from './fake-calls.js';
 
 const PIECE = 8 << 20;
@@ -94,14 +95,15 @@ export function exportStream(contents: [string, Uint8Array][], operation: string
 
 /** Exports like the core: GGUF and JSON are one file, safetensors a folder. */
 export function exportedAs(
-  optionsJson: string,
+  options: Values,
   base: readonly { name: string }[],
   weights: Uint8Array,
 ): FileStream {
-  const options = JSON.parse(optionsJson) as { format?: string };
-  const said = new TextEncoder().encode([optionsJson, ...base.map(({ name }) => name)].join(' '));
-  if (options.format === 'gguf') return exportStream([['model.gguf', said]], 'export');
-  if (options.format === 'json') return exportStream([['model.json', weights]], 'export');
+  const said = new TextEncoder().encode(
+    [JSON.stringify(options), ...base.map(({ name }) => name)].join(' '),
+  );
+  if (options['format'] === 'gguf') return exportStream([['model.gguf', said]], 'export');
+  if (options['format'] === 'json') return exportStream([['model.json', weights]], 'export');
   return exportStream(
     [
       ['config.json', said],

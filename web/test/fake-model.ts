@@ -1,5 +1,5 @@
 /** The fake core's models: shapes and plans, no weights. */
-import type { JsData, JsSource } from '../src/worker/wasm-api.js';
+import type { JsData, JsSource, Values } from 'tabtune-wasm';
 import { called, fake, refuse } from './fake-calls.js';
 import { LoadedModel, rowsOf, told } from './fake-tokens.js';
 import { exportedAs } from './fake-files.js';
@@ -19,7 +19,7 @@ export interface Config {
 }
 
 /** Completes settings with the core's defaults. */
-export const complete = (json: string): Config => ({
+export const complete = (given: Values): Config => ({
   ...{
     steps: 100,
     batch_size: 4,
@@ -29,7 +29,7 @@ export const complete = (json: string): Config => ({
     gradient_checkpointing: false,
     precision: 'f32',
   },
-  ...(JSON.parse(json) as Partial<Config>),
+  ...(given as Partial<Config>),
 });
 
 export const choices = [
@@ -107,7 +107,7 @@ export class ModelHandle {
   ) {}
   static open(
     files: JsSource[],
-    requestJson?: string,
+    request?: Values,
     adapter: JsSource[] = [],
     apart = false,
     resize = false,
@@ -139,22 +139,24 @@ export class ModelHandle {
         parameters: 134_515_008,
       },
       { hidden_size: 576 },
-      { request: requestJson, adapter: adapter.map(({ name }) => name), resize },
+      { request: request, adapter: adapter.map(({ name }) => name), resize },
       apart && adapter.length > 0 ? { ...FACTORS } : null,
     );
   }
   static fromScratch(
-    configJson: string,
-    _tokenizer: unknown,
+    config: Values,
+    _tokenizer: Uint8Array | undefined,
     data: JsData,
-    _settings: string,
+    _settings: Values,
     _partial: boolean,
   ): ModelHandle {
-    const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
     const vocab = new Set(
       data.files.map((file) => new TextDecoder().decode(file.read(0, file.size))).join(''),
     ).size;
-    const { hidden_size: hidden, num_hidden_layers: layers } = config;
+    const { hidden_size: hidden, num_hidden_layers: layers } = config as {
+      hidden_size: number;
+      num_hidden_layers: number;
+    };
     return new ModelHandle(
       {
         hidden,
@@ -168,7 +170,7 @@ export class ModelHandle {
   }
   async inspectData(
     data: JsData,
-    _config: string,
+    _config: Values,
     partial: boolean,
     show: number,
   ): Promise<unknown> {
@@ -181,8 +183,8 @@ export class ModelHandle {
       })),
     };
   }
-  async rows(data: JsData, configJson: string): Promise<unknown> {
-    fake.asked.push(JSON.parse(configJson));
+  async rows(data: JsData, config: Values): Promise<unknown> {
+    fake.asked.push(config);
     return rowsOf(data);
   }
   info(): unknown {
@@ -235,8 +237,8 @@ export class ModelHandle {
       return refuse('BAD_OPTION', 'plan.tensor.unknown', `no tensor ${name}`);
     return { name, dtype: 'BF16', shape: [2], values: Float32Array.of(0.5, -0.5) };
   }
-  async exportModel(optionsJson: string, base: readonly { name: string }[]): Promise<FileStream> {
-    return exportedAs(optionsJson, base, new Uint8Array(fake.exportBytes));
+  async exportModel(options: Values, base: readonly { name: string }[]): Promise<FileStream> {
+    return exportedAs(options, base, new Uint8Array(fake.exportBytes));
   }
   tokenize(text: string): unknown {
     return { ids: Array.from(text, (c) => c.codePointAt(0) ?? 0), warnings: told(text) };
@@ -254,8 +256,8 @@ export class ModelHandle {
   }
 }
 
-export function estimate(model: ModelHandle, configJson: string): unknown {
-  const config = complete(configJson);
+export function estimate(model: ModelHandle, given: Values): unknown {
+  const config = complete(given);
   const n = model.shape.parameters;
   const bytes = config.precision === 'bf16' ? 2 : 4;
   const activations =
@@ -281,5 +283,5 @@ export function planned(config: Config, step: number): number {
       0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))))
   );
 }
-export const previewSchedule = (configJson: string, points: number, stride: number): Float64Array =>
-  Float64Array.from({ length: points }, (_, i) => planned(complete(configJson), 1 + i * stride));
+export const previewSchedule = (config: Values, points: number, stride: number): Float64Array =>
+  Float64Array.from({ length: points }, (_, i) => planned(complete(config), 1 + i * stride));

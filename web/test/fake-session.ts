@@ -1,5 +1,5 @@
 /** The fake core's sessions: runs whose steps are arithmetic, with their checkpoints and exports. */
-import type { JsData, JsSource } from '../src/worker/wasm-api.js';
+import type { JsData, JsSource, Values } from 'tabtune-wasm';
 import { called, fake, refuse, slices, unlessLost } from './fake-calls.js';
 import { exportedAs, FileStream } from './fake-files.js';
 import type { Checkpointed } from './fake-files.js';
@@ -43,12 +43,12 @@ export class Session {
   static async create(
     model: ModelHandle,
     data: JsData,
-    configJson: string,
+    given: Values,
     allowNonFinite: boolean,
   ): Promise<Session> {
     await called('create');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
-    const config = complete(configJson);
+    const config = complete(given);
     const seqLen = config.seq_len;
     if (sizeOf(data) < seqLen + 1)
       return refuse(
@@ -64,7 +64,7 @@ export class Session {
   static async resume(
     files: JsSource[],
     data: JsData,
-    changesJson: string | undefined,
+    given: Values | undefined,
     overrides: string[],
     base: JsSource[],
     header = false,
@@ -92,13 +92,13 @@ export class Session {
       base.map(({ name, pieces = [] }) => `${name} ${header ? 'header' : pieces.length}`).join(),
     );
     const model = ModelHandle.fromScratch(
-      '{"hidden_size":128,"num_hidden_layers":4}',
-      'characters',
+      { hidden_size: 128, num_hidden_layers: 4 },
+      undefined,
       data,
-      '{}',
+      {},
       false,
     );
-    const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
+    const changes = (given ?? {}) as Partial<Config>;
     const refused = Object.keys(changes).filter(
       (key) => !overrides.includes(key) && !overrides.includes('all'),
     );
@@ -195,14 +195,14 @@ export class Session {
     const loss = fake.evaluation?.() ?? 1.45 + Math.abs(this.progress.weight);
     return { loss, perplexity: Math.exp(loss), accuracy: 0.25, tokens: 4096 };
   }
-  generate(prompt: string, optionsJson: string): TokenStream {
-    return generated(prompt, optionsJson, this.progress.step);
+  generate(prompt: string, options: Values): TokenStream {
+    return generated(prompt, options, this.progress.step);
   }
-  async chat(conversationJson: string, optionsJson: string, base: boolean): Promise<TokenStream> {
-    return answered(conversationJson, optionsJson, this.progress.step, base);
+  async chat(conversation: Values, options: Values, base: boolean): Promise<TokenStream> {
+    return answered(conversation, options, this.progress.step, base);
   }
-  score(requestJson: string, base: boolean): Promise<unknown> {
-    return scoredAs(requestJson, base);
+  score(request: Values, base: boolean): Promise<unknown> {
+    return scoredAs(request, base);
   }
   detokenize(ids: Uint32Array): string {
     return this.model.detokenize(ids);
@@ -249,8 +249,8 @@ export class Session {
       manualLearningRate: rate ?? null,
     };
   }
-  rows(data: JsData, configJson: string): Promise<unknown> {
-    return this.model.rows(data, configJson);
+  rows(data: JsData, config: Values): Promise<unknown> {
+    return this.model.rows(data, config);
   }
   dataPreview(show: number): unknown {
     return Array.from({ length: show }, () => ({ row: null, segments: [] }));
@@ -272,9 +272,9 @@ export class Session {
   details(): unknown {
     return { exports: choices, contract: { step: this.progress.step }, receipt: null, base: null };
   }
-  async exportModel(optionsJson: string, base: readonly { name: string }[]): Promise<FileStream> {
+  async exportModel(options: Values, base: readonly { name: string }[]): Promise<FileStream> {
     return exportedAs(
-      optionsJson,
+      options,
       base,
       new Uint8Array(fake.exportBytes).fill(this.progress.step & 255),
     );

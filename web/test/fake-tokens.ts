@@ -1,5 +1,5 @@
 /** The fake core's texts: letters that depend on the prompt's length and the number of steps. */
-import type { JsData } from '../src/worker/wasm-api.js';
+import type { JsData, Values } from 'tabtune-wasm';
 import { called, fake, refuse, unlessLost, wait } from './fake-calls.js';
 
 export class TokenStream {
@@ -33,8 +33,8 @@ export class TokenStream {
 export const told = (text: string): unknown[] =>
   text.includes('€') ? [{ code: 'data.unknown', message: 'no token for "€" (1)' }] : [];
 
-export function generated(prompt: string, optionsJson: string, skill: number): TokenStream {
-  const { max_tokens: max = 100, temperature = 0.8 } = JSON.parse(optionsJson) as {
+export function generated(prompt: string, options: Values, skill: number): TokenStream {
+  const { max_tokens: max = 100, temperature = 0.8 } = options as {
     max_tokens?: number;
     temperature?: number;
   };
@@ -56,19 +56,19 @@ export function generated(prompt: string, optionsJson: string, skill: number): T
 }
 
 export function answered(
-  conversationJson: string,
-  optionsJson: string,
+  conversation: Values,
+  options: Values,
   skill: number,
   base: boolean,
 ): TokenStream {
-  fake.asked.push({ ...JSON.parse(conversationJson), ...(base ? { base } : {}) });
-  return generated(conversationJson, optionsJson, skill);
+  fake.asked.push({ ...conversation, ...(base ? { base } : {}) });
+  return generated(JSON.stringify(conversation), options, skill);
 }
 
 /** Scores a text; the first token has no probability, as in the core. */
-export async function scoredAs(requestJson: string, base: boolean): Promise<unknown> {
+export async function scoredAs(request: Values, base: boolean): Promise<unknown> {
   await called('score');
-  fake.asked.push({ ...JSON.parse(requestJson), ...(base ? { base } : {}) });
+  fake.asked.push({ ...request, ...(base ? { base } : {}) });
   const top = [{ id: 98, text: 'b', prob: 0.5 }];
   return {
     tokens: [
@@ -76,7 +76,7 @@ export async function scoredAs(requestJson: string, base: boolean): Promise<unkn
       { id: 98, text: 'b', logprob: -0.5, rank: 1, top },
     ],
     loss: 0.5,
-    warnings: told(requestJson),
+    warnings: told(JSON.stringify(request)),
   };
 }
 
@@ -98,11 +98,11 @@ export function rowsOf({ files }: JsData): unknown {
 
 /** Weights on the device. */
 export class LoadedModel {
-  async chat(conversationJson: string, optionsJson: string, base: boolean): Promise<TokenStream> {
-    return answered(conversationJson, optionsJson, 0, base);
+  async chat(conversation: Values, options: Values, base: boolean): Promise<TokenStream> {
+    return answered(conversation, options, 0, base);
   }
-  score(requestJson: string, base: boolean): Promise<unknown> {
-    return scoredAs(requestJson, base);
+  score(request: Values, base: boolean): Promise<unknown> {
+    return scoredAs(request, base);
   }
   free(): void {
     fake.loaded -= 1;

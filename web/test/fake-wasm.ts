@@ -1,13 +1,13 @@
 /** A stand-in for the wasm core: the same interface, arithmetic instead of a model. For tests only; it is never part of a build. */
 
-import type { JsData, JsSource } from '../src/worker/wasm-api.js';
+import type { JsData, JsSource, Values } from 'tabtune-wasm';
 import { currentWorker } from './fake-gpu.js';
 import { called, fake, slices } from './fake-calls.js';
 import { exportedAs } from './fake-files.js';
 import type { FileStream } from './fake-files.js';
 import { choices } from './fake-model.js';
 
-export type { JsSource } from '../src/worker/wasm-api.js';
+export type { JsSource } from 'tabtune-wasm';
 export { estimate, ModelHandle, previewSchedule } from './fake-model.js';
 export { FileStream } from './fake-files.js';
 export { measureGpu } from './fake-measurement.js';
@@ -62,10 +62,10 @@ export const inspectFile = (
 });
 export function inspectModel(
   files: JsSource[],
-  requestJson: string | undefined,
+  request: Values | undefined,
   adapter: JsSource[],
 ): unknown {
-  const seen = { request: requestJson, adapter: adapter.map(({ name }) => name) };
+  const seen = { request: request, adapter: adapter.map(({ name }) => name) };
   const trainable = {
     ok: true,
     reason: null,
@@ -86,17 +86,17 @@ export function inspectModel(
     ...fake.inspection,
   };
 }
-export const verifyFiles = (files: JsSource[], receiptJson: string | undefined): unknown => ({
-  ok: receiptJson !== '{}',
+export const verifyFiles = (files: JsSource[], receipt: Values | undefined): unknown => ({
+  ok: JSON.stringify(receipt) !== '{}',
   checks: files.map(({ name }) => ({
     name,
-    result: receiptJson === undefined ? 'skipped' : 'verified',
+    result: receipt === undefined ? 'skipped' : 'verified',
   })),
 });
 export async function extractAdapter(
   tuned: JsSource[],
   base: JsSource[],
-  optionsJson: string,
+  options: Values,
   onProgress: (done: number, total: number) => void,
 ): Promise<{ report: unknown; warnings: unknown; stream: FileStream }> {
   onProgress(1, 2);
@@ -104,11 +104,11 @@ export async function extractAdapter(
   const tensors = Object.fromEntries(
     [...tuned, ...base].map(({ name }) => [name, { error: 0.5, norm: 2 }]),
   );
-  const { r } = JSON.parse(optionsJson) as { r: number };
+  const { r } = options as { r: number };
   return {
     report: { rank: r, error: 0.5, tensors, uncovered: {} },
     warnings: [],
-    stream: exportedAs(optionsJson, [], new Uint8Array(4)),
+    stream: exportedAs(options, [], new Uint8Array(4)),
   };
 }
 

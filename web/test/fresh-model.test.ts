@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 
-import { modelJson } from '../src/page/fresh-model.js';
+import { modelConfig } from '../src/page/fresh-model.js';
 
 describe('model shape', () => {
   it('fills_what_follows_from_the_rest', () => {
     expect(
-      JSON.parse(modelJson({ hiddenSize: 128, numHiddenLayers: 4, numAttentionHeads: 4 })),
+      modelConfig({ hiddenSize: 128, numHiddenLayers: 4, numAttentionHeads: 4 }),
     ).toMatchObject({
       head_dim: 32,
       intermediate_size: 344,
@@ -15,10 +15,8 @@ describe('model shape', () => {
     });
   });
   it('gpt2_has_its_own_keys', () => {
-    const json: unknown = JSON.parse(
-      modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 }),
-    );
-    expect(json).toEqual({
+    const sizes = { hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 };
+    expect(modelConfig({ architecture: 'gpt2', ...sizes })).toEqual({
       model_type: 'gpt2',
       activation_function: 'gelu_new',
       n_embd: 64,
@@ -30,7 +28,7 @@ describe('model shape', () => {
       initializer_range: 0.02,
     });
     expect(() =>
-      modelJson({
+      modelConfig({
         architecture: 'gpt2',
         hiddenSize: 64,
         numHiddenLayers: 2,
@@ -40,8 +38,8 @@ describe('model shape', () => {
     ).toThrow('rope_theta');
   });
   it('refuses_heads_that_do_not_divide', () => {
-    expect(() => modelJson({ hiddenSize: 100, numHiddenLayers: 1, numAttentionHeads: 3 })).toThrow(
-      'multiple of numAttentionHeads',
-    );
+    expect(() =>
+      modelConfig({ hiddenSize: 100, numHiddenLayers: 1, numAttentionHeads: 3 }),
+    ).toThrow('multiple of numAttentionHeads');
   });
 });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 
-import { configJson, resumeSettings, trainSettings } from '../src/page/options.js';
+import { resumeSettings, runSettings, trainSettings } from '../src/page/options.js';
 import { TabtuneError } from '../src/protocol/errors.js';
 import { ADAPTER, GROUP, OPTIMIZERS, RUN, SCHEDULES } from '../src/protocol/generated/kinds.js';
 import type { GroupOptions } from '../src/page/options.js';
 
-const config = (options: object): unknown => JSON.parse(configJson(options));
+const config = (options: object): unknown => runSettings(options);
 const pathOf = (options: object): string | undefined => {
   try {
     trainSettings(options);
@@ -44,7 +44,7 @@ describe('options', () => {
   it('nothing_given_leaves_the_defaults_to_the_core', () => {
     expect(config({})).toEqual({});
     expect(config({ warmupSteps: 3 })).toEqual({ schedule: { warmup_steps: 3 } });
-    expect(JSON.parse(trainSettings({}).driver.sample)).toEqual({});
+    expect(trainSettings({}).driver.sample).toEqual({});
   });
   it('resume_settings_contain_only_the_given_ones', () => {
     expect(
@@ -234,7 +234,7 @@ describe('options', () => {
     const { config: core, driver } = trainSettings({ saveEvery: 5, sample: { topK: 3 } });
     expect(core).toEqual({});
     expect(driver.saveEvery).toBe(5);
-    expect(JSON.parse(driver.sample)).toEqual({ top_k: 3 });
+    expect(driver.sample).toEqual({ top_k: 3 });
   });
 });
 

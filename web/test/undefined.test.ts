@@ -13,10 +13,10 @@ import type {
   ResumeOptions,
   TrainOptions,
 } from '../src/index.js';
-import { modelJson } from '../src/page/fresh-model.js';
+import { modelConfig } from '../src/page/fresh-model.js';
 import { resumeSettings, trainSettings } from '../src/page/options.js';
 import type { DriveOptions } from '../src/page/options.js';
-import { requestJson } from '../src/page/requests.js';
+import { importRequest } from '../src/page/requests.js';
 import {
   ADAPTER,
   BLOCK_COORDINATE,
@@ -112,7 +112,7 @@ it('settings_are_absent', () => {
     },
     initializerRange: undefined,
   };
-  expect(modelJson({ ...SHAPE, ...shape })).toBe(modelJson(SHAPE));
+  expect(modelConfig({ ...SHAPE, ...shape })).toEqual(modelConfig(SHAPE));
   const selection = {
     includeStateKeys: undefined,
     excludeStateKeys: undefined,
@@ -120,12 +120,12 @@ it('settings_are_absent', () => {
     excludePatterns: undefined,
   };
   expect(
-    requestJson({
+    importRequest({
       selection: { ...selection, allowUnknownExcludes: undefined },
       keyRemap: undefined,
       names: undefined,
     }),
-  ).toBe(requestJson({ selection: {} }));
+  ).toEqual(importRequest({ selection: {} }));
 });
 
 it('calls_work_without_them', async () => {

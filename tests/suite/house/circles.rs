@@ -255,6 +255,7 @@ fn circles_of_modules_are_absent() {
             .collect::<Vec<_>>()
     };
     let crates = [
+        "web/border/src",
         "web/core/src",
         "native-runner/src",
         "native-runner/dev",

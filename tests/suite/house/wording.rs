@@ -120,6 +120,7 @@ fn wording_of_sentences_and_of_names_of_tests_is_common() {
         "crate/src",
         "native-runner",
         "shaders",
+        "web/border/src",
         "web/core/src",
         "web/src",
         "web/demo",

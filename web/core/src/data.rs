@@ -2,55 +2,63 @@
 
 use std::rc::Rc;
 
-use js_sys::{Array, Reflect};
 use tabtune::config::DataSettings;
 use tabtune::data::{DataReader, DataSource, DataWarning, Dataset, TokenStorage};
 use tabtune::error::{Error, Fault, Result};
 use tabtune::formats::ByteSource;
 use tabtune::tokenizer::Tokenizer;
-use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen::prelude::*;
 
 use crate::error::JsResult;
 use crate::interrupt::interrupt;
-use crate::source::{JsSource, JsStorage};
+use crate::source::{JsSource, JsStorage, Source, Storage};
 
-/// Data of a run: `{ files, validation, passedOver, storage }`. `passedOver` has the names of entries of folders that are not read, if any,
-/// and `storage` is present if the tokens may be too many for memory.
-pub(crate) struct JsData {
-    files: Vec<JsSource>,
-    validation: Vec<JsSource>,
+#[wasm_bindgen(typescript_custom_section)]
+const INTERFACE: &str = "
+/** Data of a run; tokens that are too many for memory go to `storage`. */
+export interface JsData {
+  files: JsSource[];
+  validation: JsSource[];
+  /** Names of folder entries that are not read. */
+  passedOver?: string[];
+  storage?: JsStorage | undefined;
+}
+";
+
+#[wasm_bindgen]
+extern "C" {
+    /// Data of the worker.
+    #[wasm_bindgen(typescript_type = "JsData")]
+    pub type JsData;
+    #[wasm_bindgen(method, getter)]
+    fn files(this: &JsData) -> Vec<JsSource>;
+    #[wasm_bindgen(method, getter)]
+    fn validation(this: &JsData) -> Vec<JsSource>;
+    #[wasm_bindgen(method, getter, js_name = passedOver)]
+    fn passed_over(this: &JsData) -> Option<Vec<String>>;
+    #[wasm_bindgen(method, getter)]
+    fn storage(this: &JsData) -> Option<JsStorage>;
+}
+
+/// Data of a run.
+pub(crate) struct Data {
+    files: Vec<Source>,
+    validation: Vec<Source>,
     passed_over: Vec<String>,
     storage: Option<Rc<dyn TokenStorage>>,
 }
 
-impl JsData {
-    pub(crate) fn new(object: &JsValue) -> JsResult<Self> {
-        let field = |key: &str| Reflect::get(object, &JsValue::from_str(key));
-        let list = |key: &str| {
-            field(key)?
-                .dyn_into::<Array>()?
-                .iter()
-                .map(JsSource::new)
-                .collect::<JsResult<Vec<_>>>()
+impl Data {
+    pub(crate) fn new(object: &JsData) -> JsResult<Self> {
+        let list = |files: Vec<JsSource>| -> JsResult<Vec<Source>> {
+            files.into_iter().map(Source::new).collect()
         };
-        let passed_over = field("passedOver")?;
-        let names = if passed_over.is_undefined() {
-            Array::new()
-        } else {
-            passed_over.dyn_into()?
-        };
-        let passed_over = names.iter().filter_map(|name| name.as_string()).collect();
-        let storage = field("storage")?;
-        let storage = if storage.is_undefined() {
-            None
-        } else {
-            Some(Rc::new(JsStorage::new(storage)?) as Rc<dyn TokenStorage>)
-        };
+        let shared = |storage| Rc::new(Storage::new(storage)) as Rc<dyn TokenStorage>;
         Ok(Self {
-            files: list("files")?,
-            validation: list("validation")?,
-            passed_over,
-            storage,
+            files: list(object.files())?,
+            validation: list(object.validation())?,
+            passed_over: object.passed_over().unwrap_or_default(),
+            storage: object.storage().map(shared),
         })
     }
 
@@ -109,7 +117,7 @@ impl JsData {
 
     async fn set(
         &self,
-        files: &[JsSource],
+        files: &[Source],
         passed_over: &[String],
         tokenizer: Result<&Tokenizer>,
         settings: &DataSettings,

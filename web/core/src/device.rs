@@ -8,7 +8,7 @@ use tabtune::gpu::launch::is_software;
 use wasm_bindgen::prelude::*;
 
 use crate::error::{JsResult, thrown};
-use crate::objects::plain;
+use crate::values::{Report, plain};
 
 thread_local! {
     static DEVICE: RefCell<Option<Device>> = const { RefCell::new(None) };
@@ -16,7 +16,7 @@ thread_local! {
 
 /// Opens the GPU → `DeviceInfo`. Call it once per wasm instance, before the first session.
 #[wasm_bindgen(js_name = initDevice)]
-pub async fn init_device() -> JsResult<JsValue> {
+pub async fn init_device() -> JsResult<Report> {
     let device = match DEVICE.with_borrow(Clone::clone) {
         Some(device) => device,
         None => Device::open(DeviceKind::Wgpu).await.map_err(thrown)?,

@@ -1,39 +1,45 @@
 //! Extracts adapters from two models, without a GPU.
 
-use js_sys::{Function, Object, Promise, Reflect};
+use js_sys::{Function, Promise};
+use serde::Serialize;
 use tabtune::bundle::OpenOptions;
 use tabtune::config::AdapterWarning;
 use tabtune::error::Warning;
-use tabtune::error::{Error, Fault};
 use tabtune::model::open_model_with;
-use tabtune::portable;
+use tabtune::portable::{self, ExtractReport};
 use tabtune::train::Notice;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::error::{JsResult, thrown};
 use crate::interrupt::interrupt;
-use crate::objects::plain;
-use crate::source::sources;
+use crate::source::{JsSource, sources};
 use crate::stream::FileStream;
+use crate::values::{Values, plain, read};
 
-/// Extracts the adapter that comes closest to the difference of two models → `{ report, warnings, stream }`. `options_json` is an
-/// `ExtractOptions`; `on_progress` receives the number of values read so far and the number of all values.
-#[wasm_bindgen(js_name = extractAdapter)]
+#[derive(Serialize)]
+struct Extraction {
+    report: ExtractReport,
+    warnings: Vec<Notice>,
+    #[serde(with = "serde_wasm_bindgen::preserve")]
+    stream: JsValue,
+}
+
+/// Extracts the adapter that comes closest to the difference of two models, with `ExtractOptions`. `on_progress`
+/// receives the number of values read so far and the number of all values.
+#[wasm_bindgen(
+    js_name = extractAdapter,
+    unchecked_return_type = "Promise<{ report: unknown; warnings: unknown; stream: FileStream }>"
+)]
 pub fn extract_adapter(
-    tuned: Vec<JsValue>,
-    base: Vec<JsValue>,
-    options_json: &str,
+    tuned: Vec<JsSource>,
+    base: Vec<JsSource>,
+    options: Values,
+    #[wasm_bindgen(unchecked_param_type = "(done: number, total: number) => void")]
     on_progress: Function,
 ) -> JsResult<Promise> {
-    let wrong = |error| {
-        thrown(Error::InvalidConfig(vec![Fault::new(
-            "options",
-            "the keys of ExtractOptions",
-            error,
-        )]))
-    };
-    let options: portable::ExtractOptions = serde_json::from_str(options_json).map_err(wrong)?;
+    let options: portable::ExtractOptions =
+        read("options", "the keys of ExtractOptions", options).map_err(thrown)?;
     let (tuned, base) = (sources(tuned)?, sources(base)?);
     Ok(future_to_promise(async move {
         let open = |files| open_model_with(files, OpenOptions::default()).map_err(thrown);
@@ -58,14 +64,11 @@ pub fn extract_adapter(
                 message,
             }
         };
-        let made = Object::new();
-        let set = |key: &str, value: JsValue| Reflect::set(&made, &JsValue::from_str(key), &value);
-        set("report", plain(&extracted.report)?)?;
-        set(
-            "warnings",
-            plain(&Vec::from_iter(extracted.warnings.iter().map(notice)))?,
-        )?;
-        set("stream", FileStream::of(extracted.stream).into())?;
-        Ok(made.into())
+        let made = Extraction {
+            report: extracted.report,
+            warnings: extracted.warnings.iter().map(notice).collect(),
+            stream: FileStream::of(extracted.stream).into(),
+        };
+        plain(&made).map(Into::into)
     }))
 }

@@ -13,15 +13,12 @@ mod inspect;
 mod interrupt;
 mod measure;
 mod model;
-mod model_info;
-mod objects;
 #[cfg(feature = "replay")]
 mod oracle;
 mod panic;
 mod reader;
 #[cfg(feature = "replay")]
 mod replay;
-mod reports;
 mod rows;
 mod run;
 mod session;
@@ -29,4 +26,5 @@ mod settings;
 mod source;
 mod stream;
 mod tokens;
+mod values;
 mod version;

@@ -7,13 +7,16 @@ use wasm_bindgen::prelude::*;
 use crate::device::device;
 use crate::error::{JsResult, thrown};
 use crate::interrupt::interrupt;
-use crate::objects::plain;
-use crate::reports::Measured;
+use crate::values::{Report, plain};
 
 /// Measures the kernels at reference shapes → `GpuReport`. `timestamps` says whether the device has them; `on_progress` receives the
 /// number of kernels measured so far and the number of all kernels.
 #[wasm_bindgen(js_name = measureGpu)]
-pub async fn measure_gpu(timestamps: bool, on_progress: Function) -> JsResult<JsValue> {
+pub async fn measure_gpu(
+    timestamps: bool,
+    #[wasm_bindgen(unchecked_param_type = "(done: number, total: number) => void")]
+    on_progress: Function,
+) -> JsResult<Report> {
     let effort = Effort {
         timestamps,
         ..Effort::quick()
@@ -27,5 +30,5 @@ pub async fn measure_gpu(timestamps: bool, on_progress: Function) -> JsResult<Js
         );
     };
     let report = measure(&device()?, &effort, &interrupt(), &mut progress).await;
-    plain(&Measured::from(report.map_err(thrown)?))
+    plain(&report.map_err(thrown)?)
 }

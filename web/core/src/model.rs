@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use js_sys::{Float32Array, Promise, Reflect, Uint8Array};
+use js_sys::{Float32Array, Promise};
 use serde::Serialize;
+use serde_json::Value;
 use tabtune::bundle::{Bundle, ModelAssets, OpenOptions};
 use tabtune::checkpoint::Base;
 use tabtune::config::{DataSettings, ModelConfig, Precision, TrainConfig};
@@ -14,20 +15,20 @@ use tabtune::error::{Error, Fault, Refusal, Result, word};
 use tabtune::export::ExportSource;
 use tabtune::families::config_from_hf;
 use tabtune::model::{Model, attached_settings, no_base, open_model_with};
-use tabtune::tokenizer::{TextWarning, Tokenizer};
+use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Notice, check_limits};
+use tabtune_border::{AdapterInfo, Details, ModelInfo, Tokenized};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use crate::data::JsData;
+use crate::data::{Data, JsData};
 use crate::error::{JsResult, thrown};
-use crate::exports::{Details, written};
-use crate::inspect::request;
+use crate::exports::written;
+use crate::inspect::import_request;
 use crate::interrupt::interrupt;
-use crate::model_info::{AdapterInfo, ModelInfo, TensorInfo};
-use crate::objects::plain;
 use crate::settings::{keys_of, today, train_config};
-use crate::source::sources;
+use crate::source::{JsSource, sources};
+use crate::values::{Report, Values, plain, value};
 
 #[derive(Clone)]
 enum Weights {
@@ -49,9 +50,9 @@ impl ModelHandle {
     /// Opens one GGUF file or the files of a Hugging Face folder, of which a request may take a part. A given adapter is merged into the
     /// model, where its larger tables may `resize` the vocabulary, or attached to it if it stays `apart`.
     pub fn open(
-        files: Vec<JsValue>,
-        request_json: Option<String>,
-        adapter: Vec<JsValue>,
+        files: Vec<JsSource>,
+        request: Option<Values>,
+        adapter: Vec<JsSource>,
         apart: bool,
         resize: bool,
     ) -> JsResult<ModelHandle> {
@@ -61,7 +62,7 @@ impl ModelHandle {
             adapter,
             apart,
             resize_vocabulary: resize,
-            request: request(request_json)?,
+            request: import_request(request)?,
             ..OpenOptions::default()
         };
         let bundle = open_model_with(sources(files)?, options).map_err(thrown)?;
@@ -73,50 +74,45 @@ impl ModelHandle {
         })
     }
 
-    /// Creates a new model from a Hugging Face style configuration. `tokenizer` is `"characters"` (of the texts in `data`, which are read
-    /// as `settings_json` says and may be the beginnings of `partial` files) or `{ tokenizerJson }` → `ModelHandle`.
-    #[wasm_bindgen(js_name = fromScratch)]
+    /// Creates a new model from a Hugging Face style configuration. Without a `tokenizer`, the text of a tokenizer.json,
+    /// its tokens are the characters of the texts in `data`, which are read as `settings` say and may be the beginnings
+    /// of `partial` files.
+    #[wasm_bindgen(js_name = fromScratch, unchecked_return_type = "Promise<ModelHandle>")]
     pub fn from_scratch(
-        config_json: String,
-        tokenizer: JsValue,
-        data: JsValue,
-        settings_json: String,
+        config: Values,
+        tokenizer: Option<Vec<u8>>,
+        data: JsData,
+        settings: Values,
         partial: bool,
     ) -> Promise {
         future_to_promise(async move {
-            let tokenizer = if tokenizer.as_string().as_deref() == Some("characters") {
-                let config = train_config(&settings_json, None).map_err(thrown)?;
+            let tokenizer = if let Some(tokenizer) = tokenizer {
+                Tokenizer::from_hf(&tokenizer, None, None)
+            } else {
+                let settings = value(settings).and_then(|given| train_config(given, None));
                 let (settings, data) = (
                     DataSettings {
                         partial,
-                        ..config.data_settings()
+                        ..settings.map_err(thrown)?.data_settings()
                     },
-                    JsData::new(&data)?,
+                    Data::new(&data)?,
                 );
                 let characters =
                     Dataset::characters(&data.all_files(), &settings, &interrupt()).await;
                 characters.and_then(|characters| Tokenizer::characters(&characters))
-            } else {
-                let bytes = Uint8Array::new(&Reflect::get(
-                    &tokenizer,
-                    &JsValue::from_str("tokenizerJson"),
-                )?)
-                .to_vec();
-                Tokenizer::from_hf(&bytes, None, None)
             };
-            Ok(fresh(&config_json, tokenizer.map_err(thrown)?)
-                .map_err(thrown)?
-                .into())
+            let model = value(config).and_then(|config| fresh(config, tokenizer?));
+            Ok(model.map_err(thrown)?.into())
         })
     }
 
     /// Returns the `ModelInfo`.
-    pub fn info(&self) -> JsResult<JsValue> {
+    pub fn info(&self) -> JsResult<Report> {
         plain(&self.describe())
     }
 
     /// Returns the `ModelDetails`, which are empty for a new model without files. A model with an attached adapter cannot be exported.
-    pub fn details(&self) -> JsResult<JsValue> {
+    pub fn details(&self) -> JsResult<Report> {
         match &self.weights {
             Weights::Files(bundle) if bundle.attached().is_some() => {
                 plain(&Details::of_base(Base::of_bundle(bundle)))
@@ -131,7 +127,7 @@ impl ModelHandle {
     }
 
     /// Returns `{ name, dtype, shape, values }` of one tensor, widened to f32.
-    pub fn tensor(&self, name: &str) -> JsResult<JsValue> {
+    pub fn tensor(&self, name: &str) -> JsResult<Report> {
         let unknown = || {
             thrown(
                 Refusal::new(word!("plan.tensor.unknown"))
@@ -146,22 +142,17 @@ impl ModelHandle {
             .zip(bundle.dtype(name))
             .ok_or_else(unknown)?;
         let values = bundle.read_f32(name).map_err(thrown)?;
-        let tensor = plain(&TensorInfo {
-            name: name.to_string(),
+        plain(&NamedTensor {
+            name,
             dtype,
             shape,
-        })?;
-        Reflect::set(
-            &tensor,
-            &JsValue::from_str("values"),
-            &Float32Array::from(values.as_slice()),
-        )?;
-        Ok(tensor)
+            values: Float32Array::from(values.as_slice()),
+        })
     }
 
     /// Writes the model to files in another format; `base` are the GGUF files in which a patch replaces tensors.
-    #[wasm_bindgen(js_name = exportModel)]
-    pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
+    #[wasm_bindgen(js_name = exportModel, unchecked_return_type = "Promise<FileStream>")]
+    pub fn export_model(&self, options: Values, base: Vec<JsSource>) -> JsResult<Promise> {
         let fresh = || {
             thrown(Error::InvalidConfig(vec![Fault::new(
                 "model",
@@ -181,11 +172,11 @@ impl ModelHandle {
         let source = ExportSource::of_bundle(bundle)
             .and_then(|source| source.summed(bundle))
             .map_err(thrown)?;
-        written(source, options_json, base)
+        written(source, options, base)
     }
 
     /// Returns the ids of `text` and the warnings about it, as `{ ids, warnings }`; no special tokens are added.
-    pub fn tokenize(&self, text: &str) -> JsResult<JsValue> {
+    pub fn tokenize(&self, text: &str) -> JsResult<Report> {
         let tokenized = self.tokenizer().and_then(|tokenizer| {
             let ids = tokenizer.encode(text)?;
             Ok(Tokenized {
@@ -204,26 +195,22 @@ impl ModelHandle {
     }
 }
 
+/// A tensor, widened to f32.
 #[derive(Serialize)]
-struct Tokenized {
-    ids: Vec<u32>,
-    warnings: Vec<TextWarning>,
+struct NamedTensor<'a> {
+    name: &'a str,
+    dtype: String,
+    shape: Vec<usize>,
+    #[serde(with = "serde_wasm_bindgen::preserve")]
+    values: Float32Array,
 }
 
-fn fresh(config_json: &str, tokenizer: Tokenizer) -> Result<ModelHandle> {
-    let wrong = |reason: String| {
-        Error::InvalidConfig(vec![Fault::new(
-            "model",
-            "a JSON object of config.json's keys",
-            reason,
-        )])
-    };
-    let mut value: serde_json::Value =
-        serde_json::from_str(config_json).map_err(|error| wrong(error.to_string()))?;
-    if let Some(fields) = value.as_object_mut() {
+/// Creates a model of a configuration with the vocabulary of its tokenizer.
+fn fresh(mut config: Value, tokenizer: Tokenizer) -> Result<ModelHandle> {
+    if let Some(fields) = config.as_object_mut() {
         fields.insert("vocab_size".into(), tokenizer.vocab_size().into());
     }
-    let config = config_from_hf(&value)?;
+    let config = config_from_hf(&config)?;
     config.validate()?;
     let assets = Rc::new(ModelAssets::of_config(&config, Some(tokenizer)));
     Ok(ModelHandle {
@@ -305,9 +292,9 @@ impl ModelHandle {
     /// Reads the data as a run with these settings does, and returns the settings as they follow from the data.
     pub(crate) async fn dataset(
         &self,
-        data: &JsData,
+        data: &Data,
         config: TrainConfig,
-        config_json: &str,
+        given: &Value,
         partial: bool,
     ) -> Result<(Dataset, TrainConfig)> {
         let date = || {
@@ -327,7 +314,7 @@ impl ModelHandle {
         let dataset = data.read(self.tokenizer(), &settings).await?;
         let config = config.settled_for(
             &dataset,
-            &keys_of(config_json)?,
+            &keys_of(given),
             self.shape().max_position_embeddings,
         )?;
         Ok((dataset, config))

@@ -13,9 +13,8 @@ use wasm_bindgen::prelude::*;
 
 use crate::error::thrown;
 use crate::interrupt::interrupt;
-use crate::objects::plain;
-use crate::reports::Step;
 use crate::session::{Session, with_run};
+use crate::values::plain;
 
 /// Returns windows of `length` inputs of `ids` from each of the starts; with `only`, only the target at that place counts.
 fn windows(ids: &[i32], starts: &[u32], length: usize, only: Option<usize>) -> Result<Batch> {
@@ -80,7 +79,7 @@ fn trained(model: &Model) -> BTreeMap<String, (Vec<usize>, Tensor<1>)> {
 #[wasm_bindgen]
 impl Session {
     /// Runs one optimizer step on windows of these ids, in `parts` equal parts → `StepReport`.
-    #[wasm_bindgen(js_name = stepOn)]
+    #[wasm_bindgen(js_name = stepOn, skip_typescript)]
     pub fn step_on(&self, ids: Vec<i32>, starts: Vec<u32>, length: usize, parts: usize) -> Promise {
         with_run(self.0.clone(), move |mut run| async move {
             let size = starts.len().div_ceil(parts.max(1)).max(1);
@@ -94,15 +93,13 @@ impl Session {
             };
             (
                 run,
-                report
-                    .map_err(thrown)
-                    .and_then(|report| plain(&Step::from(report))),
+                report.map_err(thrown).and_then(|report| plain(&report)),
             )
         })
     }
 
     /// Returns the mean loss over windows of these ids, or over their targets at one place → `EvalReport`.
-    #[wasm_bindgen(js_name = evaluateOn)]
+    #[wasm_bindgen(js_name = evaluateOn, skip_typescript)]
     pub fn evaluate_on(
         &self,
         ids: Vec<i32>,
@@ -121,7 +118,7 @@ impl Session {
     }
 
     /// Returns the gradients of the mean loss over windows of these ids → `[[name, shape, values], …]`.
-    #[wasm_bindgen(js_name = gradientsOn)]
+    #[wasm_bindgen(js_name = gradientsOn, skip_typescript)]
     pub fn gradients_on(&self, ids: Vec<i32>, starts: Vec<u32>, length: usize) -> Promise {
         with_run(self.0.clone(), move |run| async move {
             let gradients =
@@ -131,6 +128,7 @@ impl Session {
     }
 
     /// Returns the trained tensors → `[[name, shape, values], …]`.
+    #[wasm_bindgen(skip_typescript)]
     pub fn trained(&self) -> Promise {
         with_run(self.0.clone(), |run| async move {
             let all = values(trained(run.trainer.model())).await;

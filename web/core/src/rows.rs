@@ -1,41 +1,34 @@
 //! Inspects data for the page: by themselves, as a model would learn them, and as a run learns them.
 
 use js_sys::Promise;
-use serde::Serialize;
+use serde_json::Value;
 use tabtune::config::{DataSettings, OnLong, TrainConfig};
 use tabtune::data::{Dataset, Loader, Preview};
 use tabtune::error::{Error, Fault, Result};
 use tabtune::tokenizer::Tokenizer;
+use tabtune_border::DataInspection;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use crate::data::JsData;
+use crate::data::{Data, JsData};
 use crate::error::{JsResult, thrown};
 use crate::interrupt::interrupt;
 use crate::model::ModelHandle;
-use crate::objects::plain;
-use crate::reports::in_camel_case;
 use crate::run::Run;
 use crate::session::{Session, with_run};
-use crate::settings::{changed, train_config};
-
-/// Report on how data are learned, with the first examples.
-#[derive(Serialize)]
-struct DataInspection {
-    report: serde_json::Value,
-    preview: Vec<Preview>,
-}
+use crate::settings::train_config;
+use crate::values::{Report, Values, plain, value};
 
 impl ModelHandle {
     async fn data_inspection(
         &self,
-        data: &JsData,
-        config_json: &str,
+        data: &Data,
+        given: &Value,
         partial: bool,
         show: usize,
     ) -> Result<DataInspection> {
-        let config = train_config(config_json, self.files())?;
-        let (dataset, config) = self.dataset(data, config, config_json, partial).await?;
+        let config = train_config(given.clone(), self.files())?;
+        let (dataset, config) = self.dataset(data, config, given, partial).await?;
         dataset.check_vocabulary(self.shape().vocab_size)?;
         let loader = Loader::for_run(&dataset, &config)?;
         let preview = match self.tokenizer() {
@@ -43,7 +36,7 @@ impl ModelHandle {
             Err(_) => Vec::new(),
         };
         Ok(DataInspection {
-            report: in_camel_case(&dataset.report(&config, &loader))?,
+            report: dataset.report(&config, &loader),
             preview,
         })
     }
@@ -82,13 +75,11 @@ fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Re
 
 /// Describes data by themselves → `FileSummary[]`. If a file is `partial`, the beginning of one, its last row is left out. The warning
 /// about entries of folders that are not read is one of the first file's.
-#[wasm_bindgen(js_name = inspectData)]
-pub fn inspect_data(data: JsValue, config_json: String, partial: bool) -> Promise {
+#[wasm_bindgen(js_name = inspectData, unchecked_return_type = "Promise<unknown>")]
+pub fn inspect_data(data: JsData, config: Values, partial: bool) -> Promise {
     future_to_promise(async move {
-        let (data, config) = (
-            JsData::new(&data)?,
-            train_config(&config_json, None).map_err(thrown)?,
-        );
+        let config = value(config).and_then(|given| train_config(given, None));
+        let (data, config) = (Data::new(&data)?, config.map_err(thrown)?);
         let settings = DataSettings {
             partial,
             ..config.data_settings()
@@ -99,7 +90,7 @@ pub fn inspect_data(data: JsValue, config_json: String, partial: bool) -> Promis
         if let Some(first) = summaries.first_mut() {
             first.warnings.extend(data.passed_over());
         }
-        plain(&summaries)
+        plain(&summaries).map(Into::into)
     })
 }
 
@@ -107,44 +98,36 @@ pub fn inspect_data(data: JsValue, config_json: String, partial: bool) -> Promis
 impl ModelHandle {
     /// Reports what a run with these settings would learn from the data, with its first `show` examples → `DataInspection`. Nothing is
     /// trained.
-    #[wasm_bindgen(js_name = inspectData)]
-    pub fn inspect_data(
-        &self,
-        data: JsValue,
-        config_json: String,
-        partial: bool,
-        show: u32,
-    ) -> Promise {
+    #[wasm_bindgen(js_name = inspectData, unchecked_return_type = "Promise<unknown>")]
+    pub fn inspect_data(&self, data: JsData, config: Values, partial: bool, show: u32) -> Promise {
         let model = self.clone();
         future_to_promise(async move {
-            let data = JsData::new(&data)?;
-            plain(
-                &model
-                    .data_inspection(&data, &config_json, partial, show as usize)
-                    .await
-                    .map_err(thrown)?,
-            )
+            let (data, given) = (Data::new(&data)?, value(config).map_err(thrown)?);
+            let inspected = model.data_inspection(&data, &given, partial, show as usize);
+            plain(&inspected.await.map_err(thrown)?).map(Into::into)
         })
     }
 
     /// Returns the examples of the data, read with these settings and whole, token by token → `DataPreview`.
-    pub fn rows(&self, data: JsValue, config_json: String) -> Promise {
+    #[wasm_bindgen(unchecked_return_type = "Promise<unknown>")]
+    pub fn rows(&self, data: JsData, config: Values) -> Promise {
         let model = self.clone();
         future_to_promise(async move {
-            let data = JsData::new(&data)?;
-            let config = all_of(train_config(&config_json, model.files()).map_err(thrown)?);
-            let (dataset, config) = model
-                .dataset(&data, config, &config_json, false)
-                .await
-                .map_err(thrown)?;
-            plain(&examples(&dataset, config, model.tokenizer().map_err(thrown)?).map_err(thrown)?)
+            let data = Data::new(&data)?;
+            let rows = async {
+                let given = value(config)?;
+                let config = all_of(train_config(given.clone(), model.files())?);
+                let (dataset, config) = model.dataset(&data, config, &given, false).await?;
+                examples(&dataset, config, model.tokenizer()?)
+            };
+            plain(&rows.await.map_err(thrown)?).map(Into::into)
         })
     }
 }
 
 /// Returns the examples of these data as the run reads its own, except for the given settings.
-async fn rows_of(run: &Run, data: &JsData, config_json: &str) -> Result<Vec<Preview>> {
-    let config = all_of(changed(run.trainer.config(), config_json)?);
+async fn rows_of(run: &Run, data: &Data, config: Values) -> Result<Vec<Preview>> {
+    let config = all_of(run.trainer.config().overlaid(value(config)?)?);
     let dataset = data.read(run.tokenizer(), &config.data_settings()).await?;
     examples(&dataset, config, run.tokenizer()?)
 }
@@ -153,10 +136,11 @@ async fn rows_of(run: &Run, data: &JsData, config_json: &str) -> Result<Vec<Prev
 impl Session {
     /// Returns the examples of these data as the run reads its own, except for the given settings, whole and token by token →
     /// `DataPreview`.
-    pub fn rows(&self, data: JsValue, config_json: String) -> Promise {
+    #[wasm_bindgen(unchecked_return_type = "Promise<unknown>")]
+    pub fn rows(&self, data: JsData, config: Values) -> Promise {
         with_run(self.0.clone(), |run| async move {
-            let rows = match JsData::new(&data) {
-                Ok(data) => rows_of(&run, &data, &config_json)
+            let rows = match Data::new(&data) {
+                Ok(data) => rows_of(&run, &data, config)
                     .await
                     .map_err(thrown)
                     .and_then(|rows| plain(&rows)),
@@ -168,7 +152,7 @@ impl Session {
 
     /// Returns the first `show` examples, token by token → `DataPreview[]`.
     #[wasm_bindgen(js_name = dataPreview)]
-    pub fn data_preview(&self, show: u32) -> JsResult<JsValue> {
+    pub fn data_preview(&self, show: u32) -> JsResult<Report> {
         plain(&self.read(|run| run.trainer.data_preview(run.tokenizer()?, show as usize))?)
     }
 }

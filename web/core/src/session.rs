@@ -5,30 +5,28 @@ use std::future::Future;
 use std::rc::Rc;
 
 use js_sys::Promise;
-use serde_json::Map;
 use tabtune::bundle::ModelAssets;
 use tabtune::checkpoint::{Checkpoint, Environment, Origin};
 use tabtune::error::{Error, Fault, Result};
 use tabtune::gpu::profile::{KernelTimes, Profile};
 use tabtune::state::VerifyPolicy;
-use tabtune::train::{Trainer, check_limits};
+use tabtune::train::{StepReport, Trainer, check_limits};
 use tabtune::{checkpoint, schedule};
+use tabtune_border::{AdapterInfo, Advanced, BaseInfo, Details, ModelInfo, SessionInfo};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use crate::data::JsData;
+use crate::data::{Data, JsData};
 use crate::device::device;
 use crate::error::{JsResult, thrown};
-use crate::exports::{Details, written};
+use crate::exports::written;
 use crate::interrupt::interrupt;
 use crate::model::ModelHandle;
-use crate::model_info::{AdapterInfo, ModelInfo};
-use crate::objects::plain;
-use crate::reports::{Advanced, BaseInfo, Profiled, SessionInfo, in_camel_case};
 use crate::run::Run;
-use crate::settings::{changed, keys_of, stepped, strided, train_config, with_ends};
-use crate::source::sources;
+use crate::settings::{keys_of, stepped, strided, train_config, with_ends};
+use crate::source::{JsSource, sources};
 use crate::stream::FileStream;
+use crate::values::{Report, Values, plain, value};
 
 pub(crate) type Slot = Rc<RefCell<Option<Run>>>;
 
@@ -55,23 +53,33 @@ where
     })
 }
 
+/// Returns the progress of a run, and the reports of a call.
+fn advanced(run: &Run, reports: Result<Vec<StepReport>>) -> JsResult<Report> {
+    plain(&Advanced {
+        completed_steps: run.trainer.progress().completed_steps,
+        reports: reports.map_err(thrown)?,
+    })
+}
+
 #[wasm_bindgen]
 impl Session {
-    /// Starts a run. The caller keeps `model`, to try again after a refusal. `data` are `{ files, validation, storage }`. Weights that are
-    /// NaN or infinite are refused unless they are allowed.
+    /// Starts a run. The caller keeps `model`, to try again after a refusal. Weights that are NaN or infinite are refused
+    /// unless they are allowed.
+    #[wasm_bindgen(unchecked_return_type = "Promise<Session>")]
     pub fn create(
         model: &ModelHandle,
-        data: JsValue,
-        config_json: String,
+        data: JsData,
+        config: Values,
         allow_non_finite: bool,
     ) -> Promise {
         let model = model.clone();
         future_to_promise(async move {
-            let config = train_config(&config_json, model.files()).map_err(thrown)?;
+            let given = value(config).map_err(thrown)?;
+            let config = train_config(given.clone(), model.files()).map_err(thrown)?;
             let base = model.base(&config).map_err(thrown)?;
-            let data = JsData::new(&data)?;
+            let data = Data::new(&data)?;
             let (dataset, config) = model
-                .dataset(&data, config, &config_json, false)
+                .dataset(&data, config, &given, false)
                 .await
                 .map_err(thrown)?;
             let (weights, assets) = model.build(&config, &device()?).await.map_err(thrown)?;
@@ -91,16 +99,17 @@ impl Session {
         })
     }
 
-    /// Continues a run from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes_json` has the
+    /// Continues a run from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes` has the
     /// keys of TrainConfig that differ from the checkpoint; `overrides` names the keys that may differ, and `data` if other data are given.
     /// The checkpoint of an adapter needs the files of its `base`; for others `base` is empty. With `header`, only the headers of the base
     /// are compared.
+    #[wasm_bindgen(unchecked_return_type = "Promise<Session>")]
     pub fn resume(
-        files: Vec<JsValue>,
-        data: JsValue,
-        changes_json: Option<String>,
+        files: Vec<JsSource>,
+        data: JsData,
+        changes: Option<Values>,
         overrides: Vec<String>,
-        base: Vec<JsValue>,
+        base: Vec<JsSource>,
         header: bool,
     ) -> Promise {
         future_to_promise(async move {
@@ -129,23 +138,21 @@ impl Session {
                 reason: "the file is absent".into(),
             };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
-            let data = JsData::new(&data)?;
+            let data = Data::new(&data)?;
             let saved = &checkpoint.manifest().train;
-            let changes = changes_json
-                .map(|json| changed(saved, &json).map(|config| (config, json)))
+            let changes = changes.map(value).transpose().map_err(thrown)?;
+            let given = changes.as_ref().map(keys_of).unwrap_or_default();
+            let config = changes
+                .map(|changes| saved.overlaid(changes))
                 .transpose()
                 .map_err(thrown)?;
-            let given = changes
+            let settings = config
                 .as_ref()
-                .map_or_else(|| Ok(Map::new()), |(_, json)| keys_of(json))
-                .map_err(thrown)?;
-            let settings = changes
-                .as_ref()
-                .map_or(saved, |(config, _)| config)
+                .unwrap_or(saved)
                 .data_settings_of_resume(&given);
             let dataset = data.read(tokenizer, &settings).await.map_err(thrown)?;
-            let config = changes
-                .map(|(config, json)| stepped(config, &json, &dataset))
+            let config = config
+                .map(|config| stepped(config, &given, &dataset))
                 .transpose()
                 .map_err(thrown)?;
             let assets = with_ends(Rc::clone(&assets), &dataset);
@@ -179,6 +186,7 @@ impl Session {
     }
 
     /// Resolves when all work submitted before is done.
+    #[wasm_bindgen(unchecked_return_type = "Promise<void>")]
     pub fn confirm(&self) -> Promise {
         with_run(self.0.clone(), |run| async move {
             let done = run.trainer.confirm().await;
@@ -187,6 +195,7 @@ impl Session {
     }
 
     /// Submits one optimizer step → `Advanced`. While a profile is taken, it waits for the step.
+    #[wasm_bindgen(unchecked_return_type = "Promise<unknown>")]
     pub fn step(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
             run.answers.clear();
@@ -198,20 +207,17 @@ impl Session {
             if let (Some(profile), Some(times)) = (profile, run.times.as_mut()) {
                 profile.add_to(times).await;
             }
-            let advanced = reports
-                .map_err(thrown)
-                .and_then(|reports| plain(&Advanced::of(&run.trainer, reports)));
+            let advanced = advanced(&run, reports);
             (run, advanced)
         })
     }
 
     /// Waits for the steps that were submitted → `Advanced`. The refusal of a step is thrown by the next `step`.
+    #[wasm_bindgen(unchecked_return_type = "Promise<unknown>")]
     pub fn settle(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
             let reports = run.trainer.settle().await;
-            let advanced = reports
-                .map_err(thrown)
-                .and_then(|reports| plain(&Advanced::of(&run.trainer, reports)));
+            let advanced = advanced(&run, reports);
             (run, advanced)
         })
     }
@@ -233,13 +239,13 @@ impl Session {
 
     /// Ends the profile that `startProfile` began → `ProfileReport`.
     #[wasm_bindgen(js_name = finishProfile)]
-    pub fn finish_profile(&self) -> JsResult<JsValue> {
+    pub fn finish_profile(&self) -> JsResult<Report> {
         let mut times = KernelTimes::default();
         self.change(|run| {
             times = run.times.take().unwrap_or_default();
             Ok(())
         })?;
-        plain(&Profiled::from(times.report()))
+        plain(&times.report())
     }
 
     /// Checks that the run has data to evaluate on.
@@ -249,6 +255,7 @@ impl Session {
     }
 
     /// Returns the mean loss over the validation part → `EvalReport`.
+    #[wasm_bindgen(unchecked_return_type = "Promise<unknown>")]
     pub fn evaluate(&self, max_batches: Option<u32>) -> Promise {
         with_run(self.0.clone(), move |run| async move {
             run.answers.clear();
@@ -288,7 +295,7 @@ impl Session {
     }
 
     /// Returns the `SessionInfo`.
-    pub fn info(&self) -> JsResult<JsValue> {
+    pub fn info(&self) -> JsResult<Report> {
         let info = self.read(|run| {
             let trainer = &run.trainer;
             let dtypes: std::collections::BTreeMap<String, String> = trainer
@@ -318,7 +325,7 @@ impl Session {
                     .as_ref()
                     .map(|base| BaseInfo::new(base, trainer.model().frozen_weights())),
                 data_tokens: trainer.dataset().train_tokens(),
-                data: in_camel_case(&trainer.data_report())?,
+                data: trainer.data_report(),
                 gpu_bytes: trainer
                     .model()
                     .device()
@@ -351,13 +358,13 @@ impl Session {
 
     /// Writes the model to files for other programs, with the options of `ExportOptions`; `base` are the GGUF files in which a patch
     /// replaces tensors.
-    #[wasm_bindgen(js_name = exportModel)]
-    pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
-        written(self.read(Run::source)?, options_json, base)
+    #[wasm_bindgen(js_name = exportModel, unchecked_return_type = "Promise<FileStream>")]
+    pub fn export_model(&self, options: Values, base: Vec<JsSource>) -> JsResult<Promise> {
+        written(self.read(Run::source)?, options, base)
     }
 
     /// Returns the `ModelDetails` of the current weights.
-    pub fn details(&self) -> JsResult<JsValue> {
+    pub fn details(&self) -> JsResult<Report> {
         let details = self.read(|run| Details::of(&run.source()?))?;
         plain(&details)
     }

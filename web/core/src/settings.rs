@@ -13,20 +13,11 @@ use tabtune::tokenizer::{Date, Tokenizer};
 use wasm_bindgen::prelude::*;
 
 use crate::error::{JsResult, thrown};
+use crate::values::{Values, value};
 
-/// Returns the keys of a JSON object of settings.
-pub(crate) fn keys_of(json: &str) -> Result<Map<String, Value>> {
-    Ok(parsed(json)?.as_object().cloned().unwrap_or_default())
-}
-
-fn parsed(json: &str) -> Result<Value> {
-    serde_json::from_str(json)
-        .map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "JSON", error)]))
-}
-
-/// Returns `saved` with the keys of a JSON object laid over it.
-pub(crate) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
-    saved.overlaid(parsed(json)?)
+/// Returns the keys of settings that are given.
+pub(crate) fn keys_of(given: &Value) -> Map<String, Value> {
+    given.as_object().cloned().unwrap_or_default()
 }
 
 /// Returns today's date, by the local clock, if the model's template asks for the date.
@@ -38,10 +29,9 @@ pub(crate) fn today(tokenizer: &Tokenizer) -> Option<Date> {
         .flatten()
 }
 
-/// Reads the settings of a run of these files from JSON; missing keys have their defaults. An adapter attached to the model is trained
+/// Reads the settings of a run of these files; missing keys have their defaults. An adapter attached to the model is trained
 /// further: the settings in its files apply, and `adapter` may repeat them.
-pub(crate) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainConfig> {
-    let mut given = parsed(json)?;
+pub(crate) fn train_config(mut given: Value, files: Option<&Bundle>) -> Result<TrainConfig> {
     // A value that is not an object is refused below, as in any run.
     let saved = files.map_or(Ok(None), attached_settings)?;
     if let Some(saved) = saved.filter(|_| given.is_object()) {
@@ -53,8 +43,12 @@ pub(crate) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainCo
 }
 
 /// Returns the changed settings of a run, with the steps of the epochs if epochs are given.
-pub(crate) fn stepped(config: TrainConfig, json: &str, dataset: &Dataset) -> Result<TrainConfig> {
-    if keys_of(json)?.contains_key("epochs") {
+pub(crate) fn stepped(
+    config: TrainConfig,
+    given: &Map<String, Value>,
+    dataset: &Dataset,
+) -> Result<TrainConfig> {
+    if given.contains_key("epochs") {
         config.with_steps_of(dataset)
     } else {
         Ok(config)
@@ -77,8 +71,10 @@ pub(crate) fn strided(points: u32, stride: f64) -> impl Iterator<Item = u64> {
 
 /// Returns the learning rates that a new run with these settings plans for every `stride`-th step from the first, `points` of them.
 #[wasm_bindgen(js_name = previewSchedule)]
-pub fn preview_schedule(config_json: &str, points: u32, stride: f64) -> JsResult<Vec<f64>> {
-    let config = train_config(config_json, None).map_err(thrown)?;
+pub fn preview_schedule(config: Values, points: u32, stride: f64) -> JsResult<Vec<f64>> {
+    let config = value(config)
+        .and_then(|given| train_config(given, None))
+        .map_err(thrown)?;
     let start = schedule::resolve_start(&config.schedule, None, 0);
     Ok(schedule::preview(
         strided(points, stride),

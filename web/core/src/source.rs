@@ -1,4 +1,4 @@
-//! Reads files of the page by range, through a synchronous JavaScript function.
+//! Reads files of the page by range, through synchronous functions of the worker.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -6,71 +6,109 @@ use std::io::{self, Read};
 use std::pin::Pin;
 use std::rc::Rc;
 
-use js_sys::{Array, Function, Promise, Reflect, Uint8Array};
+use js_sys::{Function, Promise, Reflect, Uint8Array};
 use tabtune::data::{DataSource, TokenStorage};
 use tabtune::error::{Error, Result};
 use tabtune::formats::{ByteSource, Digest, truncated};
-use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use crate::error::{JsResult, thrown};
 
-/// File of the page: `{ name, size, read(offset, length), ahead(), pieces }`. `ahead`, if present, returns a promise while it fetches what
-/// follows the last read; `pieces` is present if the SHA-256 of each piece is known.
-pub struct JsSource {
+#[wasm_bindgen(typescript_custom_section)]
+const INTERFACES: &str = "
+/** A file that the core reads. */
+export interface JsSource {
+  name: string;
+  size: number;
+  /** Returns the bytes of a range, which are valid until the next call of `ahead`. */
+  read(offset: number, length: number): Uint8Array;
+  /** Fetches what follows the last read; returns `undefined` if there is nothing to wait for. */
+  ahead?: () => Promise<void> | undefined;
+  /** SHA-256 of each piece of 8 MiB, if they are known. */
+  pieces?: string[];
+  /** Location from which the worker can open the source again without asking. */
+  origin?: FileSystemFileHandle | string | undefined;
+  /** Warning about how the source was served. */
+  warning?: { code: string; message: string } | undefined;
+}
+
+/** Storage of tokens; `append` returns the offset of the bytes. */
+export interface JsStorage {
+  append(bytes: Uint8Array): number;
+  read(offset: number, length: number): Uint8Array;
+}
+";
+
+#[wasm_bindgen]
+extern "C" {
+    /// A file of the worker.
+    #[wasm_bindgen(typescript_type = "JsSource")]
+    pub type JsSource;
+    #[wasm_bindgen(method, getter)]
+    fn name(this: &JsSource) -> String;
+    #[wasm_bindgen(method, getter)]
+    fn size(this: &JsSource) -> f64;
+    #[wasm_bindgen(method, getter)]
+    fn ahead(this: &JsSource) -> Option<Function>;
+    #[wasm_bindgen(method, getter)]
+    fn pieces(this: &JsSource) -> Option<Vec<String>>;
+    #[wasm_bindgen(method, catch)]
+    fn read(this: &JsSource, offset: f64, length: f64) -> std::result::Result<Uint8Array, JsValue>;
+
+    /// Storage of tokens of the worker.
+    #[wasm_bindgen(typescript_type = "JsStorage")]
+    pub type JsStorage;
+    #[wasm_bindgen(method, catch)]
+    fn append(this: &JsStorage, bytes: &Uint8Array) -> std::result::Result<f64, JsValue>;
+    #[wasm_bindgen(method, catch, js_name = read)]
+    fn read_back(
+        this: &JsStorage,
+        offset: f64,
+        length: f64,
+    ) -> std::result::Result<Uint8Array, JsValue>;
+}
+
+/// A file of the page. `ahead`, if present, returns a promise while it fetches what follows the last read.
+pub struct Source {
     name: String,
     size: u64,
-    object: JsValue,
-    read: Function,
+    object: JsSource,
     ahead: Option<Function>,
 }
 
-impl JsSource {
-    /// Creates a source from the fields of `object`.
-    pub fn new(object: JsValue) -> JsResult<Self> {
-        let field = |key: &str| Reflect::get(&object, &JsValue::from_str(key));
-        let name = field("name")?.as_string().unwrap_or_default();
-        let wrong = |what: &str| {
-            thrown(Error::SourceRead {
-                name: name.clone(),
-                reason: format!("the source has no {what}"),
-            })
-        };
-        let size = field("size")?
-            .as_f64()
-            .filter(|size| *size >= 0.0 && *size <= 9_007_199_254_740_991.0)
-            .ok_or_else(|| wrong("size"))?;
-        let read = field("read")?
-            .dyn_into::<Function>()
-            .map_err(|_| wrong("read function"))?;
-        let ahead = field("ahead")?.dyn_into::<Function>().ok();
+impl Source {
+    /// Creates a source that reads from `object`.
+    pub fn new(object: JsSource) -> JsResult<Self> {
+        let (name, size, ahead) = (object.name(), object.size(), object.ahead());
+        if !(0.0..=9_007_199_254_740_991.0).contains(&size) {
+            return Err(thrown(failed(&name, "the source has no size")));
+        }
         Ok(Self {
             name,
             size: size as u64,
             object,
-            read,
             ahead,
         })
     }
 }
 
-/// Converts a JavaScript array to sources that can be shared.
-pub fn shared(files: Vec<JsValue>) -> JsResult<Vec<Rc<dyn ByteSource>>> {
+/// Converts a list to sources.
+pub fn sources(files: Vec<JsSource>) -> JsResult<Vec<Rc<dyn ByteSource>>> {
     files
         .into_iter()
-        .map(|file| Ok(Rc::new(JsSource::new(file)?) as Rc<dyn ByteSource>))
+        .map(|file| Ok(Rc::new(Source::new(file)?) as Rc<dyn ByteSource>))
         .collect()
 }
 
-/// Converts a JavaScript array to sources.
-pub fn sources(files: Vec<JsValue>) -> JsResult<Vec<Rc<dyn ByteSource>>> {
-    files
-        .into_iter()
-        .map(|file| Ok(Rc::new(JsSource::new(file)?) as Rc<dyn ByteSource>))
-        .collect()
+fn failed(name: &str, reason: impl Into<String>) -> Error {
+    Error::SourceRead {
+        name: name.to_owned(),
+        reason: reason.into(),
+    }
 }
 
-/// Returns why a read failed: the reason that the worker's own error states, otherwise the message of the error that was thrown.
+/// Returns why a read failed: the reason that the worker's own error states, otherwise the message of what was thrown, which may be anything.
 fn words(error: &JsValue) -> String {
     let field = |of: &JsValue, key: &str| Reflect::get(of, &JsValue::from_str(key)).ok();
     let text = |of: &JsValue, key: &str| field(of, key).and_then(|value| value.as_string());
@@ -80,7 +118,7 @@ fn words(error: &JsValue) -> String {
         .unwrap_or_else(|| format!("{error:?}"))
 }
 
-impl ByteSource for JsSource {
+impl ByteSource for Source {
     fn name(&self) -> &str {
         &self.name
     }
@@ -90,25 +128,20 @@ impl ByteSource for JsSource {
     }
 
     fn pieces(&self) -> Option<Vec<Digest>> {
-        let known = Reflect::get(&self.object, &JsValue::from_str("pieces"))
-            .ok()?
-            .dyn_into::<Array>()
-            .ok()?;
-        known
-            .iter()
-            .map(|sum| Digest::from_hex(&sum.as_string()?))
-            .collect()
+        let known = self.object.pieces()?;
+        known.iter().map(|sum| Digest::from_hex(sum)).collect()
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         if buf.is_empty() {
             return Ok(());
         }
-        read_range(&self.name, &self.object, &self.read, offset, buf)
+        let read = self.object.read(offset as f64, buf.len() as f64);
+        fill(&self.name, offset, buf, read)
     }
 }
 
-impl DataSource for JsSource {
+impl DataSource for Source {
     fn name(&self) -> &str {
         &self.name
     }
@@ -134,7 +167,7 @@ impl DataSource for JsSource {
 
 /// Reads a source from its beginning.
 struct Reader<'a> {
-    source: &'a JsSource,
+    source: &'a Source,
     offset: u64,
 }
 
@@ -150,27 +183,12 @@ impl Read for Reader<'_> {
     }
 }
 
-/// Fills `buf` with the bytes from `offset` on, which the function `read` of `object` returns.
-fn read_range(
-    name: &str,
-    object: &JsValue,
-    read: &Function,
-    offset: u64,
-    buf: &mut [u8],
-) -> Result<()> {
-    let failed = |reason: String| Error::SourceRead {
-        name: name.to_owned(),
-        reason,
-    };
-    let read = read.call2(
-        object,
-        &JsValue::from_f64(offset as f64),
-        &JsValue::from_f64(buf.len() as f64),
-    );
-    let bytes = read.map_err(|error| failed(words(&error)))?;
-    let bytes = bytes
-        .dyn_into::<Uint8Array>()
-        .map_err(|_| failed("read did not return bytes".into()))?;
+/// Fills `buf` with bytes that were read at `offset`.
+fn fill(name: &str, offset: u64, buf: &mut [u8], read: JsResult<Uint8Array>) -> Result<()> {
+    let bytes = read.map_err(|error| failed(name, words(&error)))?;
+    if !bytes.is_instance_of::<Uint8Array>() {
+        return Err(failed(name, "read did not return bytes"));
+    }
     if bytes.length() as usize != buf.len() {
         return Err(truncated(
             name,
@@ -183,11 +201,9 @@ fn read_range(
     Ok(())
 }
 
-/// Storage of tokens: `{ append(bytes), read(offset, length) }`, synchronous; `append` returns the offset of the bytes.
-pub struct JsStorage {
-    object: JsValue,
-    append: Function,
-    read: Function,
+/// Storage of tokens in the worker.
+pub struct Storage {
+    object: JsStorage,
     /// Memory of the page through which all bytes go.
     buffer: RefCell<Uint8Array>,
 }
@@ -195,45 +211,34 @@ pub struct JsStorage {
 /// Name of the token storage in messages.
 const STORAGE: &str = "token storage";
 
-impl JsStorage {
-    /// Creates a storage from the functions of `object`.
-    pub fn new(object: JsValue) -> JsResult<Self> {
-        let function =
-            |key: &str| Reflect::get(&object, &JsValue::from_str(key))?.dyn_into::<Function>();
-        let (append, read) = (function("append")?, function("read")?);
-        Ok(Self {
+impl Storage {
+    /// Creates a storage that writes to `object`.
+    pub fn new(object: JsStorage) -> Self {
+        Self {
             object,
-            append,
-            read,
             buffer: RefCell::new(Uint8Array::new_with_length(0)),
-        })
+        }
     }
 }
 
-impl TokenStorage for JsStorage {
+impl TokenStorage for Storage {
     fn append(&self, bytes: &[u8]) -> Result<u64> {
-        let failed = |reason: String| Error::SourceRead {
-            name: STORAGE.to_owned(),
-            reason,
-        };
-        let length = u32::try_from(bytes.len()).map_err(|error| failed(error.to_string()))?;
+        let length =
+            u32::try_from(bytes.len()).map_err(|error| failed(STORAGE, error.to_string()))?;
         let mut buffer = self.buffer.borrow_mut();
         if buffer.length() < length {
             *buffer = Uint8Array::new_with_length(length);
         }
         let part = buffer.subarray(0, length);
         part.copy_from(bytes);
-        let offset = self
-            .append
-            .call1(&self.object, &part)
-            .map_err(|error| failed(words(&error)))?;
+        let offset = self.object.append(&part);
         offset
-            .as_f64()
             .map(|offset| offset as u64)
-            .ok_or_else(|| failed("append did not return an offset".into()))
+            .map_err(|error| failed(STORAGE, words(&error)))
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        read_range(STORAGE, &self.object, &self.read, offset, buf)
+        let read = self.object.read_back(offset as f64, buf.len() as f64);
+        fill(STORAGE, offset, buf, read)
     }
 }

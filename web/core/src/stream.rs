@@ -11,7 +11,7 @@ use wasm_bindgen_futures::future_to_promise;
 
 use crate::error::{JsResult, thrown};
 use crate::interrupt::interrupt;
-use crate::objects::plain;
+use crate::values::{Report, plain};
 
 /// Stream of files: names and sizes first, then the bytes in order.
 #[wasm_bindgen]
@@ -39,12 +39,15 @@ impl FileStream {
 #[wasm_bindgen]
 impl FileStream {
     /// Returns `{ name, bytes }` of each file.
-    pub fn files(&self) -> JsResult<JsValue> {
+    pub fn files(&self) -> JsResult<Report> {
         plain(&self.0.borrow().files)
     }
 
     /// Returns the next piece: 8 MiB of one file, or less at the end of a file; undefined at the end.
-    #[wasm_bindgen(js_name = nextChunk)]
+    #[wasm_bindgen(
+        js_name = nextChunk,
+        unchecked_return_type = "Promise<Uint8Array | undefined>"
+    )]
     pub fn next_chunk(&self) -> Promise {
         let state = self.0.clone();
         future_to_promise(async move {
@@ -65,11 +68,11 @@ impl FileStream {
     }
 
     /// Returns the receipt, after the last piece; undefined before, and for a stream without one.
-    pub fn receipt(&self) -> JsResult<JsValue> {
+    pub fn receipt(&self) -> JsResult<Report> {
         let state = self.0.borrow();
         match state.stream.as_ref().and_then(bundle::FileStream::receipt) {
             Some(receipt) => plain(receipt),
-            None => Ok(JsValue::UNDEFINED),
+            None => Ok(JsValue::UNDEFINED.unchecked_into()),
         }
     }
 

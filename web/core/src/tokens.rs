@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use js_sys::Promise;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tabtune::config::BaseStorage;
 use tabtune::device::Device;
@@ -22,28 +21,11 @@ use crate::device::device;
 use crate::error::{JsResult, thrown};
 use crate::interrupt::interrupt;
 use crate::model::ModelHandle;
-use crate::objects::plain;
 use crate::reader::Reader;
 use crate::run::Run;
 use crate::session::{BUSY, Session, Slot, with_run};
 use crate::settings::today;
-
-/// Parses the options of `key` from their JSON.
-fn read<T: DeserializeOwned>(key: &str, rule: &str, json: &str) -> Result<T> {
-    serde_json::from_str(json)
-        .map_err(|error| Error::InvalidConfig(vec![Fault::new(key, rule, error)]))
-}
-
-/// Continues `prompt` with the options of `GenerateConfig`.
-fn continued(
-    model: &Model,
-    tokenizer: &Tokenizer,
-    prompt: &str,
-    options_json: &str,
-) -> Result<Generator> {
-    let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
-    Generator::new(model, tokenizer, prompt, config)
-}
+use crate::values::{Report, Values, plain, read, value};
 
 /// Reads a conversation and dates it today.
 fn dated(given: &Value, tokenizer: &Tokenizer) -> Result<Conversation> {
@@ -53,16 +35,21 @@ fn dated(given: &Value, tokenizer: &Tokenizer) -> Result<Conversation> {
     })
 }
 
+/// Reads the options of an answer.
+fn generation(options: Values) -> Result<GenerateConfig> {
+    read("sample", "the keys of GenerateConfig", options)
+}
+
 /// Answers a conversation with the options of `GenerateConfig`, starting from the prefix that `cache` keeps.
 fn answering(
     model: &Model,
     tokenizer: &Tokenizer,
     cache: &PrefixCache,
-    conversation_json: &str,
-    options_json: &str,
+    conversation: Values,
+    options: Values,
 ) -> Result<Answer> {
-    let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
-    let conversation = dated(&read("messages", "JSON", conversation_json)?, tokenizer)?;
+    let config = generation(options)?;
+    let conversation = dated(&value(conversation)?, tokenizer)?;
     let (prefix, loan) = cache.take();
     let generator = Generator::answer(model, tokenizer, &conversation, config, prefix)?;
     Ok(Answer {
@@ -91,7 +78,7 @@ struct Scoring {
 }
 
 /// Scores the text, the ids or the conversation of a request.
-async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Result<Score> {
+async fn scored(model: &Model, tokenizer: &Tokenizer, request: Values) -> Result<Score> {
     let expected = "a text, ids or a conversation, and options";
     let Scoring {
         text,
@@ -99,7 +86,7 @@ async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Res
         conversation,
         generation,
         options,
-    } = read("score", expected, request_json)?;
+    } = read("score", expected, request)?;
     let (ids, found) = match (text, ids, conversation) {
         (Some(text), None, None) => tokenizer.encode_text(&text)?,
         (None, Some(ids), None) => (ids, Findings::default()),
@@ -125,6 +112,7 @@ async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Res
 impl ModelHandle {
     /// Puts the weights on the device, to generate and score text → `LoadedModel`. A new model has no weights and is refused; a model that
     /// does not fit is refused before anything is uploaded.
+    #[wasm_bindgen(unchecked_return_type = "Promise<LoadedModel>")]
     pub fn load(&self) -> Promise {
         let model = self.clone();
         future_to_promise(async move {
@@ -163,45 +151,39 @@ pub struct LoadedModel(Rc<Reader>);
 impl LoadedModel {
     /// Answers a conversation: a list of messages, or an object with `messages`, `tools`, `documents` and `chat_template_kwargs` →
     /// `TokenStream`. With `base`, the base answers, without the attached adapter.
-    pub fn chat(&self, conversation_json: String, options_json: String, base: bool) -> Promise {
+    #[wasm_bindgen(unchecked_return_type = "Promise<TokenStream>")]
+    pub fn chat(&self, conversation: Values, options: Values, base: bool) -> Promise {
         let reader = Rc::clone(&self.0);
         future_to_promise(async move {
-            Ok(answered(
-                reader.or_base(base).await,
-                &conversation_json,
-                &options_json,
-            )?
-            .into())
+            Ok(answered(reader.or_base(base).await, conversation, options)?.into())
         })
     }
 
     /// Returns the `Score` of `{ text }`, `{ ids }` or `{ conversation, generation }`, with `options` of `ScoreConfig`; `base` is as in
     /// `chat`.
-    pub fn score(&self, request_json: String, base: bool) -> Promise {
+    #[wasm_bindgen(unchecked_return_type = "Promise<unknown>")]
+    pub fn score(&self, request: Values, base: bool) -> Promise {
         let reader = Rc::clone(&self.0);
         future_to_promise(async move {
             let reader = reader.or_base(base).await.map_err(thrown)?;
-            plain(
-                &scored(&reader.model, &reader.tokenizer, &request_json)
-                    .await
-                    .map_err(thrown)?,
-            )
+            let score = scored(&reader.model, &reader.tokenizer, request).await;
+            plain(&score.map_err(thrown)?).map(Into::into)
         })
     }
 }
 
 fn answered(
     reader: Result<Rc<Reader>>,
-    conversation_json: &str,
-    options_json: &str,
+    conversation: Values,
+    options: Values,
 ) -> JsResult<TokenStream> {
     let reader = reader.map_err(thrown)?;
     let answer = answering(
         &reader.model,
         &reader.tokenizer,
         &reader.cache,
-        conversation_json,
-        options_json,
+        conversation,
+        options,
     )
     .map_err(thrown)?;
     Ok(TokenStream::of(Owner::Model(reader), answer))
@@ -268,7 +250,7 @@ impl TokenStream {
     }
 
     /// Returns the warnings about the prompt or the conversation: a list of `{ code, message }`.
-    pub fn warnings(&self) -> JsResult<JsValue> {
+    pub fn warnings(&self) -> JsResult<Report> {
         plain(
             &self
                 .generator
@@ -280,6 +262,7 @@ impl TokenStream {
     }
 
     /// Returns the next `GeneratedToken`, or undefined at the end.
+    #[wasm_bindgen(unchecked_return_type = "Promise<unknown>")]
     pub fn next(&self) -> Promise {
         let slot = self.generator.clone();
         match self.owner.clone() {
@@ -311,7 +294,9 @@ async fn taken(
     *slot.borrow_mut() = Some(generator);
     token
         .map_err(thrown)?
-        .map_or(Ok(JsValue::UNDEFINED), |token| plain(&token))
+        .map_or(Ok(JsValue::UNDEFINED), |token| {
+            plain(&token).map(Into::into)
+        })
 }
 
 async fn next(
@@ -326,10 +311,11 @@ async fn next(
 #[wasm_bindgen]
 impl Session {
     /// Generates text after `prompt`, with the weights at the time of each token.
-    pub fn generate(&self, prompt: &str, options_json: &str) -> JsResult<TokenStream> {
+    pub fn generate(&self, prompt: &str, options: Values) -> JsResult<TokenStream> {
         let generator = self.read(|run| {
             run.trainer.forget_recording();
-            continued(run.trainer.model(), run.tokenizer()?, prompt, options_json)
+            let (model, tokenizer) = (run.trainer.model(), run.tokenizer()?);
+            Generator::new(model, tokenizer, prompt, generation(options)?)
         })?;
         Ok(TokenStream::of(
             Owner::Run(self.0.clone()),
@@ -341,20 +327,21 @@ impl Session {
     }
 
     /// Answers a conversation, as `LoadedModel.chat` does, with the weights at the time of each token.
-    pub fn chat(&self, conversation_json: String, options_json: String, base: bool) -> Promise {
+    #[wasm_bindgen(unchecked_return_type = "Promise<TokenStream>")]
+    pub fn chat(&self, conversation: Values, options: Values, base: bool) -> Promise {
         let slot = self.0.clone();
         with_run(self.0.clone(), move |run| async move {
             run.trainer.forget_recording();
             let stream = if base {
-                answered(run.base_reader().await, &conversation_json, &options_json)
+                answered(run.base_reader().await, conversation, options)
             } else {
                 let answer = run.tokenizer().and_then(|tokenizer| {
                     answering(
                         run.trainer.model(),
                         tokenizer,
                         &run.answers.cache,
-                        &conversation_json,
-                        &options_json,
+                        conversation,
+                        options,
                     )
                 });
                 answer
@@ -366,10 +353,11 @@ impl Session {
     }
 
     /// Returns the `Score`, as `LoadedModel.score` does.
-    pub fn score(&self, request_json: String, base: bool) -> Promise {
+    #[wasm_bindgen(unchecked_return_type = "Promise<unknown>")]
+    pub fn score(&self, request: Values, base: bool) -> Promise {
         with_run(self.0.clone(), move |run| async move {
             run.trainer.forget_recording();
-            let score = score_of_run(&run, &request_json, base).await;
+            let score = score_of_run(&run, request, base).await;
             (run, score.map_err(thrown).and_then(|score| plain(&score)))
         })
     }
@@ -380,10 +368,10 @@ impl Session {
     }
 }
 
-async fn score_of_run(run: &Run, request_json: &str, base: bool) -> Result<Score> {
+async fn score_of_run(run: &Run, request: Values, base: bool) -> Result<Score> {
     if base {
         let reader = run.base_reader().await?;
-        return scored(&reader.model, &reader.tokenizer, request_json).await;
+        return scored(&reader.model, &reader.tokenizer, request).await;
     }
-    scored(run.trainer.model(), run.tokenizer()?, request_json).await
+    scored(run.trainer.model(), run.tokenizer()?, request).await
 }

@@ -9,7 +9,7 @@ pub fn version() -> String {
 }
 
 /// Returns the compiled module of this core, a `WebAssembly.Module`, from which another worker can start.
-#[wasm_bindgen]
+#[wasm_bindgen(unchecked_return_type = "WebAssembly.Module")]
 pub fn compiled() -> JsValue {
     wasm_bindgen::module()
 }

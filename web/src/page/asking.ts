@@ -2,14 +2,14 @@
 import { boolean, naturalNumber, objectOf, ofKinds, translate } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
-import { json } from '../protocol/json.js';
+import { plain } from '../protocol/plain.js';
 import { SCORE } from '../protocol/generated/kinds.js';
 import type { SampleOptions, ScoreSettings } from '../protocol/generated/settings.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { SampledToken, SampleEnd, Score } from '../protocol/reports.js';
 import { optionsOf } from './given.js';
 import type { LinkOptions } from './link.js';
-import { sampleJson } from './options.js';
+import { sampleSettings } from './options.js';
 import { streamed } from './sampling.js';
 import type { AskedOptions } from './sampling.js';
 
@@ -92,8 +92,12 @@ export function chatted(
     ...sampling
   } = optionsOf(options, 'the answer');
   boolean(base, 'base');
-  const written = json(conversation(messages, { tools, documents, chatTemplateKwargs }));
-  const request = { conversation: written, options: sampleJson(sampling), base };
+  const given = conversation(messages, { tools, documents, chatTemplateKwargs });
+  const request = {
+    conversation: plain(given, 'messages'),
+    options: sampleSettings(sampling),
+    base,
+  };
   return streamed((more) => ask('model.chat', request, more), { signal, onWarning });
 }
 
@@ -116,14 +120,18 @@ export async function scored(
   const written = { tools, documents, chatTemplateKwargs };
   const settings = translate(rest, SCORING, '');
   const score = (given: object): Promise<Score> =>
-    ask('model.score', { request: json({ ...given, options: settings }), base }, { signal });
-  const plain =
+    ask(
+      'model.score',
+      { request: plain({ ...given, options: settings }, 'score'), base },
+      { signal },
+    );
+  const tokens =
     typeof scorable === 'string'
       ? { text: scorable }
       : isIds(scorable)
         ? { ids: idsOf(scorable) }
         : undefined;
-  if (!plain)
+  if (!tokens)
     return score({
       conversation: conversation(scorable, written),
       generation: generation === undefined ? false : boolean(generation, 'generation'),
@@ -134,9 +142,9 @@ export async function scored(
     throw badOption(
       extra,
       'messages to score, which a template writes',
-      'text' in plain ? 'a text' : 'token ids',
+      'text' in tokens ? 'a text' : 'token ids',
     );
-  return score(plain);
+  return score(tokens);
 }
 
 const isIds = (given: unknown): given is readonly number[] | Uint32Array =>

@@ -3,6 +3,7 @@ import { positive, positiveInteger, string } from './checks.js';
 import { ownFields } from './given.js';
 import { brandOf, isOf } from '../protocol/brand.js';
 import { badOption, escaped, fault, TabtuneError } from '../protocol/errors.js';
+import type { Values } from '../protocol/plain.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import { blobSpec, can, described, EXPECTED, gathered, isFolder, reading } from './inputs.js';
 import type { BlobSpec, Input } from './inputs.js';
@@ -186,10 +187,7 @@ export interface GivenData {
 }
 
 /** @internal Adds the weights of the data to checked settings of a run; giving them in both places is an error. */
-export function withWeights(
-  settings: Readonly<Record<string, unknown>>,
-  weights: number[] | undefined,
-): Readonly<Record<string, unknown>> {
+export function withWeights(settings: Values, weights: number[] | undefined): Values {
   if (weights === undefined) return settings;
   if (settings['data_weights'] !== undefined)
     throw badOption('dataWeights', 'weights here or with the files of data', 'both');

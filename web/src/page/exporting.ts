@@ -4,7 +4,7 @@ import type { Checks } from './checks.js';
 import { badOption, sinkFault } from '../protocol/errors.js';
 import { isOf } from '../protocol/brand.js';
 import { plainName } from '../protocol/file-names.js';
-import { json } from '../protocol/json.js';
+import { plain } from '../protocol/plain.js';
 import { buffer, missing, target as parseTarget } from '../protocol/parse.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
@@ -96,7 +96,7 @@ async function exported(
     throw badOption(misplaced, `none with format '${format}'`, all[misplaced]);
   return to(async (place, moved) => {
     const ask = {
-      options: json(options),
+      options: plain(options, 'options'),
       base: base && (await toSources(base, 'base', signal)),
       ...place,
     };

@@ -1,6 +1,6 @@
 /** Sizes of a new model, under Hugging Face's names in camelCase. */
 import { boolean, oneOf, positive, positiveInteger, translate } from './checks.js';
-import { json } from '../protocol/json.js';
+import type { Values } from '../protocol/plain.js';
 import { badOption } from '../protocol/errors.js';
 import { ownFields } from './given.js';
 
@@ -55,7 +55,7 @@ const GPT2_NAMES: Record<string, string | undefined> = {
 };
 
 /** @internal Returns the model's config.json without `vocab_size`, which the tokenizer determines. */
-export function modelJson(shape: ModelShape): string {
+export function modelConfig(shape: ModelShape): Values {
   const { architecture = 'llama', ...given } = translate(shape, SHAPE, 'shape');
   const { hiddenSize, numHiddenLayers, numAttentionHeads, headDim } = ownFields(shape);
   for (const [key, value] of Object.entries({ hiddenSize, numHiddenLayers, numAttentionHeads })) {
@@ -77,11 +77,7 @@ export function modelJson(shape: ModelShape): string {
         return [name, value];
       },
     );
-    return json({
-      model_type: 'gpt2',
-      activation_function: 'gelu_new',
-      ...Object.fromEntries(entries),
-    });
+    return { model_type: 'gpt2', activation_function: 'gelu_new', ...Object.fromEntries(entries) };
   }
   const { norm_eps, ...rest } = {
     ...shared,
@@ -92,5 +88,5 @@ export function modelJson(shape: ModelShape): string {
     tie_word_embeddings: true,
     ...given,
   };
-  return json({ model_type: architecture, hidden_act: 'silu', rms_norm_eps: norm_eps, ...rest });
+  return { model_type: architecture, hidden_act: 'silu', rms_norm_eps: norm_eps, ...rest };
 }

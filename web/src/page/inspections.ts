@@ -24,7 +24,7 @@ import type { OpenOptions } from './opening.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataInspection, FileSummary } from '../protocol/data-report.js';
-import { json } from '../protocol/json.js';
+import { plain } from '../protocol/plain.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
 import type { InspectReport, Receipt } from '../protocol/reports.js';
 import type { Extraction, Verification } from '../protocol/written.js';
@@ -131,7 +131,7 @@ export async function inspectData(
   const checked = trainSettings(settings);
   const { read, partial } = beginningOf(data, bytes);
   const { spec, weights } = await toData(read, validationData, signal);
-  const config = json(withWeights(checked.config, weights));
+  const config = plain(withWeights(checked.config, weights), 'options');
   if (model)
     return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
   return askOwnWorker(
@@ -155,7 +155,7 @@ export async function verifyFiles(
     'files.verify',
     {
       sources: await toSources(files, 'files', signal),
-      receipt: receipt === undefined ? undefined : json(receipt),
+      receipt: receipt && plain(receipt, 'receipt'),
     },
     call,
   );
@@ -178,7 +178,7 @@ export async function extractAdapter(given: ExtractOptions): Promise<Extraction>
   const signal = signalOf(ofCall, tuned, base);
   const call = workerCall({ ...rest, signal });
   positiveInteger(r, 'r');
-  const options = json(translate({ r, targetModules }, ofKinds(ADAPTER), ''));
+  const options = plain(translate({ r, targetModules }, ofKinds(ADAPTER), ''), 'options');
   const extracted: Parameters<typeof reaching<Extraction>>[1] = async (place, moved) => {
     const files = {
       tuned: await toSources(tuned, 'tuned', signal),

@@ -13,7 +13,7 @@ import type { DataInput } from './data-inputs.js';
 import type { Link, LinkOptions } from './link.js';
 import { opened } from './model-worker.js';
 import type { Open, Opened } from './model-worker.js';
-import { configJson } from './options.js';
+import { runSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
 import type {
@@ -248,7 +248,7 @@ export class Model {
 
   /** Returns the learning rates planned by a run with these options for steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */
   async previewSchedule(options: TrainOptions, steps: number, stride = 1): Promise<number[]> {
-    return this.call('model.preview', { config: configJson(options), ...planned(steps, stride) });
+    return this.call('model.preview', { config: runSettings(options), ...planned(steps, stride) });
   }
 
   /** A tag that keeps frameworks from wrapping this object in a proxy, which would break its private fields. */

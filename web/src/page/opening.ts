@@ -1,7 +1,7 @@
 /** Opens models, from files or with new weights. */
 import { boolean } from './checks.js';
 import type { WorkerCall } from './call.js';
-import { modelJson } from './fresh-model.js';
+import { modelConfig } from './fresh-model.js';
 import type { ModelShape } from './fresh-model.js';
 import { optionsOf, ownFields } from './given.js';
 import { beginningOf, toData } from './data-inputs.js';
@@ -10,12 +10,12 @@ import { toSource, toSources } from './inputs.js';
 import type { FilesInput, Input } from './inputs.js';
 import { signalOf } from './request-inputs.js';
 import { Model } from './model.js';
-import { configJson } from './options.js';
+import { runSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Open } from './model-worker.js';
 import { badOption } from '../protocol/errors.js';
 import type { Ask } from '../protocol/protocol.js';
-import { requestJson } from './requests.js';
+import { importRequest } from './requests.js';
 import type { ImportRequest } from './requests.js';
 import type { CallOptions } from './rpc.js';
 import { workerOptions } from './spawn.js';
@@ -95,7 +95,7 @@ export async function openingOf(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<Omit<Ask<'model.open'>, 'apart' | 'resizeVocabulary'>> {
-  const checked = requestJson(request);
+  const checked = importRequest(request);
   const adapter = added === undefined ? [] : await toSources(added, path, signal);
   return { request: checked, adapter, sources: await toSources(files, 'files', signal) };
 }
@@ -128,9 +128,9 @@ export async function newModel(
     onBadRow,
     ...rest
   } = optionsOf(options, 'the model');
-  const settings = configJson({ form, columns, onBadRow });
+  const settings = runSettings({ form, columns, onBadRow });
   const { worker, call } = split(rest, data, given);
-  const config = modelJson(shape);
+  const config = modelConfig(shape);
   if (given !== undefined && bytes !== undefined)
     throw badOption('bytes', 'this only without a tokenizer', bytes);
   const { read, partial } = beginningOf(data, bytes);

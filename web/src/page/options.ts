@@ -16,7 +16,8 @@ import {
 import type { Check, Checks } from './checks.js';
 import { ownFields } from './given.js';
 import { badOption } from '../protocol/errors.js';
-import { json } from '../protocol/json.js';
+import { plain } from '../protocol/plain.js';
+import type { Values } from '../protocol/plain.js';
 import {
   ADAPTER,
   BLOCK_COORDINATE,
@@ -177,20 +178,12 @@ const DRIVE: Checks = {
   onNonFinite: oneOf('stop', 'skip'),
 };
 
-/** @internal Returns the core's `GenerateConfig` as JSON. */
-export function sampleJson(options: SampleOptions): string {
-  return json(translate(options, sampling, ''));
-}
-
-/** @internal Checked settings of a run under Rust's names. */
-export type Settings = Readonly<Record<string, unknown>>;
+/** @internal Returns the core's `GenerateConfig`. */
+export const sampleSettings = (options: SampleOptions): Values =>
+  plain(translate(options, sampling, ''), 'options');
 
 /** Moves the warmup into the schedule, where the core has it. */
-function scheduled({
-  lr_scheduler: chosen,
-  warmup_steps: warmupSteps,
-  ...rest
-}: Settings): Settings {
+function scheduled({ lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest }: Values): Values {
   if (chosen === undefined && warmupSteps === undefined) return rest;
   const schedule: Record<string, unknown> = ownFields({ ...objectOf(chosen ?? {}, 'lrScheduler') });
   if (warmupSteps !== undefined) {
@@ -209,7 +202,7 @@ export const adapterFiles = (settings: TrainOptions): FilesInput | undefined =>
 export function resumeSettings(
   changes: TrainOptions,
   override: readonly string[],
-): { config: Settings; override: string[] } {
+): { config: Values; override: string[] } {
   if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
   const config = scheduled(translate(objectOf(changes, 'settings'), TRAIN, ''));
   if (adapterFiles(changes) !== undefined)
@@ -235,11 +228,12 @@ const OF_THE_LOOP = new Set(Object.keys(DRIVE).map(snake));
 
 /** @internal Checks settings and splits them into those of the core and those of the loop. Unknown keys are BAD_OPTION. */
 export function trainSettings(given: TrainOptions & DriveOptions): {
-  config: Settings;
+  config: Values;
   driver: Driver;
 } {
   const checked = translate(given, { ...TRAIN, ...DRIVE }, '');
-  const driver = driverParser({ ...given, sample: json(checked['sample'] ?? {}) }, 'options');
+  const sample = plain(objectOf(checked['sample'] ?? {}, 'sample'), 'sample');
+  const driver = driverParser({ ...given, sample }, 'options');
   const { autosave, saveEvery } = driver;
   if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
   const config = scheduled(
@@ -248,5 +242,6 @@ export function trainSettings(given: TrainOptions & DriveOptions): {
   return { config, driver };
 }
 
-/** @internal Returns the core's `TrainConfig` as JSON. */
-export const configJson = (options: TrainOptions): string => json(trainSettings(options).config);
+/** @internal Returns the core's `TrainConfig`. */
+export const runSettings = (options: TrainOptions): Values =>
+  plain(trainSettings(options).config, 'options');

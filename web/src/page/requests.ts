@@ -1,7 +1,8 @@
 /** Import requests: the tensors to take from a model's files, and their names. The core checks the values. */
 import { boolean, objectOf, oneOf, translate } from './checks.js';
 import type { Check, Checks } from './checks.js';
-import { json } from '../protocol/json.js';
+import { plain } from '../protocol/plain.js';
+import type { Values } from '../protocol/plain.js';
 import { badOption } from '../protocol/errors.js';
 
 /** Selection of tensors by their names in the files. If nothing is included, all are; an exclusion overrides any inclusion. */
@@ -67,6 +68,8 @@ const REQUEST: Checks = {
   names: oneOf('source', 'hf'),
 };
 
-/** @internal Returns the core's `PortableModelImportRequest` as JSON. */
-export const requestJson = (request: ImportRequest | undefined): string | undefined =>
-  request === undefined ? undefined : json(inside(REQUEST)(request, 'request'));
+/** @internal Returns the core's `PortableModelImportRequest`. */
+export const importRequest = (request: ImportRequest | undefined): Values | undefined =>
+  request === undefined
+    ? undefined
+    : plain(translate(objectOf(request, 'request'), REQUEST, 'request'), 'request');

@@ -6,7 +6,7 @@ import { callable, optionsOf } from './given.js';
 import { toData } from './data-inputs.js';
 import { signalOf } from './request-inputs.js';
 import type { DataInput } from './data-inputs.js';
-import { configJson } from './options.js';
+import { runSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview } from '../protocol/data-report.js';
 import { badOption } from '../protocol/errors.js';
@@ -69,7 +69,7 @@ export async function evaluatedRows(
   callable(metric, 'metric');
   naturalNumber(top, 'top');
   boolean(base, 'base');
-  const config = configJson(settings);
+  const config = runSettings(settings);
   const { spec, weights } = await toData(data, undefined, signal);
   if (weights)
     throw badOption('data', 'files without a weight: each row is evaluated once', weights);

@@ -1,7 +1,7 @@
 /** Gives a trainer its worker, the lock of its run, and the means to recover. */
 import { boolean, naturalNumber, oneOf, string } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
-import { json } from '../protocol/json.js';
+import { plain } from '../protocol/plain.js';
 import { baseOf, keepBase } from './bases.js';
 import { optionsOf } from './given.js';
 import { toData, withWeights } from './data-inputs.js';
@@ -71,7 +71,7 @@ export async function created(options: CreateOptions): Promise<Started> {
   return model.handOver(async (take) => {
     const adapter = await adapterSources(settings, signal);
     const { spec, name, weights } = await toData(data, validationData, signal);
-    const config = json(withWeights(checked.config, weights));
+    const config = plain(withWeights(checked.config, weights), 'options');
     const { driver } = checked;
     const run = crypto.randomUUID();
     const ask = {
@@ -145,7 +145,7 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
         data: given?.spec,
         base: files,
         verify,
-        config: config && json(config),
+        config: config && plain(config, 'settings'),
         override: changes?.override,
       };
       const info = await link.call('trainer.resume', ask, {

@@ -19,7 +19,7 @@ import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import type { Model } from './model.js';
-import { sampleJson } from './options.js';
+import { sampleSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview, DataReport } from '../protocol/data-report.js';
 import type {
@@ -233,7 +233,7 @@ export class Trainer extends EventTarget {
   ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     const { signal, onWarning, ...sampling } = optionsOf(options, 'the sample');
     string(prompt, 'prompt');
-    const request = { prompt, options: sampleJson(sampling) };
+    const request = { prompt, options: sampleSettings(sampling) };
     return streamed((more) => this.#link.call('trainer.sample', request, more), {
       signal,
       onWarning,

@@ -19,6 +19,7 @@ import {
   buffer,
   count,
   directory,
+  document,
   fileHandle,
   flag,
   listOf,
@@ -38,7 +39,7 @@ import {
 import type { Parsed, Parser } from './parse.js';
 
 /** Version of the protocol, incremented whenever the form of a message changes. */
-export const PROTOCOL = 10;
+export const PROTOCOL = 11;
 
 /** Properties of a request in which it differs from a plain one of its address. */
 const requestParts = record({
@@ -63,10 +64,10 @@ const dataSpec = record({
 });
 export type DataSpec = Parsed<typeof dataSpec>;
 
-/** Files of a model, an import request as JSON, and the files of an adapter. */
+/** Files of a model, an import request, and the files of an adapter. */
 const opening = {
   sources: listOf(sourceSpec),
-  request: optional(text),
+  request: optional(document),
   adapter: listOf(sourceSpec),
 };
 
@@ -87,7 +88,7 @@ export const driverParser = record({
   saveTotalLimit: otherwise(count, 4),
   sampleEvery: otherwise(count, 0),
   samplePrompt: otherwise(text, ''),
-  sample: otherwise(text, '{}'),
+  sample: otherwise(document, {}),
   onNonFinite: otherwise(oneOf('stop', 'skip'), 'stop'),
 });
 export type Driver = Parsed<typeof driverParser>;
@@ -122,16 +123,21 @@ export const REQUESTS = {
   },
   /** Summarises data without a model. */
   'files.data': {
-    ask: record({ data: dataSpec, config: text, partial: flag }),
+    ask: record({ data: dataSpec, config: document, partial: flag }),
     reply: fileSummaries,
   },
   'files.verify': {
-    ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }),
+    ask: record({ sources: listOf(sourceSpec), receipt: optional(document) }),
     reply: verification,
   },
-  /** Extracts an adapter from two models. `options` is the core's `ExtractOptions` as JSON. */
+  /** Extracts an adapter from two models. `options` is the core's `ExtractOptions`. */
   'files.extract': {
-    ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }),
+    ask: record({
+      tuned: listOf(sourceSpec),
+      base: listOf(sourceSpec),
+      options: document,
+      ...place,
+    }),
     reply: extractedFiles,
   },
   /** Opens a model. With `apart`, the adapter stays separate; otherwise it is merged, with its larger tables if `resizeVocabulary`. */
@@ -145,54 +151,57 @@ export const REQUESTS = {
   'model.details': { ask: nothing, reply: modelDetails },
   'model.tensor': { ask: record({ name: text }), reply: namedTensor },
   /**
-   * Exports the trainer's weights, or the model's if there is no trainer. `options` is the core's `ExportOptions` as JSON. Without `target` the reply
+   * Exports the trainer's weights, or the model's if there is no trainer. `options` is the core's `ExportOptions`. Without `target` the reply
    * contains the files; without `base` the run's base is used.
    */
   'model.export': {
-    ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }),
+    ask: record({ options: document, base: optional(listOf(sourceSpec)), ...place }),
     reply: writtenFiles,
   },
   /** Creates a model with new weights; `settings` determine how the data are read. */
   'model.create': {
     ask: record({
-      config: text,
+      config: document,
       tokenizer: nullable(sourceSpec),
       data: dataSpec,
-      settings: text,
+      settings: document,
       partial: flag,
     }),
     reply: modelInfo,
   },
   /** Reports what a run with these settings would learn, with `show` examples. */
   'model.data': {
-    ask: record({ data: dataSpec, config: text, partial: flag, show: count }),
+    ask: record({ data: dataSpec, config: document, partial: flag, show: count }),
     reply: dataInspection,
   },
   /** Returns all examples of the data token by token, read as the trainer reads its own data, if there is a trainer. */
-  'model.rows': { ask: record({ data: dataSpec, config: text }), reply: dataPreview },
+  'model.rows': { ask: record({ data: dataSpec, config: document }), reply: dataPreview },
   'model.detokenize': { ask: record({ ids: listOf(count) }), reply: text },
   /**
-   * Generates an answer with the trainer's weights, or with those of the model, which are then loaded onto the device. `conversation` and `options`
-   * are JSON for the core; with `base` the base model answers, without its adapter.
+   * Generates an answer with the trainer's weights, or with those of the model, which are then loaded onto the device. With `base` the base model
+   * answers, without its adapter.
    */
   'model.chat': {
-    ask: record({ conversation: text, options: text, base: flag }),
+    ask: record({ conversation: document, options: document, base: flag }),
     reply: sampleEnd,
   },
-  /** Scores with the same weights; `request` is JSON for the core. */
-  'model.score': { ask: record({ request: text, base: flag }), reply: score },
+  /** Scores with the same weights. */
+  'model.score': { ask: record({ request: document, base: flag }), reply: score },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   /** Estimates memory; `adapter` contains the files of an adapter that is trained further. */
-  'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
+  'model.estimate': {
+    ask: record({ config: document, adapter: listOf(sourceSpec) }),
+    reply: estimate,
+  },
   'model.preview': {
-    ask: record({ config: text, points: count, stride: count }),
+    ask: record({ config: document, points: count, stride: count }),
     reply: listOf(number),
   },
   'trainer.create': {
     ask: record({
       run: text,
       label: text,
-      config: text,
+      config: document,
       driver: driverParser,
       data: dataSpec,
       adapter: listOf(sourceSpec),
@@ -206,7 +215,7 @@ export const REQUESTS = {
     ask: record({
       run: text,
       generation: optional(count),
-      config: optional(text),
+      config: optional(document),
       override: optional(listOf(text)),
       changesUpTo: optional(count),
       driver: optional(driverParser),
@@ -226,7 +235,7 @@ export const REQUESTS = {
   'trainer.history': { ask: nothing, reply: listOf(historyEntry) },
   'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evaluation },
   'trainer.profile': { ask: record({ steps: count }), reply: profile },
-  'trainer.sample': { ask: record({ prompt: text, options: text }), reply: sampleEnd },
+  'trainer.sample': { ask: record({ prompt: text, options: document }), reply: sampleEnd },
   /** Runs steps; with `again`, lost steps are repeated and no states are reported. */
   'loop.run': {
     ask: record({ maxSteps: optional(count), again: optional(flag) }),

@@ -4,6 +4,7 @@ import { aborted, protocolError } from '../protocol/errors.js';
 import { createTrainer, loadGeneration, resumeTrainer, withAdapter } from './openings.js';
 import { PROTOCOL } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
+import type { Values } from '../protocol/plain.js';
 import type { Finding, SampledToken } from '../protocol/reports.js';
 import { streamed } from './asking.js';
 import { delivered } from './exports.js';
@@ -36,8 +37,7 @@ export interface CallContext extends Context {
 export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> };
 
 /** Returns whether an adapter of a run is merged into its base for an export in the format of these options. */
-function isMerged(options: string): boolean {
-  const word: unknown = Reflect.get(Object(JSON.parse(options)), 'format') ?? 'safetensors';
+function isMerged({ format: word = 'safetensors' }: Values): boolean {
   const format = EXPORT_WORDS.find((each) => each === word);
   return (
     format !== undefined &&
@@ -210,11 +210,9 @@ export function handlersOf(state: WorkerState): Handlers {
       await corpus.storage?.close();
       const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
       if (signal.aborted) throw aborted('the opening');
-      const words = tokenizerJson
-        ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) }
-        : 'characters';
+      const bytes = tokenizerJson?.read(0, tokenizerJson.size);
       const model = await interruptible(signal, () =>
-        ModelHandle.fromScratch(config, words, corpus, settings, partial),
+        ModelHandle.fromScratch(config, bytes, corpus, settings, partial),
       );
       return withWarnings(state.hold(model), [
         ...corpus.files,

@@ -1,6 +1,5 @@
 /** Opens a trainer in the worker: a new run, a saved one, or another generation of the live one. */
 import { aborted, escaped, fault, finding } from '../protocol/errors.js';
-import { driverParser } from '../protocol/protocol.js';
 import type { Ask, SourceSpec } from '../protocol/protocol.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import { keptFiles, reopened } from './bases.js';
@@ -13,6 +12,7 @@ import type { JsSource } from './wasm.js';
 import { clearAbort, ModelHandle, parsed, Session } from './wasm.js';
 import type { Word } from '../protocol/errors.js';
 import { phase, ready } from './progress.js';
+import { restoredDriver } from './storage/driver.js';
 import { refuseSkip } from './run-findings.js';
 import type { Context, WorkerState } from './worker-state.js';
 
@@ -61,10 +61,9 @@ export async function createTrainer(
   ask: Ask<'trainer.create'>,
   { signal, onProgress }: Context,
 ): Promise<SessionInfo> {
-  const given: unknown = JSON.parse(ask.config);
   const adapting =
     ask.adapter.length > 0 ||
-    Boolean(Reflect.get(Object(given), 'adapter')) ||
+    Boolean(ask.config['adapter']) ||
     parsed.model(state.model.info()).adapter !== null;
   const base = adapting ? await summed(state.files, signal, onProgress) : [];
   const data = await openData(ask.data, signal, onProgress);
@@ -72,7 +71,7 @@ export async function createTrainer(
     onProgress(phase('compile'));
     await state.device();
     if (signal.aborted) throw aborted('the start');
-    refuseSkip(ask.driver, given);
+    refuseSkip(ask.driver, ask.config);
     onProgress(phase('upload'));
     // A run needs the memory that the weights for questions occupy.
     state.asking.drop();
@@ -134,7 +133,7 @@ export async function resumeTrainer(
     ),
   );
   const newData = ask.override?.includes('data') === true;
-  const driver = ask.driver ?? driverParser(JSON.parse(record.driver), 'driver');
+  const driver = ask.driver ?? restoredDriver(record.driver);
   const { label, generation } = manifest;
   const info = await state.install({
     session,

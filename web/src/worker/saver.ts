@@ -15,6 +15,7 @@ import type {
 } from '../protocol/reports.js';
 import { infoOf } from './storage/checkpoints.js';
 import type { CheckpointStore } from './storage/checkpoints.js';
+import { storedDriver } from './storage/driver.js';
 import { parsed } from './wasm.js';
 import type { JsSource, Session } from './wasm.js';
 
@@ -211,7 +212,7 @@ export class Saver {
       createdAt: Date.now(),
       dataName,
       dataFiles,
-      driver: JSON.stringify(driver),
+      driver: storedDriver(driver),
       base: keptFiles(base),
     };
     const bytes = dataFiles.reduce((sum, file) => sum + file.bytes, 0);

@@ -5,6 +5,7 @@ import { streamed } from './asking.js';
 import type { Askable } from './asking.js';
 import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
+import type { Values } from '../protocol/plain.js';
 import type { Moment } from '../protocol/protocol.js';
 import type { DataPreview } from '../protocol/data-report.js';
 import type {
@@ -207,7 +208,7 @@ export class TrainingSession {
   /** Generates text from the current weights; no step is made in the meantime. */
   sample(
     prompt: string,
-    options: string,
+    options: Values,
     signal: AbortSignal,
     onToken: (token: SampledToken) => void,
     onWarning: (warning: Finding) => void = () => undefined,

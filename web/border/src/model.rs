@@ -1,4 +1,4 @@
-//! Facts about models and adapters, under their names in TypeScript.
+//! Facts about models and adapters.
 
 use serde::Serialize;
 use tabtune::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
@@ -10,7 +10,7 @@ use tabtune::train::Notice;
 
 /// Facts about an adapter.
 #[derive(Serialize)]
-pub(crate) struct AdapterInfo {
+pub struct AdapterInfo {
     r: u64,
     alpha: f64,
     /// Names of the modules with factors.
@@ -23,7 +23,7 @@ pub(crate) struct AdapterInfo {
 
 impl AdapterInfo {
     /// Collects the facts about an adapter of a model of this configuration, stored in this precision.
-    pub(crate) fn new(
+    pub fn new(
         settings: &AdapterConfig,
         model: &ModelConfig,
         precision: Precision,
@@ -49,7 +49,7 @@ impl AdapterInfo {
     }
 
     /// Collects the facts about the adapter of a run, if it trains one.
-    pub(crate) fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
+    pub fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
         train
             .adapter
             .as_ref()
@@ -60,16 +60,15 @@ impl AdapterInfo {
 
 /// Facts about a tensor.
 #[derive(Serialize)]
-pub(crate) struct TensorInfo {
-    pub(crate) name: String,
-    pub(crate) dtype: String,
-    pub(crate) shape: Vec<usize>,
+pub struct TensorInfo {
+    name: String,
+    dtype: String,
+    shape: Vec<usize>,
 }
 
 /// Facts about a model.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ModelInfo {
+pub struct ModelInfo {
     architecture: String,
     parameters: usize,
     tensors: Vec<TensorInfo>,
@@ -77,14 +76,15 @@ pub(crate) struct ModelInfo {
     vocab_size: usize,
     tokenizer: Option<TokenizerFacts>,
     source_format: String,
-    /// Adapter attached to the model, if any.
-    pub(crate) adapter: Option<AdapterInfo>,
-    pub(crate) warnings: Vec<Notice>,
+    /// The separate adapter of the model, if it was opened with one.
+    pub adapter: Option<AdapterInfo>,
+    /// Warnings about the files.
+    pub warnings: Vec<Notice>,
 }
 
 impl ModelInfo {
     /// Collects the facts about a model of this shape.
-    pub(crate) fn new(
+    pub fn new(
         config: &ModelConfig,
         tokenizer: Option<&Tokenizer>,
         source_format: &str,
