@@ -26,6 +26,7 @@ pub enum DeviceKind {
 
 /// Facts about an opened device.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceInfo {
     /// Name of the adapter.
@@ -44,6 +45,7 @@ pub struct DeviceInfo {
 /// Limits of a device that bound the size of tensors, in bytes.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceLimits {
     /// Maximum size of a buffer.

@@ -44,6 +44,7 @@ pub use self::{
 
 /// Format of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExportFormat {
     /// A Hugging Face folder.

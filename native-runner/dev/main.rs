@@ -3,9 +3,9 @@
 
 mod bench;
 mod check;
+mod generate;
 mod oracle;
 mod replay;
-mod schema;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,7 +35,9 @@ enum Command {
     Replay(ReplayArgs),
     /// Measure time and memory on this device.
     Bench(bench::BenchArgs),
-    /// Print settings, reports and error codes as JSON, for `npm run generate`.
+    /// Write the parts of TypeScript and the documents that repeat the Rust code, for `npm run generate`.
+    Generate(generate::GenerateArgs),
+    /// Print the JSON schema of the settings of a run.
     Schema,
 }
 
@@ -77,7 +79,8 @@ fn main() -> ExitCode {
             Command::Check(args) => check::run(&args, &output),
             Command::Replay(args) => replay::run(&args, &output),
             Command::Bench(args) => bench::run(&args, &output),
-            Command::Schema => schema::run(&output),
+            Command::Generate(args) => generate::run(&args, &output),
+            Command::Schema => generate::schema(&output),
         }?)
     })
 }

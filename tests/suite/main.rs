@@ -2,6 +2,7 @@
 
 mod adapter;
 mod as_a_gpu;
+mod border;
 mod bundle;
 mod checkpoint;
 mod cli;

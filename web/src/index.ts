@@ -41,9 +41,14 @@ export type {
   AdapterInfo,
   BaseInfo,
   CheckpointInfo,
+  DataInspection,
+  DataPreview,
+  DataReport,
   EvalReport,
   ExportChoice,
+  Extraction,
   FileReport,
+  FileSummary,
   Finding,
   GpuReport,
   HistoryEntry,
@@ -56,20 +61,14 @@ export type {
   Progress,
   Receipt,
   Refusal,
-  SampledToken,
   SampleEnd,
+  SampledToken,
   Score,
   SessionInfo,
   TrainerEvent,
   TrainerState,
+  Verification,
 } from './protocol/reports.js';
-export type {
-  DataInspection,
-  DataPreview,
-  DataReport,
-  FileSummary,
-} from './protocol/data-report.js';
-export type { Extraction, Verification } from './protocol/written.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput, SavedRunsOptions } from './page/runs.js';
 export type { ImportRequest, ImportSelection, KeyRemap } from './page/requests.js';

@@ -33,24 +33,8 @@ export const complete = (given: Values): Config => ({
 });
 
 export const choices = [
-  {
-    format: 'safetensors',
-    type: null,
-    ok: true,
-    bytes: 1_000_002,
-    lossy: null,
-    needs: null,
-    reason: null,
-  },
-  {
-    format: 'gguf',
-    type: 'as-base',
-    ok: true,
-    bytes: 500_000,
-    lossy: 'groups',
-    needs: 'base',
-    reason: null,
-  },
+  { format: 'safetensors', ok: true, bytes: 1_000_002 },
+  { format: 'gguf', type: 'as-base', ok: true, bytes: 500_000, lossy: 'groups', needs: 'base' },
   { format: 'json', ok: false, reason: 'more than 64 MiB' },
 ];
 
@@ -197,7 +181,7 @@ export class ModelHandle {
         shape: [hidden, 4 * hidden],
       });
     const tokenizer = {
-      kind: format === 'scratch' ? 'characters' : 'bpe',
+      kind: format === 'scratch' ? 'characters' : 'byte_pair_encoding',
       eos: [2],
       hasChatTemplate: format !== 'scratch',
     };
@@ -228,8 +212,8 @@ export class ModelHandle {
     return {
       exports: choices,
       contract: this.opened,
-      receipt: files ? { operation: 'import' } : null,
-      base: files ? { name: 'model' } : null,
+      receipt: files ? { operation: 'import' } : undefined,
+      base: files ? { name: 'model' } : undefined,
     };
   }
   tensor(name: string): unknown {

@@ -230,7 +230,7 @@ export class Session {
     const scheduleStart =
       decayStart ??
       (schedule?.decay_start_step === undefined || schedule.decay_start_step < 0
-        ? null
+        ? undefined
         : schedule.decay_start_step);
     const fallbacks = this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [];
     return {
@@ -242,11 +242,11 @@ export class Session {
       base: null,
       dataTokens: this.dataTokens,
       data: reported(this.dataTokens),
-      gpuBytes: fake.gpuBytes ?? null,
+      gpuBytes: fake.gpuBytes,
       fallbacks,
       warnings: this.#warnings,
       scheduleStart,
-      manualLearningRate: rate ?? null,
+      manualLearningRate: rate,
     };
   }
   rows(data: JsData, config: Values): Promise<unknown> {
@@ -270,7 +270,7 @@ export class Session {
     return new FileStream([['model.safetensors', weights]], head);
   }
   details(): unknown {
-    return { exports: choices, contract: { step: this.progress.step }, receipt: null, base: null };
+    return { exports: choices, contract: { step: this.progress.step } };
   }
   async exportModel(options: Values, base: readonly { name: string }[]): Promise<FileStream> {
     return exportedAs(

@@ -66,19 +66,12 @@ export function inspectModel(
   adapter: JsSource[],
 ): unknown {
   const seen = { request: request, adapter: adapter.map(({ name }) => name) };
-  const trainable = {
-    ok: true,
-    reason: null,
-    options: [{ optimizer: 'adamw', precision: 'f32', bytes: 4096 }],
-  };
+  const trainable = { ok: true, options: [{ optimizer: 'adamw', precision: 'f32', bytes: 4096 }] };
   return {
     kind: 'model',
     tensors: [],
     config: seen,
-    tokenizer: null,
-    base: null,
     contract: { rows: files.length },
-    plan: null,
     exports: choices,
     trainable,
     refusals: [],
@@ -121,5 +114,10 @@ export async function initDevice(): Promise<unknown> {
   // Requests all features that it sees, as wgpu does.
   if (!adapter.features.has('timestamp-query')) state.onPanic('timestamp-query is needed');
   await adapter.requestDevice({ requiredFeatures: [...adapter.features] as GPUFeatureName[] });
-  return { adapter: '', backend: 'none', limits: {} };
+  return {
+    adapter: '',
+    driver: '',
+    backend: 'none',
+    limits: { maxBufferSize: 0, maxStorageBufferBindingSize: 0 },
+  };
 }

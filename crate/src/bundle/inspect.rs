@@ -18,6 +18,7 @@ use crate::formats::{
 
 /// Format of a file that can be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FileFormat {
     /// A safetensors file.
@@ -62,6 +63,7 @@ impl FileFormat {
 
 /// Verdict on a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InspectReport {
     /// Name of the file, escaped.
     pub file: String,

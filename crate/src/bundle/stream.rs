@@ -19,6 +19,7 @@ const DIGEST_LEN: usize = 64;
 
 /// Name and size of a file of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileInfo {
     /// File name, without a path.
     pub name: String,

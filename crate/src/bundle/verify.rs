@@ -24,6 +24,7 @@ use crate::state::{CARRIED_FILES, Conversion, changes_of};
 
 /// One comparison, and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// Name: `receipt_digest`, `weights`, `optimizer`, `input:<file>`, `output:<file>`, …
     pub name: String,
@@ -39,6 +40,7 @@ pub struct Check {
 
 /// Result of verifying a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verification {
     /// True if every output is present and nothing differs. Inputs may be elsewhere.
     pub ok: bool,

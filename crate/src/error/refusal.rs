@@ -41,6 +41,7 @@ impl fmt::Display for Fault {
 
 /// Reason for which a file was refused (crate/FORMATS.md, "Refusals").
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// Stable dotted code, for example `safetensors.offset.overlap`.
     pub code: &'static str,

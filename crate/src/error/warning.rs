@@ -6,6 +6,7 @@ use super::{Error, Refusal, Word, shown, word};
 
 /// Something worth knowing about a file that was not refused.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Warning {
     /// Stable dotted word.
     pub code: &'static str,

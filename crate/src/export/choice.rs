@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 
 /// One way of exporting a model, planned as far as that needs no values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExportChoice {
     /// Format of the export.
     pub format: ExportFormat,
@@ -24,6 +25,7 @@ pub struct ExportChoice {
     pub lossy: Option<String>,
     /// `base` if the files that the model came from must be given again.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["base"])))]
     pub needs: Option<&'static str>,
     /// Reason if it is not possible.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use super::gguf::GgmlType;
 
 /// A tensor in the header of a file: its name, type and position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileTensor {
     /// Name in the file, unchanged.
     pub name: String,

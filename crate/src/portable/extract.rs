@@ -34,6 +34,7 @@ pub struct ExtractOptions {
 
 /// Accuracy of the factors of a tensor. Lengths are Frobenius norms.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExtractedTensor {
     /// Length of the difference that the factors leave, divided by that of the whole difference; 0 if there is no difference.
     pub error: f64,
@@ -43,6 +44,7 @@ pub struct ExtractedTensor {
 
 /// A tensor without factors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UncoveredTensor {
     /// Length of its difference.
     pub norm: f64,
@@ -52,6 +54,7 @@ pub struct UncoveredTensor {
 
 /// Accuracy of an adapter that was extracted from two models.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExtractReport {
     /// Rank of the factors.
     pub rank: u64,

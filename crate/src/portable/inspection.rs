@@ -25,6 +25,7 @@ const PLANNED_TOKENS: usize = 512;
 
 /// Kind of a set of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum InspectionKind {
     /// A model that opens, or files that claim to be one.
@@ -43,6 +44,7 @@ pub enum InspectionKind {
 
 /// An update rule and a precision, with the memory of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingOption {
     /// Public name of the update rule.
     pub optimizer: String,
@@ -54,6 +56,7 @@ pub struct TrainingOption {
 
 /// Verdict on training a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trainable {
     /// True if the model can be trained.
     pub ok: bool,
@@ -66,6 +69,7 @@ pub struct Trainable {
 
 /// Known facts about a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenizerFacts {
     /// Kind of its model.
@@ -89,6 +93,7 @@ impl TokenizerFacts {
 
 /// A warning with its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportedWarning {
     /// Stable dotted word.
     pub code: &'static str,
@@ -110,21 +115,31 @@ impl From<&Warning> for ReportedWarning {
 
 /// Description of files: their kind, and their possible uses.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inspection {
     /// Kind of the files.
     pub kind: InspectionKind,
     /// List of the tensors; those of a model have Hugging Face's names.
     pub tensors: Vec<FileTensor>,
     /// Shape of the model.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     pub config: Option<ModelConfig>,
     /// Tokenizer of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<TokenizerFacts>,
     /// The weight files with their checksums.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")
+    )]
     pub base: Option<Base>,
     /// Contract that states what import, export and a round trip preserve.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")
+    )]
     pub contract: Option<ModelIoCompatibilityContract>,
     /// Formats that it can be exported to.
     pub exports: Vec<ExportChoice>,

@@ -206,6 +206,7 @@ pub struct ReceiptCheck {
 
 /// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CheckResult {
     /// Equal.

@@ -2,6 +2,7 @@
 
 /// Kind of vocabulary, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TokenizerKind {
     /// Tokens are built by merging pairs.

@@ -6,7 +6,7 @@ use super::*;
 fn settings() -> Vec<String> {
     let printed = output(&["schema"]);
     let schema: Value = serde_json::from_slice(&printed.stdout).unwrap();
-    let run = &schema["settings"]["run"];
+    let run = &schema;
     let definition = |part: &Value| {
         let reference = part["$ref"]
             .as_str()

@@ -8,16 +8,20 @@ use tabtune::state::{Base, ModelIoArtifactReceipt, Operation, Tensor};
 
 /// Facts about a model other than its weights.
 #[derive(Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Details {
     exports: Vec<ExportChoice>,
     /// Parts of the model that import, export and a round trip preserve, for every format that a model can take.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::Document>"))]
     contract: Option<ModelIoCompatibilityContract>,
     /// Receipt of the import, for a model that was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::Document>"))]
     receipt: Option<ModelIoArtifactReceipt>,
     /// Files that training starts from, with their checksums.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::Document>"))]
     base: Option<Base>,
 }
 
@@ -33,7 +37,7 @@ impl Details {
     /// Collects the details of the model that `source` exports.
     ///
     /// # Errors
-    /// Those of the planned exports.
+    /// Errors of the planned exports.
     pub fn of(source: &ExportSource) -> Result<Self> {
         let tensors: Vec<_> = source
             .weights

@@ -5,38 +5,72 @@ use tabtune::error::{Error, Fault, Refusal};
 
 use crate::names::camel;
 
-/// An error: its class, its message, its code, and the fields that an error of its kind has.
+/// Details of an error beyond its message: the dotted code, and the fields that belong to it.
 #[derive(Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thrown<'a> {
+    /// Class of the code.
     kind: &'static str,
-    code: &'static str,
+    /// Sentence of the code with its values.
     message: String,
+    /// Fixed dotted code, for example `safetensors.offset.overlap`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<&'a Refusal>,
-    #[serde(skip_serializing_if = "<[Refusal]>::is_empty")]
-    refusals: &'a [Refusal],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tensor: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    need: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    have: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    want: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    got: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<&'static str>,
+    code: Option<&'a str>,
+    /// Path of the option or name of the file that is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
+    /// Reason why a file was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    kernel: Option<&'static str>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
+    refusal: Option<&'a Refusal>,
+    /// All reasons why a file was refused; never empty.
+    #[serde(skip_serializing_if = "<[Refusal]>::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>"))]
+    refusals: &'a [Refusal],
+    /// Number of bytes, tokens or other things that are needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    need: Option<u64>,
+    /// Number of them that there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    have: Option<u64>,
+    /// With LIMIT_EXCEEDED: name of the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'a str>,
+    /// With MISSING_FEATURE: name of the feature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feature: Option<&'a str>,
+    /// With SHADER_FAILED: name of the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'a str>,
+    /// Position in a file, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
+    /// With INTEGRITY: the digest that was expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    want: Option<&'a str>,
+    /// With INTEGRITY: the digest that was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    got: Option<&'a str>,
+    /// Reason that a browser or a server states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    /// The run that another tab holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a str>,
+    /// With CHECKPOINT_CORRUPT: number of the chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     chunk: Option<u64>,
+    /// With NON_FINITE: the refused step; with a GPU fault: the last confirmed step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u64>,
+    /// With NON_FINITE: `loss` or `"grad_norm"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tensor: Option<&'a str>,
+    /// True if the call was abandoned and the trainer continues in another worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovered: Option<bool>,
 }
 
 impl<'a> Thrown<'a> {
@@ -44,7 +78,7 @@ impl<'a> Thrown<'a> {
     pub fn of(error: &'a Error) -> Self {
         let mut thrown = Thrown {
             kind: error.kind(),
-            code: error.code(),
+            code: Some(error.code()),
             message: error.to_string(),
             ..Thrown::default()
         };

@@ -1,4 +1,4 @@
-//! What crosses from the core to TypeScript: reports and errors, and the one map of their names.
+//! Reports and errors that cross from the core to TypeScript, and the one map of their names.
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
 
@@ -13,5 +13,11 @@ pub use details::Details;
 pub use error::{Thrown, renamed};
 pub use model::{AdapterInfo, ModelInfo, TensorInfo};
 pub use names::Named;
+#[cfg(feature = "schema")]
+pub use names::{camel, is_document};
 pub use reports::{DataInspection, Estimate, Tokenized};
 pub use run::{Advanced, BaseInfo, SessionInfo};
+
+/// A document in a schema: it is not described.
+#[cfg(feature = "schema")]
+type Document = serde_json::Map<String, serde_json::Value>;

@@ -10,6 +10,7 @@ use tabtune::train::Notice;
 
 /// Facts about an adapter.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdapterInfo {
     r: u64,
     alpha: f64,
@@ -60,6 +61,7 @@ impl AdapterInfo {
 
 /// Facts about a tensor.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TensorInfo {
     name: String,
     dtype: String,
@@ -68,10 +70,12 @@ pub struct TensorInfo {
 
 /// Facts about a model.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelInfo {
     architecture: String,
     parameters: usize,
     tensors: Vec<TensorInfo>,
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     config: ModelConfig,
     vocab_size: usize,
     tokenizer: Option<TokenizerFacts>,

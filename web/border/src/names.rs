@@ -48,6 +48,11 @@ thread_local! {
     static NAMES: RefCell<BTreeMap<&'static str, &'static str>> = const { RefCell::new(BTreeMap::new()) };
 }
 
+/// Returns true if the type of this name is a document.
+pub fn is_document(name: &str) -> bool {
+    DOCUMENTS.with(|documents| documents.contains(&name))
+}
+
 fn field(name: &'static str) -> &'static str {
     if !name.contains('_') {
         return name;
@@ -175,7 +180,7 @@ impl<S: Serializer> Serializer for Renaming<S> {
         name: &'static str,
         len: usize,
     ) -> Result<Self::SerializeStruct, S::Error> {
-        let renames = !DOCUMENTS.with(|documents| documents.contains(&name));
+        let renames = !is_document(name);
         let fields = self.0.serialize_struct(name, len)?;
         Ok(Fields { fields, renames })
     }

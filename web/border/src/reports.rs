@@ -7,6 +7,7 @@ use tabtune::train::MemoryPlan;
 
 /// Device memory that a run needs.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// Bytes in use at the peak of a step.
     need_bytes: u64,
@@ -15,6 +16,7 @@ pub struct Estimate {
 
 /// Bytes at the peak of a step: either `weights`, or a `base` with its `adapter`.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Parts {
     /// Trained weights of the model; 0 if an adapter is trained.
     weights: u64,
@@ -51,6 +53,7 @@ impl Estimate {
 
 /// Report on how data are learned, with the first examples.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataInspection {
     /// Report on the data.
     pub report: DataReport,
@@ -60,6 +63,7 @@ pub struct DataInspection {
 
 /// Ids of a text, and warnings about it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tokenized {
     /// The ids, without special tokens.
     pub ids: Vec<u32>,

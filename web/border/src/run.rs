@@ -14,6 +14,7 @@ use crate::model::{AdapterInfo, ModelInfo};
 
 /// Facts about the model that a run started from.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaseInfo {
     name: String,
     format: String,
@@ -25,15 +26,19 @@ pub struct BaseInfo {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BaseFileInfo {
     name: String,
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     sha256: Option<Digest>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     header_sha256: Option<Digest>,
     /// SHA-256 of the sums of its pieces, if those are known: equal for equal files.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pieces_sha256: Option<Digest>,
 }
 
@@ -67,12 +72,14 @@ impl BaseInfo {
 
 /// Facts about a run.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionInfo {
     /// Number of steps that are complete.
     pub completed_steps: u64,
     /// Number of steps of the whole run.
     pub total_steps: u64,
     /// Settings of the run.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     pub config: TrainConfig,
     /// The model that is trained.
     pub model: ModelInfo,
@@ -102,6 +109,7 @@ pub struct SessionInfo {
 
 /// Progress of a run after a call, and the reports that arrived during it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advanced {
     /// Number of steps that are complete.
     pub completed_steps: u64,

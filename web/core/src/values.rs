@@ -7,8 +7,6 @@ use tabtune::error::{Error, Fault, Result};
 use tabtune_border::Named;
 use wasm_bindgen::prelude::*;
 
-use crate::error::JsResult;
-
 #[wasm_bindgen(typescript_custom_section)]
 const VALUES: &str = "
 /** Settings, options or a document, under Rust's names. */
@@ -27,7 +25,7 @@ extern "C" {
 }
 
 /// Converts a report to plain data, with the names of its fields in TypeScript.
-pub fn plain(report: &impl Serialize) -> JsResult<Report> {
+pub fn plain(report: &impl Serialize) -> std::result::Result<Report, JsValue> {
     let serializer = serde_wasm_bindgen::Serializer::json_compatible();
     Ok(Named(report).serialize(&serializer)?.unchecked_into())
 }

@@ -74,7 +74,7 @@ export function modelConfig(shape: ModelShape): Values {
       ([key, value]) => {
         const name = GPT2_NAMES[key];
         if (name === undefined) throw badOption(`shape.${key}`, 'a key that gpt2 has', value);
-        return [name, value];
+        return [name, value] as const;
       },
     );
     return { model_type: 'gpt2', activation_function: 'gelu_new', ...Object.fromEntries(entries) };

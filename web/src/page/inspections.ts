@@ -23,11 +23,11 @@ import { openingOf } from './opening.js';
 import type { OpenOptions } from './opening.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { DataInspection, FileSummary } from '../protocol/data-report.js';
+import type { DataInspection, FileSummary } from '../protocol/reports.js';
 import { plain } from '../protocol/plain.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
 import type { InspectReport, Receipt } from '../protocol/reports.js';
-import type { Extraction, Verification } from '../protocol/written.js';
+import type { Extraction, Verification } from '../protocol/reports.js';
 import { askOwnWorker, workerCall } from './own-worker.js';
 
 /** Options of `inspectFiles`. */

@@ -8,7 +8,7 @@ import { signalOf } from './request-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { runSettings } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { DataPreview } from '../protocol/data-report.js';
+import type { DataPreview } from '../protocol/reports.js';
 import { badOption } from '../protocol/errors.js';
 
 /** A row with the probabilities that the current weights give to it. */

@@ -21,7 +21,7 @@ import type { RunOptions } from './loop.js';
 import type { Model } from './model.js';
 import { sampleSettings } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { DataPreview, DataReport } from '../protocol/data-report.js';
+import type { DataPreview, DataReport } from '../protocol/reports.js';
 import type {
   CheckpointInfo,
   EvalReport,

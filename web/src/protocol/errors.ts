@@ -3,9 +3,9 @@ import type { CODES, ErrorCode } from './generated/codes.js';
 import type { PAGE_CODES } from './generated/page-codes.js';
 import type { WORKER_CODES } from './generated/worker-codes.js';
 import { brandOf } from './brand.js';
-import { detailOf } from './error-fields.js';
-import type { ErrorDetail } from './error-fields.js';
-import { classOf, sentence, spoken } from './sentence.js';
+import { errorDetailFields } from './generated/reports.js';
+import type { ErrorDetail } from './generated/reports.js';
+import { classOf, sentence, spoken, spokenIn } from './sentence.js';
 import type { Values } from './sentence.js';
 
 /** Rows of the dotted words that TypeScript raises. */
@@ -16,7 +16,7 @@ export type Word = keyof Rows;
 type Raised = { [W in Word]: Rows[W][0] extends ErrorCode ? W : never }[Word];
 
 export { ERROR_CODES } from './generated/codes.js';
-export type { ErrorDetail } from './error-fields.js';
+export type { ErrorDetail } from './generated/reports.js';
 export type { ErrorCode } from './generated/codes.js';
 
 /** @internal Details of an error raised in TypeScript, whose code is in the list. */
@@ -126,6 +126,20 @@ const CODES_BY_NAME = new Map<string, ErrorCode>([
   ['NotReadableError', 'BAD_MODEL_FILE'],
   ['NotFoundError', 'BAD_MODEL_FILE'],
 ]);
+
+/** Returns the details of what the core has thrown; a value of the wrong form is left out. */
+function detailOf(thrown: object): ErrorDetail {
+  const detail: ErrorDetail = {};
+  for (const [field, parser] of Object.entries(errorDetailFields)) {
+    try {
+      const value = parser(spokenIn(Reflect.get(thrown, field)), field);
+      if (value !== undefined) Reflect.set(detail, field, value);
+    } catch {
+      continue;
+    }
+  }
+  return detail;
+}
 
 /**
  * @internal Converts any thrown value to a `TabtuneError`; wasm throws plain objects with `kind`, `code`, `message` and the fields that belong to

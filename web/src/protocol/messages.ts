@@ -1,7 +1,6 @@
 /** The messages between page and worker. Every request has an id and exactly one reply; events have no id. */
-import { errorDetail } from './error-fields.js';
 import { ERROR_CODES } from './errors.js';
-import { token, warning } from './generated/reports.js';
+import { errorDetail, token, warning } from './generated/reports.js';
 import {
   anything,
   count,

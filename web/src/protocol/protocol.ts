@@ -1,19 +1,28 @@
 /** The requests of the protocol between page and worker. Both sides import this file; it imports neither. Tags are noun.verb. */
-import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
-import { evaluation, gpu, profile, score } from './generated/reports.js';
 import {
-  checkpointInfo,
+  dataInspection,
+  dataPreview,
   estimate,
-  historyEntry,
-  inspectReport,
+  evaluation,
+  fileSummaries,
+  gpu,
   modelDetails,
   modelInfo,
+  profile,
+  score,
+  verification,
+} from './generated/reports.js';
+import {
+  checkpointInfo,
+  extractedFiles,
+  historyEntry,
+  inspectReport,
   namedFile,
   namedTensor,
   sampleEnd,
   sessionInfo,
+  writtenFiles,
 } from './reports.js';
-import { extractedFiles, verification, writtenFiles } from './written.js';
 import {
   blob,
   buffer,

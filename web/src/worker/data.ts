@@ -1,7 +1,7 @@
 /** Training data in the form in which the core reads them: range by range, so that large files are never in memory as a whole. */
 import { escaped, fault, finding, messageOf } from '../protocol/errors.js';
 import type { Word } from '../protocol/errors.js';
-import type { DataReport } from '../protocol/data-report.js';
+import type { DataReport } from '../protocol/reports.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
 import { checkWhole, MEMORY_BYTES, tokenBytes } from '../protocol/whole.js';

@@ -7,7 +7,7 @@ import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
 import type { Values } from '../protocol/plain.js';
 import type { Moment } from '../protocol/protocol.js';
-import type { DataPreview } from '../protocol/data-report.js';
+import type { DataPreview } from '../protocol/reports.js';
 import type {
   CheckpointInfo,
   EvalReport,

@@ -6,31 +6,32 @@ import { UNBUILT, WASM_HASH } from '../protocol/build.js';
 import { fault, messageOf, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import {
-  evaluation,
-  gpu,
-  profile,
-  score,
-  step,
-  token,
-  warning,
-} from '../protocol/generated/reports.js';
-import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/worker-codes.js';
-import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
-import type { Parser } from '../protocol/parse.js';
-import { addCodes, addSentences, sentence, spokenIn } from '../protocol/sentence.js';
-import {
-  coreSession,
+  advanced,
+  dataInspection,
+  dataPreview,
+  device,
   estimate as estimateReport,
+  evaluation,
+  fileInfo,
   fileReport,
+  fileSummaries,
+  gpu,
   inspection,
   modelDetails,
   modelInfo,
-  namedTensor,
-  receipt,
-  sampleEnd,
-} from '../protocol/reports.js';
-import { dataInspection, dataPreview, fileSummaries } from '../protocol/data-report.js';
-import { extraction, verification } from '../protocol/written.js';
+  profile,
+  score,
+  session,
+  token,
+  tokenized,
+  verification,
+  warning,
+} from '../protocol/generated/reports.js';
+import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/worker-codes.js';
+import { document, listOf, optional } from '../protocol/parse.js';
+import type { Parser } from '../protocol/parse.js';
+import { addCodes, addSentences, sentence, spokenIn } from '../protocol/sentence.js';
+import { extraction, namedTensor, sampleEnd } from '../protocol/reports.js';
 
 export {
   ModelHandle,
@@ -113,9 +114,6 @@ export async function loadWasm(
   };
 }
 
-const device = record({ adapter: text, backend: text });
-const files = listOf(record({ name: text, bytes: count }));
-
 /** Parses one report of the core; an invalid one is a bug of the package, and is reported as such. */
 const report =
   <T>(parser: Parser<T>, name: string) =>
@@ -129,7 +127,7 @@ const spokenReport =
     parser(spokenIn(value), `wasm ${name}`);
 
 export const parsed = {
-  advanced: report(record({ completedSteps: count, reports: listOf(step) }), 'Advanced'),
+  advanced: report(advanced, 'Advanced'),
   evaluation: report(evaluation, 'EvalReport'),
   profile: report(profile, 'ProfileReport'),
   gpu: report(gpu, 'GpuReport'),
@@ -139,15 +137,15 @@ export const parsed = {
   dataPreview: spokenReport(dataPreview, 'DataPreview'),
   fileSummaries: spokenReport(fileSummaries, 'FileSummary'),
   model: spokenReport(modelInfo, 'ModelInfo'),
-  session: spokenReport(coreSession, 'SessionInfo'),
+  session: spokenReport(session, 'SessionInfo'),
   /** `undefined` after the last token. */
   token: report(optional(token), 'GeneratedToken'),
   score: spokenReport(score, 'Score'),
-  tokenized: spokenReport(record({ ids: listOf(count), warnings: listOf(warning) }), 'tokenize'),
+  tokenized: spokenReport(tokenized, 'tokenize'),
   findings: spokenReport(listOf(warning), 'TokenStream.warnings'),
   sampleEnd: spokenReport(sampleEnd, 'TokenStream.end'),
-  files: report(files, 'FileStream.files'),
-  receipt: spokenReport(missing(receipt), 'FileStream.receipt'),
+  files: report(listOf(fileInfo), 'FileStream.files'),
+  receipt: spokenReport(optional(document), 'FileStream.receipt'),
   details: spokenReport(modelDetails, 'ModelDetails'),
   tensor: report(namedTensor, 'NamedTensor'),
   fileReport: spokenReport(fileReport, 'InspectReport'),

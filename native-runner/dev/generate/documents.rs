@@ -1,0 +1,126 @@
+//! Tables of codes and settings in documents.
+
+use tabtune::error::Class;
+use tabtune_border::camel;
+
+use super::codes::coded;
+use super::keys::{Key, Kind, Settings};
+use super::text::{documentation, in_table, json, row, shown};
+
+/// Returns a document whose section of this heading has a new table; the rest of it is written by hand.
+fn with_table(document: &str, heading: &str, table: &[String]) -> String {
+    let lines: Vec<&str> = document.lines().collect();
+    let is_row = |line: &&str| line.starts_with('|');
+    let start = lines.iter().position(|line| *line == heading);
+    let start = start.unwrap_or_else(|| panic!("expected the heading {heading}"));
+    let before = lines[start..]
+        .iter()
+        .take_while(|line| !is_row(line))
+        .count();
+    let begin = start + before;
+    let rows = lines[begin..]
+        .iter()
+        .take_while(|line| is_row(line))
+        .count();
+    let table = table.iter().map(String::as_str);
+    let made = lines[..begin].iter().copied().chain(table);
+    let made = made.chain(lines[begin + rows..].iter().copied());
+    Vec::from_iter(made).join("\n") + "\n"
+}
+
+/// Returns the document of all codes.
+pub fn errors(document: &str) -> String {
+    let said = |text: &str| {
+        let cell = in_table(text).replace('<', "&lt;");
+        if text.is_empty() || text.ends_with('}') || cell.ends_with('.') {
+            cell
+        } else {
+            cell + "."
+        }
+    };
+    let mut table = vec![
+        row(&["code", "class", "sentence", "what to do"]),
+        "|---|---|---|---|".into(),
+    ];
+    table.extend(coded().map(|(code, [sentence, hint])| {
+        let class = match code.class {
+            Class::Warning => "warning".into(),
+            class => format!("`{}`", class.text()),
+        };
+        row(&[
+            &format!("`{}`", code.word),
+            &class,
+            &said(sentence),
+            &said(hint),
+        ])
+    }));
+    with_table(document, "# Errors and warnings", &table)
+}
+
+/// Returns the table of settings under Rust's names, or TypeScript's.
+fn table(keys: &[Key], typescript: bool) -> Vec<String> {
+    let cells = |key: &Key| {
+        let name = if typescript {
+            camel(&key.key)
+        } else {
+            key.key.clone()
+        };
+        let default = match key.value["type"].as_str() {
+            Some(tag) => tag.into(),
+            None if typescript => shown(&key.value),
+            None => json(&key.value),
+        };
+        let default = match (key.required, key.value.is_null()) {
+            (true, _) => "required".into(),
+            (_, true) => String::new(),
+            _ => format!("`{default}`"),
+        };
+        let doc = if typescript {
+            documentation(&key.doc)
+        } else {
+            key.doc.clone()
+        };
+        let allowed = match &key.kind {
+            Some(Kind::Words(words)) => {
+                let words = words.iter().map(|word| format!("`{}`", json(word)));
+                format!(" ({})", Vec::from_iter(words).join(", "))
+            }
+            _ => String::new(),
+        };
+        let quote = if typescript { "'" } else { "\"" };
+        let doc = in_table(&doc) + &allowed.replace('"', quote);
+        row(&[&format!("`{name}`"), &default, &doc])
+    };
+    let head = [row(&["key", "default", "meaning"]), "|---|---|---|".into()];
+    head.into_iter().chain(keys.iter().map(cells)).collect()
+}
+
+/// Returns the heading of settings in crate/SETTINGS.md.
+fn heading(settings: &Settings) -> Option<String> {
+    match (settings.of, settings.tag.as_deref()) {
+        ("run", _) => Some("## Run".into()),
+        ("adapter", _) => Some("## Adapter".into()),
+        ("blockCoordinate", _) => Some("## Block-coordinate AdamW".into()),
+        ("group", _) => Some("## Groups".into()),
+        (_, Some("cosine")) => Some("### cosine, linear".into()),
+        (_, Some("linear")) => None,
+        (_, tag) => tag.map(|tag| format!("### {tag}")),
+    }
+}
+
+/// Returns crate/SETTINGS.md.
+pub fn settings(document: &str, all: &[Settings]) -> String {
+    all.iter().fold(document.to_owned(), |document, settings| {
+        match heading(settings) {
+            Some(heading) => with_table(&document, &heading, &table(&settings.keys, false)),
+            None => document,
+        }
+    })
+}
+
+/// Returns web/README.md.
+pub fn readme(document: &str, all: &[Settings]) -> String {
+    let sample = all.iter().find(|settings| settings.of == "sample");
+    let sample = sample.expect("there are settings of samples");
+    with_table(document, "### Samples", &table(&sample.keys, true))
+}
