@@ -1,0 +1,177 @@
+//! Suggests columns for a row that cannot be read.
+
+use serde_json::{Map, Value};
+
+use crate::error::{Refusal, shown, word};
+
+type Fields = Map<String, Value>;
+
+/// Shapes that rows may have.
+const SHAPES: &str = "rows have messages, conversations, prompt and completion, instruction and output, text, or input_ids";
+
+/// Returns a key as it is shown.
+pub(crate) fn named(key: &str) -> String {
+    if key.is_empty() {
+        "\"\"".to_owned()
+    } else {
+        shown(key)
+    }
+}
+
+/// Lists the keys of a row, and says which of them are null.
+pub(crate) fn listed(row: &Fields) -> String {
+    const SHOWN: usize = 12;
+    let key = |(key, value): (&String, &Value)| {
+        format!(
+            "{}{}",
+            named(key),
+            if value.is_null() { " (null)" } else { "" }
+        )
+    };
+    let mut keys: Vec<String> = row.iter().take(SHOWN).map(key).collect();
+    if row.len() > SHOWN {
+        keys.push(format!("{} more", row.len() - SHOWN));
+    }
+    if keys.is_empty() {
+        "no key".to_owned()
+    } else {
+        keys.join(", ")
+    }
+}
+
+const QUESTIONS: [&str; 9] = [
+    "prompt",
+    "question",
+    "query",
+    "instruction",
+    "input",
+    "user",
+    "source",
+    "problem",
+    "context",
+];
+/// Keys of a text that a question is about.
+const CONTEXTS: [&str; 3] = ["context", "input", "passage"];
+
+/// Finds the first of the names among the keys that have texts.
+fn find(row: &Fields, names: &[&str]) -> Option<String> {
+    let found = names.iter().find_map(|name| {
+        row.iter()
+            .find(|(key, value)| key.eq_ignore_ascii_case(name) && value.is_string())
+    });
+    found.map(|(key, _)| shown(key))
+}
+
+/// Returns the refusal of a row without a known shape, with columns that might fit.
+pub(crate) fn unknown(row: &Fields) -> crate::error::Error {
+    const ANSWERS: [&str; 10] = [
+        "completion",
+        "answer",
+        "response",
+        "output",
+        "assistant",
+        "target",
+        "solution",
+        "reply",
+        "label",
+        "chosen",
+    ];
+    const TEXTS: [&str; 5] = ["content", "body", "document", "story", "sentence"];
+    let texts = row
+        .iter()
+        .filter(|(_, value)| value.is_string())
+        .map(|(key, _)| shown(key));
+    let is_message = |item: &Value| {
+        item.get("role")
+            .or(item.get("from"))
+            .is_some_and(Value::is_string)
+    };
+    let messages = row.iter().find(|(_, value)| {
+        value
+            .as_array()
+            .and_then(|list| list.first())
+            .is_some_and(is_message)
+    });
+    if let Some((key, _)) = messages {
+        let refusal = Refusal::new(word!("data.shape"))
+            .expected("keys that tabtune knows")
+            .found(listed(row));
+        return refusal
+            .hint(format!(
+                "{SHAPES}; for the messages of another key give columns: {{\"messages\": \"{}\"}}",
+                shown(key)
+            ))
+            .into();
+    }
+    if [["role", "content"], ["from", "value"]]
+        .iter()
+        .any(|keys| keys.iter().all(|key| row.contains_key(*key)))
+    {
+        let refusal = Refusal::new(word!("data.shape"))
+            .expected("a conversation")
+            .found("one message alone");
+        return refusal
+            .hint("a row is a whole conversation: {\"messages\": […]}")
+            .into();
+    }
+    let context = find(row, &CONTEXTS);
+    let columns = match (
+        find(row, &QUESTIONS),
+        find(row, &ANSWERS),
+        find(row, &TEXTS).or_else(|| texts.clone().next()),
+    ) {
+        (Some(prompt), Some(completion), _)
+            if context.as_ref().is_some_and(|context| *context != prompt) =>
+        {
+            format!(
+                "{{\"prompt\": \"{{{prompt}}}\\n\\n{{{}}}\", \"completion\": \"{completion}\"}}",
+                context.unwrap_or_default()
+            )
+        }
+        (Some(prompt), Some(completion), _) => {
+            format!("{{\"prompt\": \"{prompt}\", \"completion\": \"{completion}\"}}")
+        }
+        // One half of a pair, or a word such as an id, is not what a person wants to be learned.
+        (None, None, Some(text)) if texts.count() == 1 && is_prose(row, &text) => {
+            format!("{{\"text\": \"{text}\"}}")
+        }
+        (None, None, Some(text)) if is_prose(row, &text) => {
+            format!("{{\"text\": \"{text}\"}}, or {{\"prompt\": …, \"completion\": …}}")
+        }
+        _ => "{\"text\": …}, or {\"prompt\": …, \"completion\": …}".to_owned(),
+    };
+    let refusal = Refusal::new(word!("data.shape"))
+        .expected("keys that tabtune knows")
+        .found(listed(row));
+    refusal
+        .hint(format!(
+            "{SHAPES}; where they have other names, give columns: {columns}"
+        ))
+        .into()
+}
+
+/// Returns true if the value at a key has several words.
+fn is_prose(row: &Fields, key: &str) -> bool {
+    row.get(key)
+        .and_then(Value::as_str)
+        .is_some_and(|text| text.split_whitespace().nth(1).is_some())
+}
+
+/// Returns the refusal of pairs of answers.
+pub(crate) fn pairs(row: &Fields) -> crate::error::Error {
+    let after = |prompt: &str| format!("{{\"prompt\": \"{prompt}\", \"completion\": \"chosen\"}}");
+    let columns = match (&row["chosen"], find(row, &QUESTIONS)) {
+        (Value::String(_), Some(prompt)) => after(&prompt),
+        (Value::String(_), None) => "{\"text\": \"chosen\"}".to_owned(),
+        (Value::Array(_), _) if row.get("prompt").is_some_and(Value::is_array) => after("prompt"),
+        _ => "{\"messages\": \"chosen\"}".to_owned(),
+    };
+    let refusal = Refusal::new(word!("data.shape"))
+        .expected("one answer")
+        .found("pairs of chosen and rejected answers");
+    refusal
+        .hint(format!(
+            "preferences are not trained; to learn the chosen answers give columns: {columns}"
+        ))
+        .into()
+}
