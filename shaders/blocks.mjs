@@ -3,7 +3,7 @@
 //   node shaders/blocks.mjs --check    compares them with the expected output, and names those that differ
 // Each sum of a block is a separate variable (a0, b0 … d31), so a shader repeats each step for every row; a template states it once.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import * as attention from './blocks/attention.mjs';
 import * as attentionTile from './blocks/attention_tile.mjs';
 import { layout } from './blocks/layout.mjs';
@@ -12,32 +12,38 @@ import * as linearAny from './blocks/linear_any.mjs';
 import { forwardTile, inputTile } from './blocks/tile.mjs';
 import * as backward from './blocks/tile_backward.mjs';
 
-function made() {
-  const ofTile = {
-    'chunks/forward_tile': forwardTile,
-    'chunks/input_tile': inputTile,
-    linear_backward_tile: backward.linearBackwardTile,
-    linear_backward_three_tile: backward.linearBackwardThreeTile,
-    linear_backward_two_tile: backward.linearBackwardTwoTile,
-  };
-  const tiles = Object.fromEntries(
-    Object.entries(ofTile).flatMap(([name, template]) => [
+/** Templates of tiles of two sizes. */
+const inBothSizes = (templates) =>
+  Object.fromEntries(
+    Object.entries(templates).flatMap(([name, template]) => [
       [name, template(64)],
       [`${name}_small`, template(32)],
     ]),
   );
-  const templates = Object.entries({
+
+/** Templates by the folder of their shaders. */
+const TEMPLATES = {
+  chunks: inBothSizes({ forward_tile: forwardTile, input_tile: inputTile }),
+  'ops/linear': {
     ...linear,
     ...linearAny,
-    ...tiles,
-    ...attention,
-    ...attentionTile,
-  });
-  return templates.map(([name, template]) => ({
-    shown: `shaders/${name}.wgsl`,
-    path: fileURLToPath(new URL(`${name}.wgsl`, import.meta.url)),
-    text: layout(name, template),
-  }));
+    ...inBothSizes({
+      linear_backward_tile: backward.linearBackwardTile,
+      linear_backward_three_tile: backward.linearBackwardThreeTile,
+      linear_backward_two_tile: backward.linearBackwardTwoTile,
+    }),
+  },
+  'ops/attention': { ...attention, ...attentionTile },
+};
+
+function made() {
+  return Object.entries(TEMPLATES).flatMap(([folder, templates]) =>
+    Object.entries(templates).map(([name, template]) => ({
+      shown: `shaders/${folder}/${name}.wgsl`,
+      path: join(import.meta.dirname, folder, `${name}.wgsl`),
+      text: layout(name, template),
+    })),
+  );
 }
 
 function main(args) {

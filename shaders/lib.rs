@@ -4,7 +4,8 @@
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
 
-/// Every shader and chunk: stem and text, sorted by stem. The stem of `adamw.wgsl` is `adamw`, that of `chunks/blocks.wgsl` is `chunks/blocks`.
+/// Every shader and chunk: stem and text, sorted by stem. The stem of `optim/adamw/adamw.wgsl` is `adamw`; only a chunk's has its
+/// folder, `chunks/blocks`.
 pub const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// Returns the text of a stem. In a constant, so that a program has only the texts that it names, and a stem that is absent does not compile:

@@ -1,10 +1,10 @@
 // node tests/bench/first-step.mjs [tiny|small] [--before CHECKOUT] [--rounds N]
 // Time spent in the first step of the benchmark's model in Chromium: until the trainer exists, on compiling each kernel, and in a later step. With
 // CHECKOUT, a folder with another commit whose package is built: first steps of both and of jax-js in turns, each in a new browser.
-import { readFileSync, readdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { root } from '../../web/toolchain.mjs';
+import { stems } from '../../shaders/stems.mjs';
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 import { pagesDir, preparePage } from './peers.mjs';
@@ -22,13 +22,9 @@ const compiledText = (text) =>
     .map((line) => line.split('//')[0].trimEnd())
     .filter((line) => line !== '')
     .join('\n');
-const stems = readdirSync(join(root, 'shaders')).filter(
-  (name) => name.endsWith('.wgsl') && name !== 'common.wgsl',
-);
-const shaders = stems.map((name) => ({
-  name: name.replace('.wgsl', ''),
-  text: compiledText(readFileSync(join(root, 'shaders', name), 'utf8')),
-}));
+const shaders = [...stems]
+  .filter(([name]) => name !== 'common')
+  .map(([name, path]) => ({ name, text: compiledText(readFileSync(path, 'utf8')) }));
 
 /** Runs in the page: asks the worker's probe. */
 const texts = () =>

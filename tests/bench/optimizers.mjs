@@ -3,7 +3,7 @@
 // sizes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { stems } from '../../shaders/stems.mjs';
 import { environment, root } from '../../web/toolchain.mjs';
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
@@ -34,7 +34,7 @@ const rows = output
   .trim()
   .split('\n')
   .map((line) => JSON.parse(line));
-const source = (name) => readFileSync(join(root, 'shaders', `${name}.wgsl`), 'utf8');
+const source = (name) => readFileSync(/** @type {string} */ (stems.get(name)), 'utf8');
 const sources = Object.assign(
   { u32_copy: source('common') + source('u32_copy') },
   ...rows.map(({ texts }) => texts),

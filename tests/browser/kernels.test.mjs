@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
-import { root } from '../../web/toolchain.mjs';
+import { stems } from '../../shaders/stems.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 const folder = process.env.TABTUNE_CASES;
@@ -31,11 +31,8 @@ test('every shader has recorded cases', () => {
     'run node tests/run.mjs rust browser: the Rust tests record the cases',
   );
   const recorded = new Set(manifests.map(({ kernel }) => kernel));
-  const shaders = readdirSync(join(root, 'shaders')).filter(
-    (name) => name.endsWith('.wgsl') && name !== 'common.wgsl',
-  );
   assert.deepEqual(
-    shaders.map((name) => name.slice(0, -'.wgsl'.length)).filter((stem) => !recorded.has(stem)),
+    [...stems.keys()].filter((stem) => stem !== 'common' && !recorded.has(stem)),
     [],
   );
 });

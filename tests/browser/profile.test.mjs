@@ -1,15 +1,10 @@
 // trainer.profile in a real browser: the time of every kernel of a step, by its name; a run that is unaffected by being timed; and pauses.
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from '@playwright/test';
-import { root } from '../../web/toolchain.mjs';
+import { stems } from '../../shaders/stems.mjs';
 import { scenarios, setting } from './scenario.mjs';
 
 const { inPage } = scenarios();
-const stems = new Set(
-  readdirSync(join(root, 'shaders')).map((name) => name.replace(/\.wgsl$/, '')),
-);
 
 test('profile lists every launch of a step with its time and changes no bit', async () => {
   const { whole, profile, completed, timed } = await inPage(

@@ -5,28 +5,19 @@ use std::collections::BTreeSet;
 use tabtune::catalogue::catalogue;
 use tabtune::gpu::{Access, AnyKernel, COMMON};
 
+use crate::house::source;
+
 fn module(kernel: &AnyKernel) -> naga::Module {
     let source = kernel.assembled();
     naga::front::wgsl::parse_str(&source)
         .unwrap_or_else(|e| panic!("{}: {}", kernel.name, e.emit_to_string(&source)))
 }
 
-/// Reads the files of a folder of `shaders`: their names and texts.
-fn files(folder: &str) -> Vec<(String, String)> {
-    let folder =
-        std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shaders")).join(folder);
-    let paths = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let shaders = paths.filter(|path| path.extension().is_some_and(|end| end == "wgsl"));
-    shaders
-        .map(|path| {
-            (
-                path.display().to_string(),
-                std::fs::read_to_string(&path).unwrap(),
-            )
-        })
-        .collect()
+/// Reads the files of `shaders`, those of the chunks or the others: their names and texts.
+fn files(chunks: bool) -> impl Iterator<Item = (String, String)> {
+    let all = source::files("shaders", &[".wgsl"]).into_iter();
+    let names = all.map(|path| (source::shown(&path), source::text(&path)));
+    names.filter(move |(name, _)| name.starts_with("shaders/chunks/") == chunks)
 }
 
 /// Returns a shader as it is compiled: without comments and empty lines.
@@ -41,12 +32,8 @@ fn compiled(text: &str) -> String {
 
 #[test]
 fn catalogue_is_the_shader_folder() {
-    let texts = |folder: &str| -> BTreeSet<String> {
-        files(folder)
-            .iter()
-            .map(|(_, text)| compiled(text))
-            .collect()
-    };
+    let texts =
+        |chunks| -> BTreeSet<String> { files(chunks).map(|(_, text)| compiled(&text)).collect() };
     let names: BTreeSet<&str> = catalogue().map(|kernel| kernel.name).collect();
     assert_eq!(names.len(), catalogue().count(), "a name occurs twice");
     let stems = catalogue()
@@ -55,7 +42,7 @@ fn catalogue_is_the_shader_folder() {
         .map(String::from)
         .collect();
     assert!(
-        texts("") == stems,
+        texts(false) == stems,
         "a shader that no kernel has, or a kernel with another text"
     );
     let of = |kernel: &AnyKernel| {
@@ -69,7 +56,7 @@ fn catalogue_is_the_shader_folder() {
     };
     let chunks = catalogue().flat_map(of).collect();
     assert!(
-        texts("chunks") == chunks,
+        texts(true) == chunks,
         "a chunk that no kernel has, or a kernel with another one"
     );
 }
@@ -93,7 +80,7 @@ fn shaders_validate_and_have_no_template_holes() {
 
 #[test]
 fn shaders_have_short_lines_and_few_of_them() {
-    for (name, text) in files("").into_iter().chain(files("chunks")) {
+    for (name, text) in files(false).chain(files(true)) {
         let made = text.starts_with("// Made by shaders/blocks.mjs\n");
         assert!(
             made || text.lines().count() <= 150,

@@ -5,7 +5,7 @@ mod documents;
 mod layers;
 mod names;
 mod settings;
-mod source;
+pub mod source;
 mod stems;
 mod surface;
 mod wording;

@@ -35,9 +35,13 @@ fn missing(shader: &Path, source: &str, tests: &str, readme: &str) -> Vec<String
         return vec![place("its header names no twin")];
     };
     let module = root().join("crate/src").join(&twin);
+    let folder = Path::new("shaders").join(&twin);
     let held = module.exists() && text(&module).contains(&name);
     let row = format!("| `{name}` |");
     let mut findings = Vec::new();
+    if shown(shader) != shown(&folder.with_file_name(format!("{name}.wgsl"))) {
+        findings.push(place("its folder is not that of its twin"));
+    }
     if !held {
         findings.push(place(&format!("crate/src/{twin} does not have it")));
     }
@@ -108,7 +112,7 @@ fn stems_find_what_is_missing() {
     assert_eq!(twin_of(source).as_deref(), Some("ops/linear/kernels.rs"));
     assert_eq!(family_of("ops/linear/kernels.rs"), "linear");
     let shader = Path::new("shaders/nothing_at_all.wgsl");
-    assert_eq!(missing(shader, source, "", "").len(), 3);
+    assert_eq!(missing(shader, source, "", "").len(), 4);
     assert_eq!(
         missing(shader, "// y = x", "", "").len(),
         1,
