@@ -1,7 +1,7 @@
 //! Rules that hold for every configuration, whatever file it came from (crate/FORMATS.md, "The model"), and the layers that it describes.
 
+use super::family;
 use super::refusal::unsupported;
-use super::table::family;
 use crate::config::{Layer, ModelConfig, Stack};
 use crate::error::{Error, Fault, Refusal, Result, Word, word};
 

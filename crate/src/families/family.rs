@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken};
+use super::hf_rules::Rule;
 use crate::config::{ModelConfig, Norm, PeftNames, Stack, TensorNames};
 use crate::error::Result;
 use crate::formats::GgufValue;
@@ -27,7 +28,7 @@ pub enum Effect {
     UnlessOne,
 }
 
-/// A family of models. A new one is a file with one of these, and its row in `table.rs`.
+/// A family of models. A new one is a file with one of these, and its row in `mod.rs`.
 pub(super) struct Family {
     /// Words of `model_type` in a `config.json`.
     pub(super) model_types: &'static [&'static str],
@@ -43,6 +44,10 @@ pub(super) struct Family {
     pub(super) last_norm: fn(&ModelConfig) -> Norm,
     /// Describes the layers of a model.
     pub(super) stack: fn(&ModelConfig) -> Stack,
+    /// Keys of a `config.json` that the family reads, though the shared rules refuse them.
+    pub(super) hf_reads: &'static [&'static str],
+    /// Returns the rules of the family's own keys of a `config.json` with this `model_type`.
+    pub(super) hf_rules: fn(&str) -> &'static [Rule],
     /// Reads a `config.json` with this `model_type`; keys with a default of the family's publication are noted.
     pub(super) read_hf: fn(&Keys<'_>, &str, &mut Taken) -> Result<ModelConfig>,
     /// Writes a `config.json`.

@@ -3,7 +3,7 @@
 use super::config_check::check;
 use super::gguf_values::{Keys, missing};
 use super::refusal::unsupported;
-use super::table::{FAMILIES, gguf_architectures};
+use super::{FAMILIES, gguf_architectures};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::formats::{GgufFile, GgufValue};
@@ -35,9 +35,7 @@ pub(crate) fn config_from_gguf(
         }
         Some(None) => return Err(keys.wrong("attention.causal", "a bool")),
     }
-    let known = FAMILIES
-        .into_iter()
-        .find(|known| known.gguf.contains(&family));
+    let known = FAMILIES.iter().find(|known| known.gguf.contains(&family));
     let known = known.ok_or_else(|| {
         unsupported(
             "general.architecture",

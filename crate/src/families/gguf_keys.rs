@@ -1,9 +1,9 @@
 //! The keys below the architecture of a GGUF file, by their effect: the list of llama.cpp (`src/llama-arch.cpp`), for the families that are
 //! read here.
 
+use super::FAMILIES;
 use super::family::Effect::{self, Nothing, Read, UnlessOne, UnlessZero};
 use super::refusal::unsupported;
-use super::table::FAMILIES;
 use crate::error::{Result, Warning, add_warning, word};
 use crate::formats::{GgufFile, GgufValue};
 
@@ -153,7 +153,7 @@ pub fn effect(architecture: &str, key: &str) -> Option<Effect> {
             .map(|(_, effect)| *effect)
     };
     let own = FAMILIES
-        .into_iter()
+        .iter()
         .filter(|family| family.gguf.contains(&architecture))
         .find_map(|family| of(family.gguf_effects));
     own.or_else(|| of(KEYS))

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::family::{Effect, Family, HEAD};
 use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
+use super::hf_rules::{Accepted, Rule};
 use super::refusal::unsupported;
 use crate::config::{
     Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames,
@@ -39,6 +40,8 @@ pub(super) const GPT2: Family = Family {
     tied: true,
     last_norm: norm,
     stack,
+    hf_reads: &[],
+    hf_rules: |_| RULES,
     read_hf,
     write_hf,
     read_gguf,
@@ -69,6 +72,19 @@ pub(super) const GPT2: Family = Family {
     order,
     full_name,
 };
+
+/// Rules of the keys of a `config.json`.
+const RULES: &[Rule] = &[
+    (
+        "activation_function",
+        Accepted::Word("gelu_new", &["gelu_pytorch_tanh", "gelu_fast"]),
+    ),
+    ("scale_attn_weights", Accepted::Flag(true, "true")),
+    (
+        "scale_attn_by_inverse_layer_idx",
+        Accepted::Flag(false, "false"),
+    ),
+];
 
 const NAMES: TensorNames = TensorNames {
     blocks: "transformer.h.",
@@ -123,20 +139,6 @@ fn stack(config: &ModelConfig) -> Stack {
 }
 
 fn read_hf(keys: &Keys<'_>, _model_type: &str, taken: &mut Taken) -> Result<ModelConfig> {
-    let activation = keys.text("activation_function")?.unwrap_or("gelu_new");
-    if !matches!(activation, "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast") {
-        return Err(unsupported("activation_function", activation, "gelu_new"));
-    }
-    if !keys.bool("scale_attn_weights", true)? {
-        return Err(unsupported("scale_attn_weights", false, "true"));
-    }
-    if keys.bool("scale_attn_by_inverse_layer_idx", false)? {
-        return Err(unsupported(
-            "scale_attn_by_inverse_layer_idx",
-            true,
-            "false",
-        ));
-    }
     let (hidden_size, heads) = (keys.need("n_embd")?, keys.need("n_head")?);
     Ok(ModelConfig {
         architecture: Architecture::Gpt2,

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::config_check::check;
 use super::hf_keys::{Keys, PublishedValue, Taken, missing, wrong};
+use super::hf_rules;
 use super::refusal::unsupported;
-use super::table::{FAMILIES, family, model_types};
+use super::{FAMILIES, family, model_types};
 use crate::config::ModelConfig;
 use crate::error::Result;
 
@@ -35,10 +36,12 @@ pub(crate) fn config_of_weights(json: &Value) -> Result<(ModelConfig, Taken)> {
     let model_type = keys
         .text("model_type")?
         .ok_or_else(|| missing("model_type"))?;
-    keys.refuse_features()?;
     let family = FAMILIES
-        .into_iter()
+        .iter()
         .find(|family| family.model_types.contains(&model_type));
+    // A feature says more than the name of an unknown family.
+    let own = family.map_or(&[][..], |family| (family.hf_rules)(model_type));
+    hf_rules::check(&keys, family.map_or(&[], |family| family.hf_reads), own)?;
     let family =
         family.ok_or_else(|| unsupported("model_type", model_type, &model_types().join(", ")))?;
     let config = (family.read_hf)(&keys, model_type, &mut taken)?;

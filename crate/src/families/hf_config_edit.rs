@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::table::FAMILIES;
+use super::FAMILIES;
 use crate::error::{Error, Refusal, Result, word};
 
 const CONFIG: &str = "config.json";

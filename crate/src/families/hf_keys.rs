@@ -29,6 +29,22 @@ impl fmt::Display for PublishedValue {
     }
 }
 
+/// Facts about the sliding window of a family that its configurations do not state (transformers).
+pub(super) struct Window {
+    /// Its length in a configuration without the key.
+    pub(super) absent: Option<usize>,
+    /// Key that switches it on; without one it is.
+    pub(super) switch: Option<&'static str>,
+}
+
+impl Window {
+    /// A window that only its key gives.
+    pub(super) const STATED: Self = Self {
+        absent: None,
+        switch: None,
+    };
+}
+
 /// Base of the rotary frequencies of a configuration that states none (transformers).
 const ROPE_THETA: f64 = 10_000.0;
 
@@ -116,129 +132,20 @@ impl<'a> Keys<'a> {
         }))
     }
 
-    /// Refuses features that change the arithmetic and are not supported in any family.
-    pub(super) fn refuse_features(&self) -> Result<()> {
-        let experts = [
-            "num_experts",
-            "num_local_experts",
-            "n_routed_experts",
-            "moe_intermediate_size",
-        ];
-        let softcaps = [
-            "attn_logit_softcapping",
-            "final_logit_softcapping",
-            "clip_qkv",
-        ];
-        // Factors of Granite, Cohere and MiniCPM, and Gemma's width of a head, which has no neutral value.
-        let factors = [
-            "embedding_multiplier",
-            "logits_scaling",
-            "residual_multiplier",
-            "logit_scale",
-            "scale_emb",
-            "scale_depth",
-        ];
-        let others = [
-            "attention_multiplier",
-            "query_pre_attn_scalar",
-            "dim_model_base",
-        ];
-        let zero = experts
-            .into_iter()
-            .chain(softcaps)
-            .map(|key| (key, Some(0.0)));
-        let one = factors.into_iter().map(|key| (key, Some(1.0)));
-        for (key, neutral) in zero
-            .chain(one)
-            .chain(others.into_iter().map(|key| (key, None)))
-        {
-            if let Some(value) = self
-                .get(key)
-                .filter(|value| neutral.is_none() || value.as_f64() != neutral)
-            {
-                return Err(unsupported(
-                    key,
-                    value,
-                    neutral.map_or("absent", |neutral| {
-                        if neutral == 0.0 {
-                            "0, or absent"
-                        } else {
-                            "1, or absent"
-                        }
-                    }),
-                ));
-            }
-        }
-        for key in [
-            "mlp_bias",
-            "rope_interleaved",
-            "is_encoder_decoder",
-            "add_cross_attention",
-            "use_qk_norm",
-            "parallel_attn",
-            "alibi",
-        ] {
-            if self.bool(key, false)? {
-                return Err(unsupported(key, true, "false"));
-            }
-        }
-        if !self.bool("is_causal", true)? {
-            return Err(unsupported("is_causal", false, "true, or absent"));
-        }
-        // Embedding models write a word here.
-        if let Some(value) = self
-            .get("use_bidirectional_attention")
-            .filter(|value| value.as_bool() != Some(false))
-        {
-            return Err(unsupported(
-                "use_bidirectional_attention",
-                value,
-                "false, or absent",
-            ));
-        }
-        for key in ["quantization_config", "no_rope_layers", "vision_config"] {
-            if self.get(key).is_some() {
-                return Err(unsupported(key, "given", "absent"));
-            }
-        }
-        if let Some(factor) = self
-            .number("partial_rotary_factor")?
-            .filter(|factor| *factor != 1.0)
-        {
-            return Err(unsupported("partial_rotary_factor", factor, "1"));
-        }
-        let types = self
-            .get("layer_types")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        match types
-            .iter()
-            .find(|kind| kind.as_str() != Some("full_attention"))
-        {
-            Some(kind) => Err(unsupported("layer_types", kind, "full_attention")),
-            None => Ok(()),
-        }
-    }
-
     /// Refuses a sliding window that is switched on and shorter than the context.
-    pub(super) fn refuse_sliding_window(&self, model_type: &str, context: usize) -> Result<()> {
-        let given = self.0.get("sliding_window");
-        // transformers fills a Mistral config without the key with 4096.
-        let window = if model_type == "mistral" && given.is_none() {
-            Some(4096)
-        } else {
-            self.count("sliding_window")?
+    pub(super) fn refuse_sliding_window(&self, window: &Window, context: usize) -> Result<()> {
+        let given = match self.0.get("sliding_window") {
+            None => window.absent,
+            Some(_) => self.count("sliding_window")?,
         };
-        let used = if model_type.starts_with("qwen") {
-            self.bool("use_sliding_window", false)?
-        } else {
-            true
+        let used = match window.switch {
+            Some(switch) => self.bool(switch, false)?,
+            None => true,
         };
-        match window {
-            Some(window) if used && window < context => Err(unsupported(
+        match given {
+            Some(given) if used && given < context => Err(unsupported(
                 "sliding_window",
-                window,
+                given,
                 "null, or not less than the context",
             )),
             _ => Ok(()),

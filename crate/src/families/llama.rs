@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::family::{Family, HEAD};
 use super::gguf_values::Keys as GgufKeys;
+use super::hf_keys::Window;
 use super::rotary::{self, Published};
 use crate::config::{
     Architecture, Attention, Layer, ModelConfig, QkNorm, Slot, Stack, TensorNames,
@@ -13,6 +14,9 @@ use crate::state::Reordering;
 
 /// Dimensions of a head of Qwen3 whose configuration states none (transformers).
 const QWEN3_HEAD_DIM: usize = 128;
+
+/// Sliding window of Mistral whose configuration has no key for it (transformers).
+const MISTRAL_WINDOW: usize = 4096;
 
 /// ε of a configuration that states none, in every family here (transformers).
 const PUBLISHED_EPS: f64 = 1e-6;
@@ -25,6 +29,14 @@ pub(super) const LLAMA: Family = Family {
     tied: false,
     last_norm: rotary::norm,
     stack,
+    hf_reads: &[],
+    hf_rules: |model_type| {
+        if model_type == "qwen2" {
+            &[rotary::ACTIVATION]
+        } else {
+            rotary::RULES
+        }
+    },
     read_hf: |keys, model_type, taken| {
         rotary::read_hf(keys, model_type, &published(model_type), taken)
     },
@@ -88,6 +100,17 @@ fn published(model_type: &str) -> Published {
         tied: LLAMA.tied,
         attention_bias: model_type == "qwen2",
         qk_norm: model_type == "qwen3",
+        window: match model_type {
+            "mistral" => Window {
+                absent: Some(MISTRAL_WINDOW),
+                ..Window::STATED
+            },
+            "qwen2" | "qwen3" => Window {
+                switch: Some("use_sliding_window"),
+                ..Window::STATED
+            },
+            _ => Window::STATED,
+        },
     }
 }
 

@@ -10,13 +10,13 @@ mod gpt2;
 mod hf_config;
 mod hf_config_edit;
 mod hf_keys;
+mod hf_rules;
 mod llama;
 mod mixture;
 pub(crate) mod names;
 mod olmo2;
 mod refusal;
 mod rotary;
-mod table;
 mod targets;
 
 pub(crate) use adapter_names::{PAIRS, half, is_original, plain};
@@ -37,5 +37,40 @@ pub(crate) use names::{
     HEAD, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word,
     to_gguf,
 };
-pub use table::{gguf_architectures, model_types};
 pub use targets::Targets;
+
+use self::family::Family;
+use crate::config::Architecture;
+
+macro_rules! families {
+    ($($architecture:ident: $family:expr,)*) => {
+        /// All families, in the order in which lists name them.
+        const FAMILIES: &[&Family] = &[$(&$family),*];
+
+        /// Returns the family of an architecture.
+        fn family(architecture: Architecture) -> &'static Family {
+            match architecture {
+                $(Architecture::$architecture => &$family,)*
+            }
+        }
+    };
+}
+
+// The list of families: everything that has one row for each of them follows from it.
+families! {
+    Llama: llama::LLAMA,
+    Gpt2: gpt2::GPT2,
+    Olmo2: olmo2::OLMO2,
+}
+
+/// Lists the words of `model_type` in all families.
+pub fn model_types() -> Vec<&'static str> {
+    let types = FAMILIES.iter().flat_map(|family| family.model_types);
+    types.copied().collect()
+}
+
+/// Lists the words of `general.architecture` in all families.
+pub fn gguf_architectures() -> Vec<&'static str> {
+    let words = FAMILIES.iter().flat_map(|family| family.gguf);
+    words.copied().collect()
+}

@@ -1,6 +1,6 @@
 //! Translates tensor names of other formats into Hugging Face state-dict names. No other module does that.
 
-use super::table::{FAMILIES, family};
+use super::{FAMILIES, family};
 use crate::config::{Architecture, ModelConfig, NormKind, PeftNames, Slot};
 use crate::formats::GgufValue;
 use crate::state::Reordering;

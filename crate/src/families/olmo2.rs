@@ -1,6 +1,7 @@
 //! OLMo 2 (arXiv:2501.00656): norms after attention and MLP, and norms over all queries and all keys.
 
 use super::family::{Family, HEAD};
+use super::hf_keys::Window;
 use super::rotary::{self, Published};
 use crate::config::{
     Architecture, Attention, Layer, ModelConfig, NormPlaces, QkNorm, Slot, Stack, TensorNames,
@@ -19,6 +20,7 @@ const PUBLISHED: Published = Published {
     tied: false,
     attention_bias: false,
     qk_norm: true,
+    window: Window::STATED,
 };
 
 pub(super) const OLMO2: Family = Family {
@@ -29,6 +31,8 @@ pub(super) const OLMO2: Family = Family {
     tied: PUBLISHED.tied,
     last_norm: rotary::norm,
     stack,
+    hf_reads: &[],
+    hf_rules: |_| rotary::RULES,
     read_hf: |keys, model_type, taken| rotary::read_hf(keys, model_type, &PUBLISHED, taken),
     write_hf: |config| {
         rotary::write_hf(

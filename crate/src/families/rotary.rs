@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::gguf_values::{Keys as GgufKeys, missing};
-use super::hf_keys::{Keys, Taken, head_dim};
+use super::hf_keys::{Keys, Taken, Window, head_dim};
+use super::hf_rules::{Accepted, Rule};
 use super::refusal::unsupported;
 use crate::config::{
     Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Rope,
@@ -21,6 +22,18 @@ pub(super) const PEFT: PeftNames = PeftNames {
     inside: &["mlp.act_fn"],
 };
 
+/// Rules of the keys of a `config.json`.
+pub(super) const RULES: &[Rule] = &[
+    ACTIVATION,
+    // Outside Qwen2 the switch also puts a bias on o_proj.
+    (
+        "attention_bias",
+        Accepted::Flag(false, "false (biases on q, k and v: model_type qwen2)"),
+    ),
+];
+
+pub(super) const ACTIVATION: Rule = ("hidden_act", Accepted::Word("silu", &["swish"]));
+
 /// Facts of a family that its configurations do not state: its parts, and the values of its publication for absent keys.
 pub(super) struct Published {
     pub(super) architecture: Architecture,
@@ -30,6 +43,7 @@ pub(super) struct Published {
     pub(super) tied: bool,
     pub(super) attention_bias: bool,
     pub(super) qk_norm: bool,
+    pub(super) window: Window,
 }
 
 /// Returns the norm of every part of a model.
@@ -78,21 +92,9 @@ pub(super) fn read_hf(
     published: &Published,
     taken: &mut Taken,
 ) -> Result<ModelConfig> {
-    let activation = keys.text("hidden_act")?.unwrap_or("silu");
-    if !matches!(activation, "silu" | "swish") {
-        return Err(unsupported("hidden_act", activation, "silu"));
-    }
-    // Outside Qwen2 the switch also puts a bias on o_proj.
-    if !published.attention_bias && keys.bool("attention_bias", false)? {
-        return Err(unsupported(
-            "attention_bias",
-            true,
-            "false (biases on q, k and v: model_type qwen2)",
-        ));
-    }
     let (hidden_size, heads) = (keys.need("hidden_size")?, keys.need("num_attention_heads")?);
     let context = keys.context("max_position_embeddings", published.context, taken)?;
-    keys.refuse_sliding_window(model_type, context)?;
+    keys.refuse_sliding_window(&published.window, context)?;
     let (rope_theta, rope_scaling) = keys.rope(taken)?;
     Ok(ModelConfig {
         architecture: published.architecture,
