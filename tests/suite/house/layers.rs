@@ -1,5 +1,8 @@
 //! Dependencies that are allowed between modules.
 
+use std::collections::BTreeSet;
+
+use super::modules::{Modules, Path, path};
 use super::none;
 use super::source::{code, files, root, shown, text};
 
@@ -101,51 +104,6 @@ fn row_of_file(file: &str) -> Option<u8> {
     row_of(module_of(file))
 }
 
-/// Returns the modules that a line or a whole file names after `crate::`, including those in groups.
-fn modules_named(code: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for (at, _) in code.match_indices("crate::") {
-        let before = code[..at].chars().next_back();
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$') {
-            continue;
-        }
-        let rest = &code[at + "crate::".len()..];
-        match rest.strip_prefix('{') {
-            Some(group) => found.extend(heads_of_group(group)),
-            None => found.extend(head(rest)),
-        }
-    }
-    found
-}
-
-fn head(path: &str) -> Option<String> {
-    let word: String = path
-        .trim_start()
-        .chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
-    (!word.is_empty()).then_some(word)
-}
-
-/// Returns the first words of the members of `{a, b::{c, d}}`, given the text after the brace.
-fn heads_of_group(group: &str) -> Vec<String> {
-    let (mut depth, mut member, mut found) = (0, String::new(), Vec::new());
-    for c in group.chars() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => found.extend(head(&std::mem::take(&mut member))),
-            _ => {}
-        }
-        if depth == 0 && c != ',' {
-            member.push(c);
-        }
-    }
-    found.extend(head(&member));
-    found
-}
-
 /// Reads the files of the crate as (path below src, text).
 fn crate_files() -> Vec<(String, String)> {
     let below = root().join("crate/src");
@@ -161,62 +119,61 @@ fn crate_files() -> Vec<(String, String)> {
         .collect()
 }
 
-fn upward_imports(file: &str, text: &str) -> Vec<String> {
-    let module = module_of(file);
-    let Some(row) = row_of(module) else {
-        return vec![format!(
-            "crate/src/{file}: `{module}` has no row in the layer table"
-        )];
+/// Returns the imports of a module from its own row or a higher one.
+fn upward_imports(modules: &Modules, me: &Path) -> Vec<String> {
+    let shown = me.join("::");
+    let Some(row) = row_of(&me[0]) else {
+        return vec![format!("`{shown}` has no row in the layer table")];
     };
-    let joined = code(text)
-        .into_iter()
-        .map(|(_, line)| line)
-        .collect::<Vec<_>>()
-        .join("\n");
+    let (imports, paths) = modules.named(me);
+    let targets = imports.into_iter().map(|import| import.path).chain(paths);
+    let named: BTreeSet<String> = targets.filter_map(|path| path.into_iter().next()).collect();
     // A word without a row is not a module (each file has a row) but a macro of the crate.
-    let allowed = |named: &str| named == module || row_of(named).is_none_or(|lower| lower < row);
-    let upward = modules_named(&joined)
-        .into_iter()
-        .filter(|named| !allowed(named));
+    let allowed = |named: &String| *named == me[0] || row_of(named).is_none_or(|lower| lower < row);
+    let upward = named.into_iter().filter(|named| !allowed(named));
     upward
-        .map(|named| format!("crate/src/{file}: row {row} may not use crate::{named}"))
+        .map(|named| format!("{shown}: row {row} may not use crate::{named}"))
         .collect()
 }
 
 #[test]
 fn layers_import_downwards_only() {
-    let files = crate_files();
-    let checked = files.iter().filter(|(file, _)| file != "lib.rs");
+    let modules = Modules::of("crate/src");
+    let checked = modules.0.keys().filter(|me| me[0] != "lib");
     none(
         checked
-            .flat_map(|(file, text)| upward_imports(file, text))
+            .flat_map(|me| upward_imports(&modules, me))
             .collect(),
     );
 }
 
 #[test]
 fn layers_find_a_planted_upward_import() {
-    assert_eq!(
-        upward_imports(
-            "config/model.rs",
-            "use crate::{Error, train::{Trainer, x}};"
-        )
-        .len(),
-        1
-    );
-    assert_eq!(
-        upward_imports("data/mod.rs", "fn f(s: &crate::schedule::S) {}").len(),
-        1,
-        "own row"
-    );
-    assert_eq!(upward_imports("stray.rs", "").len(), 1, "not in the table");
-    assert!(
-        upward_imports(
-            "train/mod.rs",
-            "use crate::train::report;\nuse crate::{Result, model};\n// crate::export\n"
-        )
-        .is_empty()
-    );
+    let planted = [
+        (
+            "config::model",
+            "use crate::{Error, train::{Trainer, x}};",
+            1,
+        ),
+        ("data", "fn f(s: &crate::schedule::S) {}", 1),
+        (
+            "gpu::copy",
+            "fn f() { print!(\"{}\", crate::optim::X); }",
+            1,
+        ),
+        ("optim::sgd", "use super::super::model::Model;", 1),
+        ("stray", "", 1),
+        (
+            "train",
+            "use crate::train::report;\nuse crate::{Result, model};\n// crate::export\nconst A: &str = \"crate::export\";",
+            0,
+        ),
+    ];
+    let texts = planted.map(|(name, code, _)| (name.to_owned(), code.to_owned()));
+    let modules = Modules::parsed(texts.into_iter());
+    for (name, _, found) in planted {
+        assert_eq!(upward_imports(&modules, &path(name)).len(), found, "{name}");
+    }
 }
 
 #[test]

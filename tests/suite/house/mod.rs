@@ -3,6 +3,7 @@
 mod circles;
 mod documents;
 mod layers;
+mod modules;
 mod names;
 mod settings;
 pub mod source;

@@ -1,34 +1,23 @@
 //! The number of public items that the documentation of the crate shows is at most [`MOST`].
 //!
-//! Sources are read as rustfmt writes them: an item begins a line; its fields, variants and methods are four columns in, the fields of a variant
-//! eight. Modules, types, fields, variants, functions, methods, constants, traits with their items, and macros count once each, if public modules
-//! and re-exports without `#[doc(hidden)]` lead to them. Impls of traits and unnamed fields do not count. What a macro of the crate makes is not
+//! Modules, types, fields, variants, functions, methods, constants, traits with their items, and macros count once each, if public modules and
+//! re-exports without `#[doc(hidden)]` lead to them. Impls of traits and unnamed fields do not count. What a macro of the crate makes is not
 //! seen: kernels and their parameters, all of which are in hidden modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::circles::{Modules, Path, leaves, path};
+use syn::{Attribute, Field, Fields, ImplItem, Item as Code, TraitItem, Type, Visibility};
+
+use super::modules::{Import, Modules, Path, is_hidden, path};
 
 /// Maximum number of items.
 const MOST: usize = 500;
-
-/// Kinds of items, as they are written after `pub`.
-const KINDS: [&str; 10] = [
-    "const fn", "async fn", "fn", "struct", "enum", "trait", "type", "const", "static", "mod",
-];
 
 /// A public item, with the number of its members that are shown.
 #[derive(Default)]
 struct Item {
     hidden: bool,
     members: usize,
-}
-
-/// A `use`: its path from the crate's root.
-struct Import {
-    path: Path,
-    public: bool,
-    hidden: bool,
 }
 
 /// The contents of a module.
@@ -44,154 +33,95 @@ struct Contents {
     macros: usize,
 }
 
-/// Part of a file that a line four or eight columns in belongs to.
-enum Inside {
-    Nothing,
-    Struct(String),
-    Enum(String, bool),
-    Trait(String),
-    Impl,
+fn is_public(visibility: &Visibility) -> bool {
+    matches!(visibility, Visibility::Public(_))
 }
 
-/// Returns the identifier that a text begins with.
-fn word(text: &str) -> String {
-    text.chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect()
+/// Counts members by their attributes: those with a place in the documentation.
+fn shown<'a>(members: impl Iterator<Item = &'a Vec<Attribute>>) -> usize {
+    members.filter(|attributes| !is_hidden(attributes)).count()
 }
 
-/// Returns kind and name of the public item that begins in a line.
-fn declared(line: &str) -> Option<(&'static str, String)> {
-    let rest = line.strip_prefix("pub ")?;
-    KINDS
-        .iter()
-        .find_map(|kind| Some((*kind, word(rest.strip_prefix(kind)?.strip_prefix(' ')?))))
-}
-
-/// Returns the type of an impl without a trait.
-fn implemented(line: &str) -> Option<String> {
-    let rest = line
-        .strip_prefix("impl")
-        .filter(|_| !line.contains(" for "))?;
-    let mut depth = 0;
-    let end = rest.char_indices().find(|&(at, c)| {
-        depth += i32::from(c == '<') - i32::from(c == '>' && !rest[..at].ends_with('-'));
-        c == ' ' && depth == 0
-    });
-    Some(word(&rest[end?.0 + 1..]))
-}
-
-/// Returns the number of fields of a variant that is written in one line.
-fn fields(line: &str) -> usize {
-    line.split_once(" {")
-        .map_or(0, |(_, inner)| inner.matches(": ").count())
+/// Returns the attributes of the named fields that `counts` selects.
+fn fields(fields: &Fields, counts: fn(&Field) -> bool) -> impl Iterator<Item = &Vec<Attribute>> {
+    let named = fields.iter().filter(|field| field.ident.is_some());
+    named
+        .filter(move |field| counts(field))
+        .map(|field| &field.attrs)
 }
 
 impl Contents {
-    fn read(text: &str, absolute: impl Fn(&Path) -> Option<Path>) -> Self {
-        let mut contents = Self::default();
-        let (mut inside, mut hidden, mut exported, mut attribute, mut statement) =
-            (Inside::Nothing, false, false, false, String::new());
-        for line in text.lines() {
-            let (code, columns) = (line.trim(), line.len() - line.trim_start().len());
-            if attribute || code.starts_with("#[") {
-                hidden |= code.contains("doc(hidden)");
-                exported |= code == "#[macro_export]";
-                attribute = !code.ends_with(']');
-                continue;
-            }
-            let is_use = columns == 0
-                && ["use ", "pub use ", "pub(crate) use ", "pub(super) use "]
-                    .iter()
-                    .any(|start| code.starts_with(start));
-            if is_use || !statement.is_empty() {
-                statement.push_str(code);
-                let Some(whole) = statement.strip_suffix(';') else {
-                    continue;
-                };
-                let (visibility, tree) = whole.split_once("use ").expect("a use");
-                for leaf in leaves(tree) {
-                    let written = path(leaf.split(" as ").next().expect("one part"));
-                    contents
-                        .imports
-                        .extend(absolute(&written).map(|path| Import {
-                            path,
-                            public: visibility == "pub ",
-                            hidden,
-                        }));
-                }
-                statement.clear();
-            } else if columns == 0 && !code.is_empty() {
-                inside = contents.item(code, hidden, exported);
-            } else if columns == 4 {
-                contents.member(&mut inside, code, hidden);
-            } else if columns == 8
-                && let Inside::Enum(name, true) = &inside
-                && code.starts_with(|c: char| c.is_lowercase())
-                && code.contains(": ")
-            {
-                contents.grow(name, usize::from(!hidden));
-            }
-            if !code.is_empty() {
-                (hidden, exported) = (false, false);
-            }
-        }
+    fn read(code: &[Code], imports: Vec<Import>) -> Self {
+        let mut contents = Self {
+            imports,
+            ..Self::default()
+        };
+        code.iter().for_each(|code| contents.add(code));
         contents
     }
 
-    /// Reads a line that is not indented; returns what the next lines belong to.
-    fn item(&mut self, code: &str, hidden: bool, exported: bool) -> Inside {
-        self.macros += usize::from(exported && !hidden && code.starts_with("macro_rules!"));
-        if let Some(name) = implemented(code) {
-            self.impls.push((name, 0));
-            return if hidden {
-                Inside::Nothing
-            } else {
-                Inside::Impl
-            };
-        }
-        let Some((kind, name)) = declared(code) else {
-            return Inside::Nothing;
-        };
-        if kind == "mod" {
-            self.modules.insert(name, hidden);
-            return Inside::Nothing;
-        }
-        self.items.insert(name.clone(), Item { hidden, members: 0 });
-        match kind {
-            _ if !code.ends_with('{') => Inside::Nothing,
-            "struct" => Inside::Struct(name),
-            "enum" => Inside::Enum(name, false),
-            "trait" => Inside::Trait(name),
-            _ => Inside::Nothing,
-        }
-    }
-
-    /// Reads a line that is indented once.
-    fn member(&mut self, inside: &mut Inside, code: &str, hidden: bool) {
-        let shown = usize::from(!hidden);
-        match inside {
-            Inside::Struct(name) if code.starts_with("pub ") => self.grow(name, shown),
-            Inside::Enum(name, open) if code.starts_with(char::is_uppercase) => {
-                *open = !hidden && code.ends_with('{');
-                self.grow(name, if hidden { 0 } else { 1 + fields(code) });
+    fn add(&mut self, code: &Code) {
+        let (visibility, attributes, name, members) = match code {
+            Code::Mod(module) if is_public(&module.vis) => {
+                let hidden = is_hidden(&module.attrs);
+                self.modules.insert(module.ident.to_string(), hidden);
+                return;
             }
-            Inside::Trait(name)
-                if ["fn ", "async fn ", "const ", "type "]
+            Code::Macro(made) => {
+                let exported = made
+                    .attrs
                     .iter()
-                    .any(|start| code.starts_with(start)) =>
-            {
-                self.grow(name, shown);
+                    .any(|one| one.path().is_ident("macro_export"));
+                self.macros += usize::from(exported && !is_hidden(&made.attrs));
+                return;
             }
-            Inside::Impl if declared(code).is_some() => {
-                self.impls.last_mut().expect("it was just read").1 += shown
+            Code::Impl(block) if block.trait_.is_none() => {
+                if let (Type::Path(path), false) = (&*block.self_ty, is_hidden(&block.attrs)) {
+                    let name = path
+                        .path
+                        .segments
+                        .last()
+                        .expect("a path has a name")
+                        .ident
+                        .to_string();
+                    let members = block.items.iter().filter_map(|item| match item {
+                        ImplItem::Fn(item) if is_public(&item.vis) => Some(&item.attrs),
+                        ImplItem::Const(item) if is_public(&item.vis) => Some(&item.attrs),
+                        _ => None,
+                    });
+                    self.impls.push((name, shown(members)));
+                }
+                return;
             }
-            _ => {}
+            Code::Struct(item) => {
+                let members = shown(fields(&item.fields, |field| is_public(&field.vis)));
+                (&item.vis, &item.attrs, &item.ident, members)
+            }
+            Code::Enum(item) => {
+                let variants = item.variants.iter().filter(|one| !is_hidden(&one.attrs));
+                let members = variants.map(|one| 1 + shown(fields(&one.fields, |_| true)));
+                (&item.vis, &item.attrs, &item.ident, members.sum())
+            }
+            Code::Trait(item) => {
+                let members = item.items.iter().filter_map(|item| match item {
+                    TraitItem::Fn(item) => Some(&item.attrs),
+                    TraitItem::Const(item) => Some(&item.attrs),
+                    TraitItem::Type(item) => Some(&item.attrs),
+                    _ => None,
+                });
+                (&item.vis, &item.attrs, &item.ident, shown(members))
+            }
+            Code::Fn(item) => (&item.vis, &item.attrs, &item.sig.ident, 0),
+            Code::Type(item) => (&item.vis, &item.attrs, &item.ident, 0),
+            Code::Const(item) => (&item.vis, &item.attrs, &item.ident, 0),
+            Code::Static(item) => (&item.vis, &item.attrs, &item.ident, 0),
+            _ => return,
+        };
+        if is_public(visibility) {
+            let hidden = is_hidden(attributes);
+            self.items
+                .insert(name.to_string(), Item { hidden, members });
         }
-    }
-
-    fn grow(&mut self, name: &str, by: usize) {
-        self.items.get_mut(name).expect("it was just read").members += by;
     }
 }
 
@@ -200,11 +130,8 @@ struct Surface(BTreeMap<Path, Contents>);
 
 impl Surface {
     fn of(modules: &Modules) -> Self {
-        let read = |(me, text): (&Path, &String)| {
-            (
-                me.clone(),
-                Contents::read(text, |written| modules.absolute(me, written)),
-            )
+        let read = |(me, file): (&Path, &syn::File)| {
+            (me.clone(), Contents::read(&file.items, modules.named(me).0))
         };
         let mut surface = Self(modules.0.iter().map(read).collect());
         let impls: Vec<_> = surface
@@ -214,11 +141,8 @@ impl Surface {
             .collect();
         for (me, (name, methods)) in impls {
             if let Some((module, name)) = surface.home([me, vec![name]].concat(), 8) {
-                surface
-                    .0
-                    .get_mut(&module)
-                    .expect("a module")
-                    .grow(&name, methods);
+                let items = &mut surface.0.get_mut(&module).expect("a module").items;
+                items.get_mut(&name).expect("its home").members += methods;
             }
         }
         surface
@@ -350,16 +274,11 @@ fn surface_counts_what_is_shown() {
         ),
         (
             "workshop",
-            "pub struct Tool;\n#[macro_export]\nmacro_rules! made {\n}",
+            "pub struct Tool;\n#[macro_export]\nmacro_rules! made {\n    () => {};\n}",
         ),
     ];
-    let modules = Modules(
-        planted
-            .into_iter()
-            .map(|(name, code)| (path(name), code.to_string()))
-            .collect(),
-    );
-    let rooms = Surface::of(&modules).rooms();
+    let planted = planted.map(|(name, code)| (name.to_owned(), code.to_owned()));
+    let rooms = Surface::of(&Modules::parsed(planted.into_iter())).rooms();
     // The room, `Kind` with two variants and a field, `Shown` with a field and a method; the macro.
     assert_eq!(
         rooms,
