@@ -20,7 +20,7 @@ pub use document::read_whole;
 pub use file_tensor::FileTensor;
 pub(crate) use flaw::describe_flaw;
 pub use flaw::not_json;
-pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufSpan, GgufValue, gguf_header};
+pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufSpan, GgufValue, gguf_header, part_of};
 pub(crate) use gguf::{join_parts, stem_of};
 pub use json::key_twice;
 pub(crate) use json::{

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tabtune::checkpoint::MANIFEST;
+use tabtune::formats::part_of;
 use tabtune::state::CARRIED_FILES;
 
 use super::folder::refuse_other_than_files;
@@ -121,19 +122,4 @@ fn is_of_others(path: &Path, stem: &str) -> bool {
     !own && [".gguf", ".safetensors", INDEX]
         .iter()
         .any(|ending| name.ends_with(ending))
-}
-
-/// Returns the name without its number, and the number of parts: `m` and `00002` of `m-00001-of-00002.gguf`. Letters may be capitals.
-fn part_of<'a>(name: &'a str, ending: &str) -> Option<(&'a str, &'a str)> {
-    const DIGITS: usize = 5;
-    let is_number =
-        |text: &str| text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
-    let before = |text: &'a str, end: &str| {
-        let (rest, found) = text.split_at_checked(text.len().checked_sub(end.len())?)?;
-        found.eq_ignore_ascii_case(end).then_some(rest)
-    };
-    let parts = before(name, ending)?;
-    let (rest, count) = parts.split_at_checked(parts.len().checked_sub(DIGITS)?)?;
-    let (stem, number) = before(rest, "-of-")?.rsplit_once('-')?;
-    (is_number(number) && is_number(count)).then_some((stem, count))
 }

@@ -474,7 +474,7 @@ fn extraction_refuses_what_it_cannot_compare() {
     };
     assert_eq!(
         code(&base, &of(2, "nothing")).code(),
-        "adapter.target.unmatched"
+        "adapter.target.unknown"
     );
     assert_eq!(
         code(&base, &of(2, "embed_tokens")).code(),

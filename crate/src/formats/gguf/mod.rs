@@ -10,6 +10,7 @@ mod writer;
 
 pub use ggml_type::GgmlType;
 pub use header::GgufFile;
+pub use split::part_of;
 pub(crate) use split::{join_parts, stem_of};
 pub use value::GgufValue;
 pub use writer::{GgufHeader, GgufSpan, gguf_header};

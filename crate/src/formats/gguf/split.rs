@@ -33,40 +33,27 @@ impl GgufFile {
     }
 }
 
-/// Returns the name without the ending of GGUF files, in small or capital letters.
-fn without_ending(name: &str) -> &str {
-    let (stem, ending) = name
-        .len()
-        .checked_sub(".gguf".len())
-        .and_then(|at| name.split_at_checked(at))
-        .unwrap_or((name, ""));
-    if ending.eq_ignore_ascii_case(".gguf") {
-        stem
-    } else {
-        name
-    }
+/// Returns what precedes an ending, in small or capital letters.
+fn before<'a>(name: &'a str, ending: &str) -> Option<&'a str> {
+    let (rest, found) = name.split_at_checked(name.len().checked_sub(ending.len())?)?;
+    found.eq_ignore_ascii_case(ending).then_some(rest)
+}
+
+/// Returns the name of a part without its number, and the number of parts: `m` and `00002` of `m-00001-of-00002.gguf`. Letters may be capitals.
+pub fn part_of<'a>(name: &'a str, ending: &str) -> Option<(&'a str, &'a str)> {
+    const DIGITS: usize = 5;
+    let is_number =
+        |text: &str| text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = before(name, ending)?;
+    let (rest, count) = parts.split_at_checked(parts.len().checked_sub(DIGITS)?)?;
+    let (stem, number) = before(rest, "-of-")?.rsplit_once('-')?;
+    (is_number(number) && is_number(count)).then_some((stem, count))
 }
 
 /// Returns the name of a part without its number and the number of parts; the name of another file without its ending.
 pub(crate) fn stem_of(name: &str) -> &str {
-    let whole = without_ending(name);
-    let parted = whole
-        .len()
-        .checked_sub("-00001-of-00002".len())
-        .and_then(|at| whole.split_at_checked(at));
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_part = |numbers: &str| {
-        let lower = numbers.to_ascii_lowercase();
-        let numbers = lower
-            .strip_prefix('-')
-            .and_then(|numbers| numbers.split_once("-of-"));
-        numbers.is_some_and(|(number, count)| {
-            number.len() == count.len() && is_number(number) && is_number(count)
-        })
-    };
-    parted
-        .filter(|(_, numbers)| is_part(numbers))
-        .map_or(whole, |(stem, _)| stem)
+    let whole = before(name, ".gguf").unwrap_or(name);
+    part_of(whole, "").map_or(whole, |(stem, _)| stem)
 }
 
 /// Returns the refusal that names the missing parts, derived from the name of one that is present.
