@@ -6,7 +6,7 @@ use chrono::Datelike;
 use serde_json::{Map, Value};
 use tabtune::bundle::Bundle;
 use tabtune::config::{TrainConfig, overlay};
-use tabtune::model::attached_settings;
+use tabtune::model::settings_on;
 use tabtune::tokenizer::{Date, Tokenizer};
 
 use crate::args::{SettingsArgs, has_settings};
@@ -77,24 +77,10 @@ pub fn resolve(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result
         .overlaid(Value::Object(given))?)
 }
 
-/// Adds the settings of the adapter that was opened with `bundle` and is trained further, if there is one.
+/// Merges the settings of a new run on the model of `bundle`, with those of the adapter that was opened with it, if there is one.
 ///
 /// # Errors
-/// The crate's refusal of settings that contradict the adapter's files.
-pub fn with_files_of_adapter(
-    config: TrainConfig,
-    given: &Map<String, Value>,
-    bundle: &Bundle,
-) -> Result<TrainConfig> {
-    let Some(saved) = attached_settings(bundle)? else {
-        return Ok(config);
-    };
-    let adapter = saved.continued(given.get("adapter").unwrap_or(&Value::Object(Map::new())))?;
-    Ok(TrainConfig {
-        adapter: Some(adapter),
-        gradient_checkpointing: given
-            .get("gradient_checkpointing")
-            .is_none_or(|given| given == true),
-        ..config
-    })
+/// The crate's refusal of settings that are impossible or contradict the adapter's files.
+pub fn resolve_on(bundle: &Bundle, given: Map<String, Value>) -> Result<TrainConfig> {
+    Ok(settings_on(bundle, Value::Object(given))?)
 }

@@ -12,8 +12,8 @@ use super::layers::{Matrix, Weight};
 use super::parameter_request::{Kind, ParameterRequest};
 use super::part::{Place, Role};
 use super::saved_activations::SavedActivations;
-use crate::bundle::Bundle;
-use crate::config::{BaseStorage, ModelConfig, Slot, Stack};
+use crate::bundle::{Bundle, StoredRows};
+use crate::config::{ModelConfig, Slot, Stack};
 use crate::error::{Error, Result};
 use crate::families::stack;
 use crate::gpu::{StorageType, StoredMatrix};
@@ -139,20 +139,19 @@ impl Plan {
     }
 }
 
-/// Returns the form in which a constant stays packed on the device: as its file stores it, if the kernels can read that. `None` if it does
-/// not stay packed.
-pub(crate) fn stored_form(
-    bundle: &Bundle,
+/// Returns the rows of a constant that stays packed on the device, as its file stores it, if the kernels can read that, and the form of the
+/// matrix. `None` if it does not stay packed.
+pub(crate) fn packed_rows<'a>(
+    bundle: &'a Bundle,
     request: &ParameterRequest,
-    base_storage: BaseStorage,
-) -> Option<StoredMatrix> {
-    if request.trained || !request.kind.is_matrix() || base_storage != BaseStorage::Stored {
+) -> Option<(StoredMatrix, StoredRows<'a>)> {
+    if request.trained || !request.kind.is_matrix() {
         return None;
     }
     let rows = bundle.stored_rows(&request.name)?;
     let storage = StorageType::of_ggml(rows.id)
         .filter(|storage| !matches!(storage, StorageType::F32 | StorageType::Bf16))?;
-    StoredMatrix::new(storage, rows.shape)
+    Some((StoredMatrix::new(storage, rows.shape)?, rows))
 }
 
 /// Returns the form of each matrix in the files of a `base`, for plans. `None` means f32 on the device, which is also assumed without
@@ -162,7 +161,8 @@ pub fn files_form(base: Option<&Bundle>) -> impl Fn(&ParameterRequest) -> Option
         let base = base?;
         let halves = || StoredMatrix::new(StorageType::Bf16, [1, request.shape.iter().product()]);
         let bf16 = request.kind.is_matrix() && base.dtype(&request.name).as_deref() == Some("BF16");
-        stored_form(base, request, BaseStorage::Stored).or_else(|| halves().filter(|_| bf16))
+        let packed = packed_rows(base, request).map(|(form, _)| form);
+        packed.or_else(|| halves().filter(|_| bf16))
     }
 }
 

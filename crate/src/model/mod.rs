@@ -49,7 +49,7 @@ pub use self::{
     opening::AdaptedBase,
     parameter_request::{Kind, ParameterRequest},
     part::{Part, Role},
-    resolution::{attached_settings, modules, no_base},
+    resolution::{attached_settings, modules, no_base, settings_on},
     rope::frequencies,
 };
 #[doc(hidden)]

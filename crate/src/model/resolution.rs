@@ -1,6 +1,6 @@
 //! Resolves the settings of an adapter for a model, by the modules that the model has.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::adaptation::Adaptation;
 use super::load::Plan;
@@ -27,6 +27,21 @@ pub fn attached_settings(bundle: &Bundle) -> Result<Option<AdapterConfig>> {
         .attached()
         .map(|saved| limited(saved.settings()))
         .transpose()
+}
+
+/// Returns the settings of a new run on the model of `bundle`: the `given` ones over the defaults. An adapter that was opened with it and is
+/// trained further brings those in its files, which `adapter` may repeat.
+///
+/// # Errors
+/// The errors of [`attached_settings`], [`AdapterConfig::continued`] and [`TrainConfig::overlaid`].
+pub fn settings_on(bundle: &Bundle, mut given: Value) -> Result<TrainConfig> {
+    // A value that is not an object is refused as in any run.
+    if let (Some(saved), Some(keys)) = (attached_settings(bundle)?, given.as_object_mut()) {
+        let adapter = saved.continued(keys.get("adapter").unwrap_or(&json!({})))?;
+        let adapter = serde_json::to_value(adapter).expect("settings are JSON");
+        keys.insert("adapter".into(), adapter);
+    }
+    TrainConfig::default().overlaid(given)
 }
 
 impl Adaptation {

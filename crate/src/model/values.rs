@@ -4,7 +4,7 @@ use burn::tensor::{DType, Device};
 
 use super::adaptation::Adaptation;
 use super::frozen_weights::FrozenWeights;
-use super::load::{Loaded, stored_form};
+use super::load::{Loaded, packed_rows};
 use super::parameter_request::{Kind, ParameterRequest};
 use super::part::Role;
 use super::weight::{Matrix, Weight};
@@ -230,8 +230,7 @@ impl Values for BundleValues<'_> {
         device: &Device,
         interrupt: &Interrupt,
     ) -> Result<Option<Matrix>> {
-        let form = stored_form(self.bundle, request, BaseStorage::Stored);
-        let Some((form, mut rows)) = form.zip(self.bundle.stored_rows(&request.name)) else {
+        let Some((form, mut rows)) = packed_rows(self.bundle, request) else {
             return Ok(None);
         };
         let mut upload = PackedUpload::new(form, device);

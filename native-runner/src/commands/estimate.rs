@@ -12,7 +12,7 @@ use crate::args::EstimateArgs;
 use crate::error::Result;
 use crate::files::{Wanted, open_wanted, read_json};
 use crate::output::Output;
-use crate::settings::{given, resolve, with_files_of_adapter};
+use crate::settings::{given, resolve, resolve_on};
 
 /// Prints the bytes by purpose, their sum, the largest tensor, and the limits that the run fits and does not fit.
 ///
@@ -38,7 +38,7 @@ pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
     });
     let bundle = bundle.transpose()?;
     if let Some(bundle) = &bundle {
-        train = with_files_of_adapter(train, &given, bundle)?;
+        train = resolve_on(bundle, given)?;
     }
     let model = shape(args, bundle.as_ref())?;
     let of_types =

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tabtune::bundle::{Bundle, ModelAssets};
 use tabtune::config::TrainConfig;
 use tabtune::data::Dataset;
 use tabtune::error::{Error, Fault, Result};
-use tabtune::model::attached_settings;
+use tabtune::model::settings_on;
 use tabtune::schedule;
 use tabtune::tokenizer::{Date, Tokenizer};
 use wasm_bindgen::prelude::*;
@@ -31,15 +31,11 @@ pub(crate) fn today(tokenizer: &Tokenizer) -> Option<Date> {
 
 /// Reads the settings of a run of these files; missing keys have their defaults. An adapter attached to the model is trained
 /// further: the settings in its files apply, and `adapter` may repeat them.
-pub(crate) fn train_config(mut given: Value, files: Option<&Bundle>) -> Result<TrainConfig> {
-    // A value that is not an object is refused below, as in any run.
-    let saved = files.map_or(Ok(None), attached_settings)?;
-    if let Some(saved) = saved.filter(|_| given.is_object()) {
-        let adapter = saved.continued(given.get("adapter").unwrap_or(&json!({})))?;
-        given["adapter"] = serde_json::to_value(adapter)
-            .map_err(|error| Error::InvalidConfig(vec![Fault::new("adapter", "JSON", error)]))?;
+pub(crate) fn train_config(given: Value, files: Option<&Bundle>) -> Result<TrainConfig> {
+    match files {
+        Some(bundle) => settings_on(bundle, given),
+        None => TrainConfig::default().overlaid(given),
     }
-    TrainConfig::default().overlaid(given)
 }
 
 /// Returns the changed settings of a run, with the steps of the epochs if epochs are given.

@@ -37,7 +37,7 @@ pub(super) fn prepare(args: &TrainArgs, kept: Option<&Kept>, output: &Output) ->
     };
     let mut run = match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
-        (_, Some(path), _) => fine_tune(args, path, settings::resolve(given, None)?, &data, output),
+        (_, Some(path), _) => fine_tune(args, path, given, &data, output),
         (.., Some(path)) => from_scratch(args, path, settings::resolve(given, None)?, &data),
         _ => Err(RunError::Usage(
             "expected --model, --config or --resume".into(),
@@ -155,10 +155,12 @@ fn resume(
 fn fine_tune(
     args: &TrainArgs,
     path: &Path,
-    config: TrainConfig,
+    given: Map<String, Value>,
     data: &Data<'_>,
     output: &Output,
 ) -> Result<Run> {
+    // Impossible settings are refused before the model is opened.
+    settings::resolve(given.clone(), None)?;
     let (adapter, apart) = (
         args.adapter.as_deref().or(args.merge_adapter.as_deref()),
         args.adapter.is_some(),
@@ -174,9 +176,8 @@ fn fine_tune(
         },
     )?;
     let bundle = Rc::new(bundle);
-    let given = settings::given(&args.settings)?;
     let config = settings::dated(
-        settings::with_files_of_adapter(config, &given, &bundle)?,
+        settings::resolve_on(&bundle, given.clone())?,
         bundle.tokenizer.as_ref(),
     );
     let dataset = data.set(tokenizer_of(&bundle, path), &config.data_settings())?;
