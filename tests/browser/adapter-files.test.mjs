@@ -87,7 +87,7 @@ test('an adapter extracted from two models has the same bytes as from the termin
     [
       ['BAD_OPTION', 'option.invalid', 'TabtuneError'],
       ['BAD_OPTION', 'config.invalid', 'TabtuneError'],
-      ['BAD_OPTION', 'adapter.target.unmatched', 'TabtuneError'],
+      ['BAD_OPTION', 'adapter.target.unknown', 'TabtuneError'],
       ['BAD_OPTION', 'option.invalid', 'TabtuneError'],
       ['ABORTED', 'call.aborted', 'AbortError'],
     ],

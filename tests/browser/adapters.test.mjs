@@ -259,7 +259,7 @@ test('impossible settings are refused in one error, and the model stays usable',
     assert.ok(keys[2].includes(path), keys[2]);
   for (const path of ['adapter.r', 'adapter.alpha', 'adapter.dropout', 'adapter.layersPattern'])
     assert.ok(values[2].includes(path), values[2]);
-  assert.deepEqual([unmatched[1], tied[1]], ['adapter.target.unmatched', 'adapter.target.tied']);
+  assert.deepEqual([unmatched[1], tied[1]], ['adapter.target.unknown', 'adapter.target.tied']);
   assert.ok(unmatched[2].includes('no_such') && !unmatched[2].includes('q_proj'), unmatched[2]);
   assert.deepEqual([fresh[0], fresh[1]], ['BAD_OPTION', 'config.invalid']);
   assert.deepEqual(found.needless, ['BAD_OPTION', 'config.invalid']);

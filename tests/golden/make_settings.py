@@ -70,7 +70,7 @@ def modules(made):
 WORDS = {"alpha": "lora_alpha", "dropout": "lora_dropout", "rslora": "use_rslora", "init": "init_lora_weights"}
 ALL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 WHOLE = [f"model.layers.{n}.self_attn.{end}_proj" for n in range(3) for end in "qk"]
-UNMATCHED, UNSUPPORTED, TIED = "adapter.target.unmatched", "adapter.target.unsupported", "adapter.target.tied"
+UNMATCHED, UNSUPPORTED, TIED = "adapter.target.unknown", "adapter.target.unsupported", "adapter.target.tied"
 INVALID = "config.invalid"
 CASES = [  # model, settings, words of tabtune's refusal
     ("llama", {}, []),

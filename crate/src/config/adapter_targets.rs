@@ -63,7 +63,7 @@ impl AdapterConfig {
     /// # Errors
     /// `config.invalid` for settings that are invalid for every model. Otherwise all of the following together:
     /// `adapter.target.unsupported` for modules that cannot have factors or cannot be trained in full; `adapter.target.tied` for a tied
-    /// embedding or head in `modules_to_save`; `adapter.target.unmatched` for each name, pattern and block that the model does not have.
+    /// embedding or head in `modules_to_save`; `adapter.target.unknown` for each name, pattern and block that the model does not have.
     pub fn resolve(&self, family: &PeftNames, modules: &[Module]) -> Result<Resolved> {
         let faults = self.faults();
         if !faults.is_empty() {
@@ -74,7 +74,7 @@ impl AdapterConfig {
         let saved = self.saved(&known, &mut findings);
         self.unmatched(family, &known, &mut findings)?;
         if targets.is_empty() && findings.is_empty() {
-            let none = refusal(word!("adapter.target.unmatched"), "target_modules");
+            let none = refusal(word!("adapter.target.unknown"), "target_modules");
             findings
                 .push(none.expected("a matrix that is not excluded, in one of the chosen blocks"));
         }
@@ -250,7 +250,7 @@ impl AdapterConfig {
     ) -> Result<()> {
         let mut refuse = |key: &str, text: &str, expected: &str| {
             findings.push(
-                refusal(word!("adapter.target.unmatched"), text)
+                refusal(word!("adapter.target.unknown"), text)
                     .expected(format!("{key}: {expected}")),
             );
         };

@@ -52,6 +52,7 @@ codes! {
     "adapter.target.excluded" => Warning, Core, "the adapter's file has matrices for {subject}, but its configuration excludes this module, so they are not used. PEFT does the same.";
     "adapter.target.none" => BadModelFile, Core, "{subject} names no module, so there is nothing that the adapter changes.";
     "adapter.target.tied" => BadOption, Core, "{subject} cannot be trained in full, because it is {found}.", "Leave it out, or train a model whose embedding and head are separate.";
+    "adapter.target.unknown" => BadOption, Core, "{subject} matches nothing in this model. Expected {expected}.";
     "adapter.target.unmatched" => BadModelFile, Core, "[{subject} matches nothing in this model. Expected {expected}|the adapter's configuration names {subject}, which applies to nothing here].";
     "adapter.target.unsupported" => BadOption, Core, "an adapter cannot be trained on {subject}[ ({found})]. Expected {expected}.";
     "adapter.type.unsupported" => BadModelFile, Core, "the adapter is of the type {subject}; only {expected} can be used.";

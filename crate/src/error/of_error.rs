@@ -89,14 +89,6 @@ impl Error {
 
     /// Returns the upper-case name of the class that TypeScript shows.
     pub fn kind(&self) -> &'static str {
-        if let Error::Refused(list) = self
-            && list.first().is_some_and(|first| {
-                first.code == word!("adapter.target.unmatched").text() && first.artifact.is_empty()
-            })
-        {
-            // The target comes from a setting, not from a file.
-            return Class::BadOption.text();
-        }
         // A refusal that was not made in this crate may have a code of its own.
         class(self.code()).unwrap_or(Class::BadModelFile).text()
     }

@@ -251,7 +251,7 @@ fn adapter_needs_a_base_and_settings_that_mean_something() {
     };
     assert_eq!(
         refused(json!({ "target_modules": ["nothing"] })),
-        "adapter.target.unmatched"
+        "adapter.target.unknown"
     );
     assert_eq!(
         refused(json!({ "target_modules": ["embed_tokens"] })),

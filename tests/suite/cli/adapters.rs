@@ -265,7 +265,7 @@ fn lora_options_that_mean_nothing_are_refused() {
     let train = lora(&model, &data, &out);
     assert_eq!(
         refuse(&[&train[..], &["--lora", "--lora-targets", "nothing"]].concat()).0,
-        "adapter.target.unmatched"
+        "adapter.target.unknown"
     );
     assert_eq!(
         refuse(&[&train[..], &["--lora", "--lora-r", "0"]].concat()).0,
@@ -786,7 +786,7 @@ fn lora_is_estimated_without_a_device() {
             .concat()
         )
         .0,
-        "adapter.target.unmatched"
+        "adapter.target.unknown"
     );
     assert_eq!(refuse(&["estimate", "--lora"]).0, "cli.usage");
 }

@@ -167,8 +167,7 @@ fn refusals_name_modules_and_settings_together() {
         .map(|refusal| (refusal.code, refusal.subject.as_deref().unwrap()))
         .collect();
     // The norm is not in a block 9; a whole name is meant wherever it is.
-    let unmatched =
-        ["w1", "w2", "9", "h", "w3", "w4"].map(|name| ("adapter.target.unmatched", name));
+    let unmatched = ["w1", "w2", "9", "h", "w3", "w4"].map(|name| ("adapter.target.unknown", name));
     assert_eq!(
         shown,
         [

@@ -82,6 +82,7 @@ export const CORE_SENTENCES: Readonly<Record<string, Row>> = {
   'adapter.target.excluded': ["the adapter's file has matrices for {subject}, but its configuration excludes this module, so they are not used. PEFT does the same."],
   'adapter.target.none': ['{subject} names no module, so there is nothing that the adapter changes.'],
   'adapter.target.tied': ['{subject} cannot be trained in full, because it is {found}.', 'Leave it out, or train a model whose embedding and head are separate.'],
+  'adapter.target.unknown': ['{subject} matches nothing in this model. Expected {expected}.'],
   'adapter.target.unmatched': ["[{subject} matches nothing in this model. Expected {expected}|the adapter's configuration names {subject}, which applies to nothing here]."],
   'adapter.target.unsupported': ['an adapter cannot be trained on {subject}[ ({found})]. Expected {expected}.'],
   'adapter.type.unsupported': ['the adapter is of the type {subject}; only {expected} can be used.'],
