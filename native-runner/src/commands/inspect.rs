@@ -46,7 +46,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
             args.merge_adapter.as_deref().map(shared).transpose()?,
         );
         output.line(
-            &json!({ "path": shown(&file_name(path)), "answer": inspection }),
+            &json!({ "path": shown(&file_name(path)), "inspection": inspection }),
             || described(path, &inspection),
         )?;
     }

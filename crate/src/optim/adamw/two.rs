@@ -1,4 +1,6 @@
 //! AdamW on two tensors in one dispatch, in place: m and v of each are one buffer (`gpu/paired_buffer.rs`), since a kernel has at most eight buffers.
+//! Their scalars are listed twice, because parameters are single words: two structs in them would have to start at 16 bytes each (shaders/README.md,
+//! law 3), and the declared fields, the recordings and the browser's cases would have to know structs.
 
 use burn::tensor::DType;
 

@@ -30,42 +30,33 @@ impl Projection<'_> {
         g: Buffer,
         [m, v]: [Buffer; 2],
     ) -> Result<(Buffer, [Buffer; 3])> {
-        let sigma = self.sigma();
-        let Self {
-            rule,
-            u,
-            side:
-                Side {
-                    by_row,
-                    dim,
-                    channels,
-                },
-            cols,
-            key,
-            refresh,
-            projector,
-        } = self;
+        let (rule, u, cols) = (self.rule, self.u, self.cols);
+        let Side {
+            by_row,
+            dim,
+            channels,
+        } = self.side;
         let params = project::Params {
             channels: channels as u32,
             dim: dim as u32,
             rank: rule.rank(dim) as u32,
             channel_stride: if by_row { cols as u32 } else { 1 },
             dim_stride: if by_row { 1 } else { cols as u32 },
-            given: u32::from(projector.is_some()),
-            sigma,
+            given: u32::from(self.projector.is_some()),
+            sigma: self.sigma(),
             unit: project::unit(dim),
             w1: (1.0 - rule.beta1) as f32,
             w2: (1.0 - rule.beta2) as f32,
             eps: rule.eps as f32,
-            key0: key[0],
-            key1: key[1],
-            refresh_low: refresh as u32,
-            refresh_high: (refresh >> 32) as u32,
+            key0: self.key[0],
+            key1: self.key[1],
+            refresh_low: self.refresh as u32,
+            refresh_high: (self.refresh >> 32) as u32,
         };
         let stats = like.empty_like([4, channels], DType::F32);
         let read = [
             g.clone(),
-            projector.unwrap_or_else(|| u.unread.clone()),
+            self.projector.unwrap_or_else(|| u.unread.clone()),
             u.gate.clone(),
         ];
         Ok((
@@ -87,21 +78,12 @@ impl Projection<'_> {
         g: Buffer,
         [m, v]: [Buffer; 2],
     ) -> Result<(Buffer, [Buffer; 3])> {
-        let sigma = self.sigma();
-        let Self {
-            rule,
-            u,
-            side:
-                Side {
-                    by_row,
-                    dim,
-                    channels,
-                },
-            cols,
-            key,
-            refresh,
-            projector,
-        } = self;
+        let (rule, u, cols) = (self.rule, self.u, self.cols);
+        let Side {
+            by_row,
+            dim,
+            channels,
+        } = self.side;
         let (rank, rows) = (rule.rank(dim), u.n() as usize / cols);
         let params = prepare::Params {
             rows: rows as u32,
@@ -109,16 +91,17 @@ impl Projection<'_> {
             rank: rank as u32,
             by_row: u32::from(by_row),
             lines: prepare::Params::lines_of(by_row, rows, cols) as u32,
-            given: u32::from(projector.is_some()),
+            given: u32::from(self.projector.is_some()),
             unit: project::unit(dim),
-            key0: key[0],
-            key1: key[1],
-            refresh_low: refresh as u32,
-            refresh_high: (refresh >> 32) as u32,
+            key0: self.key[0],
+            key1: self.key[1],
+            refresh_low: self.refresh as u32,
+            refresh_high: (self.refresh >> 32) as u32,
         };
         let [pt, lengths] = [[rank, dim], [params.parts(), channels]]
             .map(|shape| like.empty_like(shape, DType::F32));
-        let read = [projector.unwrap_or_else(|| u.unread.clone())];
+        let sigma = self.sigma();
+        let read = [self.projector.unwrap_or_else(|| u.unread.clone())];
         let [g, pt, lengths] = run(
             &prepare::KERNEL,
             read,
