@@ -99,7 +99,7 @@ impl Answer {
 /// Returns the program that has the command of these arguments.
 fn program(args: &[&str]) -> PathBuf {
     match args {
-        ["check" | "generate" | "replay" | "schema", ..] => developers_binary(),
+        ["check" | "replay" | "schema", ..] | ["generate", "--check", ..] => developers_binary(),
         ["bench", subject, ..] if *subject != "gpu" => developers_binary(),
         _ => binary().to_path_buf(),
     }
