@@ -11,8 +11,9 @@ use minijinja::{Environment, Error as JinjaError, ErrorKind};
 use serde_json::{Map, Value};
 
 use super::date::Date;
-use super::jinja::{Arguments, Source, add_filters, method, printed, rewritten};
-use crate::error::{Error, Refusal, Result, shown, word};
+use super::faults::refused;
+use super::jinja::{Arguments, Source, add_filters, method, printed, rewritten, wrong};
+use crate::error::{Error, Result, shown, word};
 
 /// Maximum number of instructions in one rendering.
 const FUEL: u64 = 2_000_000;
@@ -85,10 +86,8 @@ impl Template {
     /// `tokenizer.template` for a text that is not Jinja, `template.budget` for one that is too long.
     pub fn compile(source: &str) -> Result<Self> {
         if source.len() > TEMPLATE_BYTES {
-            return Err(over(
-                format!("at most {TEMPLATE_BYTES} bytes"),
-                source.len(),
-            ));
+            let expected = format!("at most {TEMPLATE_BYTES} bytes");
+            return Err(over(expected, source.len()));
         }
         let Source { text, marks } =
             rewritten(source).map_err(|reason| Error::Template { reason })?;
@@ -111,33 +110,17 @@ impl Template {
             Cow::Owned(dated(self.env.clone(), date))
         });
         let template = env.get_template(NAME).map_err(refuse)?;
-        let mut context: BTreeMap<&str, JinjaValue> = specials
+        let specials = specials
             .iter()
-            .map(|(key, text)| (key.as_str(), JinjaValue::from(text.as_str())))
-            .collect();
-        context.insert("tools", JinjaValue::from(()));
-        context.insert("documents", JinjaValue::from(()));
-        context.extend(
-            conversation
-                .names
-                .iter()
-                .map(|(key, value)| (key.as_str(), value_of(value.clone()))),
-        );
-        context.insert(
-            "messages",
-            JinjaValue::from(
-                conversation
-                    .messages
-                    .iter()
-                    .cloned()
-                    .map(value_of)
-                    .collect::<Vec<_>>(),
-            ),
-        );
-        context.insert(
-            "add_generation_prompt",
-            JinjaValue::from(add_generation_prompt),
-        );
+            .map(|(key, text)| (key.as_str(), text.into()));
+        let mut context: BTreeMap<&str, JinjaValue> = specials.collect();
+        context.insert("tools", ().into());
+        context.insert("documents", ().into());
+        let names = conversation.names.iter();
+        context.extend(names.map(|(key, value)| (key.as_str(), value_of(value.clone()))));
+        let messages = conversation.messages.iter().cloned().map(value_of);
+        context.insert("messages", messages.collect::<Vec<_>>().into());
+        context.insert("add_generation_prompt", add_generation_prompt.into());
         let mut output = Bounded(Vec::new());
         template
             .render_captured_to(JinjaValue::from(context), &mut output)
@@ -146,18 +129,15 @@ impl Template {
             reason: e.to_string(),
         })?;
         if !self.marks {
-            return Ok(Rendered {
-                text,
-                generated: Vec::new(),
-            });
+            let generated = Vec::new();
+            return Ok(Rendered { text, generated });
         }
         // A conversation's own noncharacters must neither be taken for marks nor be lost.
-        let own = conversation
+        let mut values = conversation
             .messages
             .iter()
-            .chain(conversation.names.values())
-            .any(|value| value.to_string().contains(MARKS));
-        if own {
+            .chain(conversation.names.values());
+        if values.any(|value| value.to_string().contains(MARKS)) {
             let reason = "the conversation has the noncharacters U+FDD0 or U+FDD1, by which the template's marks are found here".to_owned();
             return Err(Error::Template { reason });
         }
@@ -172,12 +152,8 @@ fn dated(mut env: Environment<'static>, date: Date) -> Environment<'static> {
         let mut given = Arguments::new(&given)?;
         let format = given.need_text("format")?;
         given.end()?;
-        date.strftime(&format).ok_or_else(|| {
-            JinjaError::new(
-                ErrorKind::InvalidOperation,
-                "strftime_now: a width is too large",
-            )
-        })
+        date.strftime(&format)
+            .ok_or_else(|| wrong("strftime_now: a width is too large"))
     });
     env
 }
@@ -190,12 +166,8 @@ fn without_marks(marked: &str) -> Rendered {
         if c == MARKS[0] {
             begin = Some(text.len());
         } else if c == MARKS[1] {
-            generated.extend(
-                begin
-                    .take()
-                    .map(|begin| begin..text.len())
-                    .filter(|range| !range.is_empty()),
-            );
+            let range = begin.take().map(|begin| begin..text.len());
+            generated.extend(range.filter(|range| !range.is_empty()));
         } else {
             text.push(c);
         }
@@ -210,9 +182,7 @@ fn value_of(json: Value) -> JinjaValue {
                 .into_iter()
                 .map(|(key, value)| (key, value_of(value))),
         ),
-        Value::Array(items) => {
-            JinjaValue::from(items.into_iter().map(value_of).collect::<Vec<_>>())
-        }
+        Value::Array(items) => items.into_iter().map(value_of).collect::<Vec<_>>().into(),
         plain => JinjaValue::from(Serde(plain)),
     }
 }
@@ -231,30 +201,23 @@ fn refuse(error: JinjaError) -> Error {
             )
         }
         kind => {
-            let at = error
-                .line()
-                .map_or_else(String::new, |line| format!(" (line {line})"));
             // The engine's message quotes the template, which may also raise errors with its own text.
-            let reason = if detail.is_empty() {
-                kind.to_string()
-            } else {
-                format!("{kind}: {}", shown(detail))
-            };
-            Error::Template {
-                reason: format!("{reason}{at}"),
+            let mut reason = kind.to_string();
+            if !detail.is_empty() {
+                reason += &format!(": {}", shown(detail));
             }
+            if let Some(line) = error.line() {
+                reason += &format!(" (line {line})");
+            }
+            Error::Template { reason }
         }
     }
 }
 
 /// Returns the refusal of a template that costs too much.
 fn over(expected: String, found: impl std::fmt::Display) -> Error {
-    Refusal::new(word!("template.budget"))
-        .stage("bind")
-        .of("chat template")
-        .expected(expected)
-        .found(found)
-        .into()
+    let refusal = refused(word!("template.budget"), "chat template", expected);
+    refusal.found(found).into()
 }
 
 struct Bounded(Vec<u8>);
@@ -275,25 +238,21 @@ impl io::Write for Bounded {
 
 fn environment() -> Result<Environment<'static>, JinjaError> {
     let mut env = Environment::new();
-    env.set_syntax(
-        SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build()?,
-    );
+    let mut syntax = SyntaxConfig::builder();
+    syntax.trim_blocks(true).lstrip_blocks(true);
+    env.set_syntax(syntax.build()?);
     env.set_fuel(Some(FUEL));
     env.set_recursion_limit(DEPTH);
     env.set_unknown_method_callback(method);
     add_filters(&mut env);
-    env.add_filter("generated", |text: String| {
-        format!("{}{text}{}", MARKS[0], MARKS[1])
+    let [begin, end] = MARKS;
+    env.add_filter("generated", move |text: String| {
+        format!("{begin}{text}{end}")
     });
     env.set_formatter(|out, _, value| Ok(out.write_str(&printed(value))?));
     env.add_function(
         "raise_exception",
-        |message: String| -> Result<JinjaValue, JinjaError> {
-            Err(JinjaError::new(ErrorKind::InvalidOperation, message))
-        },
+        |message: String| -> Result<JinjaValue, JinjaError> { Err(wrong(message)) },
     );
     Ok(env)
 }

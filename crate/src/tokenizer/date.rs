@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::jinja::taken;
 use crate::error::{Error, Fault, Result, shown};
 
 const DAYS: [&str; 7] = [
@@ -49,12 +50,7 @@ fn is_leap(year: u32) -> bool {
 
 /// Returns the number of days in the first `month` months of `year`, for 0 to 12 months.
 fn days_before(year: u32, month: u32) -> u32 {
-    let days = usize::try_from(month)
-        .ok()
-        .and_then(|month| BEFORE.get(month))
-        .copied()
-        .unwrap_or_default();
-    days + u32::from(month > 1 && is_leap(year))
+    BEFORE[month as usize] + u32::from(month > 1 && is_leap(year))
 }
 
 /// Returns the number of days from the year 1 to the first of January of `year`.
@@ -74,13 +70,11 @@ impl Date {
     /// Returns the date in UTC at this number of seconds after 1970 began; `None` after the year 9999.
     pub fn of_unix_secs(secs: u64) -> Option<Self> {
         let days = u32::try_from(secs / 86_400).ok()?.checked_add(EPOCH)?;
-        let year = (days / 366 + 1..=days / 365 + 1)
-            .rev()
-            .find(|&year| days_before_year(year) <= days)?;
+        let mut years = (days / 366 + 1..=days / 365 + 1).rev();
+        let year = years.find(|&year| days_before_year(year) <= days)?;
         let of_year = days - days_before_year(year);
-        let month = (1..=12)
-            .rev()
-            .find(|&month| days_before(year, month - 1) <= of_year)?;
+        let mut months = (1..=12).rev();
+        let month = months.find(|&month| days_before(year, month - 1) <= of_year)?;
         Self::new(year, month, of_year - days_before(year, month - 1) + 1)
     }
 
@@ -102,10 +96,9 @@ impl Date {
     /// Returns year and week by ISO 8601: a week belongs to the year that contains its Thursday.
     fn iso_week(self) -> (u32, u32) {
         let thursday = self.since_first() - (self.of_week() + 6) % 7 + 3;
-        let year = (self.year.saturating_sub(1)..=self.year + 1)
-            .rev()
-            .find(|&year| days_before_year(year) <= thursday)
-            .unwrap_or(self.year);
+        let mut years = (self.year.saturating_sub(1)..=self.year + 1).rev();
+        let year = years.find(|&year| days_before_year(year) <= thursday);
+        let year = year.unwrap_or(self.year);
         (year, (thursday - days_before_year(year)) / 7 + 1)
     }
 
@@ -115,29 +108,24 @@ impl Date {
         let (mut out, mut rest) = (String::with_capacity(format.len()), format);
         while let Some((text, directive)) = rest.split_once('%') {
             out.push_str(text);
-            let flags_end = directive
-                .find(|c| !"-_0^#".contains(c))
-                .unwrap_or(directive.len());
-            let (flags, after) = directive.split_at(flags_end);
-            let width_end = after
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(after.len());
-            let (width, after) = after.split_at(width_end);
+            let mut after = directive;
+            let flags = taken(&mut after, |c| "-_0^#".contains(c));
+            let width = taken(&mut after, |c| c.is_ascii_digit());
+            let plain = flags.is_empty() && width.is_empty();
             // Modifiers for other locales.
             let after = after.strip_prefix(['E', 'O']).unwrap_or(after);
             let mut following = after.chars();
             let field = following
                 .next()
-                .and_then(|letter| self.field(letter, flags.is_empty() && width.is_empty()));
+                .and_then(|letter| self.field(letter, plain));
             let Some(field) = field else {
                 out.push('%');
                 rest = directive;
                 continue;
             };
-            let width = if width.is_empty() {
-                0
-            } else {
-                width.parse().ok().filter(|width| *width <= WIDTH)?
+            let width = match width {
+                "" => 0,
+                width => width.parse().ok().filter(|width| *width <= WIDTH)?,
             };
             field.write(flags, width, &mut out);
             rest = following.as_str();
@@ -149,56 +137,53 @@ impl Date {
     /// Returns the value of a directive; `plain` means without flags and width.
     fn field(self, letter: char, plain: bool) -> Option<Field> {
         let (iso_year, iso_week) = self.iso_week();
-        let name = |names: &[&'static str], index: u32| {
-            usize::try_from(index)
-                .ok()
-                .and_then(|index| names.get(index))
-                .copied()
-        };
-        let [day, month] = [name(&DAYS, self.of_week())?, name(&MONTHS, self.month - 1)?];
+        let (day, month) = (
+            DAYS[self.of_week() as usize],
+            MONTHS[self.month as usize - 1],
+        );
         let several = |format: &str| self.strftime(format).map(Field::text);
+        let two = |value: u32| Field::number(value, 2, '0');
+        let of_hour = |text: &str, case: Case| Field {
+            case,
+            ..Field::text(text.to_owned())
+        };
         Some(match letter {
             'a' => Field::name(day.get(..3)?),
             'A' => Field::name(day),
             'b' | 'h' => Field::name(month.get(..3)?),
             'B' => Field::name(month),
             'c' => several("%a %b %e %H:%M:%S %Y")?,
-            'C' => Field::number(self.year / 100, 2, '0'),
-            'd' => Field::number(self.day, 2, '0'),
+            'C' => two(self.year / 100),
+            'd' => two(self.day),
             'D' | 'x' => several("%m/%d/%y")?,
             'e' => Field::number(self.day, 2, ' '),
             'f' if plain => Field::text("000000".to_owned()),
             'F' => several("%Y-%m-%d")?,
-            'g' => Field::number(iso_year % 100, 2, '0'),
+            'g' => two(iso_year % 100),
             'G' => Field::number(iso_year, 4, '0'),
-            'H' | 'M' | 'S' => Field::number(0, 2, '0'),
-            'I' => Field::number(12, 2, '0'),
+            'H' | 'M' | 'S' => two(0),
+            'I' => two(12),
             'j' => Field::number(self.of_year() + 1, 3, '0'),
             'k' => Field::number(0, 2, ' '),
             'l' => Field::number(12, 2, ' '),
-            'm' => Field::number(self.month, 2, '0'),
+            'm' => two(self.month),
             'n' => Field::text("\n".to_owned()),
-            'p' => Field {
-                case: Case::Half,
-                ..Field::text("AM".to_owned())
-            },
-            'P' => Field {
-                case: Case::Kept,
-                ..Field::text("am".to_owned())
-            },
+            'p' => of_hour("AM", Case::Half),
+            'P' => of_hour("am", Case::Kept),
             'r' => several("%I:%M:%S %p")?,
             'R' => several("%H:%M")?,
-            's' => Field::text(
-                ((i64::from(self.since_first()) - i64::from(EPOCH)) * 86_400).to_string(),
-            ),
+            's' => {
+                let days = i64::from(self.since_first()) - i64::from(EPOCH);
+                Field::text((days * 86_400).to_string())
+            }
             't' => Field::text("\t".to_owned()),
             'T' | 'X' => several("%H:%M:%S")?,
             'u' => Field::number((self.of_week() + 6) % 7 + 1, 1, '0'),
-            'U' => Field::number((self.of_year() + 7 - self.of_week()) / 7, 2, '0'),
-            'V' => Field::number(iso_week, 2, '0'),
+            'U' => two((self.of_year() + 7 - self.of_week()) / 7),
+            'V' => two(iso_week),
             'w' => Field::number(self.of_week(), 1, '0'),
             'W' => Field::number((self.of_year() + 7 - (self.of_week() + 6) % 7) / 7, 2, '0'),
-            'y' => Field::number(self.year % 100, 2, '0'),
+            'y' => two(self.year % 100),
             'Y' => Field::number(self.year, 4, '0'),
             'z' | 'Z' if plain => Field::text(String::new()),
             '%' => Field::text("%".to_owned()),
@@ -254,20 +239,17 @@ impl Field {
 
     fn write(self, flags: &str, width: usize, out: &mut String) {
         let pad = flags.chars().rev().find(|flag| "-_0".contains(*flag));
-        let digits = if pad == Some('-') {
-            width
-        } else {
-            self.digits.max(width)
+        let digits = match pad {
+            Some('-') => width,
+            _ => self.digits.max(width),
         };
         let fill = match pad {
             Some('_' | '-') => ' ',
             Some('0') => '0',
             _ => self.pad,
         };
-        out.extend(std::iter::repeat_n(
-            fill,
-            digits.saturating_sub(self.text.len()),
-        ));
+        let missing = digits.saturating_sub(self.text.len());
+        out.extend(std::iter::repeat_n(fill, missing));
         match self.case {
             Case::Half if flags.contains('#') => out.push_str(&self.text.to_lowercase()),
             Case::Name if flags.contains('#') => out.push_str(&self.text.to_uppercase()),
@@ -293,24 +275,17 @@ impl FromStr for Date {
     /// # Errors
     /// `config.invalid` if the text has another form or names no day of the calendar.
     fn from_str(text: &str) -> Result<Self> {
-        let digits = |range: std::ops::Range<usize>| {
-            let digits = text
-                .get(range)
-                .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-            digits.and_then(|digits| digits.parse().ok())
+        let digits = |part: &str, count: usize| {
+            let is_number = part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse().ok().filter(|_| is_number)
         };
-        let form = text.len() == 10 && text.get(4..5) == Some("-") && text.get(7..8) == Some("-");
-        let parts = form
-            .then(|| Some((digits(0..4)?, digits(5..7)?, digits(8..10)?)))
-            .flatten();
-        parts
-            .and_then(|(year, month, day)| Self::new(year, month, day))
-            .ok_or_else(|| {
-                Error::InvalidConfig(vec![Fault::new(
-                    "chat_date",
-                    "a day of the calendar, written YYYY-MM-DD, such as 2026-07-31",
-                    shown(text),
-                )])
-            })
+        let date = || {
+            let (year, rest) = text.split_once('-')?;
+            let (month, day) = rest.split_once('-')?;
+            Self::new(digits(year, 4)?, digits(month, 2)?, digits(day, 2)?)
+        };
+        let rule = "a day of the calendar, written YYYY-MM-DD, such as 2026-07-31";
+        let fault = || Fault::new("chat_date", rule, shown(text));
+        date().ok_or_else(|| Error::InvalidConfig(vec![fault()]))
     }
 }

@@ -19,35 +19,32 @@ pub(super) fn output(inner: &str) -> String {
     let mut tokens = Tokens(inner);
     let Written { parts, tuple } = expression(&mut tokens, None);
     let written = parts.join(":");
-    if tuple {
-        format!(" ({written})")
-    } else {
-        written
+    match tuple {
+        true => format!(" ({written})"),
+        false => written,
     }
+}
+
+/// Rewrites a whole expression.
+fn whole(text: &str) -> String {
+    expression(&mut Tokens(text), None).parts.join(":")
 }
 
 /// Rewrites the inside of `{% … %}`.
 pub(super) fn statement(inner: &str) -> String {
     let is_loop = inner.split_whitespace().next() == Some("for");
-    let iterable = is_loop
-        .then(|| word_at(inner, "in"))
-        .flatten()
-        .map(|at| at + 2);
-    let Some((targets, rest)) = iterable.and_then(|at| inner.split_at_checked(at)) else {
-        return expression(&mut Tokens(inner), None).parts.join(":");
+    let Some(at) = word_at(inner, "in").filter(|_| is_loop) else {
+        return whole(inner);
     };
-    let end = ["if", "recursive"]
+    let (targets, rest) = inner.split_at(at + 2);
+    let ends = ["if", "recursive"]
         .iter()
-        .filter_map(|word| word_at(rest, word))
-        .min()
-        .unwrap_or(rest.len());
-    let (iterable, condition) = rest.split_at(end);
-    let [iterable, condition] =
-        [iterable, condition].map(|text| expression(&mut Tokens(text), None).parts.join(":"));
-    if iterable.trim().is_empty() {
-        inner.to_owned()
-    } else {
-        format!("{targets} ({iterable})|iterated {condition}")
+        .filter_map(|word| word_at(rest, word));
+    let (iterable, condition) = rest.split_at(ends.min().unwrap_or(rest.len()));
+    let [iterable, condition] = [iterable, condition].map(whole);
+    match iterable.trim() {
+        "" => inner.to_owned(),
+        _ => format!("{targets} ({iterable})|iterated {condition}"),
     }
 }
 
@@ -66,20 +63,12 @@ fn expression(tokens: &mut Tokens<'_>, closing: Option<&str>) -> Written {
                 match inner.as_slice() {
                     [index] => part.extend(["[", index, "]"]),
                     bounds => {
-                        let given = |bound: &String| {
-                            if bound.trim().is_empty() {
-                                "none".to_owned()
-                            } else {
-                                bound.clone()
-                            }
-                        };
-                        part.extend([
-                            ".",
-                            SLICE,
-                            "(",
-                            &bounds.iter().map(given).collect::<Vec<_>>().join(","),
-                            ")",
-                        ]);
+                        let bounds = bounds.iter().map(|bound| match bound.trim() {
+                            "" => "none",
+                            _ => bound.as_str(),
+                        });
+                        let bounds = bounds.collect::<Vec<_>>().join(",");
+                        part.extend([".", SLICE, "(", &bounds, ")"]);
                     }
                 }
             }
@@ -152,11 +141,10 @@ fn concatenated(part: &mut String, tokens: &mut Tokens<'_>, operand: bool) {
 
 /// Reads the operand at the beginning of a text: a word, a string or a bracket, with the attributes, calls and indices after it.
 fn operand_of(tokens: &mut Tokens<'_>) -> String {
-    let mut taken = Tokens(tokens.0.trim_start());
-    let text = taken.0;
+    let text = tokens.0.trim_start();
     let mut length = 0;
     loop {
-        let rest = text.get(length..).unwrap_or_default();
+        let rest = &text[length..];
         let Some(token) = Tokens(rest).next() else {
             break;
         };
@@ -164,9 +152,7 @@ fn operand_of(tokens: &mut Tokens<'_>) -> String {
         length += match token {
             "(" | "[" | "{" if !postfix || token != "{" => bracket_end(rest),
             "." | "-" if postfix == (token == ".") => {
-                1 + Tokens(rest.get(1..).unwrap_or_default())
-                    .next()
-                    .map_or(0, str::len)
+                1 + Tokens(&rest[1..]).next().map_or(0, str::len)
             }
             token if !postfix && token.starts_with(|c| is_word(c) || c == '"' || c == '\'') => {
                 token.len()
@@ -175,17 +161,16 @@ fn operand_of(tokens: &mut Tokens<'_>) -> String {
         };
     }
     let (operand, rest) = text.split_at(length);
-    taken.0 = rest;
-    *tokens = taken;
-    expression(&mut Tokens(operand), None).parts.join(":")
+    tokens.0 = rest;
+    whole(operand)
 }
 
 /// Returns a string without the line ends that follow a backslash.
 fn without_continued_lines(token: &str) -> String {
     let (mut result, mut characters) = (String::with_capacity(token.len()), token.chars());
     while let Some(c) = characters.next() {
-        match (c, c == '\\') {
-            (_, true) => match characters.next() {
+        match c {
+            '\\' => match characters.next() {
                 Some('\n') => {}
                 next => result.extend(std::iter::once('\\').chain(next)),
             },

@@ -8,84 +8,63 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
-use minijinja::{Environment, Error as JinjaError, State, filters as builtin, functions};
+use minijinja::{Environment, State, filters as builtin, functions};
 
 use self::lists::{batches, dictsort, extreme, join};
 use self::numbers::{float, int, round};
 use self::strings::{centred, escaped, indent, replace, truncate};
-use super::objects::{Generator, View};
+use super::objects::{Generator, is_lazy};
 use super::representation::printed;
-use super::values::{Arguments, dict, is_namespace, items_of, pair, pairs_of, wrong};
+use super::tokens::is_word;
+use super::values::{Arguments, Result, dict, is_namespace, items_of, pair, pairs_of, wrong};
 use super::{format, globals, json, text};
 
-type Filter = fn(&Value, &mut Arguments<'_>) -> Result<Value, JinjaError>;
+type Filter = fn(&Value, &mut Arguments<'_>) -> Result;
 
 const FILTERS: [(&str, Filter); 33] = [
     ("batch", |value, given| {
         Ok(Generator::of(batches(items_of(value)?, given)?))
     }),
     ("capitalize", |value, _| {
-        Ok(Value::from(text::capitalized(&printed(value))))
+        Ok(text::capitalized(&printed(value)).into())
     }),
     ("center", |value, given| centred(&printed(value), given)),
     ("count", |value, _| length(value)),
-    ("d", |value, given| default(value, given)),
-    ("default", |value, given| default(value, given)),
+    ("d", default),
+    ("default", default),
     ("dictsort", dictsort),
-    ("e", |value, _| {
-        Ok(if value.is_safe() {
-            value.clone()
-        } else {
-            escaped(value)
-        })
-    }),
-    ("escape", |value, _| {
-        Ok(if value.is_safe() {
-            value.clone()
-        } else {
-            escaped(value)
-        })
-    }),
+    ("e", |value, _| Ok(escaped_once(value))),
+    ("escape", |value, _| Ok(escaped_once(value))),
     ("first", |value, _| {
-        Ok(items_of(value)?
-            .first()
-            .cloned()
-            .unwrap_or(Value::UNDEFINED))
+        Ok(items_of(value)?.first().cloned().unwrap_or_default())
     }),
     ("float", float),
     ("forceescape", |value, _| Ok(escaped(value))),
     ("format", |value, given| {
-        Ok(Value::from(format::percent(
-            &printed(value),
-            &given.rest()?,
-        )?))
+        Ok(format::percent(&printed(value), &given.rest()?)?.into())
     }),
     ("indent", indent),
     ("int", int),
     ("items", |value, _| {
-        let pairs = if value.is_undefined() {
-            Vec::new()
-        } else {
-            pairs_of(value)?
+        let pairs = match value.is_undefined() {
+            true => Vec::new(),
+            false => pairs_of(value)?,
         };
         Ok(Generator::of(pairs.into_iter().map(pair).collect()))
     }),
     ("iterated", |value, _| {
-        if is_iterable(value) {
-            Ok(value.clone())
-        } else {
-            Err(wrong(format!("{} is not iterable", printed(value))))
-        }
+        let refused = || wrong(format!("{} is not iterable", printed(value)));
+        is_iterable(value)
+            .then(|| value.clone())
+            .ok_or_else(refused)
     }),
     ("join", join),
     ("last", |value, _| {
-        Ok(items_of(value)?.last().cloned().unwrap_or(Value::UNDEFINED))
+        Ok(items_of(value)?.last().cloned().unwrap_or_default())
     }),
     ("length", |value, _| length(value)),
-    ("list", |value, _| Ok(Value::from(items_of(value)?))),
-    ("lower", |value, _| {
-        Ok(Value::from(printed(value).to_lowercase()))
-    }),
+    ("list", |value, _| Ok(items_of(value)?.into())),
+    ("lower", |value, _| Ok(printed(value).to_lowercase().into())),
     ("max", |value, given| {
         extreme(value, given, Ordering::Greater)
     }),
@@ -93,17 +72,16 @@ const FILTERS: [(&str, Filter); 33] = [
     ("replace", replace),
     ("round", round),
     ("string", |value, _| {
-        Ok(if value.as_str().is_some() {
-            value.clone()
-        } else {
-            Value::from(printed(value))
+        Ok(match value.as_str() {
+            Some(_) => value.clone(),
+            None => printed(value).into(),
         })
     }),
     ("title", |value, _| {
-        Ok(Value::from(builtin::title(printed(value).into())))
+        Ok(builtin::title(printed(value).into()).into())
     }),
     ("tojson", |value, given| {
-        Ok(Value::from(json::to_json(value, given)?))
+        Ok(json::to_json(value, given)?.into())
     }),
     ("trim", |value, given| {
         let text = printed(value);
@@ -113,16 +91,11 @@ const FILTERS: [(&str, Filter); 33] = [
         )))
     }),
     ("truncate", truncate),
-    ("upper", |value, _| {
-        Ok(Value::from(printed(value).to_uppercase()))
-    }),
+    ("upper", |value, _| Ok(printed(value).to_uppercase().into())),
     ("wordcount", |value, _| {
-        Ok(Value::from(
-            printed(value)
-                .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-                .filter(|word| !word.is_empty())
-                .count(),
-        ))
+        let text = printed(value);
+        let words = text.split(|c| !is_word(c)).filter(|word| !word.is_empty());
+        Ok(words.count().into())
     }),
 ];
 
@@ -131,7 +104,7 @@ pub(crate) fn add(env: &mut Environment<'_>) {
     for (name, filter) in FILTERS {
         env.add_filter(
             name,
-            move |value: &Value, given: Rest<ValueOrKwargs>| -> Result<Value, JinjaError> {
+            move |value: &Value, given: Rest<ValueOrKwargs>| -> Result {
                 let given = given.into_values();
                 let mut given = Arguments::new(&given)?;
                 let result = filter(value, &mut given)?;
@@ -141,47 +114,29 @@ pub(crate) fn add(env: &mut Environment<'_>) {
         );
     }
     type Given = Rest<ValueOrKwargs>;
-    env.add_filter("map", |state: &mut State, value: Value, given: Given| {
-        builtin::map(state, value, given).map(Generator::of)
-    });
-    env.add_filter(
-        "select",
-        |state: &mut State, value: Value, test: Option<Cow<'_, str>>, given: Given| {
-            builtin::select(state, value, test, given).map(Generator::of)
-        },
-    );
-    env.add_filter(
-        "reject",
-        |state: &mut State, value: Value, test: Option<Cow<'_, str>>, given: Given| {
-            builtin::reject(state, value, test, given).map(Generator::of)
-        },
-    );
-    env.add_filter(
-        "selectattr",
-        |state: &mut State,
-         value: Value,
-         key: Cow<'_, str>,
-         test: Option<Cow<'_, str>>,
-         given: Given| {
-            builtin::selectattr(state, value, key, test, given).map(Generator::of)
-        },
-    );
-    env.add_filter(
-        "rejectattr",
-        |state: &mut State,
-         value: Value,
-         key: Cow<'_, str>,
-         test: Option<Cow<'_, str>>,
-         given: Given| {
-            builtin::rejectattr(state, value, key, test, given).map(Generator::of)
-        },
-    );
-    env.add_filter("reverse", |value: &Value| -> Result<Value, JinjaError> {
+    // Filters of minijinja whose results are consumed once they were read, with the types of their arguments.
+    macro_rules! lazy {
+        ($($filter:ident($($given:ident: $type:ty),*);)*) => {$(
+            env.add_filter(
+                stringify!($filter),
+                |state: &mut State, value: Value, $($given: $type),*| {
+                    builtin::$filter(state, value, $($given),*).map(Generator::of)
+                },
+            );
+        )*};
+    }
+    lazy! {
+        map(given: Given);
+        select(test: Option<Cow<'_, str>>, given: Given);
+        reject(test: Option<Cow<'_, str>>, given: Given);
+        selectattr(key: Cow<'_, str>, test: Option<Cow<'_, str>>, given: Given);
+        rejectattr(key: Cow<'_, str>, test: Option<Cow<'_, str>>, given: Given);
+    }
+    env.add_filter("reverse", |value: &Value| -> Result {
         let reversed = builtin::reverse(value)?;
-        if reversed.kind() == ValueKind::String {
-            Ok(reversed)
-        } else {
-            items_of(&reversed).map(Generator::of)
+        match reversed.kind() {
+            ValueKind::String => Ok(reversed),
+            _ => items_of(&reversed).map(Generator::of),
         }
     });
     // minijinja's filter does not write Python's layout; without it, templates that use it are refused.
@@ -193,10 +148,7 @@ pub(crate) fn add(env: &mut Environment<'_>) {
     env.add_test("iterable", is_iterable);
     env.add_test("sequence", |value: &Value| match value.kind() {
         ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map => true,
-        ValueKind::Iterable => {
-            value.downcast_object_ref::<Generator>().is_none()
-                && value.downcast_object_ref::<View>().is_none()
-        }
+        ValueKind::Iterable => !is_lazy(value),
         _ => false,
     });
     env.add_test("odd", |value: Value| {
@@ -215,6 +167,14 @@ pub(crate) fn add(env: &mut Environment<'_>) {
     });
 }
 
+/// Escapes a text for HTML, unless it was escaped already.
+fn escaped_once(value: &Value) -> Value {
+    match value.is_safe() {
+        true => value.clone(),
+        false => escaped(value),
+    }
+}
+
 fn is_iterable(value: &Value) -> bool {
     !matches!(
         value.kind(),
@@ -222,26 +182,22 @@ fn is_iterable(value: &Value) -> bool {
     )
 }
 
-fn length(value: &Value) -> Result<Value, JinjaError> {
+fn length(value: &Value) -> Result {
     if value.is_undefined() {
         return Ok(Value::from(0));
     }
-    value.len().map(Value::from).ok_or_else(|| {
+    let none = || {
         wrong(format!(
             "a value of the kind {} has no length",
             value.kind()
         ))
-    })
+    };
+    value.len().map(Value::from).ok_or_else(none)
 }
 
-fn default(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
-    let otherwise = given
-        .next("default_value")?
-        .unwrap_or_else(|| Value::from(""));
+fn default(value: &Value, given: &mut Arguments<'_>) -> Result {
+    let otherwise = given.next("default_value")?.unwrap_or_else(|| "".into());
     let boolean = given.flag("boolean", false)?;
-    Ok(if value.is_undefined() || boolean && !value.is_true() {
-        otherwise
-    } else {
-        value.clone()
-    })
+    let absent = value.is_undefined() || boolean && !value.is_true();
+    Ok(if absent { otherwise } else { value.clone() })
 }

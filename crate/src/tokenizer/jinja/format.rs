@@ -1,34 +1,24 @@
 //! Python's `str.format` and its formatting by `%`.
 
-use minijinja::Error as JinjaError;
 use minijinja::value::{Value, ValueKind};
 
 use super::representation::{printed, represented};
-use super::spec::{Spec, number, taken};
-use super::values::{Arguments, items_of, wrong};
+use super::spec::{Spec, number, taken, whole};
+use super::values::{Arguments, Result, tuple, wrong};
 
 /// Computes `format % values`, where the values are a tuple, a dictionary, or one value.
-pub(super) fn percent(format: &str, values: &Value) -> Result<String, JinjaError> {
+pub(super) fn percent(format: &str, values: &Value) -> Result<String> {
     let (mut out, mut rest) = (String::with_capacity(format.len()), format);
-    let mut places = if values.is_tuple() {
-        items_of(values)?
-    } else {
-        vec![values.clone()]
-    }
-    .into_iter();
+    let mut places = tuple(values.clone())?.into_iter();
     while let Some((before, directive)) = rest.split_once('%') {
         out.push_str(before);
         let mut text = directive;
-        let name = match text.strip_prefix('(') {
-            Some(named) => {
-                let (name, after) = named
-                    .split_once(')')
-                    .ok_or_else(|| wrong("format: a name without its end"))?;
-                text = after;
-                Some(name)
-            }
-            None => None,
-        };
+        let mut name = None;
+        if let Some(named) = text.strip_prefix('(') {
+            let no_end = || wrong("format: a name without its end");
+            let (before, after) = named.split_once(')').ok_or_else(no_end)?;
+            (name, text) = (Some(before), after);
+        }
         let flags = taken(&mut text, |c| "#0- +".contains(c));
         let mut spec = Spec {
             alternate: flags.contains('#'),
@@ -40,9 +30,8 @@ pub(super) fn percent(format: &str, values: &Value) -> Result<String, JinjaError
             spec.precision = Some(number(taken(&mut text, |c| c.is_ascii_digit()))?.unwrap_or(0));
         }
         let mut characters = text.chars();
-        let kind = characters
-            .next()
-            .ok_or_else(|| wrong("format: a directive without its end"))?;
+        let kind = characters.next();
+        let kind = kind.ok_or_else(|| wrong("format: a directive without its end"))?;
         rest = characters.as_str();
         if kind == '%' {
             out.push('%');
@@ -50,29 +39,22 @@ pub(super) fn percent(format: &str, values: &Value) -> Result<String, JinjaError
         }
         let value = match name {
             Some(name) => values
-                .get_item(&Value::from(name))
+                .get_item(&name.into())
                 .ok()
                 .filter(|value| !value.is_undefined()),
             None => places.next(),
         };
         let value = value.ok_or_else(|| wrong("format: not enough values"))?;
         let is_number = !"srac".contains(kind);
-        spec.sign = ['+', ' ']
-            .into_iter()
-            .find(|sign| is_number && flags.contains(*sign));
+        let mut signs = ['+', ' '].into_iter();
+        spec.sign = signs.find(|sign| is_number && flags.contains(*sign));
         spec.align = Some(if flags.contains('-') { '<' } else { '>' });
         if is_number && flags.contains('0') && !flags.contains('-') {
             (spec.fill, spec.align) = (Some('0'), Some('='));
         }
         out.push_str(&match kind {
-            's' | 'r' | 'a' => {
-                spec.kind = Some('s');
-                spec.of_text(&if kind == 's' {
-                    printed(&value)
-                } else {
-                    represented(&value)
-                })?
-            }
+            's' => spec.of_text(&printed(&value))?,
+            'r' | 'a' => spec.of_text(&represented(&value))?,
             'd' | 'i' | 'u' => {
                 spec.kind = Some('d');
                 spec.of_integer(truncated(&value)?)?
@@ -99,31 +81,29 @@ pub(super) fn percent(format: &str, values: &Value) -> Result<String, JinjaError
 }
 
 /// Computes `format.format(…)`.
-pub(super) fn braces(format: &str, given: &mut Arguments<'_>) -> Result<String, JinjaError> {
+pub(super) fn braces(format: &str, given: &mut Arguments<'_>) -> Result<String> {
     let mut out = String::with_capacity(format.len());
     let mut next = 0;
     let mut rest = format;
     while let Some(at) = rest.find(['{', '}']) {
         let (before, brace) = rest.split_at(at);
         out.push_str(before);
-        if let Some(after) = brace
-            .strip_prefix("{{")
-            .or_else(|| brace.strip_prefix("}}"))
-        {
-            out.push_str(brace.get(..1).unwrap_or_default());
+        let mut twice = ["{{", "}}"].into_iter();
+        if let Some(after) = twice.find_map(|two| brace.strip_prefix(two)) {
+            out.push_str(&brace[..1]);
             rest = after;
             continue;
         }
-        let (field, after) = brace
+        let field = brace
             .strip_prefix('{')
-            .and_then(|field| field.split_once('}'))
-            .ok_or_else(|| wrong("format: a single brace"))?;
+            .and_then(|field| field.split_once('}'));
+        let (field, after) = field.ok_or_else(|| wrong("format: a single brace"))?;
         rest = after;
         let (field, spec) = field.split_once(':').unwrap_or((field, ""));
-        let (path, conversion) = field
-            .split_once('!')
-            .map_or((field, None), |(path, conversion)| (path, Some(conversion)));
-        let mut path = path;
+        let (mut path, conversion) = match field.split_once('!') {
+            Some((path, conversion)) => (path, Some(conversion)),
+            None => (field, None),
+        };
         let name = taken(&mut path, |c| c != '.' && c != '[');
         let mut value = if name.is_empty() {
             next += 1;
@@ -138,10 +118,8 @@ pub(super) fn braces(format: &str, given: &mut Arguments<'_>) -> Result<String, 
             value = match path.strip_prefix('[').and_then(|path| path.split_once(']')) {
                 Some((key, after)) => {
                     path = after;
-                    value.get_item(
-                        &key.parse::<i64>()
-                            .map_or_else(|_| Value::from(key), Value::from),
-                    )?
+                    let index = key.parse::<i64>().map(Value::from);
+                    value.get_item(&index.unwrap_or_else(|_| key.into()))?
                 }
                 None => return Err(wrong("format: fields have no attributes")),
             };
@@ -160,13 +138,11 @@ pub(super) fn braces(format: &str, given: &mut Arguments<'_>) -> Result<String, 
 }
 
 /// Returns the whole part of a number, for `%d`.
-fn truncated(value: &Value) -> Result<i128, JinjaError> {
+fn truncated(value: &Value) -> Result<i128> {
     match value.kind() {
         ValueKind::Number if !value.is_integer() => {
-            let whole = f64::try_from(value.clone())?.trunc();
-            format!("{whole:.0}")
-                .parse()
-                .map_err(|_| wrong("format: expected a finite number"))
+            let whole = whole(f64::try_from(value.clone())?);
+            whole.ok_or_else(|| wrong("format: expected a finite number"))
         }
         ValueKind::Number | ValueKind::Bool => i128::try_from(value.clone()),
         other => Err(wrong(format!("format: expected a number, found {other}"))),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use minijinja::value::{Object, ObjectRepr, Value, from_args};
-use minijinja::{Error as JinjaError, ErrorKind, State};
+use minijinja::{ErrorKind, State};
 
-use super::values::wrong;
+use super::values::{Result, wrong};
 
 #[derive(Debug)]
 struct Cycler {
@@ -16,10 +16,8 @@ struct Cycler {
 
 impl Cycler {
     fn current(&self) -> Value {
-        self.items
-            .get(self.at.load(Ordering::Relaxed))
-            .cloned()
-            .unwrap_or_default()
+        let item = self.items.get(self.at.load(Ordering::Relaxed));
+        item.cloned().unwrap_or_default()
     }
 }
 
@@ -37,27 +35,21 @@ impl Object for Cycler {
         _: &mut State<'_, '_>,
         method: &str,
         given: &[Value],
-    ) -> Result<Value, JinjaError> {
+    ) -> Result {
         let () = from_args(given)?;
-        let current = self.current();
-        match method {
-            "next" => self.at.store(
-                (self.at.load(Ordering::Relaxed) + 1) % self.items.len(),
-                Ordering::Relaxed,
-            ),
-            "reset" => self.at.store(0, Ordering::Relaxed),
+        let at = self.at.load(Ordering::Relaxed);
+        let (next, result) = match method {
+            "next" => ((at + 1) % self.items.len(), self.current()),
+            "reset" => (0, ().into()),
             _ => return Err(ErrorKind::UnknownMethod.into()),
-        }
-        Ok(if method == "next" {
-            current
-        } else {
-            Value::from(())
-        })
+        };
+        self.at.store(next, Ordering::Relaxed);
+        Ok(result)
     }
 }
 
 /// Returns an object whose `next()` returns these items in turn; `current` is the next item, and `reset()` starts again.
-pub(super) fn cycler(items: Vec<Value>) -> Result<Value, JinjaError> {
+pub(super) fn cycler(items: Vec<Value>) -> Result {
     if items.is_empty() {
         return Err(wrong("at least one item has to be provided"));
     }
@@ -78,12 +70,11 @@ impl Object for Joiner {
         ObjectRepr::Plain
     }
 
-    fn call(self: &Arc<Self>, _: &mut State<'_, '_>, given: &[Value]) -> Result<Value, JinjaError> {
+    fn call(self: &Arc<Self>, _: &mut State<'_, '_>, given: &[Value]) -> Result {
         let () = from_args(given)?;
-        Ok(if self.used.swap(true, Ordering::Relaxed) {
-            self.separator.clone()
-        } else {
-            Value::from("")
+        Ok(match self.used.swap(true, Ordering::Relaxed) {
+            true => self.separator.clone(),
+            false => "".into(),
         })
     }
 }

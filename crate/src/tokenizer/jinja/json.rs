@@ -1,11 +1,10 @@
 //! JSON of values as Python's `json.dumps` writes it, as Hugging Face's filter `tojson` calls it.
 
-use minijinja::Error as JinjaError;
 use minijinja::value::{Value, ValueKind};
 use serde_json::Value as Json;
 
 use super::representation::number;
-use super::values::{Arguments, is_namespace, items_of, pairs_of, wrong};
+use super::values::{Arguments, Result, is_namespace, items_of, pairs_of, wrong};
 
 /// Maximum width of an indentation.
 const INDENT: i64 = 64;
@@ -22,25 +21,21 @@ struct Style {
 }
 
 /// Implements the filter `tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
-pub(super) fn to_json(value: &Value, given: &mut Arguments<'_>) -> Result<String, JinjaError> {
+pub(super) fn to_json(value: &Value, given: &mut Arguments<'_>) -> Result<String> {
     let ensure_ascii = given.flag("ensure_ascii", false)?;
-    let indent = match given.next("indent")?.filter(|indent| !indent.is_none()) {
+    let indent = match given.given("indent")? {
         Some(text) if text.as_str().is_some() => Some(text.to_string()),
-        Some(width) => {
-            Some(" ".repeat(usize::try_from(i64::try_from(width)?.clamp(0, INDENT)).unwrap_or(0)))
-        }
+        Some(width) => Some(" ".repeat(i64::try_from(width)?.clamp(0, INDENT) as usize)),
         None => None,
     };
     let separators = given
-        .next("separators")?
-        .filter(|separators| !separators.is_none())
-        .map(|separators| items_of(&separators))
+        .given("separators")?
+        .as_ref()
+        .map(items_of)
         .transpose()?;
     let (between_items, after_keys) = match separators.as_deref() {
-        None => (
-            if indent.is_some() { "," } else { ", " }.to_owned(),
-            ": ".to_owned(),
-        ),
+        None if indent.is_some() => (",".to_owned(), ": ".to_owned()),
+        None => (", ".to_owned(), ": ".to_owned()),
         Some([items, keys]) => (items.to_string(), keys.to_string()),
         Some(_) => return Err(wrong("separators: expected two texts")),
     };
@@ -57,17 +52,16 @@ pub(super) fn to_json(value: &Value, given: &mut Arguments<'_>) -> Result<String
 }
 
 impl Style {
-    fn write(&self, value: &Value, depth: usize, out: &mut String) -> Result<(), JinjaError> {
+    fn write(&self, value: &Value, depth: usize, out: &mut String) -> Result<()> {
         if depth > DEPTH {
             return Err(wrong(format!(
                 "tojson: a value with more than {DEPTH} levels"
             )));
         }
         match value.kind() {
-            ValueKind::None => out.push_str("null"),
-            ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
+            ValueKind::None | ValueKind::Bool => out.push_str(&plain(value)),
             ValueKind::Number => out.push_str(
-                &number(value)
+                &plain(value)
                     .replace("inf", "Infinity")
                     .replace("nan", "NaN"),
             ),
@@ -85,14 +79,13 @@ impl Style {
             ValueKind::Map if !is_namespace(value) => {
                 let mut fields = Vec::new();
                 for (key, item) in pairs_of(value)? {
-                    let name = match key.kind() {
-                        ValueKind::String => key.to_string(),
-                        ValueKind::None => "null".to_owned(),
-                        ValueKind::Bool => if key.is_true() { "true" } else { "false" }.to_owned(),
-                        ValueKind::Number => number(&key),
+                    match key.kind() {
+                        ValueKind::String => fields.push((key.to_string(), item)),
+                        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+                            fields.push((plain(&key), item))
+                        }
                         other => return Err(wrong(format!("tojson: a key of the kind {other}"))),
-                    };
-                    fields.push((name, item));
+                    }
                 }
                 if self.sort_keys {
                     fields.sort_by(|a, b| a.0.cmp(&b.0));
@@ -108,9 +101,8 @@ impl Style {
                 out.push('}');
             }
             other => {
-                return Err(wrong(format!(
-                    "tojson: a value of the kind {other} has no JSON"
-                )));
+                let reason = format!("tojson: a value of the kind {other} has no JSON");
+                return Err(wrong(reason));
             }
         }
         Ok(())
@@ -141,15 +133,20 @@ impl Style {
         if !self.ensure_ascii {
             return out.push_str(&quoted);
         }
-        let mut units = [0; 2];
-        for c in quoted.chars() {
-            if c.is_ascii() {
-                out.push(c);
-            } else {
-                c.encode_utf16(&mut units)
-                    .iter()
-                    .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        for unit in quoted.encode_utf16() {
+            match u8::try_from(unit) {
+                Ok(byte) if byte.is_ascii() => out.push(char::from(byte)),
+                _ => out.push_str(&format!("\\u{unit:04x}")),
             }
         }
+    }
+}
+
+/// The text of null, a truth value or a number.
+fn plain(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::Number => number(value),
+        ValueKind::None => "null".to_owned(),
+        _ => value.is_true().to_string(),
     }
 }

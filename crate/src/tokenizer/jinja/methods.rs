@@ -1,20 +1,15 @@
 //! Methods of Python's values that chat templates call.
 
-use minijinja::value::{Value, ValueKind};
-use minijinja::{Error as JinjaError, ErrorKind, State};
+use minijinja::value::{Tuple, Value, ValueKind};
+use minijinja::{ErrorKind, State};
 
 use super::expressions::SLICE;
-use super::objects::{Generator, View};
+use super::objects::{View, is_lazy};
 use super::text;
-use super::values::{Arguments, items_of, pair, pairs_of, wrong};
+use super::values::{Arguments, Result, items_of, pair, pairs_of, wrong};
 
 /// Calls the method `method` on `value`.
-pub(crate) fn method(
-    _state: &mut State,
-    value: &Value,
-    method: &str,
-    args: &[Value],
-) -> Result<Value, JinjaError> {
+pub(crate) fn method(_state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result {
     let mut given = Arguments::new(args)?;
     let result = match value.kind() {
         _ if method == SLICE => slice(value, &mut given)?,
@@ -24,95 +19,75 @@ pub(crate) fn method(
         ValueKind::Number if method == "is_integer" => {
             Value::from(f64::try_from(value.clone())?.fract() == 0.0)
         }
-        _ => return Err(JinjaError::from(ErrorKind::UnknownMethod)),
+        _ => return Err(ErrorKind::UnknownMethod.into()),
     };
     given.end()?;
     Ok(result)
 }
 
-fn of_dictionary(
-    value: &Value,
-    method: &str,
-    given: &mut Arguments<'_>,
-) -> Result<Value, JinjaError> {
+fn of_dictionary(value: &Value, method: &str, given: &mut Arguments<'_>) -> Result {
     Ok(match method {
-        "items" => View::of(
-            "dict_items",
-            pairs_of(value)?.into_iter().map(pair).collect(),
-        ),
+        "items" => View::of("dict_items", pairs_of(value)?.into_iter().map(pair)),
         "keys" => View::of(
             "dict_keys",
-            pairs_of(value)?.into_iter().map(|(key, _)| key).collect(),
+            pairs_of(value)?.into_iter().map(|(key, _)| key),
         ),
         "values" => View::of(
             "dict_values",
-            pairs_of(value)?.into_iter().map(|(_, item)| item).collect(),
+            pairs_of(value)?.into_iter().map(|(_, item)| item),
         ),
         "copy" => Value::from_pairs(pairs_of(value)?),
         "get" => {
             let found = value.get_item(&given.need("key")?)?;
             let otherwise = given.next("default")?;
-            if found.is_undefined() {
-                otherwise.unwrap_or(Value::from(()))
-            } else {
-                found
+            match found.is_undefined() {
+                true => otherwise.unwrap_or(().into()),
+                false => found,
             }
         }
-        _ => return Err(JinjaError::from(ErrorKind::UnknownMethod)),
+        _ => return Err(ErrorKind::UnknownMethod.into()),
     })
 }
 
-fn of_list(value: &Value, method: &str, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+fn of_list(value: &Value, method: &str, given: &mut Arguments<'_>) -> Result {
     Ok(match method {
         "copy" => Value::from(items_of(value)?),
         "count" => {
             let wanted = given.need("value")?;
-            Value::from(
-                items_of(value)?
-                    .iter()
-                    .filter(|item| **item == wanted)
-                    .count(),
-            )
+            let items = items_of(value)?;
+            items.iter().filter(|item| **item == wanted).count().into()
         }
         "index" => {
             let wanted = given.need("value")?;
             let found = items_of(value)?.iter().position(|item| *item == wanted);
-            Value::from(found.ok_or_else(|| wrong("list.index: the value is not in the list"))?)
+            found
+                .ok_or_else(|| wrong("list.index: the value is not in the list"))?
+                .into()
         }
-        _ => return Err(JinjaError::from(ErrorKind::UnknownMethod)),
+        _ => return Err(ErrorKind::UnknownMethod.into()),
     })
 }
 
 /// Returns `value[start:stop:step]`.
-fn slice(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+fn slice(value: &Value, given: &mut Arguments<'_>) -> Result {
     let (start, stop) = (given.integer("start")?, given.integer("stop")?);
     let step = given.integer("step")?.unwrap_or(1);
     let indices = |length: usize| indices(length, start, stop, step);
     if let Some(text) = value.as_str() {
         let characters: Vec<char> = text.chars().collect();
-        return Ok(Value::from(
-            indices(characters.len())?
-                .filter_map(|index| characters.get(index))
-                .collect::<String>(),
-        ));
+        let sliced = indices(characters.len())?.filter_map(|index| characters.get(index));
+        return Ok(sliced.collect::<String>().into());
     }
-    let lazy = value.downcast_object_ref::<Generator>().is_some()
-        || value.downcast_object_ref::<View>().is_some();
-    if lazy || !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
-        return Err(wrong(format!(
-            "a value of the kind {} has no slices",
-            value.kind()
-        )));
+    let kind = value.kind();
+    if is_lazy(value) || !matches!(kind, ValueKind::Seq | ValueKind::Iterable) {
+        return Err(wrong(format!("a value of the kind {kind} has no slices")));
     }
     let items = items_of(value)?;
-    let sliced: Vec<Value> = indices(items.len())?
-        .filter_map(|index| items.get(index))
-        .cloned()
-        .collect();
-    Ok(if value.is_tuple() {
-        Value::from(minijinja::value::Tuple::from(sliced))
-    } else {
-        Value::from(sliced)
+    let sliced = indices(items.len())?.filter_map(|index| items.get(index).cloned());
+    let sliced: Vec<Value> = sliced.collect();
+    Ok(match value.is_tuple() {
+        true => Tuple::from(sliced).into(),
+        false => sliced.into(),
     })
 }
 
@@ -122,7 +97,7 @@ fn indices(
     start: Option<i64>,
     stop: Option<i64>,
     step: i64,
-) -> Result<impl Iterator<Item = usize>, JinjaError> {
+) -> Result<impl Iterator<Item = usize>> {
     if step == 0 {
         return Err(wrong("the step of a slice is 0"));
     }
@@ -142,11 +117,12 @@ fn indices(
         };
         given.map_or(otherwise, |given| from_end(given).clamp(lowest, highest))
     };
-    let (start, stop) = if step > 0 {
-        (bound(start, lowest), bound(stop, highest))
+    let (first, last) = if step > 0 {
+        (lowest, highest)
     } else {
-        (bound(start, highest), bound(stop, lowest))
+        (highest, lowest)
     };
+    let (start, stop) = (bound(start, first), bound(stop, last));
     let before = move |at: &i64| if step > 0 { *at < stop } else { *at > stop };
     let next = move |at: &i64| at.checked_add(step);
     Ok(std::iter::successors(Some(start), next)

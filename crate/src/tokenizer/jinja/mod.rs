@@ -18,4 +18,5 @@ pub(super) use filters::add as add_filters;
 pub(super) use methods::method;
 pub(super) use representation::printed;
 pub(super) use source::{Source, rewritten};
-pub(super) use values::Arguments;
+pub(super) use spec::taken;
+pub(super) use values::{Arguments, wrong};

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
 
-use super::representation::represented;
+use super::representation::listed;
 
 /// The items of a filter such as `select`: true even if empty, and consumed once they were read.
 #[derive(Debug)]
 pub(super) struct Generator(Mutex<Vec<Value>>);
 
 impl Generator {
-    pub(super) fn of(items: Vec<Value>) -> Value {
+    pub fn of(items: Vec<Value>) -> Value {
         Value::from_object(Self(Mutex::new(items)))
     }
 }
@@ -23,12 +23,8 @@ impl Object for Generator {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(
-            self.0
-                .lock()
-                .map(|mut items| std::mem::take(&mut *items))
-                .unwrap_or_default(),
-        )
+        let items = self.0.lock().map(|mut items| std::mem::take(&mut *items));
+        Enumerator::Values(items.unwrap_or_default())
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
@@ -44,6 +40,12 @@ impl Object for Generator {
     }
 }
 
+/// Returns true for items that have no index.
+pub(super) fn is_lazy(value: &Value) -> bool {
+    value.downcast_object_ref::<Generator>().is_some()
+        || value.downcast_object_ref::<View>().is_some()
+}
+
 /// The items of `dict.keys()`, `dict.values()` or `dict.items()`, which cannot be accessed by index.
 #[derive(Debug)]
 pub(super) struct View {
@@ -52,7 +54,8 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn of(name: &'static str, items: Vec<Value>) -> Value {
+    pub fn of(name: &'static str, items: impl Iterator<Item = Value>) -> Value {
+        let items = items.collect();
         Value::from_object(Self { name, items })
     }
 }
@@ -67,15 +70,6 @@ impl Object for View {
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}([{}])",
-            self.name,
-            self.items
-                .iter()
-                .map(represented)
-                .collect::<Vec<_>>()
-                .join(", ")
-        )
+        write!(f, "{}([{}])", self.name, listed(&self.items))
     }
 }

@@ -7,31 +7,14 @@ use super::values::{is_namespace, items_of, pairs_of};
 /// Returns the `repr` of a float: the shortest digits that reproduce it, without an exponent from 1e-4 to below 1e16.
 pub(super) fn float_text(value: f64) -> String {
     if !value.is_finite() {
-        return if value.is_nan() {
-            "nan"
-        } else if value > 0.0 {
-            "inf"
-        } else {
-            "-inf"
-        }
-        .to_owned();
+        let text = if value > 0.0 { "inf" } else { "-inf" };
+        return if value.is_nan() { "nan" } else { text }.to_owned();
     }
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     match exponent.parse::<i32>().unwrap_or(0) {
-        -4..16 => {
-            let plain = value.to_string();
-            if plain.contains('.') {
-                plain
-            } else {
-                format!("{plain}.0")
-            }
-        }
-        exponent => format!(
-            "{digits}e{}{:02}",
-            if exponent < 0 { '-' } else { '+' },
-            exponent.abs()
-        ),
+        -4..16 => format!("{value:?}"),
+        exponent => format!("{digits}e{exponent:+03}"),
     }
 }
 
@@ -55,19 +38,16 @@ pub(super) fn number(value: &Value) -> String {
 
 /// Returns `repr(value)`.
 pub(super) fn represented(value: &Value) -> String {
-    let listed = |value: &Value| {
-        items_of(value).map(|items| items.iter().map(represented).collect::<Vec<_>>())
-    };
     match value.kind() {
         ValueKind::Undefined => "Undefined".to_owned(),
         ValueKind::None => "None".to_owned(),
         ValueKind::Bool => if value.is_true() { "True" } else { "False" }.to_owned(),
         ValueKind::Number => number(value),
         ValueKind::String => quoted(&value.to_string()),
-        ValueKind::Seq => match listed(value) {
-            Ok(items) if value.is_tuple() && items.len() == 1 => format!("({},)", items.concat()),
-            Ok(items) if value.is_tuple() => format!("({})", items.join(", ")),
-            Ok(items) => format!("[{}]", items.join(", ")),
+        ValueKind::Seq => match items_of(value) {
+            Ok(items) if value.is_tuple() && items.len() == 1 => format!("({},)", listed(&items)),
+            Ok(items) if value.is_tuple() => format!("({})", listed(&items)),
+            Ok(items) => format!("[{}]", listed(&items)),
             Err(_) => value.to_string(),
         },
         ValueKind::Map => match pairs_of(value) {
@@ -76,10 +56,9 @@ pub(super) fn represented(value: &Value) -> String {
                     .iter()
                     .map(|(key, item)| format!("{}: {}", represented(key), represented(item)));
                 let text = format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "));
-                if is_namespace(value) {
-                    format!("<Namespace {text}>")
-                } else {
-                    text
+                match is_namespace(value) {
+                    true => format!("<Namespace {text}>"),
+                    false => text,
                 }
             }
             Err(_) => value.to_string(),
@@ -88,13 +67,15 @@ pub(super) fn represented(value: &Value) -> String {
     }
 }
 
+/// The `repr` of each item, with commas between them.
+pub(super) fn listed(items: &[Value]) -> String {
+    items.iter().map(represented).collect::<Vec<_>>().join(", ")
+}
+
 /// Quotes a text: in single quotes, unless it contains these and no double ones.
 fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') {
-        '"'
-    } else {
-        '\''
-    };
+    let has_single = text.contains('\'') && !text.contains('"');
+    let quote = if has_single { '"' } else { '\'' };
     let mut out = String::from(quote);
     for c in text.chars() {
         match c {

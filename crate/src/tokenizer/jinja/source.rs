@@ -39,39 +39,37 @@ pub(crate) fn rewritten(source: &str) -> Result<Source, String> {
             "{{" => expression_end(inside, "}}"),
             _ => expression_end(inside, "%}"),
         };
-        let Some((inner, after)) =
-            end.and_then(|end| Some((inside.get(..end)?, inside.get(end + 2..)?)))
-        else {
+        let Some((inner, after)) = end.map(|end| inside.split_at(end)) else {
             result.text.push_str(opening);
             rest = inside;
             break;
         };
-        let closing = inside.get(inner.len()..inner.len() + 2).unwrap_or_default();
+        let (closing, after) = after.split_at(2);
         rest = after;
         if opening == "{#" {
             result.text.extend([opening, inner, closing]);
             continue;
         }
         let (first, last) = signs(inner, opening == "{%");
-        let body = inner
-            .get(first.len()..inner.len() - last.len())
-            .unwrap_or_default();
-        if opening == "{%" {
-            open.meet(body)?;
+        let body = &inner[first.len()..inner.len() - last.len()];
+        if opening == "{{" {
+            result
+                .text
+                .extend([opening, first, &output(body), last, closing]);
+            continue;
         }
+        open.meet(body)?;
         match body.trim() {
-            "generation" if opening == "{%" => {
+            "generation" => {
                 result.marks = true;
-                result
-                    .text
-                    .extend(["{%", first, " with %}{% filter generated ", last, "%}"]);
+                let begin = " with %}{% filter generated ";
+                result.text.extend([opening, first, begin, last, closing]);
             }
-            "endgeneration" if opening == "{%" => {
-                result
-                    .text
-                    .extend(["{%", first, " endfilter %}{% endwith ", last, "%}"])
+            "endgeneration" => {
+                let end = " endfilter %}{% endwith ";
+                result.text.extend([opening, first, end, last, closing]);
             }
-            "raw" if opening == "{%" => {
+            "raw" => {
                 result.text.extend([opening, inner, closing]);
                 if last.is_empty() && rest.starts_with('\n') {
                     result.text.push('\n');
@@ -80,16 +78,9 @@ pub(crate) fn rewritten(source: &str) -> Result<Source, String> {
                 result.text.push_str(raw);
                 rest = after;
             }
-            _ => {
-                let written = if opening == "{{" {
-                    output(body)
-                } else {
-                    statement(body)
-                };
-                result
-                    .text
-                    .extend([opening, first, &written, last, closing]);
-            }
+            _ => result
+                .text
+                .extend([opening, first, &statement(body), last, closing]),
         }
     }
     result.text.push_str(rest);
@@ -102,12 +93,8 @@ struct Open<'a>(Vec<&'a str>);
 impl<'a> Open<'a> {
     fn meet(&mut self, statement: &'a str) -> Result<(), String> {
         let word = statement.split_whitespace().next().unwrap_or_default();
-        let of_loop = self
-            .0
-            .iter()
-            .rposition(|word| *word == "for")
-            .and_then(|at| self.0.get(at..))
-            .unwrap_or_default();
+        let last_loop = self.0.iter().rposition(|word| *word == "for");
+        let of_loop = last_loop.map_or(&[][..], |at| &self.0[at..]);
         match word {
             "break" | "continue" => {
                 let owns = |word: &&&str| {
@@ -138,39 +125,25 @@ impl<'a> Open<'a> {
 
 /// Returns the text before the next tag, the tag's first two characters, and the text after them.
 fn next_tag(text: &str) -> Option<(&str, &str, &str)> {
-    let at = text.match_indices('{').map(|(at, _)| at).find(|at| {
-        let next = text.get(at + 1..at + 2);
-        matches!(next, Some("{" | "%" | "#"))
-    })?;
-    Some((text.get(..at)?, text.get(at..at + 2)?, text.get(at + 2..)?))
+    let mut braces = text.match_indices('{');
+    let (at, _) = braces.find(|(at, _)| text[at + 1..].starts_with(['{', '%', '#']))?;
+    let (before, tag) = text.split_at(at);
+    let (opening, inside) = tag.split_at(2);
+    Some((before, opening, inside))
 }
 
 /// Returns the white space control signs at both ends of a tag's inside; a variable has no `+` at its end.
 fn signs(inner: &str, block: bool) -> (&str, &str) {
-    let first = inner
-        .get(..1)
-        .filter(|sign| ["-", "+"].contains(sign))
-        .unwrap_or_default();
-    let last = inner
-        .len()
-        .checked_sub(1)
-        .filter(|last| *last >= first.len())
-        .and_then(|last| inner.get(last..));
-    (
-        first,
-        last.filter(|sign| *sign == "-" || block && *sign == "+")
-            .unwrap_or_default(),
-    )
+    let (first, rest) = inner.split_at(usize::from(inner.starts_with(['-', '+'])));
+    let has_sign = rest.ends_with('-') || block && rest.ends_with('+');
+    let (_, last) = rest.split_at(rest.len() - usize::from(has_sign));
+    (first, last)
 }
 
 /// Returns the position of `{% endraw %}`.
 fn raw_end(text: &str) -> usize {
     let is_end = |(at, _): &(usize, &str)| {
-        let word = text
-            .get(at + 2..)
-            .unwrap_or_default()
-            .trim_start_matches(['-', '+'])
-            .trim_start();
+        let word = text[at + 2..].trim_start_matches(['-', '+']).trim_start();
         word.starts_with("endraw")
     };
     text.match_indices("{%")

@@ -1,10 +1,9 @@
 //! Python's format specifications, and numbers in their formats.
 
-use minijinja::Error as JinjaError;
 use minijinja::value::{Value, ValueKind};
 
 use super::representation::{float_text, printed};
-use super::values::wrong;
+use super::values::{Result, wrong};
 
 /// Maximum width and precision.
 const WIDTH: usize = 1 << 10;
@@ -12,122 +11,104 @@ const WIDTH: usize = 1 << 10;
 /// A format specification: `[[fill]align][sign][#][0][width][grouping][.precision][type]`.
 #[derive(Default)]
 pub(super) struct Spec {
-    pub(super) fill: Option<char>,
-    pub(super) align: Option<char>,
-    pub(super) sign: Option<char>,
-    pub(super) alternate: bool,
-    pub(super) width: usize,
-    pub(super) grouping: Option<char>,
-    pub(super) precision: Option<usize>,
-    pub(super) kind: Option<char>,
+    pub fill: Option<char>,
+    pub align: Option<char>,
+    pub sign: Option<char>,
+    pub alternate: bool,
+    pub width: usize,
+    pub grouping: Option<char>,
+    pub precision: Option<usize>,
+    pub kind: Option<char>,
+}
+
+/// The whole part of a number, if it is finite.
+pub(super) fn whole(float: f64) -> Option<i128> {
+    format!("{:.0}", float.trunc()).parse().ok()
 }
 
 /// Takes the characters at the beginning of a text that satisfy `of`, and advances the text past them.
-pub(super) fn taken<'a>(text: &mut &'a str, of: impl Fn(char) -> bool) -> &'a str {
+pub(crate) fn taken<'a>(text: &mut &'a str, of: impl Fn(char) -> bool) -> &'a str {
     let (first, rest) = text.split_at(text.find(|c| !of(c)).unwrap_or(text.len()));
     *text = rest;
     first
 }
 
-pub(super) fn number(digits: &str) -> Result<Option<usize>, JinjaError> {
+pub(super) fn number(digits: &str) -> Result<Option<usize>> {
     if digits.is_empty() {
         return Ok(None);
     }
-    digits
-        .parse()
-        .ok()
-        .filter(|width| *width <= WIDTH)
+    let width = digits.parse().ok().filter(|width| *width <= WIDTH);
+    width
         .map(Some)
         .ok_or_else(|| wrong(format!("format: a width above {WIDTH}")))
 }
 
 impl Spec {
-    pub(super) fn parsed(text: &str) -> Result<Self, JinjaError> {
+    pub fn parsed(text: &str) -> Result<Self> {
         let (mut spec, mut rest) = (Self::default(), text);
-        let characters: Vec<char> = text.chars().take(2).collect();
-        match characters.as_slice() {
-            [fill, align, ..] if "<>=^".contains(*align) => {
-                (spec.fill, spec.align) = (Some(*fill), Some(*align));
-                rest = rest.get(fill.len_utf8() + 1..).unwrap_or_default();
-            }
-            [align, ..] if "<>=^".contains(*align) => {
-                spec.align = Some(*align);
-                rest = rest.get(1..).unwrap_or_default();
-            }
-            _ => {}
+        let is_align = |c: &char| "<>=^".contains(*c);
+        let second = text.chars().nth(1).filter(is_align);
+        if second.is_some() {
+            spec.fill = text.chars().next();
+            rest = &rest[spec.fill.map_or(0, char::len_utf8)..];
         }
-        let mut one = |of: &str| {
+        let one = |rest: &mut &str, of: &str| {
             let found = rest.chars().next().filter(|c| of.contains(*c));
-            rest = rest
-                .get(found.map_or(0, char::len_utf8)..)
-                .unwrap_or_default();
+            *rest = &rest[found.map_or(0, char::len_utf8)..];
             found
         };
-        spec.sign = one("+- ");
-        spec.alternate = one("#").is_some();
-        if one("0").is_some() {
+        spec.align = one(&mut rest, "<>=^");
+        spec.sign = one(&mut rest, "+- ");
+        spec.alternate = one(&mut rest, "#").is_some();
+        if one(&mut rest, "0").is_some() {
             spec.fill = spec.fill.or(Some('0'));
             spec.align = spec.align.or(Some('='));
         }
         spec.width = number(taken(&mut rest, |c| c.is_ascii_digit()))?.unwrap_or(0);
-        spec.grouping = rest.chars().next().filter(|c| ",_".contains(*c));
-        rest = rest
-            .get(usize::from(spec.grouping.is_some())..)
-            .unwrap_or_default();
-        if let Some(after) = rest.strip_prefix('.') {
-            rest = after;
-            spec.precision = Some(
-                number(taken(&mut rest, |c| c.is_ascii_digit()))?
-                    .ok_or_else(|| wrong("format: no precision"))?,
-            );
+        spec.grouping = one(&mut rest, ",_");
+        if one(&mut rest, ".").is_some() {
+            let precision = number(taken(&mut rest, |c| c.is_ascii_digit()))?;
+            spec.precision = Some(precision.ok_or_else(|| wrong("format: no precision"))?);
         }
-        let mut kind = rest.chars();
-        spec.kind = kind.next();
-        if kind.as_str().is_empty() {
-            Ok(spec)
-        } else {
-            Err(wrong(format!(
+        spec.kind = rest.chars().next();
+        match rest.chars().nth(1) {
+            None => Ok(spec),
+            Some(_) => Err(wrong(format!(
                 "format: the specification {text:?} is not known"
-            )))
-        }
-    }
-
-    pub(super) fn of(&self, value: &Value) -> Result<String, JinjaError> {
-        let float = matches!(self.kind, Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%'));
-        match value.kind() {
-            ValueKind::Number | ValueKind::Bool if float => {
-                self.of_float(f64::try_from(value.clone())?)
-            }
-            ValueKind::Number if !value.is_integer() => {
-                self.of_float(f64::try_from(value.clone())?)
-            }
-            ValueKind::Number => self.of_integer(i128::try_from(value.clone())?),
-            ValueKind::Bool if self.kind.is_some() => {
-                self.of_integer(i128::try_from(value.clone())?)
-            }
-            ValueKind::String => self.of_text(value.as_str().unwrap_or_default()),
-            _ if self.width == 0 && self.kind.is_none() => Ok(printed(value)),
-            other => Err(wrong(format!(
-                "format: a value of the kind {other} has no such specification"
             ))),
         }
     }
 
-    pub(super) fn of_text(&self, text: &str) -> Result<String, JinjaError> {
+    pub fn of(&self, value: &Value) -> Result<String> {
+        let float = matches!(self.kind, Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%'));
+        let kind = value.kind();
+        let number = kind == ValueKind::Number || kind == ValueKind::Bool && self.kind.is_some();
+        let fraction = kind == ValueKind::Number && !value.is_integer();
+        match kind {
+            _ if number && (float || fraction) => self.of_float(f64::try_from(value.clone())?),
+            _ if number => self.of_integer(i128::try_from(value.clone())?),
+            ValueKind::String => self.of_text(value.as_str().unwrap_or_default()),
+            _ if self.width == 0 && self.kind.is_none() => Ok(printed(value)),
+            other => {
+                let reason =
+                    format!("format: a value of the kind {other} has no such specification");
+                Err(wrong(reason))
+            }
+        }
+    }
+
+    pub fn of_text(&self, text: &str) -> Result<String> {
         if !matches!(self.kind, None | Some('s' | 'c'))
             || self.sign.is_some()
             || self.align == Some('=')
         {
             return Err(wrong("format: a specification of numbers for a text"));
         }
-        let text: String = text
-            .chars()
-            .take(self.precision.unwrap_or(usize::MAX))
-            .collect();
-        Ok(self.padded("", &text, '<'))
+        let text = text.chars().take(self.precision.unwrap_or(usize::MAX));
+        Ok(self.padded("", &text.collect::<String>(), '<'))
     }
 
-    pub(super) fn of_integer(&self, value: i128) -> Result<String, JinjaError> {
+    pub fn of_integer(&self, value: i128) -> Result<String> {
         let size = value.unsigned_abs();
         let (prefix, digits) = match self.kind {
             None | Some('d' | 'n') => ("", size.to_string()),
@@ -136,23 +117,18 @@ impl Spec {
             Some('x') => ("0x", format!("{size:x}")),
             Some('X') => ("0X", format!("{size:X}")),
             Some('c') => {
-                let c = u32::try_from(value)
-                    .ok()
-                    .and_then(char::from_u32)
-                    .ok_or_else(|| wrong("format: no character has this number"))?;
+                let c = u32::try_from(value).ok().and_then(char::from_u32);
+                let c = c.ok_or_else(|| wrong("format: no character has this number"))?;
                 return Ok(self.padded("", &c.to_string(), '<'));
             }
             Some(other) => return Err(wrong(format!("format: integers have no {other}"))),
         };
         let sign = self.sign_of(value < 0).to_owned() + if self.alternate { prefix } else { "" };
-        let digits = format!(
-            "{}{digits}",
-            "0".repeat(self.precision.unwrap_or(0).saturating_sub(digits.len()))
-        );
+        let digits = format!("{digits:0>width$}", width = self.precision.unwrap_or(0));
         Ok(self.padded(&sign, &self.grouped(&digits), '>'))
     }
 
-    pub(super) fn of_float(&self, value: f64) -> Result<String, JinjaError> {
+    pub fn of_float(&self, value: f64) -> Result<String> {
         let size = value.abs();
         let precision = self.precision.unwrap_or(6);
         let upper = matches!(self.kind, Some('E' | 'F' | 'G'));
@@ -161,11 +137,8 @@ impl Spec {
             None if self.precision.is_none() => float_text(size),
             None => {
                 let text = general(size, precision, self.alternate);
-                if text.contains(['.', 'e']) {
-                    text
-                } else {
-                    text + ".0"
-                }
+                let has_fraction = text.contains(['.', 'e']);
+                text + if has_fraction { "" } else { ".0" }
             }
             Some('f') => format!("{size:.precision$}"),
             Some('%') => format!("{:.precision$}%", size * 100.0),
@@ -174,11 +147,8 @@ impl Spec {
             Some(other) => return Err(wrong(format!("format: floats have no {other}"))),
         };
         let digits = if upper { digits.to_uppercase() } else { digits };
-        Ok(self.padded(
-            self.sign_of(value.is_sign_negative() && !value.is_nan()),
-            &self.grouped(&digits),
-            '>',
-        ))
+        let sign = self.sign_of(value.is_sign_negative() && !value.is_nan());
+        Ok(self.padded(sign, &self.grouped(&digits), '>'))
     }
 
     fn sign_of(&self, negative: bool) -> &'static str {
@@ -195,11 +165,8 @@ impl Spec {
         let Some(separator) = self.grouping else {
             return digits.to_owned();
         };
-        let (whole, rest) = digits.split_at(
-            digits
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(digits.len()),
-        );
+        let mut rest = digits;
+        let whole = taken(&mut rest, |c| c.is_ascii_digit());
         let mut out = String::new();
         for (index, digit) in whole.chars().enumerate() {
             if index > 0 && (whole.len() - index).is_multiple_of(3) {
@@ -216,11 +183,10 @@ impl Spec {
         match self.align.unwrap_or(align) {
             '=' => format!("{sign}{}{text}", fill(missing)),
             '<' => format!("{sign}{text}{}", fill(missing)),
-            '^' => format!(
-                "{}{sign}{text}{}",
-                fill(missing / 2),
-                fill(missing - missing / 2)
-            ),
+            '^' => {
+                let left = missing / 2;
+                format!("{}{sign}{text}{}", fill(left), fill(missing - left))
+            }
             _ => format!("{}{sign}{text}", fill(missing)),
         }
     }
@@ -230,34 +196,29 @@ impl Spec {
 fn scientific(size: f64, precision: usize) -> String {
     let text = format!("{size:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent
-        .strip_prefix('-')
-        .map_or(('+', exponent), |exponent| ('-', exponent));
-    format!("{digits}e{sign}{exponent:0>2}")
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    format!("{digits}e{exponent:+03}")
 }
 
 /// Formats as `%g`: significant digits, without zeros at the end.
 fn general(size: f64, precision: usize, keep_zeros: bool) -> String {
     let precision = precision.max(1);
     let rounded = format!("{size:.*e}", precision - 1);
-    let exponent: i32 = rounded
+    let exponent = rounded
         .split_once('e')
-        .and_then(|(_, exponent)| exponent.parse().ok())
-        .unwrap_or(0);
+        .and_then(|(_, exponent)| exponent.parse().ok());
+    let exponent: i32 = exponent.unwrap_or(0);
     let decimals = i32::try_from(precision).unwrap_or(i32::MAX) - 1 - exponent;
-    let without_zeros = |text: &str| {
-        if keep_zeros || !text.contains('.') {
-            text.to_owned()
-        } else {
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
+    let without_zeros = |text: String| match keep_zeros || !text.contains('.') {
+        true => text,
+        false => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
     };
     match usize::try_from(decimals) {
-        Ok(decimals) if exponent >= -4 => without_zeros(&format!("{size:.decimals$}")),
+        Ok(decimals) if exponent >= -4 => without_zeros(format!("{size:.decimals$}")),
         _ => {
             let text = scientific(size, precision - 1);
             let (digits, exponent) = text.split_once('e').unwrap_or((&text, "+00"));
-            format!("{}e{exponent}", without_zeros(digits))
+            without_zeros(digits.to_owned()) + "e" + exponent
         }
     }
 }

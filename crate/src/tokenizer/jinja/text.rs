@@ -2,29 +2,25 @@
 
 use std::ops::Range;
 
+use minijinja::ErrorKind;
 use minijinja::value::{Tuple, Value};
-use minijinja::{Error as JinjaError, ErrorKind};
 use regex::Regex;
 
 use super::expressions::PERCENT;
 use super::format;
-use super::values::{Arguments, items_of, wrong};
+use super::values::{Arguments, Result, items_of, tuple, wrong};
 
 /// Maximum width of padding.
 const WIDTH: usize = 1 << 16;
 
 /// Calls the method `method` on a text.
-pub(super) fn method(
-    text: &str,
-    method: &str,
-    given: &mut Arguments<'_>,
-) -> Result<Value, JinjaError> {
+pub(super) fn method(text: &str, method: &str, given: &mut Arguments<'_>) -> Result {
     Ok(match method {
         "strip" | "lstrip" | "rstrip" => {
             let set = given.text("chars")?;
-            let drop = |c: char| {
-                set.as_ref()
-                    .map_or_else(|| is_space(c), |set| set.contains(c))
+            let drop = |c: char| match &set {
+                Some(set) => set.contains(c),
+                None => is_space(c),
             };
             Value::from(match method {
                 "strip" => text.trim_matches(drop),
@@ -39,99 +35,60 @@ pub(super) fn method(
         "capitalize" => Value::from(capitalized(text)),
         "title" => Value::from(titled(text)),
         "split" | "rsplit" => {
-            let (separator, most) = (
-                given.text("sep")?,
-                given
-                    .integer("maxsplit")?
-                    .and_then(|most| usize::try_from(most).ok()),
-            );
-            split(
-                text,
-                separator.as_deref(),
-                most.unwrap_or(usize::MAX),
-                method == "rsplit",
-            )?
+            let (separator, most) = (given.text("sep")?, given.most("maxsplit")?);
+            split(text, separator.as_deref(), most, method == "rsplit")?
         }
         "splitlines" => {
             let keep = given.flag("keepends", false)?;
-            Value::from(
-                lines(text)
-                    .map(|(line, end)| {
-                        if keep {
-                            format!("{line}{end}")
-                        } else {
-                            line.to_owned()
-                        }
-                    })
-                    .collect::<Vec<_>>(),
-            )
+            let lines = lines(text).map(|(line, end)| match keep {
+                true => format!("{line}{end}"),
+                false => line.to_owned(),
+            });
+            lines.collect::<Vec<_>>().into()
         }
         "partition" | "rpartition" => {
             let separator = given.need_text("sep")?;
-            let parts = if method == "partition" {
-                text.split_once(&separator)
-            } else {
-                text.rsplit_once(&separator)
+            let (parts, otherwise) = match method {
+                "partition" => (text.split_once(&separator), [text, "", ""]),
+                _ => (text.rsplit_once(&separator), ["", "", text]),
             };
-            let parts = match parts {
-                Some((before, after)) => [before, &separator, after],
-                None if method == "partition" => [text, "", ""],
-                None => ["", "", text],
-            };
-            Value::from(Tuple::from(parts.map(Value::from)))
+            let parts = parts.map(|(before, after)| [before, &separator, after]);
+            Tuple::from(parts.unwrap_or(otherwise).map(Value::from)).into()
         }
         "replace" => {
             let (old, new) = (given.need_text("old")?, given.need_text("new")?);
-            let most = given
-                .integer("count")?
-                .and_then(|most| usize::try_from(most).ok());
-            Value::from(most.map_or_else(
-                || text.replace(&old, &new),
-                |most| text.replacen(&old, &new, most),
-            ))
+            text.replacen(&old, &new, given.most("count")?).into()
         }
-        "removeprefix" => Value::from(
-            text.strip_prefix(given.need_text("prefix")?.as_str())
-                .unwrap_or(text),
-        ),
-        "removesuffix" => Value::from(
-            text.strip_suffix(given.need_text("suffix")?.as_str())
-                .unwrap_or(text),
-        ),
+        "removeprefix" => {
+            let prefix = given.need_text("prefix")?;
+            text.strip_prefix(&*prefix).unwrap_or(text).into()
+        }
+        "removesuffix" => {
+            let suffix = given.need_text("suffix")?;
+            text.strip_suffix(&*suffix).unwrap_or(text).into()
+        }
         "startswith" | "endswith" => {
-            let wanted = given.need("prefix")?;
-            let wanted = if wanted.is_tuple() {
-                items_of(&wanted)?
-            } else {
-                vec![wanted]
-            };
-            let wanted = wanted.iter().map(|item| {
-                item.as_str()
-                    .ok_or_else(|| wrong(format!("{method}: expected a text or a tuple of texts")))
-            });
-            let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
+            let wanted = tuple(given.need("prefix")?)?;
+            let no_text = || wrong(format!("{method}: expected a text or a tuple of texts"));
+            let wanted = wanted.iter().map(|item| item.as_str().ok_or_else(no_text));
+            let wanted = wanted.collect::<Result<Vec<_>>>()?;
             let window = window(text, given)?.and_then(|window| text.get(window));
-            let has = |part: &&str| {
-                window.is_some_and(|text| {
-                    if method == "startswith" {
-                        text.starts_with(*part)
-                    } else {
-                        text.ends_with(*part)
-                    }
-                })
+            let has = |part: &str| match (window, method) {
+                (Some(text), "startswith") => text.starts_with(part),
+                (Some(text), _) => text.ends_with(part),
+                (None, _) => false,
             };
-            Value::from(wanted.iter().any(has))
+            wanted.into_iter().any(has).into()
         }
         "find" | "rfind" | "index" | "rindex" => {
             let wanted = given.need_text("sub")?;
             let found = window(text, given)?.and_then(|window| {
                 let inside = text.get(window.clone())?;
-                let at = if method.starts_with('r') {
-                    inside.rfind(&wanted)
-                } else {
-                    inside.find(&wanted)
-                }?;
-                Some(text.get(..window.start + at)?.chars().count())
+                let at = match method {
+                    "rfind" | "rindex" => inside.rfind(&wanted),
+                    _ => inside.find(&wanted),
+                };
+                Some(text[..window.start + at?].chars().count())
             });
             match found {
                 Some(at) => Value::from(at),
@@ -141,19 +98,18 @@ pub(super) fn method(
         }
         "count" => {
             let wanted = given.need_text("sub")?;
-            Value::from(
-                window(text, given)?
-                    .and_then(|window| text.get(window))
-                    .map_or(0, |text| text.matches(&wanted).count()),
-            )
+            let inside = window(text, given)?.and_then(|window| text.get(window));
+            inside
+                .map_or(0, |text| text.matches(&wanted).count())
+                .into()
         }
         "join" => {
             let items = items_of(&given.need("iterable")?)?;
             let texts = items.iter().map(|item| {
-                item.as_str()
-                    .ok_or_else(|| wrong(format!("join: expected texts, found {}", item.kind())))
+                let no_text = || wrong(format!("join: expected texts, found {}", item.kind()));
+                item.as_str().ok_or_else(no_text)
             });
-            Value::from(texts.collect::<Result<Vec<_>, _>>()?.join(text))
+            texts.collect::<Result<Vec<_>>>()?.join(text).into()
         }
         "ljust" | "rjust" | "center" => padded(text, method, given)?,
         "zfill" => {
@@ -171,14 +127,10 @@ pub(super) fn method(
         "isspace" => Value::from(all(text, is_space)),
         "isascii" => Value::from(text.is_ascii()),
         "isidentifier" => Value::from(is_match(r"^[^\W\d]\w*$", text)),
-        "isupper" => Value::from(
-            text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase),
-        ),
-        "islower" => Value::from(
-            text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase),
-        ),
-        "istitle" => Value::from(text.chars().any(is_cased) && titled(text) == text),
-        _ => return Err(JinjaError::from(ErrorKind::UnknownMethod)),
+        "isupper" => Value::from(has(text, char::is_uppercase) && !has(text, char::is_lowercase)),
+        "islower" => Value::from(has(text, char::is_lowercase) && !has(text, char::is_uppercase)),
+        "istitle" => Value::from(has(text, is_cased) && titled(text) == text),
+        _ => return Err(ErrorKind::UnknownMethod.into()),
     })
 }
 
@@ -195,15 +147,18 @@ fn all(text: &str, is: impl Fn(char) -> bool) -> bool {
     !text.is_empty() && text.chars().all(is)
 }
 
+fn has(text: &str, is: fn(char) -> bool) -> bool {
+    text.chars().any(is)
+}
+
 fn is_match(pattern: &str, text: &str) -> bool {
     Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text)) && !text.ends_with('\n')
 }
 
 fn swapped(c: char) -> Vec<char> {
-    if c.is_uppercase() {
-        c.to_lowercase().collect()
-    } else {
-        c.to_uppercase().collect()
+    match c.is_uppercase() {
+        true => c.to_lowercase().collect(),
+        false => c.to_uppercase().collect(),
     }
 }
 
@@ -216,11 +171,8 @@ fn title_case(c: char) -> String {
         'Ǳ' | 'ǲ' | 'ǳ' => "ǲ".to_owned(),
         c => {
             let mut upper = c.to_uppercase();
-            upper
-                .next()
-                .into_iter()
-                .chain(upper.flat_map(char::to_lowercase))
-                .collect()
+            let first = upper.next().into_iter();
+            first.chain(upper.flat_map(char::to_lowercase)).collect()
         }
     }
 }
@@ -271,12 +223,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Implements `str.split` and `str.rsplit`: at a separator, or at white space.
-fn split(
-    text: &str,
-    separator: Option<&str>,
-    most: usize,
-    from_right: bool,
-) -> Result<Value, JinjaError> {
+fn split(text: &str, separator: Option<&str>, most: usize, from_right: bool) -> Result {
     let Some(separator) = separator else {
         return Ok(split_at_space(text, most, from_right));
     };
@@ -284,88 +231,72 @@ fn split(
         return Err(wrong("split: the separator is empty"));
     }
     let pieces = most.saturating_add(1);
-    let mut parts: Vec<Value> = Vec::new();
-    if from_right {
-        parts.extend(text.rsplitn(pieces, separator).map(Value::from));
-        parts.reverse();
+    Ok(if from_right {
+        let parts: Vec<&str> = text.rsplitn(pieces, separator).collect();
+        parts.into_iter().rev().collect()
     } else {
-        parts.extend(text.splitn(pieces, separator).map(Value::from));
-    }
-    Ok(Value::from(parts))
+        text.splitn(pieces, separator).collect()
+    })
 }
 
 fn split_at_space(text: &str, most: usize, from_right: bool) -> Value {
-    let mut parts = Vec::new();
-    let mut rest = if from_right {
-        text.trim_end_matches(is_space)
+    let text = text.trim_matches(is_space);
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (at, space) in text.match_indices(is_space) {
+        let end = at + space.len();
+        match runs.last_mut().filter(|run| run.end == at) {
+            Some(run) => run.end = end,
+            None => runs.push(at..end),
+        }
+    }
+    let skipped = if from_right {
+        runs.len().saturating_sub(most)
     } else {
-        text.trim_start_matches(is_space)
+        0
     };
-    while !rest.is_empty() && parts.len() < most {
-        let at = if from_right {
-            rest.char_indices()
-                .rfind(|(_, c)| is_space(*c))
-                .map(|(at, c)| at + c.len_utf8())
-        } else {
-            rest.find(is_space)
-        };
-        let (before, after) = rest.split_at(at.unwrap_or(if from_right { 0 } else { rest.len() }));
-        let (part, left) = if from_right {
-            (after, before.trim_end_matches(is_space))
-        } else {
-            (before, after.trim_start_matches(is_space))
-        };
-        parts.push(part);
-        rest = left;
+    let (mut parts, mut from) = (Vec::new(), 0);
+    for run in runs.into_iter().skip(skipped).take(most) {
+        parts.push(&text[from..run.start]);
+        from = run.end;
     }
-    if !rest.is_empty() {
-        parts.push(if from_right {
-            rest.trim_start_matches(is_space)
-        } else {
-            rest.trim_end_matches(is_space)
-        });
-    }
-    if from_right {
-        parts.reverse();
-    }
+    // A text of white space alone has no parts.
+    parts.extend(Some(&text[from..]).filter(|last| !last.is_empty()));
     parts.into_iter().collect()
 }
 
 /// Reads the arguments `start` and `end` in characters, and returns the range in bytes; `None` if the start is past the end.
-fn window(text: &str, given: &mut Arguments<'_>) -> Result<Option<Range<usize>>, JinjaError> {
+fn window(text: &str, given: &mut Arguments<'_>) -> Result<Option<Range<usize>>> {
     let (start, end) = (given.integer("start")?, given.integer("end")?);
     let length = text.chars().count();
-    let place = |given: i64| match usize::try_from(given) {
-        Ok(given) => given,
-        Err(_) => {
-            length.saturating_sub(usize::try_from(given.unsigned_abs()).unwrap_or(usize::MAX))
+    let place = |given: i64| {
+        let size = usize::try_from(given.unsigned_abs()).unwrap_or(usize::MAX);
+        if given < 0 {
+            length.saturating_sub(size)
+        } else {
+            size
         }
     };
     let (start, end) = (
         place(start.unwrap_or(0)),
         end.map_or(length, place).min(length),
     );
-    if start > end {
-        return Ok(None);
-    }
     let byte = |place: usize| {
         text.char_indices()
             .nth(place)
             .map_or(text.len(), |(at, _)| at)
     };
-    Ok(Some(byte(start)..byte(end)))
+    Ok((start <= end).then(|| byte(start)..byte(end)))
 }
 
-fn width(given: &mut Arguments<'_>) -> Result<usize, JinjaError> {
+fn width(given: &mut Arguments<'_>) -> Result<usize> {
     let width = usize::try_from(i64::try_from(given.need("width")?)?).unwrap_or(0);
-    if width > WIDTH {
-        Err(wrong(format!("a width of {width}: at most {WIDTH}")))
-    } else {
-        Ok(width)
+    match width {
+        0..=WIDTH => Ok(width),
+        _ => Err(wrong(format!("a width of {width}: at most {WIDTH}"))),
     }
 }
 
-fn padded(text: &str, method: &str, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+fn padded(text: &str, method: &str, given: &mut Arguments<'_>) -> Result {
     let width = width(given)?;
     let fill = given.text("fillchar")?.unwrap_or_else(|| " ".to_owned());
     if fill.chars().count() != 1 {

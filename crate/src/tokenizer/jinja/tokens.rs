@@ -39,51 +39,37 @@ fn string_length(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Returns the position of `closing` outside strings and brackets.
+/// The tokens of a text, each with its position, and the number of brackets around what comes before it.
+fn nested(text: &str) -> impl Iterator<Item = (&str, usize, usize)> {
+    let (mut depth, mut at) = (0_usize, 0);
+    Tokens(text).map(move |token| {
+        let before = (token, at, depth);
+        at += token.len();
+        match token {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        before
+    })
+}
+
+/// The position of `closing` outside strings and brackets.
 pub(super) fn expression_end(text: &str, closing: &str) -> Option<usize> {
-    let (mut depth, mut at) = (0_usize, 0);
-    for token in Tokens(text) {
-        if depth == 0 && text.get(at..)?.starts_with(closing) {
-            return Some(at);
-        }
-        match token {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        at += token.len();
-    }
-    None
+    let mut outside = nested(text)
+        .filter(|(_, _, depth)| *depth == 0)
+        .map(|(_, at, _)| at);
+    outside.find(|at| text[*at..].starts_with(closing))
 }
 
-/// Returns the position of a word outside strings and brackets.
+/// The position of a word outside strings and brackets.
 pub(super) fn word_at(text: &str, word: &str) -> Option<usize> {
-    let (mut depth, mut at) = (0_usize, 0);
-    for token in Tokens(text) {
-        match token {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth = depth.saturating_sub(1),
-            token if depth == 0 && token == word => return Some(at),
-            _ => {}
-        }
-        at += token.len();
-    }
-    None
+    let found = nested(text).find(|(token, _, depth)| *depth == 0 && *token == word);
+    found.map(|(_, at, _)| at)
 }
 
-/// Returns the length of the bracket expression at the beginning of a text.
+/// The length of the bracket expression at the beginning of a text.
 pub(super) fn bracket_end(text: &str) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    for token in Tokens(text) {
-        at += token.len();
-        match token {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    at
+    let after = nested(text).skip(1).find(|(_, _, depth)| *depth == 0);
+    after.map_or(text.len(), |(_, at, _)| at)
 }

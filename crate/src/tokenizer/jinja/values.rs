@@ -1,11 +1,14 @@
 //! Values and arguments of templates, read as Python reads them.
 
 use minijinja::value::{Kwargs, Tuple, Value, ValueKind, from_args};
-use minijinja::{Error as JinjaError, ErrorKind};
+use minijinja::{Error, ErrorKind};
+
+/// Result of what a template computes.
+pub(super) type Result<T = Value> = std::result::Result<T, Error>;
 
 /// Returns the error of a template's invalid use of a value.
-pub(super) fn wrong(words: impl Into<String>) -> JinjaError {
-    JinjaError::new(ErrorKind::InvalidOperation, words.into())
+pub(crate) fn wrong(words: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, words.into())
 }
 
 /// Returns true for a value of the function `namespace`, which is not a dictionary, although minijinja makes it one.
@@ -16,24 +19,31 @@ pub(super) fn is_namespace(value: &Value) -> bool {
 }
 
 /// Returns the items of a value, as Python's `iter` does; none for an undefined value.
-pub(super) fn items_of(value: &Value) -> Result<Vec<Value>, JinjaError> {
+pub(super) fn items_of(value: &Value) -> Result<Vec<Value>> {
     if value.is_none() {
         return Err(wrong("none is not iterable"));
     }
     Ok(value.try_iter()?.collect())
 }
 
+/// The items of a tuple, or any other value alone.
+pub(super) fn tuple(value: Value) -> Result<Vec<Value>> {
+    match value.is_tuple() {
+        true => items_of(&value),
+        false => Ok(vec![value]),
+    }
+}
+
 /// Returns the keys and values of a dictionary.
-pub(super) fn pairs_of(value: &Value) -> Result<Vec<(Value, Value)>, JinjaError> {
+pub(super) fn pairs_of(value: &Value) -> Result<Vec<(Value, Value)>> {
     if value.kind() != ValueKind::Map {
         return Err(wrong(format!(
             "expected a dictionary, found {}",
             value.kind()
         )));
     }
-    value
-        .try_iter()?
-        .map(|key| value.get_item(&key).map(|item| (key, item)))
+    let keys = value.try_iter()?;
+    keys.map(|key| value.get_item(&key).map(|item| (key, item)))
         .collect()
 }
 
@@ -42,22 +52,22 @@ pub(super) fn pair((key, item): (Value, Value)) -> Value {
 }
 
 /// Implements the function `dict`, with pairs or a dictionary, and keyword arguments.
-pub(super) fn dict(given: &[Value]) -> Result<Value, JinjaError> {
+pub(super) fn dict(given: &[Value]) -> Result {
     let (positional, named): (&[Value], Kwargs) = from_args(given)?;
     let mut pairs = match positional {
         [] => Vec::new(),
         [map] if map.kind() == ValueKind::Map => pairs_of(map)?,
-        [list] => items_of(list)?
-            .iter()
-            .map(|item| match items_of(item)?.as_slice() {
+        [list] => {
+            let pair = |item: &Value| match items_of(item)?.as_slice() {
                 [key, value] => Ok((key.clone(), value.clone())),
-                other => Err(wrong(format!(
-                    "dict: expected pairs, found {} items",
-                    other.len()
-                ))),
-            })
-            .collect::<Result<_, _>>()?,
-        _ => return Err(JinjaError::from(ErrorKind::TooManyArguments)),
+                other => {
+                    let count = other.len();
+                    Err(wrong(format!("dict: expected pairs, found {count} items")))
+                }
+            };
+            items_of(list)?.iter().map(pair).collect::<Result<_>>()?
+        }
+        _ => return Err(ErrorKind::TooManyArguments.into()),
     };
     for name in named.args() {
         pairs.push((Value::from(name), named.get(name)?));
@@ -73,7 +83,7 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    pub(crate) fn new(args: &'a [Value]) -> Result<Self, JinjaError> {
+    pub fn new(args: &'a [Value]) -> Result<Self> {
         let (positional, named) = from_args(args)?;
         Ok(Self {
             positional,
@@ -83,7 +93,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the next argument, or the one with this name.
-    pub(super) fn next(&mut self, name: &str) -> Result<Option<Value>, JinjaError> {
+    pub fn next(&mut self, name: &str) -> Result<Option<Value>> {
         let found = self.positional.get(self.next).cloned();
         self.next += 1;
         match found {
@@ -95,54 +105,57 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the next argument, which is required.
-    pub(super) fn need(&mut self, name: &str) -> Result<Value, JinjaError> {
-        self.next(name)?
-            .ok_or_else(|| JinjaError::from(ErrorKind::MissingArgument))
+    pub fn need(&mut self, name: &str) -> Result {
+        self.next(name)?.ok_or(ErrorKind::MissingArgument.into())
     }
 
     /// Returns the next argument, a required text.
-    pub(crate) fn need_text(&mut self, name: &str) -> Result<String, JinjaError> {
+    pub fn need_text(&mut self, name: &str) -> Result<String> {
         let value = self.need(name)?;
-        value
-            .as_str()
-            .map(str::to_owned)
-            .ok_or_else(|| wrong(format!("{name}: expected a text, found {}", value.kind())))
+        let no_text = || wrong(format!("{name}: expected a text, found {}", value.kind()));
+        value.as_str().map(str::to_owned).ok_or_else(no_text)
     }
 
     /// Returns the next argument, a text or none.
-    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, JinjaError> {
-        match self.next(name)?.filter(|value| !value.is_none()) {
-            Some(value) => value
-                .as_str()
-                .map(|text| Some(text.to_owned()))
-                .ok_or_else(|| wrong(format!("{name}: expected a text"))),
-            None => Ok(None),
-        }
+    pub fn text(&mut self, name: &str) -> Result<Option<String>> {
+        let no_text = || wrong(format!("{name}: expected a text"));
+        let text = |value: Value| value.as_str().map(str::to_owned).ok_or_else(no_text);
+        self.given(name)?.map(text).transpose()
+    }
+
+    /// Returns the next argument; `None` if it is absent or none.
+    pub fn given(&mut self, name: &str) -> Result<Option<Value>> {
+        Ok(self.next(name)?.filter(|value| !value.is_none()))
+    }
+
+    /// Returns the next argument, a maximum; if it is absent or negative there is none.
+    pub fn most(&mut self, name: &str) -> Result<usize> {
+        let most = self.integer(name)?;
+        Ok(most
+            .and_then(|most| usize::try_from(most).ok())
+            .unwrap_or(usize::MAX))
     }
 
     /// Returns the next argument, an integer or none.
-    pub(super) fn integer(&mut self, name: &str) -> Result<Option<i64>, JinjaError> {
-        self.next(name)?
-            .filter(|value| !value.is_none())
-            .map(i64::try_from)
-            .transpose()
+    pub fn integer(&mut self, name: &str) -> Result<Option<i64>> {
+        self.given(name)?.map(i64::try_from).transpose()
     }
 
     /// Returns the truth value of the next argument, or `otherwise` if it is absent.
-    pub(super) fn flag(&mut self, name: &str, otherwise: bool) -> Result<bool, JinjaError> {
+    pub fn flag(&mut self, name: &str, otherwise: bool) -> Result<bool> {
         Ok(self.next(name)?.map_or(otherwise, |value| value.is_true()))
     }
 
     /// Returns the argument at a position, which is required.
-    pub(super) fn at(&self, index: usize) -> Result<Value, JinjaError> {
+    pub fn at(&self, index: usize) -> Result {
         self.positional
             .get(index)
             .cloned()
-            .ok_or_else(|| JinjaError::from(ErrorKind::MissingArgument))
+            .ok_or(ErrorKind::MissingArgument.into())
     }
 
     /// Returns the argument with a name, which is required.
-    pub(super) fn named(&self, name: &str) -> Result<Value, JinjaError> {
+    pub fn named(&self, name: &str) -> Result {
         if self.named.has(name) {
             return self.named.get(name);
         }
@@ -150,32 +163,29 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns all arguments: by name if any is named, else by position.
-    pub(super) fn rest(&mut self) -> Result<Value, JinjaError> {
-        let names: Vec<(Value, Value)> = self
-            .named
-            .args()
-            .map(|name| Ok((Value::from(name), self.named.get(name)?)))
-            .collect::<Result<_, JinjaError>>()?;
+    pub fn rest(&mut self) -> Result {
+        let named = self.named.args();
+        let named = named.map(|name| Ok((Value::from(name), self.named.get(name)?)));
+        let named = named.collect::<Result<Vec<(Value, Value)>>>()?;
         self.next = self.positional.len();
-        Ok(if names.is_empty() {
-            Value::from(Tuple::from(self.positional))
-        } else {
-            Value::from_pairs(names)
+        Ok(match named.is_empty() {
+            true => Tuple::from(self.positional).into(),
+            false => Value::from_pairs(named),
         })
     }
 
     /// Marks the remaining arguments as read.
-    pub(super) fn all_used(&mut self) {
+    pub fn all_used(&mut self) {
         self.next = self.positional.len();
-        self.named
-            .args()
-            .for_each(|name| drop(self.named.get::<Value>(name)));
+        for name in self.named.args() {
+            drop(self.named.get::<Value>(name));
+        }
     }
 
     /// Refuses remaining arguments.
-    pub(crate) fn end(&self) -> Result<(), JinjaError> {
+    pub fn end(&self) -> Result<()> {
         if self.positional.len() > self.next {
-            Err(JinjaError::from(ErrorKind::TooManyArguments))
+            Err(ErrorKind::TooManyArguments.into())
         } else {
             self.named.assert_all_used()
         }

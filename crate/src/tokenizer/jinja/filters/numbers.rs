@@ -1,27 +1,21 @@
 //! Filters that make numbers, as Python reads and rounds them.
 
+use minijinja::filters as builtin;
 use minijinja::value::{Kwargs, Value, ValueKind};
-use minijinja::{Error as JinjaError, filters as builtin};
 
+use super::super::spec::whole;
 use super::super::text;
-use super::super::values::{Arguments, wrong};
+use super::super::values::{Arguments, Result, wrong};
 
-pub(super) fn round(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
-    let value = if value.kind() == ValueKind::Bool {
-        Value::from(i64::from(value.is_true()))
-    } else {
-        value.clone()
+pub(super) fn round(value: &Value, given: &mut Arguments<'_>) -> Result {
+    let value = match value.kind() {
+        ValueKind::Bool => i64::from(value.is_true()).into(),
+        _ => value.clone(),
     };
-    let precision = given
-        .integer("precision")?
-        .map(|precision| precision.clamp(-400, 400));
-    let precision = precision.and_then(|precision| i32::try_from(precision).ok());
-    builtin::round(
-        value,
-        precision,
-        given.text("method")?.as_deref(),
-        Kwargs::from_iter([] as [(String, Value); 0]),
-    )
+    let precision = given.integer("precision")?;
+    let precision = precision.map(|precision| precision.clamp(-400, 400) as i32);
+    let none = Kwargs::from_iter([] as [(String, Value); 0]);
+    builtin::round(value, precision, given.text("method")?.as_deref(), none)
 }
 
 /// Parses a decimal number as Python's `float` does.
@@ -29,16 +23,12 @@ fn parsed_float(text: &str) -> Option<f64> {
     let text = text.trim_matches(text::is_space);
     let digits = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let fits = text.match_indices('_').all(|(at, _)| {
-        let (before, after) = (
-            text.get(..at).unwrap_or_default(),
-            text.get(at + 1..).unwrap_or_default(),
-        );
-        digits(before.chars().next_back()) && digits(after.chars().next())
+        digits(text[..at].chars().next_back()) && digits(text[at + 1..].chars().next())
     });
     text.replace('_', "").parse().ok().filter(|_| fits)
 }
 
-pub(super) fn float(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+pub(super) fn float(value: &Value, given: &mut Arguments<'_>) -> Result {
     let otherwise = given.next("default")?.unwrap_or_else(|| Value::from(0.0));
     Ok(match value.kind() {
         ValueKind::Undefined => return Err(wrong("an undefined value is no number")),
@@ -50,16 +40,9 @@ pub(super) fn float(value: &Value, given: &mut Arguments<'_>) -> Result<Value, J
     })
 }
 
-pub(super) fn int(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+pub(super) fn int(value: &Value, given: &mut Arguments<'_>) -> Result {
     let otherwise = given.next("default")?.unwrap_or_else(|| Value::from(0));
     let base = given.integer("base")?.unwrap_or(10);
-    let whole = |float: f64| {
-        if float.is_finite() {
-            format!("{:.0}", float.trunc()).parse::<i128>().ok()
-        } else {
-            None
-        }
-    };
     let found = match value.kind() {
         ValueKind::Undefined => return Err(wrong("an undefined value is no number")),
         ValueKind::Number if !value.is_integer() => whole(f64::try_from(value.clone())?),
@@ -77,17 +60,13 @@ pub(super) fn int(value: &Value, given: &mut Arguments<'_>) -> Result<Value, Jin
 /// Parses an integer as Python's `int` does.
 fn parsed_int(text: &str, base: i64) -> Option<i128> {
     let text = text.trim_matches(text::is_space).to_lowercase();
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(&text)),
-    };
+    let negative = text.starts_with('-');
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(&text);
     let is_prefixed =
         |(prefix, of): &(&str, i64)| digits.starts_with(prefix) && [0, *of].contains(&base);
-    let (digits, base) = match [("0x", 16), ("0o", 8), ("0b", 2)]
-        .into_iter()
-        .find(is_prefixed)
-    {
-        Some((_, of)) => (digits.get(2..).unwrap_or_default(), of),
+    let mut prefixes = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter();
+    let (digits, base) = match prefixes.find(is_prefixed) {
+        Some((_, of)) => (&digits[2..], of),
         None => (digits, if base == 0 { 10 } else { base }),
     };
     let base = u32::try_from(base)

@@ -1,11 +1,10 @@
 //! Filters of texts.
 
-use minijinja::Error as JinjaError;
 use minijinja::value::Value;
 
 use super::super::representation::printed;
 use super::super::text;
-use super::super::values::{Arguments, wrong};
+use super::super::values::{Arguments, Result, wrong};
 
 /// Maximum width of an indentation and of a centred text.
 const WIDTH: i64 = 1 << 10;
@@ -21,20 +20,13 @@ pub(super) fn escaped(value: &Value) -> Value {
     Value::from_safe_string(text)
 }
 
-pub(super) fn replace(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
-    let (old, new) = (given.need("old")?, given.need("new")?);
-    let most = given
-        .integer("count")?
-        .and_then(|most| usize::try_from(most).ok())
-        .unwrap_or(usize::MAX);
-    Ok(Value::from(printed(value).replacen(
-        &printed(&old),
-        &printed(&new),
-        most,
-    )))
+pub(super) fn replace(value: &Value, given: &mut Arguments<'_>) -> Result {
+    let (old, new) = (printed(&given.need("old")?), printed(&given.need("new")?));
+    let most = given.most("count")?;
+    Ok(printed(value).replacen(&old, &new, most).into())
 }
 
-pub(super) fn indent(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+pub(super) fn indent(value: &Value, given: &mut Arguments<'_>) -> Result {
     let width = given.next("width")?.unwrap_or_else(|| Value::from(4));
     let (first, blank) = (given.flag("first", false)?, given.flag("blank", false)?);
     let indentation = match width.as_str() {
@@ -43,10 +35,9 @@ pub(super) fn indent(value: &Value, given: &mut Arguments<'_>) -> Result<Value, 
     };
     let text = printed(value) + "\n";
     let lines = text::lines(&text).enumerate().map(|(index, (line, _))| {
-        let indented = if index == 0 {
-            first
-        } else {
-            blank || !line.is_empty()
+        let indented = match index {
+            0 => first,
+            _ => blank || !line.is_empty(),
         };
         if indented {
             indentation.clone() + line
@@ -58,20 +49,21 @@ pub(super) fn indent(value: &Value, given: &mut Arguments<'_>) -> Result<Value, 
 }
 
 /// Checks that a width is not too large.
-fn limited(filter: &str, width: i64) -> Result<usize, JinjaError> {
+fn limited(filter: &str, width: i64) -> Result<usize> {
     let width = width.max(0);
+    let too_wide = || wrong(format!("{filter}: a width of {width}: at most {WIDTH}"));
     usize::try_from(width)
         .ok()
         .filter(|_| width <= WIDTH)
-        .ok_or_else(|| wrong(format!("{filter}: a width of {width}: at most {WIDTH}")))
+        .ok_or_else(too_wide)
 }
 
-pub(super) fn centred(text: &str, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+pub(super) fn centred(text: &str, given: &mut Arguments<'_>) -> Result {
     let width = limited("center", given.integer("width")?.unwrap_or(80))?;
     Ok(Value::from(text::centred(text, width, " ")))
 }
 
-pub(super) fn truncate(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+pub(super) fn truncate(value: &Value, given: &mut Arguments<'_>) -> Result {
     let text = printed(value);
     let count = |number: Option<i64>, otherwise| match number {
         Some(number) => usize::try_from(number).map_err(|_| wrong("truncate: a length below 0")),
@@ -84,15 +76,12 @@ pub(super) fn truncate(value: &Value, given: &mut Arguments<'_>) -> Result<Value
     if text.chars().count() <= length.saturating_add(leeway) {
         return Ok(Value::from(text));
     }
-    let kept = length
-        .checked_sub(end.chars().count())
-        .ok_or_else(|| wrong("truncate: the length is below that of the end"))?;
+    let kept = length.checked_sub(end.chars().count());
+    let kept = kept.ok_or_else(|| wrong("truncate: the length is below that of the end"))?;
     let kept: String = text.chars().take(kept).collect();
     let words = kept
         .rsplit_once(' ')
         .map_or(kept.as_str(), |(words, _)| words);
-    Ok(Value::from(format!(
-        "{}{end}",
-        if killwords { &kept } else { words }
-    )))
+    let kept = if killwords { &kept } else { words };
+    Ok(format!("{kept}{end}").into())
 }
