@@ -1,34 +1,35 @@
 //! Character classes: `[…]`, by the rules of Oniguruma's `prs_cc`.
 
 use super::escape::{NOTHING, Reader, posix, pushed};
-use super::{Unsaid, unsaid};
+use super::{Result, unsaid};
 
 /// Maximum number of classes inside each other.
 const MAX_DEPTH: usize = 50;
 
+const RANGE_END: &str = "a range ends in a character; write \\- for a hyphen";
+
 /// A class: its members without a leading `^`, as text for the engine, and whether it is for all other characters.
 #[derive(Debug)]
 pub(super) struct Class {
-    pub(super) members: String,
-    pub(super) negated: bool,
+    pub members: String,
+    pub negated: bool,
 }
 
 impl Class {
     /// Returns the text of the whole class.
-    pub(super) fn text(self) -> String {
-        let Self { members, negated } = self;
-        if negated {
-            format!("[^{}", &members[1..])
-        } else {
-            members
+    pub fn text(self) -> String {
+        match self.negated {
+            true => format!("[^{}", &self.members[1..]),
+            false => self.members,
         }
     }
 }
 
 /// The last thing that was read in a class.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 enum Last {
     /// Nothing, at the beginning of an operand.
+    #[default]
     Nothing,
     /// A character, which may begin a range.
     Char(char),
@@ -40,20 +41,14 @@ enum Last {
     Whole,
 }
 
+#[derive(Default)]
 struct Operand {
     text: String,
     last: Last,
 }
 
 impl Operand {
-    fn new() -> Self {
-        Self {
-            text: String::new(),
-            last: Last::Nothing,
-        }
-    }
-
-    fn char(&mut self, char: char) -> Result<(), Unsaid> {
+    fn char(&mut self, char: char) -> Result<()> {
         self.last = match self.last {
             Last::Range(from) if from > char => {
                 return unsaid(
@@ -75,12 +70,9 @@ impl Operand {
         Ok(())
     }
 
-    fn set(&mut self, text: &str) -> Result<(), Unsaid> {
+    fn set(&mut self, text: &str) -> Result<()> {
         if let Last::Range(from) = self.last {
-            return unsaid(
-                format!("[{from}-{text}]"),
-                "a range ends in a character; write \\- for a hyphen",
-            );
+            return unsaid(format!("[{from}-{text}]"), RANGE_END);
         }
         self.ended();
         self.text.push_str(text);
@@ -96,7 +88,7 @@ impl Operand {
         self.last = Last::Whole;
     }
 
-    fn hyphen(&mut self, next: Option<char>, and: bool) -> Result<(), Unsaid> {
+    fn hyphen(&mut self, next: Option<char>, and: bool) -> Result<()> {
         match self.last {
             Last::Char(_) | Last::Set if next == Some(']') || and => self.char('-'),
             Last::Set => unsaid(
@@ -113,15 +105,14 @@ impl Operand {
 }
 
 /// Reads a class, after its `[`.
-pub(super) fn read(reader: &mut Reader, depth: usize) -> Result<Class, Unsaid> {
+pub(super) fn read(reader: &mut Reader, depth: usize) -> Result<Class> {
     if depth > MAX_DEPTH {
         return unsaid("[[[…", "too many classes inside each other");
     }
     let negated = reader.take("^");
     let mut operands = Vec::new();
-    let mut operand = Operand::new();
-    if reader.peek() == Some(']') {
-        reader.next();
+    let mut operand = Operand::default();
+    if reader.take("]") {
         // A bracket that closes nothing is a member.
         if !closes(reader.rest()) {
             return unsaid("[]", "the class is empty");
@@ -154,15 +145,10 @@ pub(super) fn read(reader: &mut Reader, depth: usize) -> Result<Class, Unsaid> {
                         return unsaid(format!("[:{name}:]"), "no bracket of this name is known");
                     };
                     operand.set(&set)?;
-                    for _ in 0..length {
-                        reader.next();
-                    }
+                    reader.pass(length);
                 }
                 None if matches!(operand.last, Last::Range(_)) => {
-                    return unsaid(
-                        "- and a class",
-                        "a range ends in a character; write \\- for a hyphen",
-                    );
+                    return unsaid("- and a class", RANGE_END);
                 }
                 None => {
                     operand.ended();
@@ -171,36 +157,23 @@ pub(super) fn read(reader: &mut Reader, depth: usize) -> Result<Class, Unsaid> {
             },
             '&' if reader.take("&") => {
                 operand.ended();
-                operands.push(std::mem::replace(&mut operand, Operand::new()).text);
+                operands.push(std::mem::take(&mut operand).text);
             }
             other => operand.char(other)?,
         }
     }
     operand.ended();
     operands.push(operand.text);
-    let whole = |text: &String| {
-        if text.is_empty() {
-            NOTHING.to_owned()
-        } else {
-            format!("[{text}]")
-        }
+    let whole = |text: &String| match text.as_str() {
+        "" => NOTHING.to_owned(),
+        text => format!("[{text}]"),
     };
     let members = match operands.as_slice() {
-        [only] => whole(only),
-        many => format!(
-            "[{}]",
-            many.iter().map(whole).collect::<Vec<_>>().join("&&")
-        ),
+        // The empty set is written as the opposite of all, so that a second `^` does not fit before it.
+        [only] if !only.is_empty() => whole(only),
+        all => format!("[{}]", all.iter().map(whole).collect::<Vec<_>>().join("&&")),
     };
-    // The empty set is written as the opposite of all, so that a second `^` does not fit before it.
-    Ok(Class {
-        members: if members == NOTHING {
-            format!("[{NOTHING}]")
-        } else {
-            members
-        },
-        negated,
-    })
+    Ok(Class { members, negated })
 }
 
 /// Returns true if a class could be closed later, as Oniguruma looks for it: by any bracket without a backslash.
@@ -213,11 +186,11 @@ fn closes(rest: &str) -> bool {
     })
 }
 
-/// Returns the name of the bracket `[:name:]` that begins with `rest`, without its `[`, and the length of the rest of it.
+/// Returns the name of the bracket `[:name:]` that begins with `rest`, without its `[`, and the length of the rest of it in bytes.
 fn bracket(rest: &str) -> Option<(&str, usize)> {
     let inner = rest.strip_prefix(':')?;
     let sign = usize::from(inner.starts_with('^'));
     let length = sign + inner[sign..].find(|c: char| !c.is_alphabetic())?;
     let (name, after) = inner.split_at(length);
-    (!name.is_empty() && after.starts_with(":]")).then(|| (name, name.chars().count() + 3))
+    (!name.is_empty() && after.starts_with(":]")).then(|| (name, name.len() + 3))
 }

@@ -1,8 +1,9 @@
 //! Escapes of characters, and the names of properties.
 
-use super::{Unsaid, unsaid};
+use super::{Result, unsaid};
 
 const CODE: &str = "the number of a character is expected; write \\x{…}";
+const CONTROL: &str = "write the control character as \\x{…}";
 const BYTE: &str = "bytes above \\x7F are not read apart; write the character as \\x{…}";
 
 /// Oniguruma's word characters; in a class it does not count the fractions and superscripts of Latin-1 to them.
@@ -13,8 +14,6 @@ macro_rules! word {
 }
 pub(super) use word;
 
-const WORD_IN_CLASS: &str = "[\\w--[\\x{200C}\\x{200D}]]";
-const NOT_WORD_IN_CLASS: &str = "[^\\w--[\\x{200C}\\x{200D}]]";
 /// The set that matches nothing.
 pub(super) const NOTHING: &str = "[^\\x00-\\x{10FFFF}]";
 
@@ -25,26 +24,31 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
 
-    pub(super) fn rest(&self) -> &'a str {
+    pub fn rest(&self) -> &'a str {
         self.rest
     }
 
-    pub(super) fn peek(&self) -> Option<char> {
+    pub fn peek(&self) -> Option<char> {
         self.rest.chars().next()
     }
 
-    pub(super) fn next(&mut self) -> Option<char> {
+    pub fn next(&mut self) -> Option<char> {
         let next = self.peek()?;
         self.rest = &self.rest[next.len_utf8()..];
         Some(next)
     }
 
+    /// Passes over `count` bytes.
+    pub fn pass(&mut self, count: usize) {
+        self.rest = &self.rest[count..];
+    }
+
     /// Passes over `text` if it comes next.
-    pub(super) fn take(&mut self, text: &str) -> bool {
+    pub fn take(&mut self, text: &str) -> bool {
         self.rest
             .strip_prefix(text)
             .map(|rest| self.rest = rest)
@@ -52,21 +56,20 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads up to `most` digits; `None` for none, or more than fit.
-    pub(super) fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
-        let count = self
+    pub fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
+        let digits = self
             .rest
             .chars()
             .take(most)
-            .take_while(|c| c.is_digit(radix))
-            .count();
-        let (digits, rest) = self.rest.split_at(count);
+            .take_while(|c| c.is_digit(radix));
+        let (digits, rest) = self.rest.split_at(digits.count());
         let value = u32::from_str_radix(digits, radix).ok()?;
         self.rest = rest;
         Some(value)
     }
 
     /// Reads what follows a backslash and is for one character: `escape` is the character after it, already read.
-    pub(super) fn character(&mut self, escape: char) -> Result<char, Unsaid> {
+    pub fn character(&mut self, escape: char) -> Result<char> {
         match escape {
             'n' => Ok('\n'),
             't' => Ok('\t'),
@@ -104,49 +107,35 @@ impl<'a> Reader<'a> {
                 code.and_then(char::from_u32)
                     .map_or_else(|| unsaid("\\u", CODE), Ok)
             }
-            '0'..='7' => {
-                let most = if escape == '0' { 2 } else { 3 };
-                if escape != '0' {
-                    // The digit belongs to the number.
-                    let code = self.octal_from(escape, most);
-                    return self.utf8(code, |reader| {
-                        reader.take("\\").then(|| reader.digits(8, 3)).flatten()
-                    });
-                }
-                let code = self.digits(8, most).unwrap_or(0);
+            '0' => {
+                let code = self.digits(8, 2).unwrap_or(0);
                 self.utf8(code, |_| None)
             }
-            'c' => self.control("\\c"),
-            'C' => {
-                if self.take("-") {
-                    self.control("\\C-")
-                } else {
-                    unsaid("\\C", "write the control character as \\x{…}")
-                }
+            '1'..='7' => {
+                let code = self.octal_from(escape);
+                self.utf8(code, |reader| {
+                    reader.take("\\").then(|| reader.digits(8, 3)).flatten()
+                })
             }
+            'c' => self.control("\\c"),
+            'C' if self.take("-") => self.control("\\C-"),
+            'C' => unsaid("\\C", CONTROL),
             'M' => unsaid("\\M", BYTE),
             other => Ok(other),
         }
     }
 
-    fn octal_from(&mut self, first: char, most: usize) -> u32 {
+    /// Reads up to two digits of the number that begins with `first`.
+    fn octal_from(&mut self, first: char) -> u32 {
         let mut code = first.to_digit(8).unwrap_or(0);
-        for _ in 1..most {
-            match self.peek().and_then(|c| c.to_digit(8)) {
-                Some(digit) => code = code * 8 + digit,
-                None => break,
-            }
-            self.next();
+        for _ in 0..2 {
+            code = self.digits(8, 1).map_or(code, |digit| code * 8 + digit);
         }
         code
     }
 
     /// Returns the character whose bytes in UTF-8 are `first` and what `more` reads.
-    fn utf8(
-        &mut self,
-        first: u32,
-        mut more: impl FnMut(&mut Self) -> Option<u32>,
-    ) -> Result<char, Unsaid> {
+    fn utf8(&mut self, first: u32, mut more: impl FnMut(&mut Self) -> Option<u32>) -> Result<char> {
         let count = match first {
             0..=0x7F => 1,
             0xC2..=0xDF => 2,
@@ -155,32 +144,29 @@ impl<'a> Reader<'a> {
             _ => return unsaid(format!("\\x{first:02X}"), BYTE),
         };
         let mut bytes = vec![first as u8];
-        while bytes.len() < count {
-            match more(self).and_then(|byte| u8::try_from(byte).ok()) {
-                Some(byte) => bytes.push(byte),
-                None => break,
-            }
+        while bytes.len() < count
+            && let Some(byte) = more(self).and_then(|byte| u8::try_from(byte).ok())
+        {
+            bytes.push(byte);
         }
-        let text = std::str::from_utf8(&bytes).ok();
-        text.and_then(|text| text.chars().next())
-            .map_or_else(|| unsaid(format!("\\x{first:02X}"), BYTE), Ok)
+        let char = std::str::from_utf8(&bytes)
+            .ok()
+            .and_then(|text| text.chars().next());
+        char.map_or_else(|| unsaid(format!("\\x{first:02X}"), BYTE), Ok)
     }
 
-    fn control(&mut self, found: &str) -> Result<char, Unsaid> {
+    fn control(&mut self, found: &str) -> Result<char> {
         match self.next() {
             Some('?') => Ok('\u{7F}'),
             Some(char) if char.is_ascii() && char != '\\' => Ok(char::from(char as u8 & 0x1F)),
-            _ => unsaid(found, "write the control character as \\x{…}"),
+            _ => unsaid(found, CONTROL),
         }
     }
 
     /// Reads the set that `escape` is for, if it does, as text for the engine.
-    pub(super) fn set(&mut self, escape: char, in_class: bool) -> Result<Option<String>, Unsaid> {
+    pub fn set(&mut self, escape: char, in_class: bool) -> Result<Option<String>> {
         let text = match escape {
-            'w' if in_class => WORD_IN_CLASS,
-            'W' if in_class => NOT_WORD_IN_CLASS,
-            'w' => word!(),
-            'W' => word!("^"),
+            'w' | 'W' => word_set(escape == 'W', in_class),
             'd' => "\\d",
             'D' => "\\D",
             's' => "\\s",
@@ -188,19 +174,15 @@ impl<'a> Reader<'a> {
             'h' => "[0-9A-Fa-f]",
             'H' => "[^0-9A-Fa-f]",
             'p' | 'P' if self.peek() == Some('{') => {
-                let rest = &self.rest[1..];
-                let end = rest
-                    .find(['}', '(', ')', '{', '|'])
-                    .filter(|end| rest[*end..].starts_with('}'));
-                let Some(end) = end else {
+                let inner = self.rest[1..].split_once('}');
+                let is_name = |(name, _): &(&str, &str)| !name.contains(['(', ')', '{', '|']);
+                let Some((name, rest)) = inner.filter(is_name) else {
                     return unsaid("\\p{", "the name of a property ends with }");
                 };
-                let name = &rest[..end];
-                self.rest = &rest[end + 1..];
-                let (name, opposite) = name
-                    .strip_prefix('^')
-                    .map_or((name, false), |name| (name, true));
-                return property(name, (escape == 'P') != opposite, in_class).map(Some);
+                self.rest = rest;
+                let opposite = name.strip_prefix('^');
+                let negated = (escape == 'P') != opposite.is_some();
+                return property(opposite.unwrap_or(name), negated, in_class).map(Some);
             }
             _ => return Ok(None),
         };
@@ -209,20 +191,10 @@ impl<'a> Reader<'a> {
 }
 
 /// Returns the property `name` as text for the engine, whose names have other meanings here and there.
-fn property(name: &str, negated: bool, in_class: bool) -> Result<String, Unsaid> {
-    let plain: String = name
-        .chars()
-        .filter(|c| !matches!(c, ' ' | '-' | '_'))
-        .collect::<String>()
-        .to_ascii_lowercase();
+fn property(name: &str, negated: bool, in_class: bool) -> Result<String> {
+    let plain = name.replace([' ', '-', '_'], "").to_ascii_lowercase();
     Ok(match plain.as_str() {
-        "word" if in_class => (if negated {
-            NOT_WORD_IN_CLASS
-        } else {
-            WORD_IN_CLASS
-        })
-        .to_owned(),
-        "word" => (if negated { word!("^") } else { word!() }).to_owned(),
+        "word" => word_set(negated, in_class).to_owned(),
         "posixpunct" => posix("punct", negated).unwrap_or_default(),
         // There are none in a text.
         "cs" | "surrogate" => (if negated { "(?s:.)" } else { NOTHING }).to_owned(),
@@ -235,11 +207,23 @@ fn property(name: &str, negated: bool, in_class: bool) -> Result<String, Unsaid>
                 "no property of this name is known",
             );
         }
-        other => match (other != "punct").then(|| posix(other, negated)).flatten() {
-            Some(text) => text,
-            None => format!("\\{}{{{plain}}}", if negated { 'P' } else { 'p' }),
-        },
+        other => {
+            let own = || format!("\\{}{{{plain}}}", if negated { 'P' } else { 'p' });
+            posix(other, negated)
+                .filter(|_| other != "punct")
+                .unwrap_or_else(own)
+        }
     })
+}
+
+/// The set of the word characters, or of all others.
+fn word_set(negated: bool, in_class: bool) -> &'static str {
+    match (in_class, negated) {
+        (true, false) => "[\\w--[\\x{200C}\\x{200D}]]",
+        (true, true) => "[^\\w--[\\x{200C}\\x{200D}]]",
+        (false, false) => word!(),
+        (false, true) => word!("^"),
+    }
 }
 
 /// Returns the set of a bracket `[:name:]`.
@@ -256,35 +240,24 @@ pub(super) fn posix(name: &str, negated: bool) -> Option<String> {
         "space" => "\\s",
         "upper" => "\\p{Uppercase}",
         "xdigit" => "0-9A-Fa-f",
-        "word" => {
-            return Some(
-                (if negated {
-                    NOT_WORD_IN_CLASS
-                } else {
-                    WORD_IN_CLASS
-                })
-                .to_owned(),
-            );
-        }
-        "graph" | "print" => {
-            let others = if name == "graph" {
-                "\\s\\p{Cc}\\p{Cn}"
-            } else {
-                "\\p{Cc}\\p{Cn}\\p{Zl}\\p{Zp}"
-            };
-            return Some(format!("[{}{others}]", if negated { "" } else { "^" }));
-        }
+        "word" => return Some(word_set(negated, true).to_owned()),
+        // These are given by the others.
+        "graph" => "\\s\\p{Cc}\\p{Cn}",
+        "print" => "\\p{Cc}\\p{Cn}\\p{Zl}\\p{Zp}",
         _ => return None,
     };
-    Some(format!("[{}{inner}]", if negated { "^" } else { "" }))
+    let of_others = matches!(name, "graph" | "print");
+    Some(format!(
+        "[{}{inner}]",
+        if negated != of_others { "^" } else { "" }
+    ))
 }
 
 /// Writes a character that is for itself, in a class or outside.
 pub(super) fn pushed(out: &mut String, char: char) {
-    if char.is_ascii_alphanumeric() || !char.is_ascii() {
-        out.push(char)
-    } else {
-        coded(out, char)
+    match char.is_ascii_alphanumeric() || !char.is_ascii() {
+        true => out.push(char),
+        false => coded(out, char),
     }
 }
 

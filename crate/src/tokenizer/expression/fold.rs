@@ -7,7 +7,7 @@ use regex_syntax::hir::{Class as HirClass, ClassUnicode, HirKind};
 use super::class::Class;
 use super::escape::{NOTHING, coded};
 use super::node::Node;
-use super::{Unsaid, unsaid};
+use super::{Result, unsaid};
 
 /// The characters that fold to more than one lie between these.
 const FOLDED: std::ops::RangeInclusive<char> = '\u{DF}'..='\u{FB17}';
@@ -30,7 +30,7 @@ pub(super) struct Multiple(Vec<(Vec<char>, char)>);
 
 impl Multiple {
     /// Returns the table, which the first expression that needs it makes.
-    pub(super) fn table() -> &'static Self {
+    pub fn table() -> &'static Self {
         static TABLE: OnceLock<Multiple> = OnceLock::new();
         TABLE.get_or_init(|| {
             let several = |char: &char| {
@@ -39,32 +39,21 @@ impl Multiple {
                     .nth(1)
                     .is_some()
             };
-            Self(
-                FOLDED
-                    .filter(several)
-                    .map(|char| (folds(char), char))
-                    .filter(|(folded, _)| folded.len() > 1)
-                    .collect(),
-            )
+            let folded = FOLDED.filter(several).map(|char| (folds(char), char));
+            Self(folded.filter(|(folded, _)| folded.len() > 1).collect())
         })
     }
 
     /// Returns the letters that the beginning of `text` is for in every case, the single characters that fold to them together, and
     /// the number of characters of `text` that this is for: three or two if there are such characters, else one.
-    pub(super) fn first(&self, text: &[char]) -> (Vec<char>, Vec<char>, usize) {
+    pub fn first(&self, text: &[char]) -> (Vec<char>, Vec<char>, usize) {
         let of = |folded: &[char]| {
-            self.0
-                .iter()
-                .filter(|(all, _)| all == folded)
-                .map(|(_, char)| *char)
-                .collect::<Vec<_>>()
+            let same = self.0.iter().filter(|(all, _)| all == folded);
+            same.map(|(_, char)| *char).collect::<Vec<_>>()
         };
         for count in [3, 2] {
-            let folded: Vec<char> = text
-                .iter()
-                .take(count)
-                .filter_map(|char| simple(*char))
-                .collect();
+            let folded = text.iter().take(count).filter_map(|char| simple(*char));
+            let folded: Vec<char> = folded.collect();
             let single = of(&folded);
             if folded.len() == count && !single.is_empty() {
                 return (folded, single, count);
@@ -79,7 +68,7 @@ impl Multiple {
     }
 
     /// Returns the node for a class in every case.
-    pub(super) fn class(&self, class: Class) -> Result<Node, Unsaid> {
+    pub fn class(&self, class: Class) -> Result<Node> {
         let Class { members, negated } = class;
         let mut set = match regex_syntax::parse(&members).map(regex_syntax::hir::Hir::into_kind) {
             Ok(HirKind::Class(HirClass::Unicode(set))) => set,
@@ -88,20 +77,12 @@ impl Multiple {
             Ok(HirKind::Class(HirClass::Bytes(_))) => one(&[]),
             _ => return unsaid(members, "the class is not read"),
         };
-        let folding = |char: char| {
-            set.ranges()
-                .iter()
-                .any(|range| range.start() <= char && char <= range.end())
+        let has = |char: char| {
+            let mut ranges = set.ranges().iter();
+            ranges.any(|range| (range.start()..=range.end()).contains(&char))
         };
-        let several: Vec<Vec<char>> = if negated {
-            Vec::new()
-        } else {
-            self.0
-                .iter()
-                .filter(|(_, char)| folding(*char))
-                .map(|(folded, _)| folded.clone())
-                .collect()
-        };
+        let several = self.0.iter().filter(|(_, char)| !negated && has(*char));
+        let several: Vec<Vec<char>> = several.map(|(folded, _)| folded.clone()).collect();
         if set.try_case_fold_simple().is_err() {
             return unsaid(members, "letters in every case are not known");
         }
@@ -115,25 +96,19 @@ impl Multiple {
             coded(&mut text, range.end());
         }
         text.push(']');
-        let first = Node::Set(if set.ranges().is_empty() {
-            NOTHING.to_owned()
-        } else {
-            text
+        let first = Node::Set(match set.ranges() {
+            [] => NOTHING.to_owned(),
+            _ => text,
         });
         if several.is_empty() {
             return Ok(first);
         }
-        let texts = several.into_iter().map(|folded| {
-            Node::Concat(
-                folded
-                    .iter()
-                    .map(|&char| Node::Char { char, fold: true })
-                    .collect(),
-            )
-        });
-        Ok(Node::Scope(Box::new(Node::Alt(
-            std::iter::once(first).chain(texts).collect(),
-        ))))
+        let letter = |char: char| Node::Char { char, fold: true };
+        let texts = several
+            .into_iter()
+            .map(|folded| folded.into_iter().map(letter).collect());
+        let all = std::iter::once(first).chain(texts.map(Node::Concat));
+        Ok(Node::Scope(Box::new(Node::Alt(all.collect()))))
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::node::Node;
 use super::parse::{END, Parser};
-use super::{Unsaid, unsaid};
+use super::{Result, unsaid};
 
 /// Maximum number of groups that could capture.
 const MAX_GROUPS: usize = 10_000;
 
 impl<'a> Parser<'a> {
     /// Reads a group, after its parenthesis.
-    pub(super) fn group(&mut self, depth: usize) -> Result<Node, Unsaid> {
+    pub fn group(&mut self, depth: usize) -> Result<Node> {
         if self.reader.peek() == Some('*') {
             return unsaid("(*", "calls are not read; write what they stand for");
         }
@@ -69,17 +69,16 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the inside of a group, and its end.
-    fn closed(&mut self, depth: usize) -> Result<Node, Unsaid> {
+    fn closed(&mut self, depth: usize) -> Result<Node> {
         let inner = self.alternatives(depth)?;
-        if self.reader.take(")") {
-            Ok(inner)
-        } else {
-            unsaid("(", "it is not closed; write \\(")
+        match self.reader.take(")") {
+            true => Ok(inner),
+            false => unsaid("(", "it is not closed; write \\("),
         }
     }
 
     /// Reads options, and what they are for.
-    fn scope(&mut self, depth: usize) -> Result<Node, Unsaid> {
+    fn scope(&mut self, depth: usize) -> Result<Node> {
         let outside = self.options;
         let mut options = outside;
         let mut on = true;
@@ -90,16 +89,13 @@ impl<'a> Parser<'a> {
                 Some('m') => options.newline = on,
                 Some('x') => options.extended = on,
                 Some('-') => on = false,
-                Some(':') if !first => {
+                Some(end @ (':' | ')')) if !first => {
                     self.options = options;
-                    let inner = self.closed(depth);
-                    self.options = outside;
-                    return Ok(Node::Scope(Box::new(inner?)));
-                }
-                // For the rest of the group, alternatives included.
-                Some(')') if !first => {
-                    self.options = options;
-                    let inner = self.alternatives(depth + 1);
+                    let inner = match end {
+                        ':' => self.closed(depth),
+                        // For the rest of the group, alternatives included.
+                        _ => self.alternatives(depth + 1),
+                    };
                     self.options = outside;
                     return Ok(Node::Scope(Box::new(inner?)));
                 }
@@ -115,19 +111,16 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(super) fn name(&mut self, end: char) -> Result<&'a str, Unsaid> {
-        let rest = self.reader.rest();
-        let Some((name, _)) = rest
-            .split_once(end)
-            .filter(|(name, _)| name.chars().all(|c| c.is_alphanumeric() || c == '_'))
-        else {
+    pub fn name(&mut self, end: char) -> Result<&'a str> {
+        let is_name =
+            |(name, _): &(&str, &str)| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let Some((name, _)) = self.reader.rest().split_once(end).filter(is_name) else {
             return unsaid(
                 "a name",
                 "the name of a group consists of letters, digits and _",
             );
         };
-        self.reader.take(name);
-        self.reader.next();
+        self.reader.pass(name.len() + end.len_utf8());
         Ok(name)
     }
 }

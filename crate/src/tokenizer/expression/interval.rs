@@ -1,7 +1,7 @@
 //! Intervals: `{1,3}`.
 
 use super::escape::Reader;
-use super::{Unsaid, unsaid};
+use super::{Result, unsaid};
 
 /// Maximum number of repetitions in Oniguruma.
 const MAX_REPEAT: u32 = 100_000;
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 /// Reads an interval such as `{1,3}`; `None` where the brace is a character.
-pub(super) fn interval(reader: &mut Reader) -> Result<Option<(u32, Option<u32>, Kind)>, Unsaid> {
+pub(super) fn interval(reader: &mut Reader) -> Result<Option<(u32, Option<u32>, Kind)>> {
     let mut after = reader.clone();
     after.next();
     let number = |reader: &mut Reader| {

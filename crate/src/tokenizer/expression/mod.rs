@@ -15,18 +15,20 @@ mod write;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unsaid {
     /// Construct as it is in the expression.
-    pub(super) found: String,
+    pub found: String,
     /// Explanation of the problem and of the way out.
-    pub(super) reason: &'static str,
+    pub reason: &'static str,
 }
 
+type Result<T> = std::result::Result<T, Unsaid>;
+
 /// Returns the expression with the same meaning for `fancy-regex`.
-pub(super) fn rewritten(expression: &str) -> Result<String, Unsaid> {
+pub(super) fn rewritten(expression: &str) -> Result<String> {
     let (root, named, references) = parse::Parser::parse(expression)?;
     write::Writer { named, references }.text(&root)
 }
 
-fn unsaid<T>(found: impl Into<String>, reason: &'static str) -> Result<T, Unsaid> {
+fn unsaid<T>(found: impl Into<String>, reason: &'static str) -> Result<T> {
     Err(Unsaid {
         found: found.into(),
         reason,

@@ -39,7 +39,7 @@ pub(super) enum Node {
 
 impl Node {
     /// Returns true if no repetition may follow in Oniguruma.
-    pub(super) fn is_place(&self) -> bool {
+    pub fn is_place(&self) -> bool {
         match self {
             Self::Place(_) | Self::Line | Self::Look(..) => true,
             Self::Alt(all) => all.iter().any(Self::is_place),
@@ -48,18 +48,21 @@ impl Node {
     }
 
     /// Returns true for a repetition of one character or set, in groups or not.
-    pub(super) fn is_run(&self) -> bool {
+    pub fn is_run(&self) -> bool {
         match self {
             Self::Group { inner, .. } | Self::Scope(inner) => inner.is_run(),
-            Self::Repeat { inner, .. } => {
-                matches!(**inner, Self::Set(_) | Self::Char { fold: false, .. })
-            }
+            Self::Repeat { inner, .. } => inner.is_set(),
             _ => false,
         }
     }
 
+    /// Returns true for one character or set.
+    pub fn is_set(&self) -> bool {
+        matches!(self, Self::Set(_) | Self::Char { fold: false, .. })
+    }
+
     /// Returns the number of characters that it matches at least; a reference may match none.
-    pub(super) fn least(&self) -> u32 {
+    pub fn least(&self) -> u32 {
         match self {
             Self::Char { .. } | Self::Set(_) => 1,
             Self::Group { inner, .. } | Self::Scope(inner) | Self::Atomic(inner) => inner.least(),
@@ -71,16 +74,15 @@ impl Node {
     }
 
     /// Returns a character in every case.
-    pub(super) fn folded(&self) -> Option<char> {
-        if let Self::Char { char, fold: true } = self {
-            Some(*char)
-        } else {
-            None
+    pub fn folded(&self) -> Option<char> {
+        match self {
+            Self::Char { char, fold: true } => Some(*char),
+            _ => None,
         }
     }
 
     /// Returns true if `found` is true for this node or one inside.
-    pub(super) fn any(&self, found: &impl Fn(&Self) -> bool) -> bool {
+    pub fn any(&self, found: &impl Fn(&Self) -> bool) -> bool {
         found(self)
             || match self {
                 Self::Group { inner, .. }

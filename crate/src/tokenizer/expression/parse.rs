@@ -5,7 +5,7 @@ use super::escape::{Reader, word};
 use super::fold::Multiple;
 use super::interval::interval;
 use super::node::Node;
-use super::{Unsaid, unsaid};
+use super::{Result, unsaid};
 
 /// Maximum number of groups inside each other; the engine allows fewer than 64.
 const MAX_DEPTH: usize = 60;
@@ -43,17 +43,17 @@ const NEWLINE: &str = "(?:\\r\\n|[\\n-\\r\u{85}\u{2028}\u{2029}])";
 /// The options that are in force.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Options {
-    pub(super) fold: bool,
-    pub(super) newline: bool,
-    pub(super) extended: bool,
+    pub fold: bool,
+    pub newline: bool,
+    pub extended: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Parser<'a> {
-    pub(super) reader: Reader<'a>,
-    pub(super) options: Options,
+    pub reader: Reader<'a>,
+    pub options: Options,
     /// Name of each group, in the order of their beginnings.
-    pub(super) groups: Vec<Option<&'a str>>,
+    pub groups: Vec<Option<&'a str>>,
     /// Number of classes in every case.
     folded: usize,
     /// Numbers of groups that are referred to by number.
@@ -64,7 +64,7 @@ pub(super) struct Parser<'a> {
 pub(super) type Tree = (Node, bool, bool);
 
 impl<'a> Parser<'a> {
-    pub(super) fn parse(expression: &'a str) -> Result<Tree, Unsaid> {
+    pub fn parse(expression: &'a str) -> Result<Tree> {
         let mut parser = Self {
             reader: Reader::new(expression),
             options: Options::default(),
@@ -86,24 +86,21 @@ impl<'a> Parser<'a> {
         let start = |node: &Node| matches!(node, Node::Place("\\G"));
         let first = match &root {
             Node::Concat(all) => {
-                all.first().is_some_and(start)
-                    && !all.iter().skip(1).any(|node| node.any(&start))
-                    && root.least() > 0
+                let mut rest = all.iter().skip(1);
+                all.first().is_some_and(start) && !rest.any(|node| node.any(&start))
             }
             _ => false,
         };
-        if root.any(&start) && !first {
-            return unsaid(
-                "\\G",
-                "it begins an expression that matches a character, or is not read",
-            );
+        if root.any(&start) && !(first && root.least() > 0) {
+            let reason = "it begins an expression that matches a character, or is not read";
+            return unsaid("\\G", reason);
         }
         let references = root.any(&|node| matches!(node, Node::Reference(_)));
         Ok((root, named, references))
     }
 
     /// Reads up to the parenthesis that closes, or the end.
-    pub(super) fn alternatives(&mut self, depth: usize) -> Result<Node, Unsaid> {
+    pub fn alternatives(&mut self, depth: usize) -> Result<Node> {
         if depth > MAX_DEPTH {
             return unsaid("(((…", "too many groups inside each other");
         }
@@ -113,14 +110,13 @@ impl<'a> Parser<'a> {
             all.push(self.branch(depth)?);
         }
         self.options = options;
-        Ok(if all.len() == 1 {
-            all.remove(0)
-        } else {
-            Node::Alt(all)
+        Ok(match all.len() {
+            1 => all.remove(0),
+            _ => Node::Alt(all),
         })
     }
 
-    fn branch(&mut self, depth: usize) -> Result<Node, Unsaid> {
+    fn branch(&mut self, depth: usize) -> Result<Node> {
         let mut all: Vec<Node> = Vec::new();
         loop {
             self.skip()?;
@@ -144,7 +140,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Passes over comments and, with `x`, blanks.
-    pub(super) fn skip(&mut self) -> Result<(), Unsaid> {
+    pub fn skip(&mut self) -> Result<()> {
         loop {
             match self.reader.peek() {
                 Some('(') if self.reader.take("(?#") => loop {
@@ -167,7 +163,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads what is repeated, or a character, a set, a place.
-    fn atom(&mut self, depth: usize) -> Result<Node, Unsaid> {
+    fn atom(&mut self, depth: usize) -> Result<Node> {
         let before = self.reader.clone();
         let Some(char) = self.reader.next() else {
             return Ok(Node::Empty);
@@ -179,10 +175,9 @@ impl<'a> Parser<'a> {
             '(' => self.group(depth + 1)?,
             '[' => {
                 let class = class::read(&mut self.reader, 0)?;
-                if self.options.fold {
-                    self.folded(class)?
-                } else {
-                    Node::Set(class.text())
+                match self.options.fold {
+                    true => self.folded(class)?,
+                    false => Node::Set(class.text()),
                 }
             }
             '\\' => self.escaped()?,
@@ -205,7 +200,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn folded(&mut self, class: Class) -> Result<Node, Unsaid> {
+    fn folded(&mut self, class: Class) -> Result<Node> {
         self.folded += 1;
         if self.folded > MAX_FOLDED {
             return unsaid("(?i)", "there are too many classes in every case");
@@ -213,7 +208,7 @@ impl<'a> Parser<'a> {
         Multiple::table().class(class)
     }
 
-    fn coded(&mut self, escape: char) -> Result<Node, Unsaid> {
+    fn coded(&mut self, escape: char) -> Result<Node> {
         let char = self.reader.character(escape)?;
         Ok(self.char(char))
     }
@@ -223,7 +218,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads what follows a backslash.
-    fn escaped(&mut self) -> Result<Node, Unsaid> {
+    fn escaped(&mut self) -> Result<Node> {
         let Some(escape) = self.reader.next() else {
             return unsaid("\\", "a character is expected after it");
         };
@@ -241,19 +236,16 @@ impl<'a> Parser<'a> {
             'O' => self.dot(true),
             'R' => Node::Atomic(Box::new(Node::Set(NEWLINE.to_owned()))),
             'K' | 'X' | 'y' | 'Y' => {
-                return unsaid(
-                    format!("\\{escape}"),
-                    "it is not read; write its meaning with classes and look-around",
-                );
+                let reason = "it is not read; write its meaning with classes and look-around";
+                return unsaid(format!("\\{escape}"), reason);
             }
             'g' if matches!(self.reader.peek(), Some('<' | '\'')) => {
                 return unsaid("\\g", "write the group again");
             }
             'k' if matches!(self.reader.peek(), Some('<' | '\'')) => {
-                let end = if self.reader.take("<") {
-                    '>'
-                } else {
-                    self.reader.next().unwrap_or('\'')
+                let end = match self.reader.next() {
+                    Some('<') => '>',
+                    _ => '\'',
                 };
                 let name = self.name(end)?;
                 match name.parse() {
@@ -265,12 +257,9 @@ impl<'a> Parser<'a> {
                 let mut after = self.reader.clone();
                 let more = after.digits(10, 9);
                 let number = escape.to_digit(10).unwrap_or(0) as usize;
-                let number = more.map_or(Some(number), |more| {
-                    let digits = self.reader.rest().len() - after.rest().len();
-                    number
-                        .checked_mul(10usize.pow(digits as u32))?
-                        .checked_add(more as usize)
-                });
+                let digits = self.reader.rest().len() - after.rest().len();
+                let tens = number.checked_mul(10usize.pow(digits as u32));
+                let number = tens.and_then(|tens| tens.checked_add(more.unwrap_or(0) as usize));
                 match number {
                     Some(number) if number <= 9 || number <= self.groups.len() => {
                         self.reader = after;
@@ -283,20 +272,16 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn number(&mut self, number: usize) -> Result<Node, Unsaid> {
+    fn number(&mut self, number: usize) -> Result<Node> {
         self.references.push(number);
         self.reference(number)
     }
 
-    fn named(&self, name: &str) -> Result<Node, Unsaid> {
-        let named = self.groups.iter().flatten();
-        let places: Vec<usize> = named
-            .enumerate()
-            .filter(|(_, group)| **group == name)
-            .map(|(place, _)| place + 1)
-            .collect();
-        match places.as_slice() {
-            [one] => self.reference(*one),
+    fn named(&self, name: &str) -> Result<Node> {
+        let mut places = (1..).zip(self.groups.iter().flatten());
+        let mut next = || places.find(|(_, group)| **group == name);
+        match (next(), next()) {
+            (Some((one, _)), None) => self.reference(one),
             _ => unsaid(
                 format!("\\k<{name}>"),
                 "the name belongs to one group before it",
@@ -304,12 +289,10 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn reference(&self, number: usize) -> Result<Node, Unsaid> {
+    fn reference(&self, number: usize) -> Result<Node> {
         if self.options.fold {
-            return unsaid(
-                "a reference with (?i)",
-                "it is not read; write the reference without (?i)",
-            );
+            let reason = "it is not read; write the reference without (?i)";
+            return unsaid("a reference with (?i)", reason);
         }
         if number == 0 || number > self.groups.len() {
             return unsaid(format!("\\{number}"), "a reference is to a group before it");

@@ -3,14 +3,14 @@
 use super::interval::{Kind, interval};
 use super::node::Node;
 use super::parse::Parser;
-use super::{Unsaid, unsaid};
+use super::{Result, unsaid};
 
 /// Maximum number of repetitions of a repetition.
 const MAX_NESTED: usize = 8;
 
 impl Parser<'_> {
     /// Reads the repetitions after `node`.
-    pub(super) fn repeated(&mut self, mut node: Node) -> Result<Node, Unsaid> {
+    pub fn repeated(&mut self, mut node: Node) -> Result<Node> {
         for _ in 0..=MAX_NESTED {
             self.skip()?;
             let (low, high, kind) = match self.reader.peek() {
@@ -36,18 +36,13 @@ impl Parser<'_> {
                     "what it repeats may match nothing, in some places only; write each repetition",
                 );
             }
-            let mut atomic = kind == Kind::Swapped;
-            let mut greedy = true;
-            match kind {
-                Kind::Sign => {
-                    self.reader.next();
-                    greedy = !self.reader.take("?");
-                    atomic = greedy && self.reader.take("+");
-                }
-                Kind::Range => greedy = !self.reader.take("?"),
-                // Neither has a reluctant form: `{3}?` is `(?:{3})?`.
-                Kind::Exact | Kind::Swapped => {}
+            if kind == Kind::Sign {
+                self.reader.next();
             }
+            // The others have no reluctant form: `{3}?` is `(?:{3})?`.
+            let greedy = !(matches!(kind, Kind::Sign | Kind::Range) && self.reader.take("?"));
+            let possessive = kind == Kind::Sign && greedy && self.reader.take("+");
+            let atomic = kind == Kind::Swapped || possessive;
             node = match (low, high, node) {
                 (1, Some(1), node) => node,
                 // `(?:x{1,3})+` is `x+`, which the engine runs through once.
@@ -60,17 +55,12 @@ impl Parser<'_> {
                         high,
                         greedy: true,
                     },
-                ) if greedy
-                    && high != Some(0)
-                    && matches!(*inner, Node::Set(_) | Node::Char { fold: false, .. }) =>
-                {
-                    Node::Repeat {
-                        inner,
-                        low: low.min(inside),
-                        high: None,
-                        greedy,
-                    }
-                }
+                ) if greedy && high != Some(0) && inner.is_set() => Node::Repeat {
+                    inner,
+                    low: low.min(inside),
+                    high: None,
+                    greedy,
+                },
                 (low, high, node) => Node::Repeat {
                     inner: Box::new(node),
                     low,

@@ -1,6 +1,6 @@
 //! Writes the tree of an expression for our engine.
 
-use super::Unsaid;
+use super::Result;
 use super::escape::pushed;
 use super::fold::Multiple;
 use super::node::Node;
@@ -9,13 +9,13 @@ use super::node::Node;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writer {
     /// True if a group has a name: then those without one do not capture.
-    pub(super) named: bool,
+    pub named: bool,
     /// True if there is a reference: else no group needs to capture.
-    pub(super) references: bool,
+    pub references: bool,
 }
 
 /// Facts about the place of a node.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Place {
     /// True if a character must follow.
     followed: bool,
@@ -24,16 +24,9 @@ struct Place {
 }
 
 impl Writer {
-    pub(super) fn text(self, root: &Node) -> Result<String, Unsaid> {
+    pub fn text(self, root: &Node) -> Result<String> {
         let mut out = String::new();
-        self.node(
-            &mut out,
-            root,
-            Place {
-                followed: false,
-                behind: false,
-            },
-        );
+        self.node(&mut out, root, Place::default());
         Ok(out)
     }
 
@@ -87,10 +80,9 @@ impl Writer {
                         | Node::Scope(_)
                         | Node::Atomic(_)
                 );
-                if single {
-                    self.node(&mut text, inner, place);
-                } else {
-                    self.enclosed(&mut text, "(?:", inner, place);
+                match single {
+                    true => self.node(&mut text, inner, place),
+                    false => self.enclosed(&mut text, "(?:", inner, place),
                 }
                 if matches!(text.as_str(), "(?:)" | "(?:(?:))") {
                     return;
@@ -147,10 +139,9 @@ impl Writer {
                 followed: place.followed || at <= last,
                 ..place
             };
-            if run.is_empty() {
-                self.part(out, node, place);
-            } else {
-                self.letters(out, &run, place);
+            match run.as_slice() {
+                [] => self.part(out, node, place),
+                run => self.letters(out, run, place),
             }
         }
     }
