@@ -9,11 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::expression::{Unsaid, rewritten};
+use super::faults::refused;
 use super::flaws;
 use super::merges::Model;
 use super::pre::{GPT2, LLAMA_BPE, QWEN2};
 use super::{TOKENIZER_FILE, unread};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Result, word};
 
 /// Maximum total size of a document's patterns in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -22,13 +23,13 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 #[derive(Debug, Deserialize)]
 pub(super) struct Parts {
     #[serde(default)]
-    pub(super) normalizer: Value,
+    pub normalizer: Value,
     #[serde(default)]
-    pub(super) pre_tokenizer: Value,
+    pub pre_tokenizer: Value,
     #[serde(default)]
-    pub(super) decoder: Value,
+    pub decoder: Value,
     #[serde(default)]
-    pub(super) post_processor: Value,
+    pub post_processor: Value,
     #[serde(default)]
     added_tokens: Value,
     #[serde(default)]
@@ -53,7 +54,7 @@ pub(super) struct Patterns(Arc<Vec<Regex>>);
 impl Patterns {
     /// Collects the patterns of a document, and returns its parts with these patterns in our engine's syntax. Refuses more than 1 MiB
     /// of them, what our engine cannot say, and parts on which the library would panic.
-    pub(super) fn of(document: &[u8]) -> Result<(Self, Parts)> {
+    pub fn of(document: &[u8]) -> Result<(Self, Parts)> {
         let mut parts: Parts =
             serde_json::from_slice(document).map_err(|e| unread(TOKENIZER_FILE, document, e))?;
         let (mut compiled, mut bytes) = (Vec::new(), 0);
@@ -67,20 +68,15 @@ impl Patterns {
                     let own = rewritten(text)
                         .map_err(|Unsaid { found, reason }| unsaid(text, found, reason))?;
                     if bytes + own.len() <= MAX_PATTERN_BYTES {
-                        compiled.push(
-                            Regex::new(&own).map_err(|error| {
-                                unsaid(text, error, "write it in a simpler way")
-                            })?,
-                        );
+                        let simpler = |error| unsaid(text, error, "write it in a simpler way");
+                        compiled.push(Regex::new(&own).map_err(simpler)?);
                     }
                     *text = own;
                 }
                 bytes += text.len();
                 if bytes > MAX_PATTERN_BYTES {
-                    return Err(over(
-                        format!("at most {MAX_PATTERN_BYTES} bytes of patterns"),
-                        bytes,
-                    ));
+                    let expected = format!("at most {MAX_PATTERN_BYTES} bytes of patterns");
+                    return Err(over(&expected, bytes));
                 }
                 Ok(())
             })?;
@@ -90,40 +86,28 @@ impl Patterns {
     }
 
     /// Refuses a text on which a pattern needs more backtracking steps than the engine allows.
-    pub(super) fn check(&self, text: &str) -> Result<()> {
-        let stopped = self
-            .0
-            .iter()
-            .find_map(|pattern| pattern.find_iter(text).find_map(std::result::Result::err));
-        stopped.map_or(Ok(()), |error| {
-            Err(over(
-                "a pattern that matches within the engine's limit".into(),
+    pub fn check(&self, text: &str) -> Result<()> {
+        let mut matches = self.0.iter().flat_map(|pattern| pattern.find_iter(text));
+        match matches.find_map(Result::err) {
+            Some(error) => Err(over(
+                "a pattern that matches within the engine's limit",
                 error,
-            ))
-        })
+            )),
+            None => Ok(()),
+        }
     }
 }
 
 /// Returns the refusal of an expression, in which `found` is not read for `reason`.
 fn unsaid(expression: &str, found: impl std::fmt::Display, reason: &str) -> Error {
-    let refusal = Refusal::new(word!("tokenizer.invalid"))
-        .stage("bind")
-        .of(TOKENIZER_FILE)
-        .subject(expression);
-    refusal
-        .expected("an expression that can be read as Oniguruma reads it")
-        .found(found)
-        .hint(reason)
-        .into()
+    let expected = "an expression that can be read as Oniguruma reads it";
+    let refusal = refused(word!("tokenizer.invalid"), TOKENIZER_FILE, expected);
+    refusal.subject(expression).found(found).hint(reason).into()
 }
 
-fn over(expected: String, found: impl std::fmt::Display) -> Error {
-    Refusal::new(word!("tokenizer.budget"))
-        .stage("bind")
-        .of(TOKENIZER_FILE)
-        .expected(expected)
-        .found(found)
-        .into()
+fn over(expected: &str, found: impl std::fmt::Display) -> Error {
+    let refusal = refused(word!("tokenizer.budget"), TOKENIZER_FILE, expected);
+    refusal.found(found).into()
 }
 
 /// Hands every `{"Regex": text}` (true) and `{"String": text}` (false) below `value` to `found`.

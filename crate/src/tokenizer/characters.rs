@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::parts::{PartsModel, TokenizerParts};
+use super::parts::TokenizerParts;
 use crate::error::{Error, Result};
 
 /// Returns a vocabulary with one token for each distinct character of `text`, without merges.
@@ -14,19 +14,8 @@ pub(super) fn parts(text: &str) -> Result<TokenizerParts> {
         return Err(Error::DataTooShort { need: 1, have: 0 });
     }
     Ok(TokenizerParts {
-        model: PartsModel::Characters,
         tokens: distinct.into_iter().map(String::from).collect(),
-        types: Vec::new(),
-        bos: None,
-        eos: Vec::new(),
-        pad: None,
-        unk: None,
-        add_bos: None,
-        add_eos: None,
-        chat_template: None,
-        named_templates: Vec::new(),
-        lstrip: Vec::new(),
-        rstrip: Vec::new(),
+        ..TokenizerParts::default()
     })
 }
 
@@ -46,14 +35,6 @@ pub(super) fn table(
     if !document.pointer("/model/merges")?.as_array()?.is_empty() {
         return None;
     }
-    vocab
-        .iter()
-        .map(|(text, &id)| {
-            let mut characters = text.chars();
-            match (characters.next(), characters.next()) {
-                (Some(character), None) => Some((character, id)),
-                _ => None,
-            }
-        })
-        .collect()
+    let character = |(text, &id): (&String, &u32)| Some((text.parse().ok()?, id));
+    vocab.iter().map(character).collect()
 }

@@ -10,10 +10,10 @@ pub(super) struct TokenizerClass {
     /// Words with which `model_type` begins if it implies the class.
     model_types: &'static [&'static str],
     /// Special tokens by their keys.
-    pub(super) tokens: &'static [(&'static str, &'static str)],
-    pub(super) framing: Framing,
+    pub tokens: &'static [(&'static str, &'static str)],
+    pub framing: Framing,
     /// True if the class counts for vocabularies of SentencePiece only.
-    pub(super) of_pieces: bool,
+    pub of_pieces: bool,
 }
 
 /// Source of the tokens around a text.
@@ -29,9 +29,17 @@ pub(super) enum Framing {
 
 const END: &str = "<|endoftext|>";
 
+/// A class that states nothing.
+const PLAIN: TokenizerClass = TokenizerClass {
+    names: &[],
+    model_types: &[],
+    tokens: &[],
+    framing: Framing::Processor,
+    of_pieces: false,
+};
+
 static LLAMA: TokenizerClass = TokenizerClass {
     names: &["LlamaTokenizer", "CodeLlamaTokenizer"],
-    model_types: &[],
     tokens: &[
         ("bos_token", "<s>"),
         ("eos_token", "</s>"),
@@ -39,10 +47,10 @@ static LLAMA: TokenizerClass = TokenizerClass {
     ],
     framing: Framing::Begun,
     of_pieces: true,
+    ..PLAIN
 };
 static GEMMA: TokenizerClass = TokenizerClass {
     names: &["GemmaTokenizer"],
-    model_types: &[],
     tokens: &[
         ("bos_token", "<bos>"),
         ("eos_token", "<eos>"),
@@ -51,11 +59,10 @@ static GEMMA: TokenizerClass = TokenizerClass {
         ("mask_token", "<mask>"),
     ],
     framing: Framing::Begun,
-    of_pieces: false,
+    ..PLAIN
 };
 static COHERE: TokenizerClass = TokenizerClass {
     names: &["CohereTokenizer"],
-    model_types: &[],
     tokens: &[
         ("bos_token", "<BOS_TOKEN>"),
         ("eos_token", "<|END_OF_TURN_TOKEN|>"),
@@ -66,21 +73,19 @@ static COHERE: TokenizerClass = TokenizerClass {
         ("mask_token", "<MASK_TOKEN>"),
     ],
     framing: Framing::Begun,
-    of_pieces: false,
+    ..PLAIN
 };
 pub(super) static GPT2: TokenizerClass = TokenizerClass {
     names: &["GPT2Tokenizer"],
     model_types: &["gpt2"],
     tokens: &[("bos_token", END), ("eos_token", END), ("unk_token", END)],
-    framing: Framing::Processor,
-    of_pieces: false,
+    ..PLAIN
 };
 pub(super) static QWEN2: TokenizerClass = TokenizerClass {
     names: &["Qwen2Tokenizer"],
     model_types: &["qwen"],
     tokens: &[("eos_token", END), ("unk_token", END), ("pad_token", END)],
-    framing: Framing::Processor,
-    of_pieces: false,
+    ..PLAIN
 };
 static GPT_NEOX: TokenizerClass = TokenizerClass {
     names: &["GPTNeoXTokenizer"],
@@ -92,13 +97,12 @@ static GPT_NEOX: TokenizerClass = TokenizerClass {
         ("pad_token", "<|padding|>"),
     ],
     framing: Framing::Keys,
-    of_pieces: false,
+    ..PLAIN
 };
 
 /// Its lower case, accents and Chinese characters are those of `tokenizer_config.json`, not of tokenizer.json.
 pub(super) static BERT: TokenizerClass = TokenizerClass {
     names: &["BertTokenizer"],
-    model_types: &[],
     tokens: &[
         ("unk_token", "[UNK]"),
         ("sep_token", "[SEP]"),
@@ -106,35 +110,30 @@ pub(super) static BERT: TokenizerClass = TokenizerClass {
         ("cls_token", "[CLS]"),
         ("mask_token", "[MASK]"),
     ],
-    framing: Framing::Processor,
-    of_pieces: false,
+    ..PLAIN
 };
 
 impl TokenizerClass {
     /// Returns the class that `tokenizer_config.json` names, else the one that `config.json` names or implies by the type of the model.
-    pub(super) fn of(settings: &Value, config: &Value) -> Option<&'static Self> {
+    pub fn of(settings: &Value, config: &Value) -> Option<&'static Self> {
         let all = [&LLAMA, &GEMMA, &COHERE, &GPT2, &QWEN2, &GPT_NEOX, &BERT];
         let key = "tokenizer_class";
-        match settings[key].as_str().or_else(|| config[key].as_str()) {
-            Some(name) => all.into_iter().find(|class| {
-                class
-                    .names
-                    .contains(&name.strip_suffix("Fast").unwrap_or(name))
-            }),
-            None => {
-                let model_type = config["model_type"].as_str().unwrap_or_default();
-                all.into_iter().find(|class| {
-                    class
-                        .model_types
-                        .iter()
-                        .any(|word| model_type.starts_with(word))
-                })
-            }
+        let mut all = all.into_iter();
+        if let Some(name) = settings[key].as_str().or_else(|| config[key].as_str()) {
+            let name = name.strip_suffix("Fast").unwrap_or(name);
+            return all.find(|class| class.names.contains(&name));
         }
+        let model_type = config["model_type"].as_str().unwrap_or_default();
+        all.find(|class| {
+            class
+                .model_types
+                .iter()
+                .any(|word| model_type.starts_with(word))
+        })
     }
 
     /// Returns true if the class counts for a `tokenizer.json`: transformers takes byte-level ones of Llama's class as they are.
-    pub(super) fn rules(&self, document: &[u8]) -> bool {
+    pub fn rules(&self, document: &[u8]) -> bool {
         const WORD: &[u8] = b"\"ByteLevel\"";
         !self.of_pieces || !document.windows(WORD.len()).any(|found| found == WORD)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokenizers::models::bpe::BPE;
 use tokenizers::{Model, ModelWrapper, OffsetReferential, OffsetType, PreTokenizer};
 
@@ -37,11 +37,8 @@ impl Coverage {
         document: &[u8],
         vocab: &HashMap<String, u32>,
     ) -> Result<Self> {
-        let named = |part: serde_json::Result<String>| {
-            part.is_ok_and(|json| json.contains("\"ByteLevel\""))
-        };
-        let byte_level = named(serde_json::to_string(&inner.get_pre_tokenizer()))
-            || named(serde_json::to_string(&inner.get_normalizer()));
+        let byte_level = has_step(inner.get_pre_tokenizer(), "ByteLevel")
+            || has_step(inner.get_normalizer(), "ByteLevel");
         let id = |token: &str| vocab.get(token).copied();
         let unknown = match inner.get_model() {
             ModelWrapper::BPE(model) => model.get_unk_token().as_deref().and_then(id),
@@ -55,11 +52,13 @@ impl Coverage {
         };
         let lossy = match inner.get_model() {
             ModelWrapper::BPE(model) => {
-                let letters = byte_level
-                    && !is_affixed(model)
-                    && (0..=u8::MAX).all(|byte| id(&letter(byte).to_string()).is_some());
-                let bytes = model.byte_fallback
-                    && (0..=u8::MAX).all(|byte| id(&byte_token(byte)).is_some());
+                let has_all = |token: fn(u8) -> String| {
+                    (0..=u8::MAX).all(|byte| vocab.contains_key(&token(byte)))
+                };
+                let affixed =
+                    model.continuing_subword_prefix.is_some() || model.end_of_word_suffix.is_some();
+                let letters = byte_level && !affixed && has_all(|byte| letter(byte).into());
+                let bytes = model.byte_fallback && has_all(byte_token);
                 model.get_unk_token().is_none() && !letters && !bytes
             }
             _ => false,
@@ -72,12 +71,13 @@ impl Coverage {
     }
 }
 
-fn is_affixed(model: &BPE) -> bool {
-    model.continuing_subword_prefix.is_some() || model.end_of_word_suffix.is_some()
+/// Returns true if a part of a tokenizer is, or has, a step of this type.
+pub(super) fn has_step(part: Option<&impl Serialize>, name: &str) -> bool {
+    serde_json::to_string(&part).is_ok_and(|json| json.contains(&format!("\"{name}\"")))
 }
 
-/// Returns the character by which byte-level vocabularies write a byte: itself if it can be seen in Latin-1, or else one from U+0100 on.
-fn letter(byte: u8) -> char {
+/// The character by which byte-level vocabularies write a byte: itself if it can be seen in Latin-1, or else one from U+0100 on.
+pub(super) fn letter(byte: u8) -> char {
     let beyond = match byte {
         0..=0x20 => u32::from(byte),
         0x7f..=0xa0 => u32::from(byte) - 0x7f + 33,
@@ -88,17 +88,14 @@ fn letter(byte: u8) -> char {
 }
 
 /// Returns the token of a byte in vocabularies that fall back to bytes.
-fn byte_token(byte: u8) -> String {
+pub(super) fn byte_token(byte: u8) -> String {
     format!("<{byte:#04X}>")
 }
 
 /// Returns the byte of a token such as `<0x0A>`.
 pub(super) fn byte_of(token: &str) -> Option<u8> {
-    let digits = token
-        .strip_prefix("<0x")?
-        .strip_suffix('>')
-        .filter(|digits| digits.len() == 2)?;
-    u8::from_str_radix(digits, 16).ok()
+    let digits = token.strip_prefix("<0x")?.strip_suffix('>');
+    u8::from_str_radix(digits.filter(|digits| digits.len() == 2)?, 16).ok()
 }
 
 impl Tokenizer {
@@ -119,57 +116,36 @@ impl Tokenizer {
         if !self.coverage.lossy {
             return Ok(());
         }
-        let mut pieces = self
-            .inner
-            .get_added_vocabulary()
-            .extract_and_normalize(self.inner.get_normalizer(), text);
+        let (added, normalizer) = (
+            self.inner.get_added_vocabulary(),
+            self.inner.get_normalizer(),
+        );
+        let mut pieces = added.extract_and_normalize(normalizer, text);
         if let Some(rule) = self.inner.get_pre_tokenizer() {
             rule.pre_tokenize(&mut pieces).map_err(unencodable)?;
         }
+        let has = |token: &str| model.token_to_id(token).is_some();
         for (piece, (start, end), tokens) in
             pieces.get_splits(OffsetReferential::Original, OffsetType::Byte)
         {
-            if tokens.is_some() || model.ignore_merges && model.token_to_id(piece).is_some() {
+            if tokens.is_some() || model.ignore_merges && has(piece) {
                 continue;
             }
-            if let Some(lost) = self.lost(model, piece) {
-                let whole = |c: &char| {
-                    c.to_string()
-                        .bytes()
-                        .any(|byte| model.token_to_id(&letter(byte).to_string()).is_none())
+            if let Some(lost) = lost(model, piece) {
+                let lacks_byte = |c: &char| {
+                    let mut bytes = c.to_string().into_bytes().into_iter();
+                    bytes.any(|byte| !has(&letter(byte).to_string()))
                 };
-                let written = text
-                    .get(start..end)
-                    .and_then(|original| original.chars().find(whole));
-                let lost = written.filter(|_| self.coverage.byte_level).unwrap_or(lost);
+                let written = text.get(start..end).filter(|_| self.coverage.byte_level);
+                let lost = written
+                    .and_then(|text| text.chars().find(lacks_byte))
+                    .unwrap_or(lost);
                 return Err(unencodable(format!(
                     "the vocabulary has no token for the character {lost:?} and none for unknown characters: it would be lost"
                 )));
             }
         }
         Ok(())
-    }
-
-    /// Returns the first character of a piece that has no token.
-    fn lost(&self, model: &BPE, piece: &str) -> Option<char> {
-        let has = |token: &str| model.token_to_id(token).is_some();
-        let last = piece.char_indices().next_back().map_or(0, |(at, _)| at);
-        let is_lost = |&(at, c): &(usize, char)| {
-            let prefix = model
-                .continuing_subword_prefix
-                .as_deref()
-                .filter(|_| at > 0)
-                .unwrap_or_default();
-            let suffix = model
-                .end_of_word_suffix
-                .as_deref()
-                .filter(|_| at == last)
-                .unwrap_or_default();
-            let token = format!("{prefix}{c}{suffix}");
-            !(has(&token)
-                || model.byte_fallback && token.bytes().all(|byte| has(&byte_token(byte))))
-        };
-        piece.char_indices().find(is_lost).map(|(_, c)| c)
     }
 
     /// Calls `found` with each character or word of a text that becomes the token `unknown`, or with `None` where the text has this token
@@ -190,22 +166,18 @@ impl Tokenizer {
             }
             let piece = text.get(range.0..range.1).unwrap_or_default();
             let lacks = |c: &char| self.lacks(*c);
+            let is_visible = |c: &char| !c.is_whitespace();
+            let mut each = |which: &dyn Fn(&char) -> bool| {
+                let chars = piece.chars().filter(which);
+                chars.for_each(|c| found(Some(c.encode_utf8(&mut [0; 4]))));
+            };
             match self.inner.get_model() {
                 _ if piece.trim() == token => found(None),
-                ModelWrapper::WordPiece(_) if piece.chars().any(|c| lacks(&c)) => {
-                    piece
-                        .chars()
-                        .filter(lacks)
-                        .for_each(|c| found(Some(c.encode_utf8(&mut [0; 4]))));
-                }
+                ModelWrapper::WordPiece(_) if piece.chars().any(|c| lacks(&c)) => each(&lacks),
                 ModelWrapper::WordPiece(_) | ModelWrapper::WordLevel(_) => found(Some(piece)),
-                _ if piece.trim().is_empty() => {
-                    found(Some(if piece.is_empty() { " " } else { piece }))
-                }
-                _ => piece
-                    .chars()
-                    .filter(|c| !c.is_whitespace())
-                    .for_each(|c| found(Some(c.encode_utf8(&mut [0; 4])))),
+                _ if piece.is_empty() => found(Some(" ")),
+                _ if piece.trim().is_empty() => found(Some(piece)),
+                _ => each(&is_visible),
             }
         }
         Ok(())
@@ -213,11 +185,31 @@ impl Tokenizer {
 
     /// Returns true if a vocabulary of parts of words has no token of this character alone.
     fn lacks(&self, character: char) -> bool {
+        let absent = |token: &str| self.inner.token_to_id(token).is_none();
         let forms = [character.to_string(), character.to_lowercase().to_string()];
-        forms.iter().all(|form| {
-            [form.clone(), format!("##{form}")]
-                .iter()
-                .all(|token| self.inner.token_to_id(token).is_none())
-        })
+        forms
+            .iter()
+            .all(|form| absent(form) && absent(&format!("##{form}")))
     }
+}
+
+/// The first character of a piece that has no token.
+fn lost(model: &BPE, piece: &str) -> Option<char> {
+    let has = |token: &str| model.token_to_id(token).is_some();
+    let last = piece.char_indices().next_back().map_or(0, |(at, _)| at);
+    let is_lost = |&(at, c): &(usize, char)| {
+        let prefix = model
+            .continuing_subword_prefix
+            .as_deref()
+            .filter(|_| at > 0);
+        let suffix = model.end_of_word_suffix.as_deref().filter(|_| at == last);
+        let token = format!(
+            "{}{c}{}",
+            prefix.unwrap_or_default(),
+            suffix.unwrap_or_default()
+        );
+        let has_bytes = || token.bytes().all(|byte| has(&byte_token(byte)));
+        !(has(&token) || model.byte_fallback && has_bytes())
+    };
+    piece.char_indices().find(is_lost).map(|(_, c)| c)
 }

@@ -12,10 +12,8 @@ impl Tokenizer {
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         if let Some(table) = &self.characters {
             let id = |c: char| {
-                table
-                    .get(&c)
-                    .copied()
-                    .ok_or_else(|| unencodable(format!("the vocabulary lacks the character {c:?}")))
+                let absent = || unencodable(format!("the vocabulary lacks the character {c:?}"));
+                table.get(&c).copied().ok_or_else(absent)
             };
             return text.chars().map(id).collect();
         }
@@ -52,10 +50,9 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Self::encode`].
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
-        let ids = if self.characters.is_some() {
-            self.encode(text)?
-        } else {
-            self.plain_ids(text)?
+        let ids = match self.characters {
+            Some(_) => self.encode(text)?,
+            None => self.plain_ids(text)?,
         };
         Ok([self.prompt_prefix(), &ids, self.prompt_suffix()].concat())
     }
@@ -124,17 +121,13 @@ impl Tokenizer {
     #[doc(hidden)]
     pub fn encode_with_starts(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>)> {
         if self.characters.is_some() {
-            return Ok((
-                self.encode(text)?,
-                text.char_indices().map(|(start, _)| start).collect(),
-            ));
+            let starts = text.char_indices().map(|(start, _)| start);
+            return Ok((self.encode(text)?, starts.collect()));
         }
         self.patterns.check(text)?;
         self.check_characters(text)?;
         let encoding = self.inner.encode(text, false).map_err(unencodable)?;
-        Ok((
-            self.in_use(encoding.get_ids().to_vec())?,
-            starts(&encoding, self.coverage.byte_level),
-        ))
+        let ids = self.in_use(encoding.get_ids().to_vec())?;
+        Ok((ids, starts(&encoding, self.coverage.byte_level)))
     }
 }

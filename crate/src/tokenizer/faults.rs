@@ -1,11 +1,18 @@
 //! Refusals of the documents of a tokenizer, and of texts that it cannot encode.
 
+use std::fmt::Display;
+
 use serde::Deserialize;
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Refusal, Result, Word, shown};
 use crate::formats::{Flaw, foreign, not_json};
 
-/// Returns the refusal of `what` for a reason that a library states.
+/// The refusal of a part of a document or a text, when the tokenizer is made.
+pub(super) fn refused(code: Word, file: &str, expected: impl Display) -> Refusal {
+    Refusal::new(code).stage("bind").of(file).expected(expected)
+}
+
+/// The refusal of `what` for a reason that a library states.
 pub(super) fn bad(what: &str, reason: impl ToString) -> Error {
     // Messages of the libraries may quote the file.
     Error::Tokenizer {
@@ -38,10 +45,8 @@ pub(crate) fn read_json<'a, T: Deserialize<'a>>(what: &str, bytes: &'a [u8]) -> 
 pub(super) fn unencodable(reason: impl ToString) -> Error {
     let mut reason = reason.to_string();
     // The words of the library for a vocabulary without an unknown token.
-    if ["`unk_id` is missing", "token from the vocabulary"]
-        .iter()
-        .any(|words| reason.contains(words))
-    {
+    let absent = ["`unk_id` is missing", "token from the vocabulary"];
+    if absent.iter().any(|words| reason.contains(words)) {
         "the vocabulary has no token for one of its characters and none for unknown characters"
             .clone_into(&mut reason);
     }

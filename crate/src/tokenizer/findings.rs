@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::Value;
+use tokenizers::AddedToken;
 
-use super::{Conversation, Tokenizer};
+use super::{Conversation, Rendered, Tokenizer};
 use crate::error::{Refusal, Result, Word, shown, word};
 
 /// Number of different characters or tokens that are named.
@@ -42,10 +43,9 @@ impl Tally {
     }
 
     fn extend(&mut self, other: &Self) {
-        other
-            .named
-            .iter()
-            .for_each(|(name, times)| self.add(name, *times));
+        for (name, times) in &other.named {
+            self.add(name, *times);
+        }
         self.count += other.others();
     }
 
@@ -60,24 +60,15 @@ impl Tally {
                 .replace('\t', "\\t")
                 .replace('\r', "\\r")
         };
-        let name = |name: &str| {
-            if quoted {
-                format!("\"{}\"", shown(&plain(name)))
-            } else {
-                shown(name)
-            }
+        let name = |name: &str| match quoted {
+            true => format!("\"{}\"", shown(&plain(name))),
+            false => shown(name),
         };
-        let mut names: Vec<String> = self
-            .named
-            .iter()
-            .map(|(text, count)| format!("{} ({count})", name(text)))
-            .collect();
-        names.extend(
-            Some(self.others())
-                .filter(|others| *others > 0)
-                .map(|others| format!("{others} more")),
-        );
-        names.join(", ")
+        let named = self.named.iter();
+        let named = named.map(|(text, count)| format!("{} ({count})", name(text)));
+        let more = Some(self.others()).filter(|others| *others > 0);
+        let more = more.map(|others| format!("{others} more"));
+        named.chain(more).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -103,42 +94,26 @@ impl Findings {
 
     /// Returns code, number of occurrences and sentence of each kind that occurred.
     pub(crate) fn reported(&self) -> Vec<(Word, usize, String)> {
+        let of_tokens = |word, tally: &Tally, quoted| (word, tally.count, tally.list(quoted));
         let kinds = [
-            (
-                word!("data.unknown"),
-                self.unknown.count,
-                self.unknown.list(true),
-            ),
-            (
-                word!("data.control"),
-                self.control.count,
-                self.control.list(false),
-            ),
+            of_tokens(word!("data.unknown"), &self.unknown, true),
+            of_tokens(word!("data.control"), &self.control, false),
             (word!("data.arguments.text"), self.quoted, String::new()),
         ];
         let told = |(word, count, list): (Word, usize, String)| {
-            (
-                word,
-                count,
-                Refusal::filled(word, ["", "", &list]).to_string(),
-            )
+            let sentence = Refusal::filled(word, ["", "", &list]).to_string();
+            (count > 0).then_some((word, count, sentence))
         };
-        kinds
-            .into_iter()
-            .filter(|(_, count, _)| *count > 0)
-            .map(told)
-            .collect()
+        kinds.into_iter().filter_map(told).collect()
     }
 
     /// Returns the warnings.
     pub fn warnings(&self) -> Vec<TextWarning> {
-        self.reported()
-            .into_iter()
-            .map(|(word, _, message)| TextWarning {
-                code: word.text(),
-                message,
-            })
-            .collect()
+        let warning = |(word, _, message): (Word, usize, String)| TextWarning {
+            code: word.text(),
+            message,
+        };
+        self.reported().into_iter().map(warning).collect()
     }
 }
 
@@ -153,9 +128,7 @@ impl Tokenizer {
             (Findings::default(), self.controls(), self.coverage.unknown);
         for id in ids.iter().filter(|id| Some(**id) != unknown) {
             if let Ok(at) = controls.binary_search_by_key(id, |(id, _)| *id) {
-                found
-                    .control
-                    .add(controls.get(at).map_or("", |(_, token)| token), 1);
+                found.control.add(&controls[at].1, 1);
             }
         }
         if let Some(unknown) = unknown.filter(|id| ids.contains(id)) {
@@ -173,12 +146,8 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Tokenizer::encode`].
     pub(crate) fn stream_findings(&self, text: &str, ids: &[u32]) -> Result<Findings> {
-        let ids: Vec<u32> = ids
-            .iter()
-            .copied()
-            .filter(|id| !self.eos.contains(id))
-            .collect();
-        self.findings(text, &ids)
+        let inner = ids.iter().copied().filter(|id| !self.eos.contains(id));
+        self.findings(text, &inner.collect::<Vec<u32>>())
     }
 
     /// Returns the findings about a conversation that renders as `text` with these ids. Of its control tokens only those count that its
@@ -196,18 +165,17 @@ impl Tokenizer {
             control: Tally::default(),
             ..self.findings(text, ids)?
         };
-        for message in &conversation.messages {
-            let said = message
-                .as_object()
-                .into_iter()
-                .flatten()
-                .filter(|(key, _)| *key != "role");
-            said.for_each(|(_, value)| self.add_controls(value, &mut found.control));
+        let fields = conversation
+            .messages
+            .iter()
+            .filter_map(Value::as_object)
+            .flatten();
+        let said = fields
+            .filter(|(key, _)| *key != "role")
+            .map(|(_, value)| value);
+        for value in said.chain(conversation.names.values()) {
+            self.add_controls(value, &mut found.control);
         }
-        conversation
-            .names
-            .values()
-            .for_each(|value| self.add_controls(value, &mut found.control));
         found.quoted = usize::from(self.quotes_arguments(conversation));
         Ok(found)
     }
@@ -217,26 +185,19 @@ impl Tokenizer {
         match value {
             Value::String(text) => {
                 let mut rest = text.as_str();
-                let begins = |rest: &str| {
-                    let tokens = self.controls().iter().map(|(_, token)| token.as_str());
-                    tokens
-                        .filter(|token| rest.starts_with(*token))
-                        .max_by_key(|token| token.len())
-                };
-                let firsts: BTreeSet<char> = self
-                    .controls()
-                    .iter()
-                    .filter_map(|(_, token)| token.chars().next())
-                    .collect();
+                let tokens = || self.controls().iter().map(|(_, token)| token.as_str());
+                let firsts: BTreeSet<char> =
+                    tokens().flat_map(|token| token.chars().next()).collect();
                 let firsts: Vec<char> = firsts.into_iter().collect();
                 while let Some(at) = rest.find(firsts.as_slice()) {
-                    let (_, from) = rest.split_at(at);
-                    let token = begins(from);
-                    token.into_iter().for_each(|token| found.add(token, 1));
-                    let passed = token
-                        .or_else(|| from.get(..from.chars().next().map_or(0, char::len_utf8)))
-                        .map_or(0, str::len);
-                    rest = from.get(passed..).unwrap_or_default();
+                    let from = &rest[at..];
+                    let begins = tokens().filter(|token| from.starts_with(*token));
+                    let longest = begins.max_by_key(|token| token.len());
+                    if let Some(token) = longest {
+                        found.add(token, 1);
+                    }
+                    let first = from.chars().next().map_or(0, char::len_utf8);
+                    rest = &from[longest.map_or(first, str::len)..];
                 }
             }
             Value::Array(items) => items.iter().for_each(|item| self.add_controls(item, found)),
@@ -250,21 +211,20 @@ impl Tokenizer {
     /// Returns id and text of each token that a text cannot say in letters, in the order of ids: special ones, and the one that ends a turn.
     fn controls(&self) -> &[(u32, String)] {
         self.controls.get_or_init(|| {
-            let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
             let turn = self.turn_end();
             // Some tokenizers write the text of a special token in letters.
             let is_one = |id: u32, text: &str| {
-                self.inner
-                    .encode_fast(text, false)
-                    .is_ok_and(|found| found.get_ids().contains(&id))
+                let found = self.inner.encode_fast(text, false);
+                found.is_ok_and(|found| found.get_ids().contains(&id))
             };
-            let control = added.iter().filter(|(id, token)| {
-                (token.special || turn == Some(**id)) && !token.content.is_empty()
-            });
-            let mut control: Vec<(u32, String)> = control
-                .filter(|(id, token)| is_one(**id, &token.content))
-                .map(|(id, token)| (*id, token.content.clone()))
-                .collect();
+            let is_control = |(id, token): &(u32, &AddedToken)| {
+                (token.special || turn == Some(*id))
+                    && !token.content.is_empty()
+                    && is_one(*id, &token.content)
+            };
+            let control = self.added().filter(is_control);
+            let control = control.map(|(id, token)| (id, token.content.clone()));
+            let mut control: Vec<(u32, String)> = control.collect();
             control.sort_unstable();
             control
         })
@@ -274,17 +234,11 @@ impl Tokenizer {
     fn quotes_arguments(&self, conversation: &Conversation) -> bool {
         let (mut probe, mut given) = (conversation.clone(), false);
         for message in &mut probe.messages {
-            for call in message
-                .get_mut("tool_calls")
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .flatten()
-            {
-                let of_function = call.get("function").is_some();
-                let holder = if of_function {
-                    call.get_mut("function")
-                } else {
-                    Some(call)
+            let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+            for call in calls.into_iter().flatten() {
+                let holder = match call.get("function") {
+                    Some(_) => call.get_mut("function"),
+                    None => Some(call),
                 };
                 let arguments = holder.and_then(|holder| holder.get_mut("arguments"));
                 if let Some(text) = arguments.filter(|value| value.as_str().is_some_and(is_json)) {
@@ -292,10 +246,8 @@ impl Tokenizer {
                 }
             }
         }
-        given
-            && self
-                .render_chat(&probe, false)
-                .is_ok_and(|rendered| rendered.text.contains("{\\\"probe 7351\\\""))
+        let quotes = |rendered: Rendered| rendered.text.contains("{\\\"probe 7351\\\"");
+        given && self.render_chat(&probe, false).is_ok_and(quotes)
     }
 }
 

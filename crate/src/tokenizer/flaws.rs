@@ -11,7 +11,6 @@ use super::{TOKENIZER_FILE, bad};
 use crate::error::{Error, Result};
 
 const TEMPLATE: &str = "post_processor TemplateProcessing";
-const NULL: &Value = &Value::Null;
 const PRECOMPILED: &str = "normalizer Precompiled";
 
 /// Normalizers that keep the places of the characters that they do not replace.
@@ -45,9 +44,7 @@ pub(super) fn check_text(normalizer: &Value, pre_tokenizer: &Value) -> Result<()
         pre_tokenizer,
         &mut pre_tokenizers,
     )?;
-    let is_empty = |step: &&Value| {
-        is(step, "FixedLength") && step.get("length").and_then(Value::as_u64) == Some(0)
-    };
+    let is_empty = |step: &&Value| is(step, "FixedLength") && step["length"] == 0;
     if pre_tokenizers.iter().any(is_empty) {
         return Err(refused(
             "pre_tokenizer FixedLength",
@@ -56,39 +53,26 @@ pub(super) fn check_text(normalizer: &Value, pre_tokenizer: &Value) -> Result<()
         ));
     }
     // A step that writes all characters again asks for the places of the first ones, and a text that is put before them has none.
-    let bytes = pre_tokenizers
-        .iter()
-        .any(|step| !CUTTING.iter().any(|name| is(step, name)));
+    let is_one_of = |step: &Value, names: &[&str]| names.iter().any(|name| is(step, name));
+    let bytes = pre_tokenizers.iter().any(|step| !is_one_of(step, &CUTTING));
     let last = normalizers
         .iter()
-        .rposition(|step| !KEEPING.iter().any(|name| is(step, name)));
+        .rposition(|step| !is_one_of(step, &KEEPING));
     for (at, step) in normalizers.iter().enumerate() {
         if is(step, "Precompiled") {
-            check_charsmap(step.get("precompiled_charsmap").unwrap_or(NULL))?;
+            check_charsmap(&step["precompiled_charsmap"])?;
         }
         if !bytes && last.is_none_or(|last| last <= at) {
             continue;
         }
-        if step.get("prepend").and_then(Value::as_str) == Some("") {
-            return Err(refused(
-                "normalizer Prepend",
-                "a text to put before another",
-                "an empty one",
-            ));
+        if step["prepend"] == "" {
+            let expected = "a text to put before another";
+            return Err(refused("normalizer Prepend", expected, "an empty one"));
         }
-        let writes = step
-            .get("content")
-            .and_then(Value::as_str)
-            .is_some_and(|text| !text.is_empty());
-        if let Some(pattern) = step
-            .get("pattern")
-            .filter(|pattern| writes && may_match_nothing(pattern))
-        {
-            return Err(refused(
-                "normalizer Replace",
-                "a pattern that matches at least one character",
-                pattern,
-            ));
+        let (writes, pattern) = (step["content"].as_str(), &step["pattern"]);
+        if writes.is_some_and(|text| !text.is_empty()) && may_match_nothing(pattern) {
+            let expected = "a pattern that matches at least one character";
+            return Err(refused("normalizer Replace", expected, pattern));
         }
     }
     Ok(())
@@ -103,16 +87,12 @@ pub(super) fn check_decoder(decoder: &Value) -> Result<()> {
     steps("decoder", "decoders", decoder, &mut decoders)?;
     // The library reads the end of a token that has fewer characters, and none may be left by the step before.
     let stripped = |step: &&Value| {
-        step.get("content")
-            .and_then(|_| step.get("stop")?.as_u64())
-            .filter(|stop| *stop > 0)
+        let stop = step.get("content").and(step["stop"].as_u64());
+        stop.filter(|stop| *stop > 0)
     };
+    let expected = "a stop of 0, since a token may be shorter than what is stripped";
     match decoders.iter().find_map(stripped) {
-        Some(stop) => Err(refused(
-            "decoder Strip",
-            "a stop of 0, since a token may be shorter than what is stripped",
-            stop,
-        )),
+        Some(stop) => Err(refused("decoder Strip", expected, stop)),
         None => Ok(()),
     }
 }
@@ -123,9 +103,8 @@ pub(super) fn check_decoder(decoder: &Value) -> Result<()> {
 /// `tokenizer.invalid`.
 pub(super) fn check_post_processor(processor: &Value) -> Result<()> {
     // With special tokens for the frame of a text, without them for the text.
-    [true, false]
-        .into_iter()
-        .try_for_each(|special| processed(processor, 1, special).map(drop))
+    processed(processor, 1, true)?;
+    processed(processor, 1, false).map(drop)
 }
 
 /// Refuses added tokens on which the library would panic: one of spaces that takes those before it, although a token there took them.
@@ -133,32 +112,23 @@ pub(super) fn check_post_processor(processor: &Value) -> Result<()> {
 /// # Errors
 /// `tokenizer.invalid`.
 pub(super) fn check_added_tokens(tokens: &Value) -> Result<()> {
-    let tokens = tokens.as_array().map(Vec::as_slice).unwrap_or_default();
-    let left = tokens
-        .iter()
-        .filter(|token| says(token, "lstrip") && !says(token, "rstrip"));
-    let mut spaces = left
-        .filter_map(|token| token.get("content")?.as_str())
-        .filter(|text| !text.is_empty() && text.trim().is_empty());
-    match spaces
-        .next()
-        .filter(|_| tokens.iter().any(|token| says(token, "rstrip")))
-    {
-        Some(text) => Err(refused(
-            "added_tokens",
-            "no lstrip for a token of spaces, where another token has rstrip",
-            format!("{text:?}"),
-        )),
+    let tokens = || tokens.as_array().into_iter().flatten();
+    let left = tokens().filter(|token| token["lstrip"] == true && token["rstrip"] != true);
+    let mut texts = left.filter_map(|token| token["content"].as_str());
+    let spaces = texts.find(|text| !text.is_empty() && text.trim().is_empty());
+    match spaces.filter(|_| tokens().any(|token| token["rstrip"] == true)) {
+        Some(text) => {
+            let expected = "no lstrip for a token of spaces, where another token has rstrip";
+            Err(refused("added_tokens", expected, format!("{text:?}")))
+        }
         None => Ok(()),
     }
 }
 
 /// Returns the refusal of a part.
 pub(super) fn refused(part: &str, expected: &str, found: impl fmt::Display) -> Error {
-    bad(
-        TOKENIZER_FILE,
-        format!("{part}: expected {expected}, found {found}"),
-    )
+    let reason = format!("{part}: expected {expected}, found {found}");
+    bad(TOKENIZER_FILE, reason)
 }
 
 /// Collects the steps of a part in their order, with the sequences that have further ones under `key`.
@@ -166,13 +136,9 @@ fn steps<'a>(part: &str, key: &str, value: &'a Value, all: &mut Vec<&'a Value>) 
     match value {
         Value::Null => Ok(()),
         // The library reads some lists as the fields of a step.
-        Value::Object(fields) => {
+        Value::Object(_) => {
             all.push(value);
-            let mut inner = fields
-                .get(key)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
+            let mut inner = value[key].as_array().into_iter().flatten();
             inner.try_for_each(|step| steps(part, key, step, all))
         }
         other => Err(refused(part, "an object", other)),
@@ -181,21 +147,15 @@ fn steps<'a>(part: &str, key: &str, value: &'a Value, all: &mut Vec<&'a Value>) 
 
 /// Returns true if a step has the type `name`, which JSON may also write as the key of an object.
 fn is(step: &Value, name: &str) -> bool {
-    match step.get("type") {
-        Some(Value::Object(fields)) => fields.contains_key(name),
-        other => other.and_then(Value::as_str) == Some(name),
+    match &step["type"] {
+        Value::Object(fields) => fields.contains_key(name),
+        other => other == name,
     }
-}
-
-/// Returns true if a token has this setting.
-fn says(token: &Value, key: &str) -> bool {
-    token.get(key).and_then(Value::as_bool) == Some(true)
 }
 
 /// Returns true if a pattern may match an empty text.
 fn may_match_nothing(pattern: &Value) -> bool {
-    let text = |key: &str| pattern.get(key).and_then(Value::as_str);
-    match (text("String"), text("Regex")) {
+    match (pattern["String"].as_str(), pattern["Regex"].as_str()) {
         (Some(text), _) => text.is_empty(),
         (None, Some(text)) => Expr::parse_tree(text).is_ok_and(|tree| !consumes(&tree.expr)),
         (None, None) => false,
@@ -218,65 +178,48 @@ fn consumes(expression: &Expr) -> bool {
 
 /// Returns the number of parts that a post-processor makes of `count` parts of a text.
 fn processed(processor: &Value, count: usize, special: bool) -> Result<usize> {
-    let fields = match processor {
+    match processor {
         Value::Null => return Ok(count),
-        Value::Object(fields) => fields,
+        Value::Object(_) => {}
         other => return Err(refused("post_processor", "an object", other)),
-    };
-    let mut inner = fields
-        .get("processors")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let after = inner.try_fold(count, |count, processor| {
-        processed(processor, count, special)
-    })?;
-    if !fields.contains_key("single") {
+    }
+    let items = |key: &str| processor[key].as_array().into_iter().flatten();
+    let then = |count, processor| processed(processor, count, special);
+    let after = items("processors").try_fold(count, then)?;
+    if processor.get("single").is_none() {
         return Ok(after);
     }
     let template = match count {
         1 => "single",
         2 => "pair",
         _ => {
-            return Err(refused(
-                TEMPLATE,
-                "one or two parts of a text from the processors before it",
-                count,
-            ));
+            let expected = "one or two parts of a text from the processors before it";
+            return Err(refused(TEMPLATE, expected, count));
         }
     };
     let mut parts = 0;
-    for piece in fields
-        .get(template)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for piece in items(template) {
         let id = |kind: &str| {
-            piece
-                .get(kind)
-                .map(|piece| piece.get("id").or_else(|| piece.get(0)).unwrap_or(NULL))
+            let piece = piece.get(kind)?;
+            Some(piece.get("id").unwrap_or(&piece[0]))
         };
         if let Some(id) = id("Sequence") {
             if id != "A" && count < 2 {
+                let found = format!("Sequence {id}");
                 return Err(refused(
                     TEMPLATE,
                     "Sequence A alone for a single text",
-                    format!("Sequence {id}"),
+                    found,
                 ));
             }
             parts += 1;
         } else if let Some(id) = id("SpecialToken") {
-            let listed = fields
-                .get("special_tokens")
-                .zip(id.as_str())
-                .is_some_and(|(tokens, id)| tokens.get(id).is_some());
-            if !listed {
-                return Err(refused(
-                    TEMPLATE,
-                    "special tokens that are listed in special_tokens",
-                    id,
-                ));
+            let listed = id
+                .as_str()
+                .and_then(|id| processor["special_tokens"].get(id));
+            if listed.is_none() {
+                let expected = "special tokens that are listed in special_tokens";
+                return Err(refused(TEMPLATE, expected, id));
             }
             parts += usize::from(special);
         }
@@ -286,41 +229,34 @@ fn processed(processor: &Value, count: usize, special: bool) -> Result<usize> {
 
 /// Refuses a table of replaced characters that cannot be read, or whose search would leave it: the length of a trie, its units, texts.
 fn check_charsmap(value: &Value) -> Result<()> {
+    const BASE64: &str = "a precompiled_charsmap in base64";
     let text = value
         .as_str()
-        .ok_or_else(|| refused(PRECOMPILED, "a precompiled_charsmap in base64", value))?;
+        .ok_or_else(|| refused(PRECOMPILED, BASE64, value))?;
     // Padding may be left out.
     let bytes = STANDARD
         .decode(text)
         .or_else(|_| STANDARD_NO_PAD.decode(text));
-    let bytes =
-        bytes.map_err(|error| refused(PRECOMPILED, "a precompiled_charsmap in base64", error))?;
+    let bytes = bytes.map_err(|error| refused(PRECOMPILED, BASE64, error))?;
     let short = || {
-        refused(
-            PRECOMPILED,
-            "a precompiled_charsmap with the whole of its trie",
-            format!("{} bytes", bytes.len()),
-        )
+        let expected = "a precompiled_charsmap with the whole of its trie";
+        refused(PRECOMPILED, expected, format!("{} bytes", bytes.len()))
     };
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
     let units = (u32::from_le_bytes(*length) / 4) as usize;
     let (trie, texts) = rest.split_at_checked(units * 4).ok_or_else(short)?;
     let texts = std::str::from_utf8(texts)
         .map_err(|error| refused(PRECOMPILED, "texts of UTF-8 in precompiled_charsmap", error))?;
-    let units: Vec<u32> = trie
+    let units = trie
         .as_chunks::<4>()
         .0
         .iter()
-        .map(|unit| u32::from_le_bytes(*unit))
-        .collect();
-    match is_trie(&units, texts) {
-        true => Ok(()),
-        false => Err(refused(
-            PRECOMPILED,
-            "a trie in precompiled_charsmap that leads to its texts",
-            "one that leads elsewhere",
-        )),
+        .map(|unit| u32::from_le_bytes(*unit));
+    if is_trie(&units.collect::<Vec<u32>>(), texts) {
+        return Ok(());
     }
+    let expected = "a trie in precompiled_charsmap that leads to its texts";
+    Err(refused(PRECOMPILED, expected, "one that leads elsewhere"))
 }
 
 /// Returns true if each search in a double array of the Darts library stays in it, and ends at the beginning of a character of `texts`.
@@ -342,11 +278,8 @@ fn is_trie(units: &[u32], texts: &str) -> bool {
             }
             let below = next ^ offset(unit);
             let has_leaf = (unit >> 8) & 1 == 1;
-            if has_leaf
-                && !units
-                    .get(below)
-                    .is_some_and(|leaf| texts.is_char_boundary((leaf & 0x7fff_ffff) as usize))
-            {
+            let leads = |leaf: &u32| texts.is_char_boundary((leaf & 0x7fff_ffff) as usize);
+            if has_leaf && !units.get(below).is_some_and(leads) {
                 return false;
             }
             places.push(below);

@@ -39,12 +39,9 @@ impl Tokenizer {
             (CONFIG_FILE, tokenizer_config),
             (TEMPLATE_FILE, chat_template),
         ];
-        Self::need_of(
-            files
-                .into_iter()
-                .filter_map(|(name, bytes)| Some((name.to_owned(), bytes?.to_vec())))
-                .collect(),
-        )
+        let given = files.into_iter();
+        let given = given.filter_map(|(name, bytes)| Some((name.to_owned(), bytes?.to_vec())));
+        Self::need_of(given.collect())
     }
 
     /// Creates the tokenizer of documents among which there is a `tokenizer.json`.
@@ -64,27 +61,21 @@ impl Tokenizer {
             let Some(bytes) = documents.get(name) else {
                 return Ok(json!({}));
             };
-            let value: Value = read_json(name, bytes)?;
-            if value.is_object() {
-                Ok(value)
-            } else {
-                Err(bad(name, "expected an object of JSON"))
+            match read_json(name, bytes)? {
+                value @ Value::Object(_) => Ok(value),
+                _ => Err(bad(name, "expected an object of JSON")),
             }
         };
         let (settings, map) = (object(CONFIG_FILE)?, object(SPECIALS_FILE)?);
-        let beside = if Stated::overrules(&settings) {
-            Value::Null
-        } else {
-            object(ADDED_FILE)?
+        let beside = match Stated::overrules(&settings) {
+            true => Value::Null,
+            false => object(ADDED_FILE)?,
         };
         // Its faults are reported where the model is read.
         let config = object(MODEL_FILE).unwrap_or_default();
         let class = TokenizerClass::of(&settings, &config);
-        let vocabulary = match (
-            documents.remove(TOKENIZER_FILE),
-            documents.get(VOCAB),
-            documents.get(MERGES),
-        ) {
+        let written = documents.remove(TOKENIZER_FILE);
+        let vocabulary = match (written, documents.get(VOCAB), documents.get(MERGES)) {
             (Some(document), ..) => document,
             (None, Some(vocab), Some(merges)) => {
                 let stated = Stated::of(&settings, &map, &beside, class, None)?;
@@ -113,35 +104,15 @@ impl Tokenizer {
             stated.keep_flags();
         }
         let mut unusual = stated.add_to(&mut inner)?;
-        unusual.code = settings["auto_map"]
-            .get("AutoTokenizer")
-            .is_some()
-            .then(|| CONFIG_FILE.to_owned())
-            .into_iter()
-            .collect();
+        if settings["auto_map"].get("AutoTokenizer").is_some() {
+            unusual.code.push(CONFIG_FILE.to_owned());
+        }
         let templates = Templates::of(&settings, &documents)?;
-        let mut assets = vec![(TOKENIZER_FILE.to_owned(), vocabulary)];
-        assets.extend(
-            ASSETS
-                .into_iter()
-                .filter_map(|name| documents.remove_entry(name)),
-        );
-        assets.extend(
-            documents
-                .into_iter()
-                .filter(|(name, _)| name.starts_with(MORE_TEMPLATES)),
-        );
-        let document = assets
-            .first()
-            .map_or(&[][..], |(_, bytes)| bytes.as_slice());
-
         let vocab = inner.get_vocab(true);
-        let last = vocab
-            .values()
-            .max()
-            .ok_or_else(|| bad(TOKENIZER_FILE, "the vocabulary is empty"))?;
+        let last = vocab.values().max();
+        let last = last.ok_or_else(|| bad(TOKENIZER_FILE, "the vocabulary is empty"))?;
         let vocab_size = *last as usize + 1;
-        let characters = characters::table(&inner, document, &vocab);
+        let characters = characters::table(&inner, &vocabulary, &vocab);
         let kind = match inner.get_model() {
             _ if characters.is_some() => TokenizerKind::Characters,
             ModelWrapper::BPE(_) => TokenizerKind::BytePairEncoding,
@@ -151,31 +122,33 @@ impl Tokenizer {
         };
         // A token that only the class names is one that the model knows if the vocabulary has it.
         let known = |id: &u32| !unusual.implied.contains_key(id);
-        let id = |name: &str| {
-            stated
-                .text(name)
-                .and_then(|text| inner.token_to_id(text))
-                .filter(known)
-        };
+        let id = |name: &str| inner.token_to_id(stated.text(name)?).filter(known);
         let (bos, pad) = (Vec::from_iter(id("bos_token")), id("pad_token"));
         let end = special_text(&settings["eos_token"]).and_then(|text| inner.token_to_id(&text));
         let eos = Vec::from_iter(end.or_else(|| id("eos_token")));
-        let split = if characters.is_some() {
-            split::SplitRule::Whole
-        } else {
-            split::SplitRule::probe(&inner, &vocab)
+        let split = match characters {
+            Some(_) => split::SplitRule::Whole,
+            None => split::SplitRule::probe(&inner, &vocab),
         };
-        let anchor = ["a", "e", "0"].iter().find_map(|text| {
+        let last_id = |text: &str| {
             inner
-                .encode_fast(*text, false)
+                .encode_fast(text, false)
                 .ok()?
                 .get_ids()
                 .last()
                 .copied()
-        });
+        };
+        let anchor = ["a", "e", "0"].into_iter().find_map(last_id);
         let frame = Frame::of(&inner, class, &settings, &bos, &eos)?;
         inner.with_post_processor(None::<PostProcessorWrapper>);
-        let coverage = Coverage::of(&inner, document, &vocab)?;
+        let coverage = Coverage::of(&inner, &vocabulary, &vocab)?;
+        let own = ASSETS
+            .into_iter()
+            .filter_map(|name| documents.remove_entry(name));
+        let mut assets = vec![(TOKENIZER_FILE.to_owned(), vocabulary)];
+        assets.extend(own);
+        documents.retain(|name, _| name.starts_with(MORE_TEMPLATES));
+        assets.extend(documents);
         Ok(Some(Self {
             inner: Arc::new(inner),
             coverage,

@@ -1,7 +1,7 @@
 //! The tokens around a text.
 
 use serde_json::Value;
-use tokenizers::{Encoding, PostProcessor};
+use tokenizers::{Encoding, PostProcessor, Token};
 
 use super::class::{Framing, TokenizerClass};
 use super::{TOKENIZER_FILE, bad};
@@ -13,8 +13,8 @@ const TEXT: u32 = u32::MAX;
 /// Ids before and after a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Frame {
-    pub(super) before: Vec<u32>,
-    pub(super) after: Vec<u32>,
+    pub before: Vec<u32>,
+    pub after: Vec<u32>,
 }
 
 impl Frame {
@@ -23,7 +23,7 @@ impl Frame {
     ///
     /// # Errors
     /// `tokenizer.invalid` for a post-processor that cannot be applied.
-    pub(super) fn of(
+    pub fn of(
         inner: &tokenizers::Tokenizer,
         class: Option<&TokenizerClass>,
         settings: &Value,
@@ -53,32 +53,19 @@ impl Frame {
         let Some(processor) = inner.get_post_processor() else {
             return Ok(Self::default());
         };
-        let one = |id| {
-            Encoding::new(
-                vec![id],
-                vec![0],
-                vec![String::new()],
-                vec![None],
-                vec![(0, 0)],
-                vec![0],
-                vec![1],
-                Vec::new(),
-                [].into(),
-            )
-        };
-        let around = processor
-            .process(one(TEXT), None, true)
-            .map_err(|error| bad(TOKENIZER_FILE, error))?;
-        let mut parts = around
+        let token = Token::new(TEXT, String::new(), (0, 0));
+        let around = processor.process(Encoding::from_tokens(vec![token], 0), None, true);
+        let around = around.map_err(|error| bad(TOKENIZER_FILE, error))?;
+        let parts = around
             .get_ids()
             .split(|id| *id == TEXT)
             .map(<[u32]>::to_vec);
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(before), Some(after), None) => Ok(Self { before, after }),
-            _ => Err(bad(
-                TOKENIZER_FILE,
-                "the post-processor writes a text twice, or not at all",
-            )),
+        match <[Vec<u32>; 2]>::try_from(parts.collect::<Vec<_>>()) {
+            Ok([before, after]) => Ok(Self { before, after }),
+            Err(_) => {
+                let reason = "the post-processor writes a text twice, or not at all";
+                Err(bad(TOKENIZER_FILE, reason))
+            }
         }
     }
 }

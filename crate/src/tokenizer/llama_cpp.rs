@@ -90,17 +90,17 @@ const SHOWN: [&str; 4] = ["<|channel|>", "<|message|>", "<|start|>", "<|constrai
 #[derive(Debug, Default)]
 pub(crate) struct GgufIds {
     /// `tokenizer.ggml.bos_token_id`.
-    pub(crate) bos: Option<u32>,
+    pub bos: Option<u32>,
     /// `tokenizer.ggml.eos_token_id`.
-    pub(crate) eos: Option<u32>,
+    pub eos: Option<u32>,
     /// `tokenizer.ggml.eot_token_id` and `tokenizer.ggml.eom_token_id`.
-    pub(crate) turns: [Option<u32>; 2],
+    pub turns: [Option<u32>; 2],
     /// `tokenizer.ggml.unknown_token_id`.
-    pub(crate) unk: Option<u32>,
+    pub unk: Option<u32>,
     /// Ids of the tokens around code that is to be filled in.
-    pub(crate) fills: [Option<u32>; FILLS],
+    pub fills: [Option<u32>; FILLS],
     /// `general.name`.
-    pub(crate) title: String,
+    pub title: String,
 }
 
 /// Returns true if llama.cpp takes a token with this text for one of its own, whatever its type.
@@ -134,41 +134,23 @@ impl TokenizerParts {
         let in_use = |id: Option<u32>| id.filter(|id| (*id as usize) < count);
         self.bos = stated.bos.or(in_use(bos));
         self.unk = stated.unk.or(in_use(unk));
-        let mut ends: Vec<u32> = stated
-            .eos
-            .or(in_use(eos))
-            .into_iter()
-            .chain(stated.turns.into_iter().flatten())
-            .collect();
         let found = |texts: &[&str]| {
-            let known = self
-                .tokens
-                .iter()
-                .enumerate()
-                .filter(|(_, text)| texts.contains(&text.as_str()));
-            known
-                .filter_map(|(id, _)| u32::try_from(id).ok())
-                .collect::<Vec<u32>>()
+            let known = (0..).zip(&self.tokens);
+            let known = known.filter(|(_, text)| texts.contains(&text.as_str()));
+            known.map(|(id, _)| id).collect::<Vec<u32>>()
         };
         let (by_text, shown) = (found(&ENDS), found(&SHOWN));
-        let filling: Vec<Option<u32>> = FILL_TEXTS
-            .iter()
-            .map(|texts| found(texts).first().copied())
-            .collect();
-        let unnamed = filling
-            .iter()
-            .zip(stated.fills)
-            .filter(|(_, named)| named.is_none())
-            .filter_map(|(id, _)| *id);
+        let filling = FILL_TEXTS.map(|texts| found(texts).first().copied());
+        let fills = || filling.into_iter().zip(stated.fills);
+        let unnamed = fills().filter_map(|(id, named)| id.filter(|_| named.is_none()));
         let control: Vec<u32> = by_text.iter().copied().chain(unnamed).collect();
+        let mut ends = Vec::from_iter(stated.eos.or(in_use(eos)));
+        ends.extend(stated.turns.into_iter().flatten());
         ends.extend(by_text);
         ends.extend(
-            stated
-                .fills
-                .iter()
-                .zip(filling)
+            fills()
                 .skip(ENDING_FILLS)
-                .filter_map(|(named, id)| named.or(id)),
+                .filter_map(|(id, named)| named.or(id)),
         );
         self.set_kinds(&control, CONTROL);
         self.set_kinds(&shown, USER_DEFINED);
@@ -181,26 +163,17 @@ impl TokenizerParts {
         let calls = |has: Has<'_>| has("<|call|>") || has("<|calls|>");
         let inner = |has: Has<'_>| calls(has) && (has("<|return|>") || has("<|flush|>"));
         self.reconsider("<|end|>", inner, USER_DEFINED);
-        self.reconsider(
-            "</s>",
-            |has| has("<|tool_response>") || has("<|plamo:eos|>"),
-            NORMAL,
-        );
+        let outer = |has: Has<'_>| has("<|tool_response>") || has("<|plamo:eos|>");
+        self.reconsider("</s>", outer, NORMAL);
         self.strip_spaces(&stated.title);
         self
     }
 
     /// Takes a token out of those that end a text if others are among them, by `also`, and gives it a type.
     fn reconsider(&mut self, text: &str, also: impl Fn(Has<'_>) -> bool, kind: i32) {
-        let texts: Vec<&str> = self
-            .eos
-            .iter()
-            .filter_map(|id| self.tokens.get(*id as usize))
-            .map(String::as_str)
-            .collect();
+        let texts: Vec<&str> = self.eos.iter().filter_map(|id| self.text(*id)).collect();
         let place = texts.iter().position(|found| *found == text);
-        let place = place.filter(|_| also(&|other| texts.contains(&other)));
-        if let Some(place) = place {
+        if let Some(place) = place.filter(|_| also(&|other| texts.contains(&other))) {
             let id = self.eos.remove(place);
             self.set_kinds(&[id], kind);
         }
@@ -220,61 +193,37 @@ impl TokenizerParts {
     /// Marks the tokens that take the spaces next to them. GGUF has no place for this: llama.cpp goes by names.
     fn strip_spaces(&mut self, title: &str) {
         let title = title.to_ascii_lowercase();
-        let pre = if let PartsModel::ByteLevelBpe { pre, .. } = &self.model {
-            pre.as_str()
-        } else {
-            ""
+        let is_jina = match &self.model {
+            PartsModel::ByteLevelBpe { pre, .. } => {
+                ["jina-v2-de", "jina-v2-es", "jina-v2-code"].contains(&pre.as_str())
+            }
+            _ => false,
         };
-        let id_of = |text: &str| {
-            self.tokens
-                .iter()
-                .position(|token| token == text)
-                .and_then(|id| u32::try_from(id).ok())
-        };
-        let masks = [
-            (
-                ["jina-v2-de", "jina-v2-es", "jina-v2-code"].contains(&pre),
-                "<mask>",
-            ),
-            (title.contains("modern-bert"), "[MASK]"),
-        ];
-        self.lstrip = masks
-            .iter()
-            .filter(|(named, _)| *named)
-            .take(1)
-            .filter_map(|(_, mask)| id_of(mask))
-            .collect();
-        if !masks[0].0 && (title.contains("phi-3") || title.contains("phi3")) {
+        let tokens = || (0..).zip(&self.tokens);
+        if !is_jina && (title.contains("phi-3") || title.contains("phi3")) {
             let kept = ["<unk>", "<s>", "<|endoftext|>"];
-            let strips = |id: &usize| {
-                self.is_marked(*id)
-                    && self
-                        .tokens
-                        .get(*id)
-                        .is_some_and(|text| !kept.contains(&text.as_str()))
+            let strips = |(id, text): &(u32, &String)| {
+                self.is_marked(*id as usize) && !kept.contains(&text.as_str())
             };
-            self.rstrip = (0..self.tokens.len())
-                .filter(strips)
-                .filter_map(|id| u32::try_from(id).ok())
-                .collect();
+            self.rstrip = tokens().filter(strips).map(|(id, _)| id).collect();
             self.lstrip.clear();
+            return;
         }
+        let mask = match is_jina {
+            true => Some("<mask>"),
+            false => Some("[MASK]").filter(|_| title.contains("modern-bert")),
+        };
+        let id = tokens().find(|(_, text)| Some(text.as_str()) == mask);
+        self.lstrip = Vec::from_iter(id.map(|(id, _)| id));
     }
 
     /// Returns the ids that an export names as ends of a text, a turn and a message: all if there are at most three, else those that llama.cpp
     /// does not find by their texts, after the first.
     pub(crate) fn named_ends(&self) -> Vec<u32> {
-        let known = |id: &u32| {
-            self.tokens
-                .get(*id as usize)
-                .is_some_and(|text| ends_by_text(text))
-        };
+        let known = |id: u32| self.text(id).is_some_and(ends_by_text);
         let few = self.eos.len() <= MAX_ENDS;
-        self.eos
-            .iter()
-            .enumerate()
-            .filter(|(place, id)| *place == 0 || few || !known(id))
-            .map(|(_, id)| *id)
-            .collect()
+        let ends = self.eos.iter().enumerate();
+        let named = ends.filter(|(place, id)| *place == 0 || few || !known(**id));
+        named.map(|(_, id)| *id).collect()
     }
 }

@@ -23,7 +23,8 @@ impl Model {
     ///
     /// # Errors
     /// `tokenizer.invalid`.
-    pub(super) fn check(&self, document: &[u8]) -> Result<()> {
+    pub fn check(&self, document: &[u8]) -> Result<()> {
+        const PART: &str = "model merges";
         let prefix = self
             .continuing_subword_prefix
             .as_deref()
@@ -32,24 +33,16 @@ impl Model {
             let with: WithMerges = serde_json::from_slice(document)
                 .map_err(|error| unread(TOKENIZER_FILE, document, error))?;
             let mut pairs = with.model.merges.iter().filter_map(Merge::parts);
-            if let Some((left, right)) =
-                pairs.find(|(_, right)| right.get(prefix.len()..).is_none())
-            {
+            let short = pairs.find(|(_, right)| right.get(prefix.len()..).is_none());
+            if let Some((left, right)) = short {
                 let expected =
                     format!("second parts that begin with continuing_subword_prefix {prefix:?}");
-                return Err(refused(
-                    "model merges",
-                    &expected,
-                    format!("{left} {right}"),
-                ));
+                return Err(refused(PART, &expected, format!("{left} {right}")));
             }
         }
         if self.merges.length > self.vocab.longest + prefix.len() {
-            return Err(refused(
-                "model merges",
-                "merges that make a token of the vocabulary",
-                &self.merges.text,
-            ));
+            let expected = "merges that make a token of the vocabulary";
+            return Err(refused(PART, expected, &self.merges.text));
         }
         Ok(())
     }
@@ -62,7 +55,7 @@ struct Vocabulary {
 }
 
 impl<'de> Deserialize<'de> for Vocabulary {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self::default())
     }
 }
@@ -74,7 +67,7 @@ impl<'de> Visitor<'de> for Vocabulary {
         formatter.write_str("a vocabulary")
     }
 
-    fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> std::result::Result<Self, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> Result<Self, M::Error> {
         while let Some(token) = map.next_key::<String>()? {
             self.longest = self.longest.max(token.len());
             map.next_value::<IgnoredAny>()?;
@@ -83,7 +76,7 @@ impl<'de> Visitor<'de> for Vocabulary {
     }
 
     /// A list of pieces with scores has no merges.
-    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> std::result::Result<Self, S::Error> {
+    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Self, S::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(self)
     }
@@ -97,7 +90,7 @@ struct Merges {
 }
 
 impl<'de> Deserialize<'de> for Merges {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self::default())
     }
 }
@@ -109,20 +102,19 @@ impl<'de> Visitor<'de> for Merges {
         formatter.write_str("a list of merges")
     }
 
-    fn visit_unit<E: de::Error>(self) -> std::result::Result<Self, E> {
+    fn visit_unit<E: de::Error>(self) -> Result<Self, E> {
         Ok(self)
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(mut self, mut list: S) -> std::result::Result<Self, S::Error> {
+    fn visit_seq<S: SeqAccess<'de>>(mut self, mut list: S) -> Result<Self, S::Error> {
         while let Some(merge) = list.next_element::<Merge>()? {
-            if let Some((left, right)) = merge
-                .parts()
-                .filter(|(left, right)| left.len() + right.len() > self.length)
-            {
-                self = Self {
-                    length: left.len() + right.len(),
-                    text: format!("{left} {right}"),
-                };
+            let Some((left, right)) = merge.parts() else {
+                continue;
+            };
+            let length = left.len() + right.len();
+            if length > self.length {
+                let text = format!("{left} {right}");
+                self = Self { length, text };
             }
         }
         Ok(self)

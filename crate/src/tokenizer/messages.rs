@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Conversation, Tokenizer};
+use super::{Conversation, Rendered, Tokenizer};
 use crate::error::{Error, Fault, Result, shown};
 
 /// Names under which templates look for the reasoning before an answer. transformers passes it as the first name and, if that is free, as
@@ -41,30 +41,24 @@ impl MessageFault {
 /// Reads a message: nulls are left out, calls of tools that are JSON texts are decoded, and reasoning has the names that templates look for.
 pub(crate) fn read_message(
     message: &Map<String, Value>,
-) -> std::result::Result<Map<String, Value>, MessageFault> {
-    let mut fields: Map<String, Value> = message
-        .iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
+) -> Result<Map<String, Value>, MessageFault> {
+    let mut fields = message.clone();
+    fields.retain(|_, value| !value.is_null());
     let role = fields.get("role").unwrap_or(&Value::Null);
     if !role.is_string() {
         return Err(MessageFault::new("role", "a role, which is a text", role));
     }
     check_content(fields.get("content"))?;
     if let Some(calls) = fields.get_mut("tool_calls") {
-        let wrong = "tool_calls, a list of calls";
-        decode(calls, Value::is_array)
-            .map_err(|found| MessageFault::new("tool_calls", wrong, &found))?;
+        decode(
+            calls,
+            Value::is_array,
+            "tool_calls",
+            "tool_calls, a list of calls",
+        )?;
         for (index, call) in calls.as_array_mut().into_iter().flatten().enumerate() {
-            let (key, wrong) = (
-                format!("tool_calls[{index}]"),
-                "a call of a tool, which is an object",
-            );
-            decode(call, Value::is_object)
-                .map_err(|found| MessageFault::new(key.as_str(), wrong, &found))?;
-            decode_key(call, "function")
-                .map_err(|found| MessageFault::new(format!("{key}.function"), OBJECT, &found))?;
+            let key = format!("tool_calls[{index}]");
+            decode_tool(call, &key, "a call of a tool, which is an object")?;
         }
     }
     if let Some(thought) = REASONING.iter().find_map(|name| fields.get(*name)).cloned() {
@@ -76,103 +70,103 @@ pub(crate) fn read_message(
 }
 
 /// Reads a list of tools: a list, or its JSON text, of objects or their JSON texts.
-pub(crate) fn read_tools(tools: &Value) -> std::result::Result<Value, MessageFault> {
+pub(crate) fn read_tools(tools: &Value) -> Result<Value, MessageFault> {
     let mut tools = tools.clone();
-    decode(&mut tools, Value::is_array)
-        .map_err(|found| MessageFault::new("tools", "tools: a list, or its JSON", &found))?;
+    decode(
+        &mut tools,
+        Value::is_array,
+        "tools",
+        "tools: a list, or its JSON",
+    )?;
     for (index, tool) in tools.as_array_mut().into_iter().flatten().enumerate() {
-        let (key, wrong) = (
-            format!("tools[{index}]"),
-            "a tool, which is an object or its JSON",
-        );
-        decode(tool, Value::is_object)
-            .map_err(|found| MessageFault::new(key.as_str(), wrong, &found))?;
-        let function = format!("{key}.function");
-        decode_key(tool, "function")
-            .map_err(|found| MessageFault::new(function.as_str(), OBJECT, &found))?;
-        let (key, described) = if tool.get("function").is_some() {
-            (function, tool.get_mut("function"))
-        } else {
-            (key, Some(tool))
-        };
-        let read = described.map_or(Ok(()), |described| decode_key(described, "parameters"));
-        read.map_err(|found| MessageFault::new(format!("{key}.parameters"), OBJECT, &found))?;
+        let key = format!("tools[{index}]");
+        decode_tool(tool, &key, "a tool, which is an object or its JSON")?;
+        match tool.get_mut("function") {
+            Some(function) => decode_key(function, &format!("{key}.function"), "parameters")?,
+            None => decode_key(tool, &key, "parameters")?,
+        }
     }
     Ok(tools)
 }
 
-/// Decodes the JSON text at a key of an object, if there is one.
-fn decode_key(object: &mut Value, key: &str) -> std::result::Result<(), Value> {
+/// Decodes a tool or a call of one, which is described in `key`, and its function.
+fn decode_tool(tool: &mut Value, key: &str, expected: &'static str) -> Result<(), MessageFault> {
+    decode(tool, Value::is_object, key, expected)?;
+    decode_key(tool, key, "function")
+}
+
+/// Decodes the JSON text at a key of the object `path`, if there is one.
+fn decode_key(object: &mut Value, path: &str, key: &str) -> Result<(), MessageFault> {
     match object.get_mut(key) {
-        Some(value) if value.is_string() => decode(value, Value::is_object),
+        Some(value) if value.is_string() => {
+            decode(value, Value::is_object, &format!("{path}.{key}"), OBJECT)
+        }
         _ => Ok(()),
     }
 }
 
-/// Decodes a value that is a JSON text. Returns the value if it is not what it has to be.
-fn decode(value: &mut Value, fits: fn(&Value) -> bool) -> std::result::Result<(), Value> {
+/// Decodes the value at `key` if it is a JSON text. Refuses it if it is not what it has to be.
+fn decode(
+    value: &mut Value,
+    fits: fn(&Value) -> bool,
+    key: &str,
+    expected: &'static str,
+) -> Result<(), MessageFault> {
     let decoded = value
         .as_str()
         .and_then(|text| serde_json::from_str::<Value>(text).ok());
     match decoded.filter(fits) {
         Some(decoded) => *value = decoded,
         None if fits(value) => {}
-        None => return Err(value.clone()),
+        None => return Err(MessageFault::new(key, expected, value)),
     }
     Ok(())
 }
 
 /// Refuses a content that is not a text, absent, or a list of texts.
-fn check_content(content: Option<&Value>) -> std::result::Result<(), MessageFault> {
-    let is_text = |part: &Value| {
-        part.get("type").is_none_or(|kind| kind == "text")
-            && part.get("text").is_some_and(Value::is_string)
-    };
-    let fault = |key: String, expected, found: &Value| MessageFault {
-        of_content: true,
-        ..MessageFault::new(key, expected, found)
-    };
-    match content {
-        None | Some(Value::String(_)) => Ok(()),
+fn check_content(content: Option<&Value>) -> Result<(), MessageFault> {
+    let is_text_type = |part: &Value| part.get("type").is_none_or(|kind| kind == "text");
+    let is_text = |part: &&Value| is_text_type(part) && part["text"].is_string();
+    let (key, expected, found) = match content {
+        None | Some(Value::String(_)) => return Ok(()),
         Some(Value::Array(parts)) => {
-            match parts.iter().enumerate().find(|(_, part)| !is_text(part)) {
-                None => Ok(()),
-                Some((index, part)) => {
-                    let found = part
-                        .get("type")
-                        .filter(|kind| *kind != "text")
-                        .unwrap_or(part);
-                    Err(fault(
-                        format!("content[{index}]"),
-                        "parts of the type text, each with its text",
-                        found,
-                    ))
-                }
-            }
+            let Some((index, part)) = parts.iter().enumerate().find(|(_, part)| !is_text(part))
+            else {
+                return Ok(());
+            };
+            let found = if is_text_type(part) {
+                part
+            } else {
+                &part["type"]
+            };
+            let key = format!("content[{index}]");
+            (key, "parts of the type text, each with its text", found)
         }
-        Some(other) => Err(fault(
+        Some(other) => (
             "content".to_owned(),
             "content: a text or a list of parts",
             other,
-        )),
-    }
+        ),
+    };
+    Err(MessageFault {
+        of_content: true,
+        ..MessageFault::new(key, expected, found)
+    })
 }
 
-/// Returns the refusal of a value in a request.
+/// Returns true for a variable that every template has, so that none of its own has its name.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    matches!(name, "messages" | "add_generation_prompt")
+}
+
+/// The refusal of a value in a request.
 pub(super) fn fault(key: String, rule: &str, found: &Value) -> Error {
     Error::InvalidConfig(vec![Fault::new(key, rule, shown(&found.to_string()))])
 }
 
-fn of_request(
-    path: &str,
-    MessageFault {
-        key,
-        expected,
-        found,
-        ..
-    }: MessageFault,
-) -> Error {
-    Error::InvalidConfig(vec![Fault::new(format!("{path}{key}"), expected, found)])
+fn of_request(path: &str, part: MessageFault) -> Error {
+    let key = format!("{path}{}", part.key);
+    Error::InvalidConfig(vec![Fault::new(key, part.expected, part.found)])
 }
 
 impl Conversation {
@@ -186,10 +180,10 @@ impl Conversation {
             return Ok(Self::new(messages(value)?));
         };
         let mut conversation = Self::new(messages(given.get("messages").unwrap_or(&Value::Null))?);
-        for (key, value) in given
+        let others = given
             .iter()
-            .filter(|(key, value)| *key != "messages" && !value.is_null())
-        {
+            .filter(|(key, value)| *key != "messages" && !value.is_null());
+        for (key, value) in others {
             match (key.as_str(), value) {
                 ("tools", _) => conversation.set_tools(value)?,
                 ("documents", Value::Array(_)) => {
@@ -197,25 +191,16 @@ impl Conversation {
                 }
                 ("documents", _) => return Err(fault(key.clone(), "a list", value)),
                 ("chat_template_kwargs", Value::Object(names)) => {
-                    if let Some(own) = names
-                        .keys()
-                        .find(|name| matches!(name.as_str(), "messages" | "add_generation_prompt"))
-                    {
-                        return Err(fault(
-                            format!("{key}.{own}"),
-                            "names of the template's own",
-                            &json!(own),
-                        ));
+                    if let Some(own) = names.keys().find(|name| is_reserved(name)) {
+                        let key = format!("{key}.{own}");
+                        return Err(fault(key, "names of the template's own", &json!(own)));
                     }
                     conversation.names.extend(names.clone());
                 }
                 ("chat_template_kwargs", _) => return Err(fault(key.clone(), "an object", value)),
                 _ => {
-                    return Err(fault(
-                        shown(key),
-                        "messages, tools, documents or chat_template_kwargs",
-                        &json!(key),
-                    ));
+                    let expected = "messages, tools, documents or chat_template_kwargs";
+                    return Err(fault(shown(key), expected, &json!(key)));
                 }
             }
         }
@@ -239,17 +224,13 @@ fn messages(value: &Value) -> Result<Vec<Value>> {
     let list =
         list.ok_or_else(|| fault("messages".into(), "a list of at least one message", value))?;
     let read = |(index, message): (usize, &Value)| {
-        let fields = message.as_object();
-        let fields = fields.ok_or_else(|| {
-            fault(
-                format!("messages[{index}]"),
-                "an object with role and content",
-                message,
-            )
-        })?;
-        read_message(fields)
-            .map(Value::Object)
-            .map_err(|fault| of_request(&format!("messages[{index}]."), fault))
+        let key = format!("messages[{index}]");
+        let Value::Object(fields) = message else {
+            return Err(fault(key, "an object with role and content", message));
+        };
+        let read = read_message(fields);
+        read.map(Value::Object)
+            .map_err(|part| of_request(&format!("{key}."), part))
     };
     list.iter().enumerate().map(read).collect()
 }
@@ -265,11 +246,8 @@ impl Tokenizer {
         let mut joined = conversation.clone();
         for message in &mut joined.messages {
             if let Value::Array(parts) = &message["content"] {
-                let texts: Vec<&str> = parts
-                    .iter()
-                    .filter_map(|part| part["text"].as_str())
-                    .collect();
-                message["content"] = Value::from(texts.concat());
+                let texts = parts.iter().filter_map(|part| part["text"].as_str());
+                message["content"] = texts.collect::<String>().into();
             }
         }
         joined
@@ -283,10 +261,9 @@ impl Tokenizer {
             messages,
             ..conversation.clone()
         };
-        let written = self
-            .render_chat(&probe, false)
-            .map(|rendered| rendered.text)
-            .unwrap_or_default();
+        let Ok(Rendered { text: written, .. }) = self.render_chat(&probe, false) else {
+            return false;
+        };
         written.contains(TEXT)
             && !written.contains(&format!("'{TEXT}'"))
             && !written.contains(&format!("\"{TEXT}\""))

@@ -49,7 +49,7 @@ pub use chat::Conversation;
 pub(crate) use faults::read_json;
 use faults::{bad, unencodable, unread};
 pub(crate) use llama_cpp::{FILLS, GgufIds};
-pub(crate) use messages::{MessageFault, REASONING, read_message, read_tools};
+pub(crate) use messages::{MessageFault, REASONING, is_reserved, read_message, read_tools};
 pub(crate) use names::{
     ADDED_FILE, CONFIG_FILE, READ_FILES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE,
 };
@@ -116,11 +116,9 @@ impl Tokenizer {
         let mut built = Self::from_documents(document, &config, template)?;
         built.add_eos(&eos);
         // These documents are keys of a GGUF file.
-        built
-            .templates
-            .empty
-            .iter_mut()
-            .for_each(|place| "tokenizer.chat_template".clone_into(place));
+        for place in &mut built.templates.empty {
+            "tokenizer.chat_template".clone_into(place);
+        }
         Ok(built)
     }
 
@@ -174,19 +172,13 @@ impl Tokenizer {
         if ids.is_empty() {
             return Ok(String::new());
         }
-        let added = self.inner.get_added_vocabulary();
-        let own = |id: &u32| {
-            added
-                .get_added_tokens_decoder()
-                .get(id)
-                .map(|token| token.content.clone())
+        let text = |id: &u32| match self.added_token(*id) {
+            Some(token) => Some(token.content.clone()),
+            None => self.inner.get_model().id_to_token(*id),
         };
-        let text = |id: &u32| own(id).or_else(|| self.inner.get_model().id_to_token(*id));
-        let tokens: Vec<String> = ids
-            .iter()
-            .filter_map(text)
-            .filter(|text| !plain || !added.is_special_token(text))
-            .collect();
+        let added = self.inner.get_added_vocabulary();
+        let kept = |text: &String| !plain || !added.is_special_token(text);
+        let tokens: Vec<String> = ids.iter().filter_map(text).filter(kept).collect();
         match self.inner.get_decoder() {
             Some(decoder) => decoder.decode(tokens).map_err(|e| bad("decode", e)),
             None => Ok(tokens.join(" ")),
@@ -209,9 +201,10 @@ impl Tokenizer {
     }
 
     fn check(&self, ids: &[u32]) -> Result<()> {
-        match ids.iter().position(|&id| id as usize >= self.vocab_size) {
-            Some(position) => Err(Error::TokenRange {
-                id: i64::from(ids.get(position).copied().unwrap_or(0)),
+        let mut places = ids.iter().enumerate();
+        match places.find(|(_, id)| **id as usize >= self.vocab_size) {
+            Some((position, id)) => Err(Error::TokenRange {
+                id: i64::from(*id),
                 position,
                 vocab_size: self.vocab_size,
             }),

@@ -1,7 +1,9 @@
 //! The vocabulary of a GGUF file.
 
+use super::coverage::{byte_of, byte_token};
+
 /// The rule that turns text into tokens.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum PartsModel {
     /// `tokenizer.ggml.model` = `gpt2`: byte-level BPE.
     ByteLevelBpe {
@@ -18,11 +20,12 @@ pub enum PartsModel {
         add_space_prefix: bool,
     },
     /// `tokenizer.ggml.model` = `rwkv` where each token is one character: in every other model of llama.cpp some ids end a text.
+    #[default]
     Characters,
 }
 
 /// A vocabulary as GGUF stores it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenizerParts {
     /// Rule of the vocabulary.
     pub model: PartsModel,
@@ -68,12 +71,14 @@ impl TokenizerParts {
     /// Returns tokens and their ids. In a vocabulary of characters, rows without a character are not tokens.
     pub(super) fn listed(&self) -> impl Iterator<Item = (&str, usize)> {
         let all = self.model != PartsModel::Characters;
-        let counted = self
-            .tokens
-            .iter()
-            .enumerate()
-            .filter(move |(id, _)| all || self.kind(*id) != UNUSED);
+        let tokens = self.tokens.iter().enumerate();
+        let counted = tokens.filter(move |(id, _)| all || self.kind(*id) != UNUSED);
         counted.map(|(id, token)| (token.as_str(), id))
+    }
+
+    /// The text of a token.
+    pub(super) fn text(&self, id: u32) -> Option<&str> {
+        self.tokens.get(id as usize).map(String::as_str)
     }
 
     /// Returns the type of a token.
@@ -95,15 +100,7 @@ impl TokenizerParts {
 
 /// Returns true if a text represents one byte: `<0x0A>`.
 pub(super) fn is_byte(text: &str) -> bool {
-    let digits = text
-        .strip_prefix("<0x")
-        .and_then(|rest| rest.strip_suffix('>'));
-    digits.is_some_and(|digits| {
-        digits.len() == 2
-            && digits
-                .bytes()
-                .all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'))
-    })
+    byte_of(text).is_some_and(|byte| byte_token(byte) == text)
 }
 
 /// A merge and the values that determine its rank: score, id of the result, ids of its parts.

@@ -7,32 +7,25 @@ use super::coverage::byte_of;
 pub(super) fn starts(encoding: &tokenizers::Encoding, byte_level: bool) -> Vec<usize> {
     let (mut begun, mut length, mut shared) = (0, 0, 0);
     let place = |(&(start, end), token): (&(usize, usize), &String)| {
-        let at = if start < shared {
-            start
+        let at = match start < shared {
+            true => start
                 .max(begun + length)
                 .min(end.saturating_sub(1))
-                .max(begun)
-        } else {
-            start.max(begun)
+                .max(begun),
+            false => start.max(begun),
         };
         (begun, length, shared) = (at, own_bytes(token, byte_level), end);
         at
     };
-    encoding
-        .get_offsets()
-        .iter()
-        .zip(encoding.get_tokens())
-        .map(place)
-        .collect()
+    let tokens = encoding.get_offsets().iter().zip(encoding.get_tokens());
+    tokens.map(place).collect()
 }
 
 /// Returns the number of bytes that a token represents, if its text says so; 0 for other tokens, which hold whole characters.
 fn own_bytes(token: &str, byte_level: bool) -> usize {
-    if byte_of(token).is_some() {
-        1
-    } else if byte_level {
-        token.chars().count()
-    } else {
-        0
+    match byte_of(token) {
+        Some(_) => 1,
+        None if byte_level => token.chars().count(),
+        None => 0,
     }
 }

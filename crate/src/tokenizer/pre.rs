@@ -14,13 +14,13 @@ pub(super) struct Pre {
     /// llama.cpp's words for the rule; exports write the first.
     words: &'static [&'static str],
     /// Expressions; each isolates its matches within the parts that those before it left.
-    pub(super) splits: &'static [&'static str],
+    pub splits: &'static [&'static str],
     /// Expressions of published documents for which llama.cpp takes the same words, though its own are others.
     published: &'static [&'static [&'static str]],
     /// True if a word that is a token is never built by merges.
-    pub(super) whole: bool,
+    pub whole: bool,
     /// Beginning of a text where the file says nothing.
-    pub(super) beginning: Beginning,
+    pub beginning: Beginning,
 }
 
 /// Beginning of a text where a file says nothing about it.
@@ -58,23 +58,23 @@ impl Pre {
     }
 
     /// Returns the rule of the word `pre`; `None` if there is none, or it is refused.
-    pub(super) fn of(pre: &str) -> Option<&'static Self> {
+    pub fn of(pre: &str) -> Option<&'static Self> {
         RULES.iter().find(|rule| rule.words.contains(&pre))
     }
 
     /// Returns the word for a rule with these expressions, each in the form of [`canonical`], and true if they are llama.cpp's own.
-    pub(super) fn word_for(splits: &[String], whole: bool) -> Option<(&'static str, bool)> {
+    pub fn word_for(splits: &[String], whole: bool) -> Option<(&'static str, bool)> {
         let same = |listed: &[&str]| {
-            listed.len() == splits.len()
-                && listed.iter().zip(splits).all(|(a, b)| canonical(a) == *b)
+            listed
+                .iter()
+                .map(|split| canonical(split))
+                .eq(splits.iter().cloned())
         };
-        let is_published = |rule: &Self| rule.published.iter().any(|listed| same(listed));
+        let is_published = |rule: &&Self| rule.published.iter().any(|listed| same(listed));
         let mut rules = RULES.iter().filter(|rule| rule.whole == whole);
-        if let Some(rule) = rules.clone().find(|rule| same(rule.splits)) {
-            return Some((*rule.words.first()?, true));
-        }
-        let rule = rules.find(|rule| is_published(rule))?;
-        Some((*rule.words.first()?, false))
+        let own = rules.clone().find(|rule| same(rule.splits));
+        let rule = own.or_else(|| rules.find(is_published))?;
+        Some((rule.words[0], own.is_some()))
     }
 }
 
@@ -99,11 +99,8 @@ const SPELLINGS: [(&str, &str); 10] = [
 
 /// Returns an expression in the spelling in which equal ones of published documents are equal texts.
 pub(super) fn canonical(expression: &str) -> String {
-    SPELLINGS
-        .iter()
-        .fold(expression.to_owned(), |text, (from, to)| {
-            text.replace(from, to)
-        })
+    let spelled = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
+    SPELLINGS.iter().fold(expression.to_owned(), spelled)
 }
 
 /// Returns true if an expression leaves no part of a text between its matches.

@@ -17,10 +17,8 @@ pub(super) fn read<'de, T: Deserialize<'de>>(
     parts: &'de Parts,
 ) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_slice(document);
-    let value = T::deserialize(Replacement {
-        inner: &mut reader,
-        parts,
-    })?;
+    let inner = &mut reader;
+    let value = T::deserialize(Replacement { inner, parts })?;
     reader.end()?;
     Ok(value)
 }
@@ -35,10 +33,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Replacement<'de, D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_map(Replacement {
-            inner: visitor,
-            parts: self.parts,
-        })
+        let (inner, parts) = (visitor, self.parts);
+        self.inner.deserialize_map(Replacement { inner, parts })
     }
 
     forward_to_deserialize_any! {

@@ -8,15 +8,11 @@ impl Tokenizer {
     /// ends or pads a text. Returns the texts of those that a file has, in the order of their ids. If a token of the vocabulary itself is beyond the rows, changes
     /// nothing and returns `None`.
     pub(crate) fn limit(&mut self, rows: usize) -> Option<Vec<String>> {
-        let beyond = |id: u32| usize::try_from(id).is_ok_and(|id| id >= rows);
-        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
-        let listed = self
-            .inner
-            .get_vocab(true)
-            .into_iter()
-            .filter(|(_, id)| beyond(*id));
+        let beyond = |id: u32| id as usize >= rows;
+        let vocab = self.inner.get_vocab(true).into_iter();
+        let listed = vocab.filter(|(_, id)| beyond(*id));
         let mut tokens: Vec<(u32, String)> = listed.map(|(text, id)| (id, text)).collect();
-        if !tokens.iter().all(|(id, _)| added.contains_key(id)) {
+        if !tokens.iter().all(|(id, _)| self.added_token(*id).is_some()) {
             return None;
         }
         tokens.sort_unstable();
@@ -30,28 +26,17 @@ impl Tokenizer {
             ids.retain(|&id| !beyond(id));
         }
         self.pad = self.pad.filter(|&id| !beyond(id));
-        Some(
-            tokens
-                .into_iter()
-                .filter(|(id, _)| !self.unusual.implied.contains_key(id))
-                .map(|(_, text)| text)
-                .collect(),
-        )
+        tokens.retain(|(id, _)| !self.unusual.implied.contains_key(id));
+        Some(tokens.into_iter().map(|(_, text)| text).collect())
     }
 
     /// Returns the ids of a text; refuses them if one is that of a disabled token.
     pub(super) fn in_use(&self, ids: Vec<u32>) -> Result<Vec<u32>> {
-        let Some(id) = ids
-            .iter()
-            .copied()
-            .find(|&id| usize::try_from(id).is_ok_and(|id| id >= self.vocab_size))
-        else {
+        let rows = self.vocab_size;
+        let Some(id) = ids.iter().copied().find(|&id| id as usize >= rows) else {
             return Ok(ids);
         };
-        let (token, rows) = (
-            self.inner.id_to_token(id).unwrap_or_default(),
-            self.vocab_size,
-        );
+        let token = self.inner.id_to_token(id).unwrap_or_default();
         Err(unencodable(format!(
             "the embedding has {rows} rows, and none for the token {token:?} with the id {id}: take it out of the text"
         )))

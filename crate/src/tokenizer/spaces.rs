@@ -19,18 +19,20 @@ pub(super) fn settle(
     settings: &Value,
 ) -> Result<()> {
     let pieces = class.is_some_and(|class| class.of_pieces);
-    let of_llama = settings["tokenizer_class"]
-        .as_str()
-        .map_or(class.is_none(), |name| name.contains("Llama"));
-    let Some(wanted) = settings["add_prefix_space"]
-        .as_bool()
-        .or((!of_llama).then_some(false))
-    else {
+    let name = settings["tokenizer_class"].as_str();
+    let of_llama = name.map_or(class.is_none(), |name| name.contains("Llama"));
+    let stated = settings["add_prefix_space"].as_bool();
+    let Some(wanted) = stated.or((!of_llama).then_some(false)) else {
         return Ok(());
     };
-    let set = |part: &mut PreTokenizerWrapper| match part {
-        PreTokenizerWrapper::Metaspace(space) if pieces => set_scheme(space, wanted),
-        _ => {}
+    let set = |part: &mut PreTokenizerWrapper| {
+        if let (PreTokenizerWrapper::Metaspace(space), true) = (part, pieces) {
+            match (wanted, space.get_prepend_scheme()) {
+                (false, _) => space.set_prepend_scheme(PrependScheme::Never),
+                (true, PrependScheme::Never) => space.set_prepend_scheme(PrependScheme::First),
+                (true, _) => {}
+            }
+        }
     };
     let changed = match inner.get_pre_tokenizer().cloned() {
         Some(PreTokenizerWrapper::Sequence(parts)) => {
@@ -50,12 +52,10 @@ pub(super) fn settle(
     inner.with_pre_tokenizer(changed);
     if pieces && !wanted {
         if let Some(NormalizerWrapper::Sequence(parts)) = inner.get_normalizer().cloned() {
-            let kept = parts
-                .into_iter()
-                .filter(|part| !matches!(part, NormalizerWrapper::Prepend(_)))
-                .collect();
+            let is_kept = |part: &NormalizerWrapper| !matches!(part, NormalizerWrapper::Prepend(_));
+            let kept = Normalizers::new(parts.into_iter().filter(is_kept).collect());
             inner
-                .with_normalizer(Some(Normalizers::new(kept)))
+                .with_normalizer(Some(kept))
                 .map_err(|error| bad("normalizer", error))?;
         }
         if let Some(DecoderWrapper::Sequence(parts)) = inner.get_decoder() {
@@ -77,16 +77,6 @@ pub(super) fn settle_bert(inner: &mut Tokenizer, settings: &Value) -> Result<()>
     own.lowercase = settings["do_lower_case"].as_bool().unwrap_or(true);
     own.strip_accents = settings["strip_accents"].as_bool();
     own.handle_chinese_chars = settings["tokenize_chinese_chars"].as_bool().unwrap_or(true);
-    inner
-        .with_normalizer(Some(own))
-        .map(drop)
-        .map_err(|error| bad("normalizer", error))
-}
-
-fn set_scheme(space: &mut tokenizers::pre_tokenizers::metaspace::Metaspace, wanted: bool) {
-    match (wanted, space.get_prepend_scheme()) {
-        (false, _) => space.set_prepend_scheme(PrependScheme::Never),
-        (true, PrependScheme::Never) => space.set_prepend_scheme(PrependScheme::First),
-        (true, _) => {}
-    }
+    let settled = inner.with_normalizer(Some(own));
+    settled.map(drop).map_err(|error| bad("normalizer", error))
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::unencodable;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Approximate size of a piece in bytes.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -29,16 +29,11 @@ pub(super) enum SplitRule {
 
 impl SplitRule {
     /// Allows cuts if no token reaches across letter, space, letter, and if the halves of probe texts give the tokens of the whole.
-    pub(super) fn probe(inner: &tokenizers::Tokenizer, vocab: &HashMap<String, u32>) -> Self {
+    pub fn probe(inner: &tokenizers::Tokenizer, vocab: &HashMap<String, u32>) -> Self {
         if vocab.keys().any(|token| crosses_words(token)) {
             return Self::Whole;
         }
-        let ids = |text: &str| {
-            inner
-                .encode_fast(text, false)
-                .map(|e| e.get_ids().to_vec())
-                .unwrap_or_default()
-        };
+        let ids = |text: &str| ids(inner, text).unwrap_or_default();
         let probes = [
             ("one of", " the words"),
             ("It was a", " b"),
@@ -60,7 +55,7 @@ impl SplitRule {
         }
     }
 
-    pub(super) fn encode(self, inner: &tokenizers::Tokenizer, text: &str) -> Result<Vec<u32>> {
+    pub fn encode(self, inner: &tokenizers::Tokenizer, text: &str) -> Result<Vec<u32>> {
         let (mut ids, mut rest) = (Vec::new(), text);
         while let Some((part, used)) = self.next(inner, rest, true)?.filter(|_| !rest.is_empty()) {
             ids.extend(part);
@@ -71,23 +66,14 @@ impl SplitRule {
 
     /// Returns the ids of the next piece of a text, and its length in bytes, which depends only on the text; `None` if more of the text is
     /// needed and this is not the `last` part.
-    pub(super) fn next(
+    pub fn next(
         self,
         inner: &tokenizers::Tokenizer,
         text: &str,
         last: bool,
     ) -> Result<Option<(Vec<u32>, usize)>> {
-        let encode = |text: &str| {
-            Ok::<_, Error>(
-                inner
-                    .encode_fast(text, false)
-                    .map_err(unencodable)?
-                    .get_ids()
-                    .to_vec(),
-            )
-        };
         if let Some((piece, used)) = self.cut(text) {
-            return Ok(Some((encode(piece)?, used)));
+            return Ok(Some((ids(inner, piece)?, used)));
         }
         let mut most = SEARCHED_BYTES;
         while text.len() > most {
@@ -97,10 +83,9 @@ impl SplitRule {
             }
             most *= 2;
         }
-        if last {
-            Ok(Some((encode(text)?, text.len())))
-        } else {
-            Ok(None)
+        match last {
+            true => Ok(Some((ids(inner, text)?, text.len()))),
+            false => Ok(None),
         }
     }
 
@@ -109,23 +94,26 @@ impl SplitRule {
         if self == Self::Whole || text.len() <= PIECE_BYTES {
             return None;
         }
-        let searched = text
-            .as_bytes()
-            .get(..SEARCHED_BYTES)
-            .unwrap_or(text.as_bytes());
-        let found = searched.windows(3).skip(PIECE_BYTES).position(|w| {
-            let [left, space, right] = w else {
-                return false;
-            };
-            left.is_ascii_lowercase() && *space == b' ' && right.is_ascii_lowercase()
-        })?;
-        let (piece, next) = text.split_at_checked(PIECE_BYTES + found + 1)?;
-        let left_out = if self == Self::DropSpace {
-            next.len() - next.trim_start_matches(' ').len()
-        } else {
-            0
+        let bytes = text.as_bytes();
+        let searched = bytes.get(..SEARCHED_BYTES).unwrap_or(bytes);
+        let between_words = |bytes: &[u8]| match bytes {
+            [left, b' ', right] => left.is_ascii_lowercase() && right.is_ascii_lowercase(),
+            _ => false,
         };
-        Some((piece, piece.len() + left_out))
+        let found = searched
+            .windows(3)
+            .skip(PIECE_BYTES)
+            .position(between_words)?;
+        let (piece, next) = text.split_at_checked(PIECE_BYTES + found + 1)?;
+        Some((piece, piece.len() + self.left_out(next)))
+    }
+
+    /// The number of bytes at the beginning of a rest that are left out.
+    fn left_out(self, rest: &str) -> usize {
+        match self {
+            Self::DropSpace => rest.len() - rest.trim_start_matches(' ').len(),
+            Self::KeepSpace | Self::Whole => 0,
+        }
     }
 
     /// Encodes `text`, the beginning of a longer one, up to a place near its end such that the rest, encoded separately, has the same ids
@@ -135,37 +123,31 @@ impl SplitRule {
         let (ids, offsets) = (encoding.get_ids(), encoding.get_offsets());
         let near = |at: usize| at + OVERLAP_BYTES >= text.len() && at + MARGIN_BYTES <= text.len();
         let begins = |index: &usize| {
-            let start = offsets.get(*index).map_or(0, |(start, _)| *start);
-            let before = index
-                .checked_sub(1)
-                .and_then(|before| offsets.get(before))
-                .map_or(0, |(start, _)| *start);
+            let start = offsets[*index].0;
+            let before = index.checked_sub(1).map_or(0, |before| offsets[before].0);
             start > before && near(start) && text.is_char_boundary(start)
         };
         for index in (0..ids.len()).filter(begins).take(JOINTS) {
-            let start = offsets.get(index).map_or(0, |(start, _)| *start);
-            let rest = text.get(start..).unwrap_or_default();
-            let left_out = if self == Self::DropSpace {
-                rest.len() - rest.trim_start_matches(' ').len()
-            } else {
-                0
-            };
+            let start = offsets[index].0;
+            let left_out = self.left_out(&text[start..]);
             // Encoded separately, any other rest would begin with a space that it does not have in the text.
             if self == Self::DropSpace && left_out == 0 {
                 continue;
             }
-            let alone = inner
-                .encode_fast(rest.get(left_out..).unwrap_or_default(), false)
-                .map_err(unencodable)?;
-            if Some(alone.get_ids()) == ids.get(index..) {
-                return Ok(Some((
-                    ids.get(..index).unwrap_or_default().to_vec(),
-                    start + left_out,
-                )));
+            let alone = self::ids(inner, &text[start + left_out..])?;
+            let (before, after) = ids.split_at(index);
+            if alone == after {
+                return Ok(Some((before.to_vec(), start + left_out)));
             }
         }
         Ok(None)
     }
+}
+
+/// Encodes a text whole.
+fn ids(inner: &tokenizers::Tokenizer, text: &str) -> Result<Vec<u32>> {
+    let encoding = inner.encode_fast(text, false).map_err(unencodable)?;
+    Ok(encoding.get_ids().to_vec())
 }
 
 /// Returns true if a token joins the end of one word to the beginning of the next.

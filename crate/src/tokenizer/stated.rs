@@ -54,24 +54,16 @@ impl Stated {
     ///
     /// # Errors
     /// `tokenizer.invalid` for a special token that is neither a text nor an object with one, and for an id that is no number.
-    pub(super) fn of(
+    pub fn of(
         settings: &Value,
         map: &Value,
         beside: &Value,
         class: Option<&TokenizerClass>,
         padding: Option<&str>,
     ) -> Result<Self> {
-        let list = settings.get(LISTED).and_then(Value::as_object);
-        let map = if Self::overrules(settings) {
-            &Value::Null
-        } else {
-            map
-        };
-        let literal = settings
-            .get(LITERAL)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+        let list = settings[LISTED].as_object();
+        let map = if list.is_some() { &Value::Null } else { map };
+        let literal = settings[LITERAL].as_array().into_iter().flatten();
         let mut stated = Self {
             named: Vec::new(),
             others: Vec::new(),
@@ -89,40 +81,34 @@ impl Stated {
                 (Some(value), _) => stated.name(SPECIALS_FILE, key, value)?,
                 (None, Some(value)) => stated.name(CONFIG_FILE, key, value)?,
                 (None, None) => {
-                    let own = class
-                        .and_then(|class| class.tokens.iter().find(|(named, _)| *named == key))
-                        .map(|(_, text)| *text);
-                    if let Some(text) = own.or(padding.filter(|_| key == "pad_token")) {
-                        stated
-                            .named
-                            .push((key.to_owned(), AddedToken::from(text, true)));
+                    let own = class.map_or(&[][..], |class| class.tokens).iter();
+                    let own = own.copied().find(|(named, _)| *named == key);
+                    let padding = padding.filter(|_| key == "pad_token");
+                    if let Some(text) = own.map(|(_, text)| text).or(padding) {
+                        let token = AddedToken::from(text, true);
+                        stated.named.push((key.to_owned(), token));
                         stated.implied.insert(text.to_owned());
                     }
                 }
             }
         }
         for (file, document) in [(CONFIG_FILE, settings), (SPECIALS_FILE, map)] {
-            for (key, value) in document
-                .as_object()
-                .into_iter()
-                .flatten()
-                .filter(|(key, _)| !NAMED.contains(&key.as_str()))
-            {
+            let fields = document.as_object().into_iter().flatten();
+            for (key, value) in fields.filter(|(key, _)| !NAMED.contains(&key.as_str())) {
                 match value {
                     Value::String(_) | Value::Object(_) if key.ends_with("_token") => {
                         stated.name(file, key, value)?
                     }
                     Value::Object(fields) if MORE.contains(&key.as_str()) => {
-                        fields
-                            .iter()
-                            .try_for_each(|(key, value)| stated.name(file, key, value))?;
+                        for (key, value) in fields {
+                            stated.name(file, key, value)?;
+                        }
                     }
                     Value::Array(list) if MORE.contains(&key.as_str()) => {
                         for value in list {
                             let token = token_of(file, key, value)?;
-                            stated
-                                .objects
-                                .extend(token.clone().filter(|_| value.is_object()));
+                            let object = token.clone().filter(|_| value.is_object());
+                            stated.objects.extend(object);
                             stated.others.extend(token);
                         }
                     }
@@ -131,97 +117,85 @@ impl Stated {
             }
         }
         for (id, value) in list.into_iter().flatten() {
-            let number = id
-                .parse()
-                .map_err(|_| bad(CONFIG_FILE, format!("{LISTED}: {id:?} is no id")))?;
+            let wrong = |reason: String| bad(CONFIG_FILE, format!("{LISTED}: {reason}"));
+            let number = id.parse().map_err(|_| wrong(format!("{id:?} is no id")))?;
             let token = read_token(value, false).filter(|_| value.is_object());
-            stated.listed.insert(
-                number,
-                token.ok_or_else(|| bad(CONFIG_FILE, format!("{LISTED}: {id} has no content")))?,
-            );
+            let token = token.ok_or_else(|| wrong(format!("{id} has no content")))?;
+            stated.listed.insert(number, token);
         }
-        for (text, id) in beside
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|_| stated.beside)
-        {
+        let numbers = beside.as_object().filter(|_| stated.beside);
+        for (text, id) in numbers.into_iter().flatten() {
             let number = id.as_u64().and_then(|id| u32::try_from(id).ok());
-            let number = number.ok_or_else(|| {
+            let none = || {
                 bad(
                     ADDED_FILE,
                     format!("{text:?} has the id {id}, which is none"),
                 )
-            })?;
+            };
+            let number = number.ok_or_else(none)?;
             let special = stated.texts().any(|special| special == text);
             stated
                 .listed
                 .insert(number, AddedToken::from(text, special));
         }
         stated.implied.retain(|text| {
-            !stated
-                .listed
-                .values()
-                .chain(&stated.others)
-                .any(|token| token.content == *text)
+            let mut named = stated.listed.values().chain(&stated.others);
+            !named.any(|token| token.content == *text)
         });
         Ok(stated)
     }
 
     /// Keeps the flags of tokenizer.json, as transformers does where it takes the file as it is.
-    pub(super) fn keep_flags(&mut self) {
+    pub fn keep_flags(&mut self) {
         self.objects.clear();
     }
 
     /// Returns true if `tokenizer_config.json` overrules what the files next to it state.
-    pub(super) fn overrules(settings: &Value) -> bool {
-        settings.get(LISTED).is_some_and(Value::is_object)
+    pub fn overrules(settings: &Value) -> bool {
+        settings[LISTED].is_object()
     }
 
     /// Takes a special token for a name, unless the name has one already.
     fn name(&mut self, file: &str, key: &str, value: &Value) -> Result<()> {
-        let token = token_of(file, key, value)?
-            .filter(|_| !self.named.iter().any(|(named, _)| named == key));
+        let token = token_of(file, key, value)?.filter(|_| self.text(key).is_none());
         self.named
             .extend(token.map(|token| (key.to_owned(), token)));
         Ok(())
     }
 
     /// Returns the texts of all special tokens.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.named
-            .iter()
-            .map(|(_, token)| token)
-            .chain(&self.others)
-            .map(|token| token.content.as_str())
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.special().map(|token| token.content.as_str())
+    }
+
+    /// All special tokens: those with names, then the others.
+    fn special(&self) -> impl Iterator<Item = &AddedToken> {
+        let named = self.named.iter().map(|(_, token)| token);
+        named.chain(&self.others)
     }
 
     /// Returns the text of the special token of this name.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.named
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, token)| token.content.as_str())
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let (_, token) = self.named.iter().find(|(key, _)| key == name)?;
+        Some(&token.content)
     }
 
     /// Returns the special tokens by name.
-    pub(super) fn names(&self) -> Vec<(String, String)> {
-        self.named
-            .iter()
+    pub fn names(&self) -> Vec<(String, String)> {
+        let named = self.named.iter();
+        named
             .map(|(key, token)| (key.clone(), token.content.clone()))
             .collect()
     }
 
     /// Returns the tokens that are searched for in a text before it is split, by id: those that a file states with one, and the special ones
     /// of `vocab`.
-    pub(super) fn with_ids(&self, vocab: &BTreeMap<String, u32>) -> BTreeMap<u32, AddedToken> {
+    pub fn with_ids(&self, vocab: &BTreeMap<String, u32>) -> BTreeMap<u32, AddedToken> {
         let names: HashSet<&str> = self.texts().collect();
         let special = |token: &AddedToken| token.special || names.contains(token.content.as_str());
-        let mut tokens: BTreeMap<u32, AddedToken> = self
-            .listed
-            .iter()
-            .map(|(id, token)| (*id, token.clone().special(special(token))))
-            .collect();
+        let listed = self.listed.iter();
+        let listed = listed.map(|(id, token)| (*id, token.clone().special(special(token))));
+        let mut tokens: BTreeMap<u32, AddedToken> = listed.collect();
         for text in self.texts() {
             if let Some(id) = vocab.get(text) {
                 tokens
@@ -237,13 +211,13 @@ impl Stated {
     ///
     /// # Errors
     /// `tokenizer.invalid`.
-    pub(super) fn add_to(&self, inner: &mut tokenizers::Tokenizer) -> Result<Unusual> {
+    pub fn add_to(&self, inner: &mut tokenizers::Tokenizer) -> Result<Unusual> {
         let own = inner.get_added_tokens_decoder();
         let overruled = |id: &u32| self.beside && own.contains_key(id);
-        let changed = self
-            .listed
-            .iter()
-            .filter(|(id, token)| !overruled(id) && !own.values().any(|own| own == *token));
+        let is_changed = |(id, token): &(&u32, &AddedToken)| {
+            !overruled(id) && !own.values().any(|own| own == *token)
+        };
+        let changed = self.listed.iter().filter(is_changed);
         let mut added: Vec<AddedToken> = changed.map(|(_, token)| token.clone()).collect();
         // A token of the file that is named as special is one; an object in a list has flags of its own.
         let names: HashSet<&str> = self.texts().collect();
@@ -251,34 +225,29 @@ impl Stated {
             names.contains(token.content.as_str()) && !self.literal.contains(&token.content)
         });
         for token in named {
-            let object = self
-                .objects
-                .iter()
-                .find(|object| object.content == token.content);
+            let same = |other: &AddedToken| other.content == token.content;
+            let object = self.objects.iter().find(|object| same(object));
             let special = object.unwrap_or(token).clone().special(true);
-            if special != *token && !added.iter().any(|other| other.content == token.content) {
+            if special != *token && !added.iter().any(same) {
                 added.push(special);
             }
         }
-        let mut known: HashSet<String> = own
+        let known = own
             .values()
             .chain(&added)
-            .map(|token| token.content.clone())
-            .collect();
+            .map(|token| token.content.clone());
+        let mut known: HashSet<String> = known.collect();
         let special = self
-            .named
-            .iter()
-            .map(|(_, token)| token)
-            .chain(&self.others);
-        let special = special.filter(|token| !self.literal.contains(&token.content));
+            .special()
+            .filter(|token| !self.literal.contains(&token.content));
         added.extend(
             special
                 .filter(|token| known.insert(token.content.clone()))
                 .cloned(),
         );
-        added
-            .iter_mut()
-            .for_each(|token| token.special |= names.contains(token.content.as_str()));
+        for token in &mut added {
+            token.special |= names.contains(token.content.as_str());
+        }
         let new = |text: &&str| {
             inner.token_to_id(text).is_none()
                 && !self.listed.values().any(|token| token.content == **text)
@@ -294,17 +263,15 @@ impl Stated {
         });
         // Byte-level vocabularies do not need an unknown token.
         let unknown = |text: &String| {
+            let mut named = self.named.iter();
             self.text("unk_token") == Some(text)
-                && self
-                    .named
-                    .iter()
-                    .all(|(key, token)| key == "unk_token" || token.content != *text)
+                && named.all(|(key, token)| key == "unk_token" || token.content != *text)
         };
         let needless = |text: &String| self.implied.contains(text) || unknown(text);
         let (implied, unlisted): (Vec<String>, Vec<String>) = new.into_iter().partition(needless);
         let with_id = |texts: Vec<String>| {
+            let texts = texts.into_iter();
             texts
-                .into_iter()
                 .filter_map(|text| Some((id_of(&text)?, text)))
                 .collect()
         };
@@ -321,13 +288,13 @@ impl Stated {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unusual {
     /// Tokens that have another id than a file states, with both.
-    pub(super) moved: Vec<String>,
+    pub moved: Vec<String>,
     /// Tokens that files name, but that none has with an id.
-    pub(super) unlisted: BTreeMap<u32, String>,
+    pub unlisted: BTreeMap<u32, String>,
     /// Tokens that only the class names, and unknown ones, that no file has with an id.
-    pub(super) implied: BTreeMap<u32, String>,
+    pub implied: BTreeMap<u32, String>,
     /// Files that name Python code of the model's own.
-    pub(super) code: Vec<String>,
+    pub code: Vec<String>,
 }
 
 /// Reads the special token under `key` of `file`; `None` for null and for an empty text.
@@ -335,15 +302,11 @@ fn token_of(file: &str, key: &str, value: &Value) -> Result<Option<AddedToken>> 
     if value.is_null() {
         return Ok(None);
     }
-    let token = read_token(value, file == SPECIALS_FILE);
-    let token = token.ok_or_else(|| {
-        bad(
-            file,
-            format!(
-                "{key}: expected the text of a token, or an object with its content, found {value}"
-            ),
-        )
-    })?;
+    let wrong = || {
+        let expected = "the text of a token, or an object with its content";
+        bad(file, format!("{key}: expected {expected}, found {value}"))
+    };
+    let token = read_token(value, file == SPECIALS_FILE).ok_or_else(wrong)?;
     Ok(Some(token).filter(|token| !token.content.is_empty()))
 }
 
@@ -352,17 +315,14 @@ fn read_token(value: &Value, special: bool) -> Option<AddedToken> {
     if let Some(text) = value.as_str() {
         return Some(AddedToken::from(text, true));
     }
-    let flag = |key: &str| value.get(key).and_then(Value::as_bool);
-    let special = special || flag("special") == Some(true);
-    let token = AddedToken::from(value.get("content")?.as_str()?, special)
-        .normalized(flag("normalized").unwrap_or(!special));
-    let is = |key: &str| flag(key) == Some(true);
-    Some(
-        token
-            .single_word(is("single_word"))
-            .lstrip(is("lstrip"))
-            .rstrip(is("rstrip")),
-    )
+    let is = |key: &str| value[key] == true;
+    let special = special || is("special");
+    let token = AddedToken::from(value["content"].as_str()?, special)
+        .normalized(value["normalized"].as_bool().unwrap_or(!special))
+        .single_word(is("single_word"))
+        .lstrip(is("lstrip"))
+        .rstrip(is("rstrip"));
+    Some(token)
 }
 
 /// Returns the text of a special token, which is written as a text or as `{"content": text, …}`.

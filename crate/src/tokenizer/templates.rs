@@ -18,13 +18,13 @@ const MAIN: &str = "default";
 #[derive(Debug, Clone, Default)]
 pub(super) struct Templates {
     /// The main one.
-    pub(super) main: Option<String>,
+    pub main: Option<String>,
     /// The others, ascending.
-    pub(super) named: Vec<(String, String)>,
+    pub named: Vec<(String, String)>,
     /// Places of empty templates, which count as none.
-    pub(super) empty: Vec<String>,
+    pub empty: Vec<String>,
     /// True if `tokenizer_config.json` has another main one than the file.
-    pub(super) conflict: bool,
+    pub conflict: bool,
 }
 
 impl Templates {
@@ -34,13 +34,12 @@ impl Templates {
     /// # Errors
     /// `tokenizer.invalid` for a file that is no text, and for a `chat_template` of `tokenizer_config.json` that is none, unless a file is the
     /// main one, next to which transformers does not read it.
-    pub(super) fn of(settings: &Value, documents: &BTreeMap<String, Vec<u8>>) -> Result<Self> {
+    pub fn of(settings: &Value, documents: &BTreeMap<String, Vec<u8>>) -> Result<Self> {
         let mut templates = Self::default();
         let mut all: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, bytes) in documents {
-            let named = name
-                .strip_prefix(MORE_TEMPLATES)
-                .and_then(|name| name.strip_suffix(".jinja"));
+            let named = name.strip_prefix(MORE_TEMPLATES);
+            let named = named.and_then(|name| name.strip_suffix(".jinja"));
             let Some(named) = named.or((name == TEMPLATE_FILE).then_some(MAIN)) else {
                 continue;
             };
@@ -61,75 +60,64 @@ impl Templates {
         };
         // As transformers does, the last of several with one name is taken.
         let stated: BTreeMap<&str, &str> = stated.into_iter().collect();
-        for (name, text) in stated
-            .into_iter()
-            .filter(|(name, _)| !files || *name == MAIN)
-        {
+        for (name, text) in stated {
+            if files && name != MAIN {
+                continue;
+            }
             if text.trim().is_empty() {
                 templates.empty.push(CONFIG_FILE.to_owned());
             } else {
                 templates.conflict |= *all.entry(name).or_insert(text) != text && files;
             }
         }
-        for (name, text) in all {
-            match name {
-                MAIN => templates.main = Some(text.to_owned()),
-                _ => templates.named.push((name.to_owned(), text.to_owned())),
-            }
-        }
+        templates.main = all.remove(MAIN).map(str::to_owned);
+        let named = all.into_iter();
+        templates.named = named
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .collect();
         Ok(templates)
     }
 }
 
 /// Returns the templates that `tokenizer_config.json` states, with their names: one text, which is the main one, a list of `{name, template}`,
 /// or an object of texts by name.
-fn stated(settings: &Value) -> Result<Vec<(&str, &str)>> {
+fn stated<'a>(settings: &'a Value) -> Result<Vec<(&'a str, &'a str)>> {
     let wrong = |found: &Value| {
-        let reason = format!(
-            "chat_template: expected a text or templates by name, found {}",
-            shown(&found.to_string())
-        );
+        let found = shown(&found.to_string());
         Error::Tokenizer {
             what: CONFIG_FILE.to_owned(),
-            reason,
+            reason: format!("chat_template: expected a text or templates by name, found {found}"),
         }
     };
     match settings.get("chat_template") {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![(MAIN, text.as_str())]),
-        Some(Value::Object(texts)) => texts
-            .iter()
-            .map(|(name, text)| {
-                text.as_str()
-                    .map(|text| (name.as_str(), text))
-                    .ok_or_else(|| wrong(text))
-            })
-            .collect(),
-        Some(Value::Array(list)) => list
-            .iter()
-            .map(|entry| named(entry).ok_or_else(|| wrong(entry)))
-            .collect(),
+        Some(Value::Object(texts)) => {
+            let named = |(name, text): (&'a String, &'a Value)| match text {
+                Value::String(text) => Ok((name.as_str(), text.as_str())),
+                other => Err(wrong(other)),
+            };
+            texts.iter().map(named).collect()
+        }
+        Some(Value::Array(list)) => {
+            let named = |entry: &'a Value| match (&entry["name"], &entry["template"]) {
+                (Value::String(name), Value::String(text)) => Ok((name.as_str(), text.as_str())),
+                _ => Err(wrong(entry)),
+            };
+            list.iter().map(named).collect()
+        }
         Some(other) => Err(wrong(other)),
     }
-}
-
-/// Returns name and text of a template in a list.
-fn named(entry: &Value) -> Option<(&str, &str)> {
-    Some((
-        entry.get("name")?.as_str()?,
-        entry.get("template")?.as_str()?,
-    ))
 }
 
 /// Returns the text of the chat template in the file `name`. Refuses a file that is something else: every text would be rendered with it.
 fn template_text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
     let flaw = foreign(bytes).filter(|_| !bytes.trim_ascii().is_empty());
     if let Some(Flaw { found, hint }) = flaw {
-        let hint =
-            format!("{hint}, or delete it so that the template of tokenizer_config.json counts");
+        let deleted = "delete it so that the template of tokenizer_config.json counts";
         return Err(Error::Tokenizer {
             what: name.to_owned(),
-            reason: format!("{found}, not a template: {hint}"),
+            reason: format!("{found}, not a template: {hint}, or {deleted}"),
         });
     }
     std::str::from_utf8(bytes).map_err(|error| bad(name, error))
@@ -139,10 +127,8 @@ fn template_text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
 impl Tokenizer {
     /// Returns true if the chat template writes the date.
     pub fn asks_for_date(&self) -> bool {
-        self.chat_template()
-            .into_iter()
-            .chain(self.tool_template())
-            .any(|template| template.contains("strftime_now"))
+        let mut used = self.chat_template().into_iter().chain(self.tool_template());
+        used.any(|template| template.contains("strftime_now"))
     }
 
     /// Returns the text of the chat template.
@@ -162,10 +148,8 @@ impl Tokenizer {
             .named
             .iter()
             .map(|(_, template)| template.as_str());
-        self.chat_template()
-            .into_iter()
-            .chain(named)
-            .any(|template| template.contains(word))
+        let mut all = self.chat_template().into_iter().chain(named);
+        all.any(|template| template.contains(word))
     }
 
     /// Returns true if conversations with tools have a template of their own.
@@ -175,63 +159,48 @@ impl Tokenizer {
 
     /// Returns the text of the template for conversations with tools, if there is one of its own.
     fn tool_template(&self) -> Option<&str> {
-        self.templates
-            .named
-            .iter()
-            .find(|(name, _)| name == TOOL_TEMPLATE)
-            .map(|(_, template)| template.as_str())
+        let mut named = self.templates.named.iter();
+        let (_, template) = named.find(|(name, _)| name == TOOL_TEMPLATE)?;
+        Some(template)
     }
 
     /// Returns the template of a conversation: with tools, the one named `tool_use`, if there is one, as in transformers.
     fn template_for(&self, conversation: &Conversation) -> Result<&Template> {
-        let tools = conversation
-            .names
-            .get("tools")
-            .is_some_and(|tools| !tools.is_null());
-        self.template(self.tool_template().filter(|_| tools))
+        let tools = conversation.names.get("tools");
+        let has_tools = tools.is_some_and(|tools| !tools.is_null());
+        self.template(self.tool_template().filter(|_| has_tools))
     }
 
     /// Returns the template for tools that is given, or else the main one. It is compiled when it is used first.
     fn template(&self, for_tools: Option<&str>) -> Result<&Template> {
         let [main, with_tools] = &self.compiled;
-        let compiled = if for_tools.is_some() {
-            with_tools
-        } else {
-            main
-        };
+        let compiled = for_tools.map_or(main, |_| with_tools);
         if let Some(template) = compiled.get() {
             return Ok(template);
         }
-        let template = Template::compile(
-            for_tools
-                .or(self.chat_template())
-                .ok_or_else(|| self.without_template())?,
-        )?;
+        let text = for_tools.or(self.chat_template());
+        let template = Template::compile(text.ok_or_else(|| self.without_template())?)?;
         Ok(compiled.get_or_init(|| template))
     }
 
     /// Returns the refusal of a conversation for which there is no template.
     fn without_template(&self) -> Error {
-        let names: Vec<String> = self
-            .templates
-            .named
-            .iter()
-            .map(|(name, _)| shown(name))
-            .collect();
-        let reason = if names.is_empty() {
-            "the model has no chat template".to_owned()
-        } else {
-            let whose = if self.tool_template().is_some() {
-                ", which a conversation without tools needs"
-            } else {
-                ""
-            };
-            format!(
-                "the model has no default chat template{whose}, only named ones: {}",
-                listed_briefly(&names)
-            )
+        let names = self.templates.named.iter().map(|(name, _)| shown(name));
+        let names: Vec<String> = names.collect();
+        if names.is_empty() {
+            let reason = "the model has no chat template".to_owned();
+            return Error::Template { reason };
+        }
+        let need = match self.has_tool_template() {
+            true => ", which a conversation without tools needs",
+            false => "",
         };
-        Error::Template { reason }
+        let names = listed_briefly(&names);
+        Error::Template {
+            reason: format!(
+                "the model has no default chat template{need}, only named ones: {names}"
+            ),
+        }
     }
 
     /// Checks that there is a chat template, if only for conversations with tools, and that it is Jinja.
@@ -239,11 +208,9 @@ impl Tokenizer {
     /// # Errors
     /// `tokenizer.template` for a missing or faulty template, `template.budget` for one that is too long.
     pub(crate) fn check_chat_template(&self) -> Result<()> {
-        self.template(
-            self.tool_template()
-                .filter(|_| self.chat_template().is_none()),
-        )
-        .map(drop)
+        let alone = self.chat_template().is_none();
+        self.template(self.tool_template().filter(|_| alone))
+            .map(drop)
     }
 
     /// Renders a conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
@@ -255,7 +222,7 @@ impl Tokenizer {
         conversation: &Conversation,
         add_generation_prompt: bool,
     ) -> Result<Rendered> {
-        self.template_for(conversation)?
-            .render(conversation, add_generation_prompt, &self.specials)
+        let template = self.template_for(conversation)?;
+        template.render(conversation, add_generation_prompt, &self.specials)
     }
 }

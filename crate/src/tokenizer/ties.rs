@@ -18,11 +18,7 @@ impl Results {
     }
 
     fn other_than(&self, piece: usize) -> Option<usize> {
-        self.0
-            .iter()
-            .flatten()
-            .copied()
-            .find(|found| *found != piece)
+        self.0.into_iter().flatten().find(|found| *found != piece)
     }
 }
 
@@ -30,48 +26,38 @@ impl Results {
 /// `ranked` holds every division of a piece, the best score first.
 pub(super) fn meeting(ranked: &[Ranked<'_>]) -> Option<(usize, usize)> {
     // The group of each piece that has the score of another one, and the pieces of a group that begin or end with a part.
-    let (mut groups, mut beginnings, mut ends) = (HashMap::new(), HashMap::new(), HashMap::new());
-    for (group, equal) in ranked
-        .chunk_by(|a, b| a.0 == b.0)
-        .enumerate()
-        .filter(|(_, equal)| equal.iter().any(|one| one.1 != equal[0].1))
-    {
-        for (score, piece, left, right, _) in equal {
-            groups.insert(*piece, (group, *score));
-            beginnings
-                .entry((group, *left))
-                .or_insert_with(Results::default)
-                .add(*piece);
-            ends.entry((group, *right))
-                .or_insert_with(Results::default)
-                .add(*piece);
+    let mut groups = HashMap::new();
+    let mut beginnings: HashMap<(usize, usize), Results> = HashMap::new();
+    let mut ends: HashMap<(usize, usize), Results> = HashMap::new();
+    let equals = ranked.chunk_by(|a, b| a.0 == b.0).enumerate();
+    for (group, equal) in equals.filter(|(_, equal)| equal.iter().any(|one| one.1 != equal[0].1)) {
+        for &(score, piece, left, right, _) in equal {
+            groups.insert(piece, (group, score));
+            beginnings.entry((group, left)).or_default().add(piece);
+            ends.entry((group, right)).or_default().add(piece);
         }
     }
     // The order of a map differs from run to run; the pair that is named does not.
     let direct = beginnings.iter().filter_map(|((group, part), begun)| {
         let ended = ends.get(&(*group, *part))?;
-        begun
-            .0
-            .iter()
-            .flatten()
-            .find_map(|piece| Some((*piece, ended.other_than(*piece)?)))
+        let mut pieces = begun.0.into_iter().flatten();
+        pieces.find_map(|piece| Some((piece, ended.other_than(piece)?)))
     });
-    let ahead = |score: f32, piece: &usize| {
-        groups
-            .get(piece)
-            .filter(|(_, own)| score >= *own)
-            .map(|(group, _)| *group)
+    let ahead = |score: f32, piece: usize| {
+        let (group, own) = groups.get(&piece)?;
+        (score >= *own).then_some(*group)
     };
     let through = || {
-        ranked.iter().find_map(|(score, _, left, right, _)| {
-            let before = ahead(*score, right)
-                .and_then(|group| Some((*right, ends.get(&(group, *left))?.other_than(*right)?)));
-            let after = || {
-                ahead(*score, left).and_then(|group| {
-                    Some((*left, beginnings.get(&(group, *right))?.other_than(*left)?))
-                })
+        ranked.iter().find_map(|&(score, _, left, right, _)| {
+            let before = || {
+                let group = ahead(score, right)?;
+                Some((right, ends.get(&(group, left))?.other_than(right)?))
             };
-            before.or_else(after)
+            let after = || {
+                let group = ahead(score, left)?;
+                Some((left, beginnings.get(&(group, right))?.other_than(left)?))
+            };
+            before().or_else(after)
         })
     };
     direct.min().or_else(through)

@@ -22,10 +22,9 @@ impl Tokenizer {
             let text = self.render_chat(&conversation, false).ok()?.text;
             let end = text.rfind(ANSWER)? + ANSWER.len();
             let after = self.first_mark(text.get(end..)?).map(|(id, _)| id);
-            after.or_else(|| {
-                self.closing(&conversation, &text, &next_message(&Value::Null))
-                    .map(|(id, _)| id)
-            })
+            let next = next_message(&Value::Null);
+            let closing = || self.closing(&conversation, &text, &next);
+            after.or_else(|| Some(closing()?.0))
         })
     }
 
@@ -47,13 +46,9 @@ impl Tokenizer {
         let rendered = self.render_chat(&longer, false).ok()?.text;
         let rest = rendered.strip_prefix(text)?;
         let (id, range) = self.first_mark(rest)?;
-        let blank = rest.get(..range.start)?.trim().is_empty();
-        blank
-            .then(|| {
-                rest.get(..range.end)
-                    .map(|closing| (id, closing.to_owned()))
-            })
-            .flatten()
+        let closing = rest.get(..range.end)?;
+        let is_blank = closing.get(..range.start)?.trim().is_empty();
+        is_blank.then(|| (id, closing.to_owned()))
     }
 
     /// Returns the result of [`Self::closing`] after an answer with this message's tool calls, in the shortest possible conversation: a
@@ -88,22 +83,20 @@ impl Tokenizer {
     /// precedes, or else the first special one, or else the first added one.
     fn first_mark(&self, text: &str) -> Option<(u32, Range<usize>)> {
         let (ids, starts) = self.encode_with_starts(text).ok()?;
-        let range = |at: usize| {
-            starts.get(at).copied().unwrap_or(text.len())
-                ..starts.get(at + 1).copied().unwrap_or(text.len())
-        };
+        let start = |at: usize| starts.get(at).copied().unwrap_or(text.len());
+        let range = |at: usize| start(at)..start(at + 1);
         let is_said = |at: &usize| {
-            text.get(range(*at))
-                .is_some_and(|said| !said.trim().is_empty())
+            let said = text.get(range(*at));
+            said.is_some_and(|said| !said.trim().is_empty())
         };
-        let is_added = |at: &usize| ids.get(*at).is_some_and(|id| self.is_added(*id));
+        let is_added = |at: &usize| {
+            ids.get(*at)
+                .is_some_and(|id| self.added_token(*id).is_some())
+        };
         let first = (0..ids.len()).find(is_said).filter(is_added);
         let special = ids.iter().position(|&id| self.is_special(id));
-        let at = first
-            .into_iter()
-            .chain(special)
-            .min()
-            .or_else(|| (0..ids.len()).find(|at| is_said(at) && is_added(at)))?;
+        let at = first.into_iter().chain(special).min();
+        let at = at.or_else(|| (0..ids.len()).find(|at| is_said(at) && is_added(at)))?;
         Some((*ids.get(at)?, range(at)))
     }
 
@@ -133,11 +126,10 @@ impl Tokenizer {
         let absent =
             |(_, id): &(usize, &u32)| (**id as usize) < self.vocab_size() && !self.has(**id);
         match ids.iter().enumerate().find(absent) {
-            Some((position, id)) => Err(fault(
-                format!("ids[{position}]"),
-                "the id of a token",
-                &json!(id),
-            )),
+            Some((position, id)) => {
+                let key = format!("ids[{position}]");
+                Err(fault(key, "the id of a token", &json!(id)))
+            }
             None => self.decode(ids),
         }
     }

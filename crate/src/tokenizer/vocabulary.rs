@@ -1,13 +1,15 @@
 //! Converts a tokenizer to the vocabulary that GGUF stores. GGUF names a rule instead of stating it.
 
 use serde_json::Value;
+use tokenizers::AddedToken;
 
+use super::coverage::has_step;
 use super::llama_cpp::MAX_ENDS;
 use super::parts::{BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, is_byte};
 use super::stated::special_text;
 use super::structure::{Structure, refuse};
 use super::{PartsModel, TOKENIZER_FILE, Tokenizer, TokenizerKind, TokenizerParts, bad};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 #[doc(hidden)]
 impl Tokenizer {
@@ -24,42 +26,35 @@ impl Tokenizer {
 
     /// Returns true for the id of a special token.
     pub(crate) fn is_special(&self, id: u32) -> bool {
+        self.added_token(id).is_some_and(|token| token.special)
+    }
+
+    /// The tokens that texts have whole, special or not, with their ids, in any order.
+    pub(super) fn added(&self) -> impl Iterator<Item = (u32, &AddedToken)> {
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
+        added.iter().map(|(id, token)| (*id, token))
+    }
+
+    /// The token with this id, if texts have it whole.
+    pub(super) fn added_token(&self, id: u32) -> Option<&AddedToken> {
         self.inner
             .get_added_vocabulary()
             .get_added_tokens_decoder()
             .get(&id)
-            .is_some_and(|token| token.special)
-    }
-
-    /// Returns true for the id of a token that texts have whole, special or not.
-    pub(super) fn is_added(&self, id: u32) -> bool {
-        self.inner
-            .get_added_vocabulary()
-            .get_added_tokens_decoder()
-            .contains_key(&id)
     }
 
     /// Returns the added tokens that take the spaces around them, or that are found as whole words only: GGUF has no place for this.
     pub(crate) fn bordered_tokens(&self) -> Vec<String> {
-        let added = self
-            .inner
-            .get_added_vocabulary()
-            .get_added_tokens_decoder()
-            .values();
-        let mut bordered: Vec<String> = added
-            .filter(|token| token.lstrip || token.rstrip || token.single_word)
-            .map(|token| token.content.clone())
-            .collect();
+        let is_bordered = |token: &&AddedToken| token.lstrip || token.rstrip || token.single_word;
+        let bordered = self.added().map(|(_, token)| token).filter(is_bordered);
+        let mut bordered: Vec<String> = bordered.map(|token| token.content.clone()).collect();
         bordered.sort_unstable();
         bordered
     }
 
     /// Returns true if a text is composed (NFC) before it is split, as llama.cpp never does.
     pub(crate) fn composes(&self) -> bool {
-        let composes = |normalizer| {
-            serde_json::to_string(normalizer).is_ok_and(|text: String| text.contains("\"NFC\""))
-        };
-        self.inner.get_normalizer().is_some_and(composes)
+        has_step(self.inner.get_normalizer(), "NFC")
     }
 
     /// Converts the vocabulary to the form that GGUF stores, with a token for each of the `rows` of the embedding. Its rule is that of the
@@ -68,12 +63,8 @@ impl Tokenizer {
     /// # Errors
     /// `export.gguf.tokenizer` for a tokenizer that GGUF cannot express; `tokenizer.invalid`.
     pub fn to_parts(&self, rows: usize) -> Result<TokenizerParts> {
-        let document = self
-            .assets
-            .iter()
-            .find(|(name, _)| name == TOKENIZER_FILE)
-            .map(|(_, bytes)| bytes.as_slice())
-            .unwrap_or_default();
+        let document = self.assets.iter().find(|(name, _)| name == TOKENIZER_FILE);
+        let document = document.map_or(&[][..], |(_, bytes)| bytes);
         let document: Value =
             serde_json::from_slice(document).map_err(|error| bad(TOKENIZER_FILE, error))?;
         let (tokens, types) = self.tokens(&document, rows)?;
@@ -88,31 +79,24 @@ impl Tokenizer {
                     .into());
             }
         };
-        if let Some(other) = suffix.filter(|id| self.eos.first().is_some_and(|first| first != *id))
-        {
-            let refusal =
-                refuse("the first of the tokens that end a text").subject("post_processor");
-            return Err(refusal
-                .found(tokens.get(*other as usize).cloned().unwrap_or_default())
-                .into());
+        let first = self.eos.first();
+        if let Some(other) = suffix.filter(|id| first.is_some_and(|first| first != *id)) {
+            let found = tokens.get(*other as usize).map_or("", String::as_str);
+            let refusal = refuse("the first of the tokens that end a text").found(found);
+            return Err(refusal.subject("post_processor").into());
         }
-        let unk = self
-            .specials
-            .iter()
-            .find(|(key, _)| key == "unk_token")
-            .and_then(|(_, text)| self.inner.token_to_id(text));
+        let unk = self.specials.iter().find(|(key, _)| key == "unk_token");
         let mut parts = TokenizerParts {
             model: PartsModel::Characters,
             tokens,
             types,
             bos: prefix.or(self.bos.first()).copied(),
-            eos: if self.eos.is_empty() {
-                suffix.copied().into_iter().collect()
-            } else {
-                self.eos.clone()
+            eos: match first {
+                Some(_) => self.eos.clone(),
+                None => Vec::from_iter(suffix.copied()),
             },
             pad: self.pad,
-            unk,
+            unk: unk.and_then(|(_, text)| self.inner.token_to_id(text)),
             add_bos: Some(prefix.is_some()),
             add_eos: Some(suffix.is_some()),
             chat_template: self.chat_template().map(str::to_owned),
@@ -132,20 +116,13 @@ impl Tokenizer {
                     .map_err(|error| bad("normalizer", error))?;
                 let pre_tokenizer = serde_json::to_value(self.inner.get_pre_tokenizer())
                     .map_err(|error| bad("pre_tokenizer", error))?;
-                let added = self
-                    .inner
-                    .get_added_vocabulary()
-                    .get_added_tokens_decoder()
-                    .values();
-                let added = added
-                    .map(|token| (token.content.clone(), token.normalized))
-                    .collect();
-                let splits_special = self.inner.get_encode_special_tokens();
+                let added = self.added();
+                let added = added.map(|(_, token)| (token.content.clone(), token.normalized));
                 Structure {
                     document: &document,
                     applied: [normalizer, pre_tokenizer],
-                    added,
-                    splits_special,
+                    added: added.collect(),
+                    splits_special: self.inner.get_encode_special_tokens(),
                 }
                 .model(&parts)?
             }
@@ -158,45 +135,33 @@ impl Tokenizer {
     fn tokens(&self, document: &Value, rows: usize) -> Result<(Vec<String>, Vec<i32>)> {
         let mut tokens: Vec<String> = (0..rows).map(|id| format!("[PAD{id}]")).collect();
         let mut types = vec![UNUSED; rows];
-        let byte_fallback = document
-            .pointer("/model/byte_fallback")
-            .and_then(Value::as_bool)
-            == Some(true);
-        let unknown = document.pointer("/model/unk_token").and_then(Value::as_str);
-        let beyond = |id: u32| Error::from(refuse("an id for each token").found(id));
+        let model = &document["model"];
         let absent =
             |id: u32| id as usize >= self.vocab_size && self.unusual.implied.contains_key(&id);
-        for (text, id) in self
-            .inner
-            .get_vocab(true)
-            .into_iter()
-            .filter(|(_, id)| !absent(*id))
-        {
+        let vocab = self.inner.get_vocab(true).into_iter();
+        for (text, id) in vocab.filter(|(_, id)| !absent(*id)) {
             let place = tokens.get_mut(id as usize).zip(types.get_mut(id as usize));
-            let (token, kind) = place.ok_or_else(|| beyond(id))?;
-            *kind = if unknown == Some(text.as_str()) {
+            let beyond = || refuse("an id for each token").found(id);
+            let (token, kind) = place.ok_or_else(beyond)?;
+            *kind = if model["unk_token"] == *text {
                 UNKNOWN
-            } else if byte_fallback && is_byte(&text) {
+            } else if model["byte_fallback"] == true && is_byte(&text) {
                 BYTE
             } else {
                 NORMAL
             };
             *token = text;
         }
-        for (id, added) in self.inner.get_added_vocabulary().get_added_tokens_decoder() {
-            let kind = types.get_mut(*id as usize).filter(|kind| **kind != UNKNOWN);
+        for (id, added) in self.added() {
+            let kind = types.get_mut(id as usize).filter(|kind| **kind != UNKNOWN);
             if let Some(kind) = kind {
                 *kind = if added.special { CONTROL } else { USER_DEFINED };
             }
         }
         let mut sorted: Vec<&String> = tokens.iter().collect();
         sorted.sort_unstable();
-        let twice = sorted
-            .windows(2)
-            .find(|pair| pair[0] == pair[1])
-            .map(|pair| pair[0].clone());
-        match twice {
-            Some(twice) => Err(refuse("each token once").found(twice).into()),
+        match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(refuse("each token once").found(twice[0]).into()),
             None => Ok((tokens, types)),
         }
     }

@@ -28,98 +28,63 @@ impl Structure<'_> {
                     && metaspace["split"] == false
                     && metaspace["replacement"] == "▁";
                 if !plain {
-                    return Err(differs(
-                        "pre_tokenizer",
-                        "begins or splits texts as llama.cpp does not",
-                        metaspace,
-                    ));
+                    let does = "begins or splits texts as llama.cpp does not";
+                    return differs("pre_tokenizer", does, metaspace);
                 }
                 false
             }
             (_, Value::Null) => {
-                return Err(differs(
-                    "normalizer",
-                    "changes texts in other ways than to write ▁ for spaces",
-                    normalizer,
-                ));
+                let does = "changes texts in other ways than to write ▁ for spaces";
+                return differs("normalizer", does, normalizer);
             }
-            _ => return Err(differs("pre_tokenizer", OTHER_RULE, pre_tokenizer)),
+            _ => return differs("pre_tokenizer", OTHER_RULE, pre_tokenizer),
         };
-        if let Some((text, _)) = self
-            .added
-            .iter()
-            .find(|(_, normalized)| *normalized && !normalizers(normalizer).is_empty())
-        {
-            return Err(differs(
-                "added_tokens",
-                "have one that is found after a text is normalized, as in llama.cpp none is",
-                text,
-            ));
+        let changes = !normalizers(normalizer).is_empty();
+        let mut added = self.added.iter();
+        if let Some((text, _)) = added.find(|(_, normalized)| *normalized && changes) {
+            let does = "have one that is found after a text is normalized, as in llama.cpp none is";
+            return differs("added_tokens", does, text);
         }
         let model = &self.document["model"];
         // Without any, llama.cpp refuses a text with a character that has no token; it reads none otherwise.
         let bytes = parts.tokens.iter().filter(|token| is_byte(token)).count();
         let falls_back = model["byte_fallback"] == true;
-        if (bytes, falls_back) != (256, true) && (bytes, falls_back) != (0, false) {
+        if ![(256, true), (0, false)].contains(&(bytes, falls_back)) {
+            let does = "reads characters without a token as llama.cpp does not";
             let found = format!("{bytes} of 256 byte tokens, byte_fallback {falls_back}");
-            return Err(differs(
-                "model",
-                "reads characters without a token as llama.cpp does not",
-                found,
-            ));
+            return differs("model", does, found);
         }
         if model["ignore_merges"] == true {
-            return Err(differs(
-                "model",
-                "takes whole pieces, which llama.cpp builds by merges",
-                "ignore_merges",
-            ));
+            let does = "takes whole pieces, which llama.cpp builds by merges";
+            return differs("model", does, "ignore_merges");
         }
         // The earlier a merge, the better the score of its piece; a piece without a merge has the worst.
         let mut ranks = HashMap::new();
         let mut last = String::new();
         for (rank, (left, right)) in merges.iter().enumerate() {
             let piece = format!("{left}{right}");
-            let known = ranks.contains_key(&piece);
-            if known && piece != last {
-                return Err(differs(
-                    "model",
-                    "has merges of one piece at different places of its list",
-                    piece,
-                ));
+            if piece != last && ranks.contains_key(&piece) {
+                let does = "has merges of one piece at different places of its list";
+                return differs("model", does, piece);
             }
             ranks.entry(piece.clone()).or_insert(rank);
             last = piece;
         }
         let rank = |token: &String| ranks.get(token).copied().unwrap_or(merges.len());
-        let scores: Vec<f32> = parts
-            .tokens
+        let scores = parts.tokens.iter().map(|token| -(rank(token) as f32));
+        let scores: Vec<f32> = scores.collect();
+        let ids = parts.tokens.iter().enumerate();
+        let ids: HashMap<&str, usize> = ids.map(|(id, token)| (token.as_str(), id)).collect();
+        let is_piece = |piece: &str| ids.get(piece).is_some_and(|id| parts.is_piece(*id, piece));
+        let stated = merges
             .iter()
-            .map(|token| -(rank(token) as f32))
-            .collect();
-        let ids: HashMap<&str, usize> = parts
-            .tokens
-            .iter()
-            .enumerate()
-            .map(|(id, token)| (token.as_str(), id))
-            .collect();
-        let pieces = |piece: &str| ids.get(piece).is_some_and(|id| parts.is_piece(*id, piece));
-        let stated: HashSet<(&str, &str)> = merges
-            .iter()
-            .filter(|(left, right)| pieces(&format!("{left}{right}")))
-            .copied()
-            .collect();
-        let implied: HashSet<(&str, &str)> = parts
-            .ranked(&scores, &ids)
-            .into_iter()
-            .map(|entry| entry.4)
-            .collect();
+            .filter(|(left, right)| is_piece(&format!("{left}{right}")));
+        let stated: HashSet<(&str, &str)> = stated.copied().collect();
+        let implied = parts.ranked(&scores, &ids).into_iter().map(|entry| entry.4);
+        let implied: HashSet<(&str, &str)> = implied.collect();
         if let Some((left, right)) = implied.symmetric_difference(&stated).min() {
-            return Err(differs(
-                "model",
-                "has other merges than those by which llama.cpp joins its pieces",
-                format!("{left} {right}"),
-            ));
+            let does = "has other merges than those by which llama.cpp joins its pieces";
+            return differs("model", does, format!("{left} {right}"));
         }
         Ok(PartsModel::SentencePiece {
             scores,
