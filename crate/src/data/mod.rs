@@ -15,5 +15,6 @@ pub use self::{
         Batch, Batches, DataReader, DataReport, Fit, IGNORE_INDEX, Lengths, Loader, LoaderState,
         Preview, PreviewToken, Segment, TokenCounts, no_document_ends,
     },
+    chat::{characters, summaries},
     read::{DataWarning, FileReport, FileSummary, RowPlace, TokenStorage},
 };

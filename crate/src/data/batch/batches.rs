@@ -1,6 +1,7 @@
 //! Batches `[B, T]`, and how sequences of tokens fill them.
 
 use std::borrow::Cow;
+use std::iter::repeat_n;
 
 use super::side::Side;
 use super::store::LEARNED;
@@ -38,10 +39,11 @@ impl Batch {
 
     /// Returns the number of targets that count.
     pub fn counted(&self) -> usize {
-        self.targets
+        let counted = self
+            .targets
             .iter()
-            .filter(|&&target| target != IGNORE_INDEX)
-            .count()
+            .filter(|target| **target != IGNORE_INDEX);
+        counted.count()
     }
 
     /// Lets each input see only its own document. A document ends with one of the ids `ends`, as in Megatron-LM's `reset_attention_mask`.
@@ -56,12 +58,8 @@ impl Batch {
             };
             row.iter().enumerate().scan(0, next).collect()
         };
-        self.document_starts = Some(
-            self.inputs
-                .chunks(self.seq_len.max(1))
-                .flat_map(starts_of)
-                .collect(),
-        );
+        let rows = self.inputs.chunks(self.seq_len.max(1));
+        self.document_starts = Some(rows.flat_map(starts_of).collect());
     }
 
     /// Appends a row: inputs are `ids` without the last, targets `ids` without the first. Targets that are [`LEARNED`] count if `marked`,
@@ -75,15 +73,12 @@ impl Batch {
     /// Appends at most `most` pairs of `ids`, and returns their number.
     fn push_pairs(&mut self, ids: &[u32], marked: bool, most: usize) -> usize {
         let pairs = ids.len().saturating_sub(1).min(most);
-        self.inputs
-            .extend(ids.iter().take(pairs).map(|id| (id & !LEARNED) as i32));
-        let target = |id: &u32| {
-            if !marked || id & LEARNED != 0 {
-                (id & !LEARNED) as i32
-            } else {
-                IGNORE_INDEX
-            }
+        let plain = |id: &u32| (id & !LEARNED) as i32;
+        let target = |id: &u32| match !marked || id & LEARNED != 0 {
+            true => plain(id),
+            false => IGNORE_INDEX,
         };
+        self.inputs.extend(ids.iter().take(pairs).map(plain));
         self.targets
             .extend(ids.iter().skip(1).take(pairs).map(target));
         pairs
@@ -91,30 +86,28 @@ impl Batch {
 
     /// Fills the rest of a row with `pad` and targets that do not count.
     fn pad(&mut self, positions: usize, pad: u32) {
-        self.inputs
-            .extend(std::iter::repeat_n(pad as i32, positions));
-        self.targets
-            .extend(std::iter::repeat_n(IGNORE_INDEX, positions));
+        self.inputs.extend(repeat_n(pad as i32, positions));
+        self.targets.extend(repeat_n(IGNORE_INDEX, positions));
     }
-}
 
-impl Batch {
     /// Appends a row of several documents, each of which sees only itself. The rest of the row is padded with `pad`.
     pub(super) fn push_packed(&mut self, documents: &[Cow<'_, [u32]>], pad: u32) {
         let mut at = 0;
         for ids in documents {
             let pairs = self.push_pairs(ids, true, self.seq_len - at);
-            self.document_starts
-                .get_or_insert_default()
-                .extend(std::iter::repeat_n(at as i32, pairs));
+            self.begin_at(at, pairs);
             at += pairs;
         }
         let filling = self.seq_len - at;
         self.pad(filling, pad);
-        self.document_starts
-            .get_or_insert_default()
-            .extend(std::iter::repeat_n(at as i32, filling));
+        self.begin_at(at, filling);
         self.batch_size += 1;
+    }
+
+    /// Lets the document of the next `positions` begin at the position `start` of its sequence.
+    fn begin_at(&mut self, start: usize, positions: usize) {
+        let starts = self.document_starts.get_or_insert_default();
+        starts.extend(repeat_n(start as i32, positions));
     }
 }
 
@@ -142,17 +135,16 @@ impl<'a> Batches<'a> {
     ) -> Self {
         // No row is longer than the longest text or example, and there are no more rows than windows or examples.
         let (rows, longest) = match side {
-            Side::Text { start, end, .. } => ((end - start).div_ceil(stride.max(1)), end - start),
-            Side::Examples { examples, .. } => (
-                examples.len(),
-                examples.lengths().max().unwrap_or(0) as usize,
-            ),
+            Side::Text { .. } => (side.tokens().div_ceil(stride.max(1)), side.tokens()),
+            Side::Examples { examples, .. } => {
+                let longest = examples.lengths().max().unwrap_or(0);
+                (examples.len(), longest as usize)
+            }
         };
-        let seq_len = seq_len.min(longest.saturating_sub(1)).max(1);
         Self {
             side,
             batch_size: batch_size.min(rows).max(1),
-            seq_len,
+            seq_len: seq_len.min(longest.saturating_sub(1)).max(1),
             stride: stride.max(1),
             next: 0,
             pad,
@@ -169,9 +161,8 @@ impl<'a> Batches<'a> {
                     return Ok(None);
                 }
                 self.next = self.next.saturating_add(self.stride);
-                tokens
-                    .read(first..end.min(first.saturating_add(self.seq_len + 1)))
-                    .map(Some)
+                let end = end.min(first.saturating_add(self.seq_len + 1));
+                tokens.read(first..end).map(Some)
             }
             Side::Examples { examples, tokens } => loop {
                 let Some(example) = examples.get(self.next) else {
@@ -202,8 +193,9 @@ impl Iterator for Batches<'_> {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batch()
-            .map(|batch| (batch.batch_size > 0).then_some(batch))
+        let batch = self.batch();
+        batch
+            .map(|batch| Some(batch).filter(|batch| batch.batch_size > 0))
             .transpose()
     }
 }

@@ -10,10 +10,9 @@ use super::side::Side;
 use super::split::{split, trained};
 use super::store::{ExampleStore, TokenStore, check_ids};
 use crate::config::DataSettings;
-use crate::data::chat::{Account, characters, summaries};
-use crate::data::read::{DataSource, DataWarning, FileSummary};
+use crate::data::chat::Account;
+use crate::data::read::DataWarning;
 use crate::error::{Error, Fault, Result};
-use crate::interrupt::Interrupt;
 
 /// Contents of the files.
 #[derive(Debug, Clone)]
@@ -31,10 +30,10 @@ pub struct Dataset {
     /// Number of tokens or examples in the training part.
     train_items: usize,
     /// Other data for evaluation, instead of a part of this.
-    validation: Option<Box<Dataset>>,
-    pad: u32,
+    pub(super) validation: Option<Box<Dataset>>,
+    pub(super) pad: u32,
     digest: String,
-    account: Rc<Account>,
+    pub(super) account: Rc<Account>,
     /// Ids that end a document in a stream.
     document_ends: Vec<u32>,
     /// True if a token sees only its own document.
@@ -51,32 +50,6 @@ pub fn no_document_ends() -> Fault {
 }
 
 impl Dataset {
-    /// Returns each distinct character that the files teach, for a vocabulary of characters.
-    ///
-    /// # Errors
-    /// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
-    #[doc(hidden)]
-    pub async fn characters(
-        files: &[&dyn DataSource],
-        settings: &DataSettings,
-        interrupt: &Interrupt,
-    ) -> Result<String> {
-        characters(files, settings, interrupt).await
-    }
-
-    /// Summarizes each file without a tokenizer.
-    ///
-    /// # Errors
-    /// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
-    #[doc(hidden)]
-    pub async fn summaries(
-        files: &[&dyn DataSource],
-        settings: &DataSettings,
-        interrupt: &Interrupt,
-    ) -> Result<Vec<FileSummary>> {
-        summaries(files, settings, interrupt).await
-    }
-
     /// Creates a dataset from a stream of token ids.
     ///
     /// # Errors
@@ -89,13 +62,8 @@ impl Dataset {
         };
         let mut hash = DataHash::default();
         hash.ids(&tokens);
-        Self::new(
-            Content::Text(TokenStore::of(tokens)),
-            hash.finish(),
-            &settings,
-            0,
-            Account::default(),
-        )
+        let content = Content::Text(TokenStore::of(tokens));
+        Self::new(content, hash.finish(), &settings, 0, Account::default())
     }
 
     pub(super) fn new(
@@ -117,16 +85,15 @@ impl Dataset {
                 have: tokens,
             });
         }
-        let (document_ends, document_mask, validation) = (Vec::new(), false, None);
         Ok(Self {
             content,
             train_items,
-            validation,
+            validation: None,
             pad,
             digest,
             account: Rc::new(account),
-            document_ends,
-            document_mask,
+            document_ends: Vec::new(),
+            document_mask: false,
         })
     }
 
@@ -139,11 +106,6 @@ impl Dataset {
             })),
             ..self
         }
-    }
-
-    /// Returns the separate data for evaluation, if there are any.
-    pub(super) fn others_evaluated(&self) -> Option<&Self> {
-        self.validation.as_deref()
     }
 
     /// Returns the data that contain the evaluated part: the separate ones, or these.
@@ -165,19 +127,17 @@ impl Dataset {
     /// `config.invalid` for a stream whose document ends are unknown.
     #[doc(hidden)]
     pub fn mask_documents(&mut self, mask: bool) -> Result<()> {
-        if mask && matches!(self.content, Content::Text(_)) && self.document_ends.is_empty() {
+        if mask && !self.has_examples() && self.document_ends.is_empty() {
             return Err(Error::InvalidConfig(vec![no_document_ends()]));
         }
         self.document_mask = mask;
-        self.validation
-            .as_mut()
-            .map_or(Ok(()), |validation| validation.mask_documents(mask))
+        let mut validation = self.validation.iter_mut();
+        validation.try_for_each(|validation| validation.mask_documents(mask))
     }
 
     /// Returns the ids that end a document, if documents are masked from each other.
     pub(super) fn document_ends(&self) -> Option<&[u32]> {
-        (self.document_mask && matches!(self.content, Content::Text(_)))
-            .then_some(&self.document_ends)
+        (self.document_mask && !self.has_examples()).then_some(&self.document_ends)
     }
 
     pub(super) fn train(&self) -> Side<'_> {
@@ -213,10 +173,6 @@ impl Dataset {
         }
     }
 
-    pub(super) fn pad(&self) -> u32 {
-        self.pad
-    }
-
     /// Returns the number of tokens in the training part.
     pub fn train_tokens(&self) -> usize {
         self.train().tokens()
@@ -224,13 +180,8 @@ impl Dataset {
 
     /// Returns the names of the files of separate data for evaluation, if there are any.
     pub(crate) fn evaluated_apart(&self) -> Option<String> {
-        let names: Vec<&str> = self
-            .validation
-            .as_ref()?
-            .files()
-            .iter()
-            .map(|file| file.name.as_str())
-            .collect();
+        let files = self.validation.as_ref()?.files().iter();
+        let names: Vec<&str> = files.map(|file| file.name.as_str()).collect();
         Some(names.join(", "))
     }
 
@@ -275,9 +226,8 @@ impl Dataset {
         let (Content::Text(tokens) | Content::Examples(ExampleStore { tokens, .. })) =
             &self.content;
         tokens.check(size)?;
-        self.validation
-            .as_ref()
-            .map_or(Ok(()), |validation| validation.check_vocabulary(size))
+        let mut validation = self.validation.iter();
+        validation.try_for_each(|validation| validation.check_vocabulary(size))
     }
 
     /// Returns true for examples, false for a stream.
@@ -340,16 +290,12 @@ impl Dataset {
     /// Returns the ids that end a turn in the chats but, by the tokenizer's files, no text: a model that learns them stops there.
     #[doc(hidden)]
     pub fn turn_ends(&self) -> &[u32] {
-        self.account.ends_of_turns()
+        &self.account.turn_ends
     }
 
     /// Returns the warnings about the files as they were read.
     #[doc(hidden)]
     pub fn reading_warnings(&self) -> Vec<DataWarning> {
         self.account.warnings()
-    }
-
-    pub(super) fn account(&self) -> &Account {
-        &self.account
     }
 }

@@ -65,11 +65,8 @@ impl StoredExample {
     /// Returns the place in the store of `pairs` + 1 tokens from `start` on.
     pub fn range(&self, start: usize, pairs: usize) -> Range<usize> {
         let first = self.start as usize + start;
-        first
-            ..first
-                + pairs
-                    .saturating_add(1)
-                    .min(self.len().saturating_sub(start))
+        let rest = self.len().saturating_sub(start);
+        first..first + pairs.saturating_add(1).min(rest)
     }
 }
 
@@ -141,11 +138,12 @@ impl StoredExamples {
     pub fn partition(&mut self, goes_last: impl Fn(&StoredExample) -> bool) -> usize {
         let (mut first, mut last) = (Self::default(), Self::default());
         for example in self.slice(0..self.len()).iter() {
-            if goes_last(&example) {
-                last.push(example)
+            let part = if goes_last(&example) {
+                &mut last
             } else {
-                first.push(example)
-            }
+                &mut first
+            };
+            part.push(example);
         }
         let count = first.len();
         last.slice(0..last.len())
@@ -155,32 +153,14 @@ impl StoredExamples {
         count
     }
 
-    /// Returns the lengths of a block's examples.
-    fn lengths_of(&self, block: usize) -> &[u32] {
-        let start = block * BLOCK;
-        let lengths = self
-            .lengths
-            .get(start / LENGTHS)
-            .map_or(&[][..], Vec::as_slice);
-        let within = start % LENGTHS;
-        lengths
-            .get(within..(within + BLOCK).min(lengths.len()))
-            .unwrap_or_default()
-    }
-
-    /// Returns the examples of a block.
+    /// The examples of a block; those after the complete ones for any other.
     fn block(&self, block: usize) -> impl Iterator<Item = StoredExample> {
-        let encoded = self.blocks.get(block);
-        let rest = if encoded.is_none() {
-            &self.rest[..]
-        } else {
-            &[]
-        };
-        let bytes = encoded.map_or(&[][..], |bytes| bytes);
-        let lengths = if encoded.is_none() {
-            &[]
-        } else {
-            self.lengths_of(block)
+        let (bytes, lengths, rest): (&[u8], &[u32], _) = match self.blocks.get(block) {
+            Some(bytes) => {
+                let (list, start) = (block * BLOCK / LENGTHS, block * BLOCK % LENGTHS);
+                (bytes, &self.lengths[list][start..start + BLOCK], &[][..])
+            }
+            None => (&[], &[], &self.rest[..]),
         };
         decoded(bytes, lengths).chain(rest.iter().copied())
     }
@@ -188,14 +168,11 @@ impl StoredExamples {
 
 /// Encodes examples by what they add to the one before, in bytes of 7 bits: 5 of them for most examples.
 fn encoded(examples: &[StoredExample]) -> Box<[u8]> {
-    let (mut bytes, mut before) = (
-        Vec::with_capacity(examples.len() * 6),
-        StoredExample::default(),
-    );
+    let mut bytes = Vec::with_capacity(examples.len() * 6);
+    let mut before = StoredExample::default();
     for example in examples {
-        let start = example
-            .start
-            .wrapping_sub(before.start.wrapping_add(before.length));
+        let end = before.start.wrapping_add(before.length);
+        let start = example.start.wrapping_sub(end);
         let unlearned = example
             .length
             .wrapping_sub(example.first)
@@ -272,23 +249,14 @@ impl<'a> ExampleSlice<'a> {
     /// Returns an example, by decoding up to 256. To read many in order, [`ExampleSlice::iter`] or a [`Cursor`] decodes each once.
     pub fn get(self, at: usize) -> Option<StoredExample> {
         let index = self.start + at;
-        if index < self.end {
-            self.examples.block(index / BLOCK).nth(index % BLOCK)
-        } else {
-            None
-        }
+        let mut block = (index < self.end).then(|| self.examples.block(index / BLOCK))?;
+        block.nth(index % BLOCK)
     }
 
     /// Returns the number of tokens of an example.
     pub fn length(self, at: usize) -> Option<usize> {
         let index = self.start + at;
-        let length = (index < self.end).then(|| {
-            self.examples
-                .lengths
-                .get(index / LENGTHS)?
-                .get(index % LENGTHS)
-        })??;
-        Some(*length as usize)
+        (index < self.end).then(|| self.examples.lengths[index / LENGTHS][index % LENGTHS] as usize)
     }
 
     pub fn iter(self) -> impl Iterator<Item = StoredExample> + 'a {
@@ -309,10 +277,9 @@ impl<'a> ExampleSlice<'a> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.get(middle).is_some_and(|example| is_before(&example)) {
-                low = middle + 1
-            } else {
-                high = middle
+            match self.get(middle).is_some_and(|example| is_before(&example)) {
+                true => low = middle + 1,
+                false => high = middle,
             }
         }
         low
@@ -343,9 +310,7 @@ impl<'a> Cursor<'a> {
         }
         if !(self.start..self.start + self.block.len()).contains(&index) {
             self.start = index - index % BLOCK;
-            self.block.clear();
-            self.block
-                .extend(self.examples.examples.block(index / BLOCK));
+            self.block = self.examples.examples.block(index / BLOCK).collect();
         }
         self.block.get(index - self.start).copied()
     }

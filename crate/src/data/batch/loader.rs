@@ -1,14 +1,16 @@
 //! The order of training batches: a pure function of seed and epoch, or the order of the data.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 
 use super::batches::Batch;
 use super::dataset::Dataset;
-use super::mixture::Mixture;
+use super::mixture::{check_weights, wrong_weights};
 use super::order::{Order, Source};
 use super::pack::{Packing, Pieces};
 use super::side::Side;
-use crate::config::{DataOrder, OnLong, TrainConfig};
+use crate::config::{OnLong, TrainConfig};
 use crate::error::{Error, Fault, Result};
 
 /// Maximum number of tokens in one batch.
@@ -38,8 +40,8 @@ pub struct LoaderState {
 #[derive(Debug, Clone)]
 pub struct Loader {
     batch_size: usize,
-    data_order: DataOrder,
-    packing: bool,
+    /// How the first epoch fills its sequences.
+    how: Packing,
     on_long: OnLong,
     /// Number of sequences in the run.
     sequences: f64,
@@ -104,22 +106,18 @@ impl Loader {
                 faults.push(Fault::new(key, "an integer ≥ 1", value));
             }
         }
-        if batch_size.saturating_mul(seq_len) > MAX_TOKENS {
-            faults.push(Fault::new(
-                "batch_size·seq_len",
-                format!("at most {MAX_TOKENS}"),
-                batch_size.saturating_mul(seq_len),
-            ));
+        let tokens = batch_size.saturating_mul(seq_len);
+        if tokens > MAX_TOKENS {
+            let rule = format!("at most {MAX_TOKENS}");
+            faults.push(Fault::new("batch_size·seq_len", rule, tokens));
         }
         if !faults.is_empty() {
             return Err(Error::InvalidConfig(faults));
         }
-        let mixture = Mixture::of(
-            &config.data_weights,
-            dataset.account().file_ends(),
-            dataset.has_examples(),
-        )?;
-        let source = Source::of(dataset.train(), seq_len, on_long, mixture)?;
+        let file_ends = &dataset.account.file_ends;
+        let weights = &config.data_weights;
+        check_weights(weights, file_ends.len(), dataset.has_examples())?;
+        let source = Source::of(dataset.train(), config, file_ends)?;
         let state = LoaderState {
             seed,
             seq_len,
@@ -127,48 +125,30 @@ impl Loader {
             cursor: 0,
             digest: dataset.digest(),
         };
-        let order = source.order(
-            dataset.train(),
-            Packing {
-                seq_len,
-                packing,
-                order: data_order,
-                seed,
-                epoch: 0,
-            },
-        );
+        let how = Packing {
+            seq_len,
+            packing,
+            order: data_order,
+            seed,
+            epoch: 0,
+        };
+        let order_of = |epoch| source.order(dataset.train(), Packing { epoch, ..how });
+        let order = order_of(0);
         // Weights may leave the first epochs empty, if the number of epochs says that rows come in later ones.
         let later = match (&source, config.epochs) {
-            (Source::Examples(pieces, mixture), Some(epochs)) if order.len() == 0 => {
-                let epoch = mixture.first_epoch(pieces, dataset.train().examples(), epochs);
-                epoch.map(|epoch| {
-                    source.order(
-                        dataset.train(),
-                        Packing {
-                            seq_len,
-                            packing,
-                            order: data_order,
-                            seed,
-                            epoch,
-                        },
-                    )
-                })
+            (Source::Examples(_, mixture), Some(epochs)) if order.len() == 0 => {
+                mixture.first_epoch(epochs).map(order_of)
             }
             _ => None,
         };
         let filled = later.as_ref().unwrap_or(&order);
         if filled.len() == 0 {
-            let within = if config.epochs.is_some() {
-                "the epochs of the run"
-            } else {
-                "an epoch"
+            let within = match config.epochs {
+                Some(_) => "the epochs of the run",
+                None => "an epoch",
             };
             let rule = format!("weights by which at least one row comes in {within}");
-            return Err(Error::InvalidConfig(vec![Fault::new(
-                "data_weights",
-                rule,
-                format!("{:?}", config.data_weights),
-            )]));
+            return Err(wrong_weights(rule, weights));
         }
         let first = match filled {
             Order::Windows(windows) => [windows.len(), windows.items()],
@@ -178,8 +158,7 @@ impl Loader {
             config.steps as f64 * (batch_size * config.gradient_accumulation_steps) as f64;
         Ok(Self {
             batch_size,
-            data_order,
-            packing,
+            how,
             on_long,
             sequences,
             first,
@@ -189,21 +168,9 @@ impl Loader {
         })
     }
 
-    /// Returns how the pieces of the epoch of `state` fill its sequences.
-    fn how(&self, state: &LoaderState) -> Packing {
-        let LoaderState {
-            seed,
-            seq_len,
-            epoch,
-            ..
-        } = *state;
-        Packing {
-            seq_len,
-            packing: self.packing,
-            order: self.data_order,
-            seed,
-            epoch,
-        }
+    fn order(&self, dataset: &Dataset, epoch: u64) -> Order {
+        let how = Packing { epoch, ..self.how };
+        self.source.order(dataset.train(), how)
     }
 
     /// Returns the next batch `[B, T]`, which may continue into the next epoch.
@@ -219,7 +186,7 @@ impl Loader {
                 self.state.cursor = 0;
                 // The order of many rows is large: the old one is dropped before the new one is made.
                 self.order = Order::Starts(Vec::new());
-                self.order = self.source.order(dataset.train(), self.how(&self.state));
+                self.order = self.order(dataset, self.state.epoch);
                 continue;
             }
             let at = self.state.cursor as usize;
@@ -227,23 +194,19 @@ impl Loader {
             match (&self.order, dataset.train()) {
                 (Order::Starts(starts), Side::Text { tokens, end, .. }) => {
                     let start = starts.get(at).map_or(0, |start| *start as usize);
-                    batch.push(
-                        &tokens.read(start..end.min(start.saturating_add(seq_len + 1)))?,
-                        false,
-                        dataset.pad(),
-                    );
+                    let end = end.min(start.saturating_add(seq_len + 1));
+                    batch.push(&tokens.read(start..end)?, false, dataset.pad);
                 }
                 (Order::Windows(windows), side) => {
-                    let pieces =
-                        self.source
-                            .pieces(windows.get(at).unwrap_or_default(), side, seq_len)?;
-                    match (self.packing, pieces.first()) {
-                        (false, Some(ids)) => batch.push(ids, true, dataset.pad()),
-                        _ => batch.push_packed(&pieces, dataset.pad()),
+                    let window = windows.get(at).unwrap_or_default();
+                    let pieces = self.source.pieces(window, side, seq_len)?;
+                    match (self.how.packing, pieces.first()) {
+                        (false, Some(ids)) => batch.push(ids, true, dataset.pad),
+                        _ => batch.push_packed(&pieces, dataset.pad),
                     }
                 }
                 // Cannot occur, since the loader was made for these data.
-                _ => batch.push(&[], false, dataset.pad()),
+                _ => batch.push(&[], false, dataset.pad),
             }
         }
         if let Some(ends) = dataset.document_ends() {
@@ -263,57 +226,44 @@ impl Loader {
     }
 
     /// Returns the number of sequences in `epochs`, of which each is as long as the first, but for shares that come in some of them alone.
-    pub(super) fn sequences_in(&self, dataset: &Dataset, epochs: f64) -> f64 {
-        let (windows, side) = (self.items_per_epoch() as f64, dataset.train());
-        let Source::Examples(pieces, mixture) = &self.source else {
-            return windows * epochs;
+    pub(super) fn sequences_in(&self, epochs: f64) -> f64 {
+        let total = match &self.source {
+            Source::Examples(_, mixture) => mixture.total(epochs),
+            Source::Text { .. } => None,
         };
-        let total = mixture.total(pieces, side.examples(), epochs);
         let [first, pieces] = self.first.map(|count| count as f64);
-        total.map_or(windows * epochs, |total| total * first / pieces)
+        let even = || self.items_per_epoch() as f64 * epochs;
+        total.map_or_else(even, |total| total * first / pieces)
     }
 
-    /// Returns the files of which the run reads nothing by their weights: index, number of pieces, and weight.
-    pub(super) fn absent(&self, dataset: &Dataset) -> Vec<(usize, usize, f64)> {
-        let Source::Examples(pieces, mixture) = &self.source else {
+    /// The files of which the run reads nothing by their weights: index, number of pieces, and weight.
+    pub(super) fn absent(&self) -> Vec<(usize, usize, f64)> {
+        let Source::Examples(_, mixture) = &self.source else {
             return Vec::new();
         };
         // Rounding must not make 50 epochs 51.
-        let epochs = self.sequences / (self.sequences_in(dataset, LONG) / LONG) - 1e-9;
-        mixture.absent(pieces, dataset.train().examples(), epochs.ceil().max(1.0))
+        let epochs = self.sequences / (self.sequences_in(LONG) / LONG) - 1e-9;
+        mixture.absent(epochs.ceil().max(1.0))
     }
 
     /// Returns how the data fill the sequences of this epoch.
     pub fn fit(&self) -> Fit {
         let windows = self.order.len();
         let positions = (windows * self.state.seq_len).max(1) as f64;
-        match &self.source {
-            Source::Text { .. } => Fit {
-                cut: 0,
-                skipped: 0,
-                untaught: 0,
-                windows,
-                packed_fraction: 1.0,
-            },
-            Source::Examples(
-                Pieces {
-                    cut,
-                    skipped,
-                    untaught,
-                    ..
-                },
-                _,
-            ) => {
-                let packed_fraction = self.order.held() as f64 / positions;
-                Fit {
-                    cut: *cut,
-                    skipped: *skipped,
-                    untaught: *untaught,
-                    windows,
-                    packed_fraction,
-                }
-            }
-        }
+        let stream = Fit {
+            cut: 0,
+            skipped: 0,
+            untaught: 0,
+            windows,
+            packed_fraction: 1.0,
+        };
+        self.pieces().map_or(stream, |pieces| Fit {
+            cut: pieces.cut,
+            skipped: pieces.skipped,
+            untaught: pieces.untaught,
+            packed_fraction: self.order.held() as f64 / positions,
+            ..stream
+        })
     }
 
     /// Returns the pieces of examples; `None` for a stream.
@@ -326,15 +276,7 @@ impl Loader {
 
     /// Returns true if the treatment of long examples is set for a stream, which has none.
     pub(super) fn idle_on_long(&self) -> bool {
-        matches!(self.source, Source::Text { .. }) && self.on_long != OnLong::default()
-    }
-
-    /// Returns the first rows that are cut or left out as too long, and the first without a learned token within a sequence.
-    pub(super) fn named_rows(&self) -> [&[u32]; 2] {
-        match &self.source {
-            Source::Text { .. } => [&[], &[]],
-            Source::Examples(pieces, _) => [&pieces.long_rows, &pieces.untaught_rows],
-        }
+        self.pieces().is_none() && self.on_long != OnLong::default()
     }
 
     /// Returns the position of the loader.
@@ -348,26 +290,20 @@ impl Loader {
     /// `optim.resume-mismatch`, listing all differences; `checkpoint.corrupt` for a cursor beyond the epoch.
     pub fn restore(&mut self, dataset: &Dataset, state: LoaderState) -> Result<()> {
         let mut faults = Vec::new();
-        let mut same = |key: &str, ours: String, theirs: String| {
+        let mut same = |key: &str, ours: &dyn Display, theirs: &dyn Display| {
+            let (ours, theirs) = (ours.to_string(), theirs.to_string());
             if ours != theirs {
                 faults.push(Fault::new(key, theirs, ours));
             }
         };
-        same(
-            "data.digest",
-            self.state.digest.clone(),
-            state.digest.clone(),
-        );
-        same(
-            "seq_len",
-            self.state.seq_len.to_string(),
-            state.seq_len.to_string(),
-        );
-        same("seed", self.state.seed.to_string(), state.seed.to_string());
+        let ours = &self.state;
+        same("data.digest", &ours.digest, &state.digest);
+        same("seq_len", &ours.seq_len, &state.seq_len);
+        same("seed", &ours.seed, &state.seed);
         if !faults.is_empty() {
             return Err(Error::ResumeMismatch(faults));
         }
-        let order = self.source.order(dataset.train(), self.how(&state));
+        let order = self.order(dataset, state.epoch);
         if state.cursor > order.len() as u64 {
             let reason = format!("expected at most {}, found {}", order.len(), state.cursor);
             return Err(Error::CheckpointCorrupt {

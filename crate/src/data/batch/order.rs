@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::mixture::Mixture;
 use super::pack::{Packing, Pieces, Windows, offset_below, shuffle, windows};
 use super::side::Side;
-use crate::config::{DataOrder, OnLong};
+use crate::config::{DataOrder, TrainConfig};
 use crate::error::{Error, Result};
 
 /// Source of the sequences.
@@ -24,34 +24,35 @@ pub(super) enum Order {
 }
 
 impl Source {
-    pub fn of(side: Side<'_>, seq_len: usize, on_long: OnLong, mixture: Mixture) -> Result<Self> {
+    /// Divides the data of a run, whose files have these ends.
+    pub fn of(side: Side<'_>, config: &TrainConfig, file_ends: &[u32]) -> Result<Self> {
+        let seq_len = config.seq_len;
         match side {
-            Side::Text { start, end, .. } if end - start <= seq_len => Err(Error::DataTooShort {
+            Side::Text { .. } if side.tokens() <= seq_len => Err(Error::DataTooShort {
                 need: seq_len.saturating_add(1),
-                have: end - start,
+                have: side.tokens(),
             }),
-            Side::Text { start, end, .. } if end - start > u32::MAX as usize => {
-                Err(Error::DataTokens {
-                    reason: format!("expected fewer than 2^32 ids, found {}", end - start),
-                })
-            }
-            Side::Text { start, end, .. } => Ok(Self::Text {
-                tokens: end - start,
+            Side::Text { .. } if side.tokens() > u32::MAX as usize => Err(Error::DataTokens {
+                reason: format!("expected fewer than 2^32 ids, found {}", side.tokens()),
+            }),
+            Side::Text { .. } => Ok(Self::Text {
+                tokens: side.tokens(),
             }),
             Side::Examples { examples, .. } => {
-                let pieces = Pieces::of(examples, seq_len, on_long);
+                let pieces = Pieces::of(examples, seq_len, config.on_long);
                 if pieces.len() == 0 {
                     return Err(Error::DataNoTargets {
                         examples: examples.len(),
                         seq_len,
                     });
                 }
+                let mixture = Mixture::of(&config.data_weights, file_ends, &pieces, examples);
                 Ok(Self::Examples(pieces, mixture))
             }
         }
     }
 
-    /// Returns the sequences of an epoch, in order.
+    /// The sequences of an epoch, in order.
     pub fn order(&self, side: Side<'_>, how: Packing) -> Order {
         let Packing {
             seed,
@@ -61,12 +62,8 @@ impl Source {
         } = how;
         let tokens = match self {
             Self::Examples(pieces, mixture) => {
-                return Order::Windows(windows(
-                    mixture.items(pieces, side.examples(), seed, epoch),
-                    pieces,
-                    side.examples(),
-                    how,
-                ));
+                let items = mixture.items(pieces.len(), seed, epoch);
+                return Order::Windows(windows(items, pieces, side.examples(), how));
             }
             Self::Text { tokens } => tokens,
         };
@@ -74,15 +71,12 @@ impl Source {
         // epoch to epoch. In the data's own order nothing is left out: the last window is as long as the rest.
         let shuffled = how.order == DataOrder::Shuffled;
         let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
-        let (offset, end) = if shuffled {
-            (offset_below(room as u64 + 1, seed, epoch) as usize, seq_len)
-        } else {
-            (0, 1)
+        let (offset, end) = match shuffled {
+            true => (offset_below(room as u64 + 1, seed, epoch) as usize, seq_len),
+            false => (0, 1),
         };
-        let mut starts: Vec<u32> = (offset..tokens.saturating_sub(end))
-            .step_by(seq_len)
-            .map(|start| start as u32)
-            .collect();
+        let starts = (offset..tokens.saturating_sub(end)).step_by(seq_len);
+        let mut starts: Vec<u32> = starts.map(|start| start as u32).collect();
         if shuffled {
             shuffle(&mut starts, seed, epoch, "order");
         }
@@ -99,11 +93,8 @@ impl Source {
         let Self::Examples(all, _) = self else {
             return Ok(Vec::new());
         };
-        window
-            .iter()
-            .filter_map(|piece| all.get(*piece as usize))
-            .map(|piece| side.ids_of(piece, seq_len))
-            .collect()
+        let pieces = window.iter().filter_map(|piece| all.get(*piece as usize));
+        pieces.map(|piece| side.ids_of(piece, seq_len)).collect()
     }
 }
 

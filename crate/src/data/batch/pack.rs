@@ -33,10 +33,7 @@ impl Piece {
     /// Returns the number of positions that it takes in a sequence.
     pub fn pairs(self, examples: ExampleSlice<'_>, seq_len: usize) -> usize {
         let length = examples.length(self.example as usize).unwrap_or_default();
-        length
-            .saturating_sub(1)
-            .saturating_sub(self.start as usize)
-            .min(seq_len)
+        length.saturating_sub(1 + self.start as usize).min(seq_len)
     }
 }
 
@@ -88,14 +85,12 @@ impl Pieces {
                 .list
                 .get_or_insert_with(|| (0..index).map(Piece::first).collect());
             let before = list.len();
-            let ends = if split {
-                example.pairs()
-            } else {
-                usize::from(!skipped)
+            let end = match split {
+                true => example.pairs(),
+                false => usize::from(!skipped),
             };
-            let starts = (0..ends)
-                .step_by(seq_len.max(1))
-                .filter(|start| example.teaches(*start, seq_len));
+            let starts = (0..end).step_by(seq_len.max(1));
+            let starts = starts.filter(|start| example.teaches(*start, seq_len));
             list.extend(starts.map(|start| Piece {
                 example: index as u32,
                 start: start as u32,
@@ -121,15 +116,10 @@ impl Pieces {
 
     /// Returns the number of pieces of rows before `row`.
     pub fn before_row(&self, row: u32, examples: ExampleSlice<'_>) -> usize {
-        let is_before = |example: &StoredExample| example.row() < row;
+        let before = examples.partition_point(|example| example.row() < row);
         match &self.list {
-            Some(list) => list.partition_point(|piece| {
-                examples
-                    .get(piece.example as usize)
-                    .as_ref()
-                    .is_some_and(is_before)
-            }),
-            None => examples.partition_point(is_before),
+            Some(list) => list.partition_point(|piece| (piece.example as usize) < before),
+            None => before,
         }
     }
 }
@@ -158,18 +148,18 @@ impl Windows {
 
     /// Returns the indices of the pieces of a sequence.
     pub fn get(&self, at: usize) -> Option<&[u32]> {
-        let window = self.order.as_ref().map_or(Some(at), |order| {
-            order.get(at).map(|window| *window as usize)
-        })?;
+        let window = match &self.order {
+            Some(order) => *order.get(at)? as usize,
+            None => at,
+        };
         let Some(ends) = &self.ends else {
             return self.pieces.get(window..=window);
         };
-        let end = *ends.get(window)? as usize;
-        let start = window
-            .checked_sub(1)
-            .and_then(|before| ends.get(before))
-            .map_or(0, |end| *end as usize);
-        self.pieces.get(start..end)
+        let start = match window.checked_sub(1) {
+            Some(before) => *ends.get(before)?,
+            None => 0,
+        };
+        self.pieces.get(start as usize..*ends.get(window)? as usize)
     }
 }
 
@@ -177,10 +167,8 @@ impl Windows {
 pub(super) fn shuffle<T>(items: &mut [T], seed: u64, epoch: u64, name: &str) {
     let key = random::key(PURPOSE, seed, name);
     for index in (1..items.len()).rev() {
-        items.swap(
-            index,
-            random::below(key, index as u64, epoch, index as u64 + 1) as usize,
-        );
+        let other = random::below(key, index as u64, epoch, index as u64 + 1);
+        items.swap(index, other as usize);
     }
 }
 
@@ -216,20 +204,20 @@ pub(super) fn windows(
         epoch,
     } = how;
     let pairs = |item: u32| {
-        pieces
-            .get(item as usize)
-            .map_or(0, |piece| piece.pairs(examples, seq_len))
+        let piece = pieces.get(item as usize);
+        piece.map_or(0, |piece| piece.pairs(examples, seq_len))
     };
     let held = items.iter().map(|item| pairs(*item) as u64).sum();
     if order == DataOrder::Shuffled {
         shuffle(&mut items, seed, epoch, "order");
     }
+    let alone = |items| Windows {
+        pieces: items,
+        held,
+        ..Windows::default()
+    };
     if !packing {
-        return Windows {
-            pieces: items,
-            held,
-            ..Windows::default()
-        };
+        return alone(items);
     }
     let mut ends = Vec::new();
     if order == DataOrder::Sequential {
@@ -243,10 +231,8 @@ pub(super) fn windows(
         }
         ends.extend((!items.is_empty()).then_some(items.len() as u32));
         return Windows {
-            pieces: items,
             ends: Some(ends),
-            held,
-            order: None,
+            ..alone(items)
         };
     }
     // `ends` stays empty while each piece is a sequence.
@@ -258,32 +244,23 @@ pub(super) fn windows(
         if windows.len() < pool.len() && ends.is_empty() {
             ends.extend(1..=end);
         }
-        if windows.len() < pool.len() || !ends.is_empty() {
-            ends.extend(windows.iter().scan(end, |end, window| {
-                *end += window.len() as u32;
-                Some(*end)
-            }));
+        let listed = windows.len() < pool.len() || !ends.is_empty();
+        for window in &windows {
+            end += window.len() as u32;
+            ends.extend(listed.then_some(end));
         }
-        end += pool.len() as u32;
-        pool.iter_mut()
-            .zip(windows.concat())
-            .for_each(|(slot, item)| *slot = item);
+        pool.copy_from_slice(&windows.concat());
     }
     if ends.is_empty() {
         shuffle(&mut items, seed, epoch, "windows");
-        return Windows {
-            pieces: items,
-            held,
-            ..Windows::default()
-        };
+        return alone(items);
     }
     let mut order: Vec<u32> = (0..ends.len() as u32).collect();
     shuffle(&mut order, seed, epoch, "windows");
     Windows {
-        pieces: items,
         ends: Some(ends),
         order: Some(order),
-        held,
+        ..alone(items)
     }
 }
 
@@ -294,10 +271,9 @@ fn best_fit(items: &[u32], pairs: impl Fn(u32) -> usize, seq_len: usize) -> Vec<
     let mut by_room: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for &item in items {
         let need = pairs(item);
-        let fitting = by_room
-            .range_mut(need..)
-            .next()
-            .and_then(|(room, windows)| Some((*room, windows.pop()?, windows.is_empty())));
+        let fitting = by_room.range_mut(need..).next();
+        let fitting =
+            fitting.and_then(|(room, windows)| Some((*room, windows.pop()?, windows.is_empty())));
         let (room, at) = match fitting {
             Some((room, at, last)) => {
                 if last {

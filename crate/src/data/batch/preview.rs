@@ -60,30 +60,21 @@ impl Dataset {
         if let Side::Text { tokens, end, .. } = side {
             let ids = tokens.read(0..end.min(config.seq_len.saturating_add(1)))?;
             let all: Vec<u32> = ids.iter().map(|id| id | LEARNED).collect();
-            return (0..show.min(1))
-                .map(|_| {
-                    Ok(Preview {
-                        row: None,
-                        segments: segments(&all, tokenizer)?,
-                    })
-                })
-                .collect();
+            let beginning = |_| {
+                let (row, segments) = (None, segments(&all, tokenizer)?);
+                Ok(Preview { row, segments })
+            };
+            return (0..show.min(1)).map(beginning).collect();
         }
         let pieces = Pieces::of(side.examples(), config.seq_len, config.on_long);
         let of_piece = |piece: Piece| {
-            let row = side
-                .examples()
-                .get(piece.example as usize)
-                .and_then(|example| self.account().place(example.row()));
-            Ok(Preview {
-                row,
-                segments: segments(&side.ids_of(piece, config.seq_len)?, tokenizer)?,
-            })
+            let example = side.examples().get(piece.example as usize);
+            let row = example.and_then(|example| self.account.place(example.row()));
+            let segments = segments(&side.ids_of(piece, config.seq_len)?, tokenizer)?;
+            Ok(Preview { row, segments })
         };
-        (0..show)
-            .map_while(|at| pieces.get(at))
-            .map(of_piece)
-            .collect()
+        let shown = (0..show).map_while(|at| pieces.get(at));
+        shown.map(of_piece).collect()
     }
 }
 
@@ -92,10 +83,8 @@ fn segments(marked: &[u32], tokenizer: &Tokenizer) -> Result<Vec<Segment>> {
     let mut segments: Vec<Segment> = Vec::new();
     for (at, marked) in marked.iter().enumerate() {
         let (id, learned) = (marked & !LEARNED, marked & LEARNED != 0 && at > 0);
-        let token = PreviewToken {
-            id,
-            text: tokenizer.token_text(id)?,
-        };
+        let text = tokenizer.token_text(id)?;
+        let token = PreviewToken { id, text };
         match segments.last_mut().filter(|last| last.learned == learned) {
             Some(last) => last.tokens.push(token),
             None => segments.push(Segment {
@@ -106,11 +95,8 @@ fn segments(marked: &[u32], tokenizer: &Tokenizer) -> Result<Vec<Segment>> {
         }
     }
     for segment in &mut segments {
-        segment.text = segment
-            .tokens
-            .iter()
-            .map(|token| token.text.as_str())
-            .collect();
+        let texts = segment.tokens.iter().map(|token| token.text.as_str());
+        segment.text = texts.collect();
         if segment.text.contains('\u{fffd}') {
             let ids: Vec<u32> = segment.tokens.iter().map(|token| token.id).collect();
             segment.text = tokenizer.decode(&ids)?;

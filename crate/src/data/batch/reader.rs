@@ -4,20 +4,18 @@ mod current_file;
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value};
-
 use self::current_file::Current;
 use super::dataset::{Content, Dataset};
 use super::hash::DataHash;
 use super::split::none_kept;
 use super::store::{ExampleStore, TokenStore};
 use crate::config::{Columns, DataSettings, Form};
-use crate::data::chat::{Account, NO_END, RowEncoder};
+use crate::data::chat::{NO_END, RowEncoder};
 use crate::data::read::{
-    DataFile, DataSource, DataWarning, FileReport, Opened, RowPlace, TokenStorage, are_tokens,
-    opened, pause,
+    DataFile, DataSource, DataWarning, Fields, FileReport, Opened, RowPlace, TokenStorage,
+    are_tokens, opened, pause, refused,
 };
-use crate::error::{Error, Refusal, Result, shown, word};
+use crate::error::{Error, Result, shown, word};
 use crate::interrupt::Interrupt;
 use crate::tokenizer::Tokenizer;
 
@@ -42,9 +40,9 @@ impl Dataset {
     /// `data.*`, each with its file. All rows that cannot be used are found, and the first hundred are listed with their lines.
     pub fn read<E: From<Error>>(
         files: &[&dyn DataSource],
-        tokenizer: std::result::Result<&Tokenizer, E>,
+        tokenizer: Result<&Tokenizer, E>,
         settings: &DataSettings,
-    ) -> std::result::Result<Self, E> {
+    ) -> Result<Self, E> {
         Ok(DataReader::open(files, tokenizer, settings, None)?.finish()?)
     }
 
@@ -63,11 +61,9 @@ impl Dataset {
             validation_fraction,
             ..DataSettings::default()
         };
+        let name = form.name();
         Self::read(
-            &[&DataFile {
-                name: form.name(),
-                bytes,
-            }],
+            &[&DataFile { name, bytes }],
             Ok::<_, Error>(tokenizer),
             &settings,
         )
@@ -82,18 +78,17 @@ impl<'a> DataReader<'a> {
     /// `data.*` for files whose form is not the given one, or cannot be detected.
     pub fn open<E: From<Error>>(
         files: &[&'a dyn DataSource],
-        tokenizer: std::result::Result<&'a Tokenizer, E>,
+        tokenizer: Result<&'a Tokenizer, E>,
         settings: &'a DataSettings,
         storage: Option<Rc<dyn TokenStorage>>,
-    ) -> std::result::Result<Self, E> {
+    ) -> Result<Self, E> {
         let ids_alone = are_tokens(files, settings);
         let tokenizer = if ids_alone {
             tokenizer.ok()
         } else {
             Some(tokenizer?)
         };
-        // An invalid date is refused even if no template asks for it.
-        Account::default().date(settings)?;
+        let encoder = RowEncoder::new(settings, tokenizer)?;
         let mut opened = if ids_alone {
             files.iter().map(|file| Opened::tokens(*file)).collect()
         } else {
@@ -103,19 +98,16 @@ impl<'a> DataReader<'a> {
             .iter()
             .all(|file| matches!(file.found.form, Form::Text | Form::Tokens));
         if let (true, Some(_), Some(file)) = (stream, &settings.columns, files.first()) {
+            let expected = "rows, whose columns are named";
             let found = if ids_alone { "token ids" } else { "a text" };
-            let refusal = Refusal::new(word!("data.columns"))
+            let refusal = refused(word!("data.columns"), expected, found)
                 .of(file.name())
-                .expected("rows, whose columns are named")
-                .found(found);
-            return Err(Error::from(
-                refusal.hint("leave the columns out, or say which form the rows have"),
-            )
-            .into());
+                .hint("leave the columns out, or say which form the rows have");
+            return Err(Error::from(refusal).into());
         }
         opened.reverse();
         Ok(Self {
-            encoder: RowEncoder::new(settings, tokenizer),
+            encoder,
             files: opened,
             several: files.len() > 1,
             current: None,
@@ -151,17 +143,13 @@ impl<'a> DataReader<'a> {
                 newlines,
                 ..
             } = current;
-            let (name, rows) = (shown(file.source.name()), (!self.stream).then_some(rows));
-            self.encoder
-                .account
-                .warn_once(word!("data.gzip.trailing"), trailing.warning(&name));
-            self.encoder
-                .account
-                .warn_once(word!("data.newlines"), newlines.warning(&name));
-            self.encoder.account.file(FileReport {
+            let (name, account) = (shown(file.source.name()), &mut self.encoder.account);
+            account.warn(trailing.warning(word!("data.gzip.trailing"), &name));
+            account.warn(newlines.warning(word!("data.newlines"), &name));
+            account.file(FileReport {
                 name,
                 form: file.found.form,
-                rows,
+                rows: (!self.stream).then_some(rows),
             });
         }
         Ok(true)
@@ -172,7 +160,7 @@ impl<'a> DataReader<'a> {
         &mut self,
         place: RowPlace,
         file: (&str, Form),
-        row: Result<Map<String, Value>>,
+        row: Result<Fields>,
         columns: Option<&Columns>,
     ) -> Result<()> {
         if let Some((row, examples)) = self.encoder.row(place, file, row, columns)? {
@@ -190,11 +178,8 @@ impl<'a> DataReader<'a> {
     /// [`Error::Aborted`] if the work was asked to end.
     #[doc(hidden)]
     pub async fn pause(&self, interrupt: &Interrupt) -> Result<()> {
-        pause(
-            self.current.as_ref().map(|current| current.file.source),
-            interrupt,
-        )
-        .await
+        let source = self.current.as_ref().map(|current| current.file.source);
+        pause(source, interrupt).await
     }
 
     /// Returns the data, after reading all that is left.
@@ -204,24 +189,16 @@ impl<'a> DataReader<'a> {
     pub fn finish(mut self) -> Result<Dataset> {
         while self.advance()? {}
         let (settings, has_examples) = (self.encoder.settings, !self.store.examples.is_empty());
-        if let Some(reason) =
-            none_kept(&self.store.examples, settings).filter(|_| !settings.partial)
-        {
-            let word = word!("data.validation.none");
-            let message = Refusal::filled(word, ["", "", &reason]).to_string();
-            self.encoder.account.warn(word, None, message);
-        }
+        let none_kept = none_kept(&self.store.examples, settings).filter(|_| !settings.partial);
+        let warning =
+            |reason: String| DataWarning::once(word!("data.validation.none"), ["", "", &reason]);
+        self.encoder.account.warn(none_kept.map(warning));
         self.encoder.check(has_examples)?;
         if self.ids.len() == 0 && !has_examples && !settings.partial {
-            let files = self.encoder.account.file_reports();
-            let first = files
-                .first()
-                .map_or_else(String::new, |file| file.name.clone());
+            let first = self.encoder.account.files.first();
             let found = if self.stream { "no text" } else { "no rows" };
-            return Err(Refusal::new(word!("data.empty"))
-                .of(&first)
-                .expected("text or rows")
-                .found(found)
+            return Err(refused(word!("data.empty"), "text or rows", found)
+                .of(first.map_or("", |file| &file.name))
                 .into());
         }
         let RowEncoder {
@@ -234,35 +211,25 @@ impl<'a> DataReader<'a> {
             .and_then(|tokenizer| tokenizer.pad().or(ends.first().copied()))
             .unwrap_or(0);
         if self.several && self.stream && ends.is_empty() && tokenizer.is_some() {
-            account.end_unknown(NO_END);
+            account.end_unknown = Some(NO_END);
         }
         if let Some(tokenizer) = tokenizer {
             account.ends(tokenizer);
         }
-        if let Some(warning) =
-            DataWarning::unused_settings(&settings.about_rows()).filter(|_| self.stream)
-        {
-            account.warn(word!("data.settings.unused"), None, warning.message);
-        }
+        let unused = DataWarning::unused_settings(&settings.about_rows());
+        account.warn(unused.filter(|_| self.stream));
         self.ids.finish()?;
         self.store.tokens.finish()?;
-        let content = if self.stream {
-            Content::Text(self.ids)
-        } else {
-            Content::Examples(self.store)
+        let content = match self.stream {
+            true => Content::Text(self.ids),
+            false => Content::Examples(self.store),
         };
-        Ok(
-            Dataset::new(content, self.hash.finish(), settings, pad, account)?
-                .with_document_ends(ends),
-        )
+        let dataset = Dataset::new(content, self.hash.finish(), settings, pad, account)?;
+        Ok(dataset.with_document_ends(ends))
     }
 
     /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(&mut self, names: &[String]) {
-        if let Some(warning) = DataWarning::passed_over(names) {
-            self.encoder
-                .account
-                .warn(word!("data.folder"), None, warning.message);
-        }
+        self.encoder.account.warn(DataWarning::passed_over(names));
     }
 }

@@ -93,7 +93,7 @@ pub struct DataReport {
 impl Dataset {
     /// One report for each file, in the order of the files: its form as it was read, and its number of rows.
     pub fn files(&self) -> &[FileReport] {
-        self.account().file_reports()
+        &self.account.files
     }
 
     /// Returns the T of a run on rows that does not set it: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024
@@ -104,21 +104,16 @@ impl Dataset {
         packing: bool,
         context: usize,
     ) -> Option<usize> {
-        let mut pairs: Vec<u32> = self
-            .train()
-            .examples()
-            .lengths()
-            .map(|length| length.saturating_sub(1))
-            .collect();
+        let lengths = self.train().examples().lengths();
+        let mut pairs: Vec<u32> = lengths.map(|length| length.saturating_sub(1)).collect();
         pairs.sort_unstable();
         let whole = percentile(&pairs, 95)?;
         let up = |tokens: usize| tokens.next_multiple_of(SEQ_LEN_STEP);
         let all: usize = pairs.iter().map(|pairs| *pairs as usize).sum();
         let filled = up(all.div_ceil(batch_size.max(1)));
-        let least = if packing {
-            PACKED_SEQ_LEN.min(filled)
-        } else {
-            SEQ_LEN_STEP
+        let least = match packing {
+            true => PACKED_SEQ_LEN.min(filled),
+            false => SEQ_LEN_STEP,
         };
         Some(up(whole).max(least).min(MAX_SEQ_LEN).min(context).max(1))
     }
@@ -150,9 +145,8 @@ impl Dataset {
             }
             if range.start < first || range.end > first + read.len() {
                 first = range.start;
-                read = side
-                    .tokens_from(first, range.len().max(READ_AT_ONCE))
-                    .unwrap_or_default();
+                let end = first.saturating_add(range.len().max(READ_AT_ONCE));
+                read = side.store().read(first..end).unwrap_or_default();
             }
             let ids = read
                 .get(range.start - first..range.end - first)
@@ -180,14 +174,14 @@ impl Dataset {
             Some(pieces) => self.counted(pieces, config.seq_len),
         };
         let validation = match self.validation() {
-            Side::Text { start, end, .. } => end - start,
+            side @ Side::Text { .. } => side.tokens(),
             Side::Examples { examples, .. } => examples.len(),
         };
         let a_step = (config.batch_size * config.gradient_accumulation_steps).max(1);
         DataReport {
             files: self.files().to_vec(),
-            shapes: self.account().shapes().clone(),
-            rules: self.account().rules().clone(),
+            shapes: self.account.shapes.clone(),
+            rules: self.account.rules.clone(),
             examples: examples.len() - skipped - untaught,
             validation,
             tokens,
@@ -198,7 +192,7 @@ impl Dataset {
             windows,
             packed_fraction,
             steps_per_epoch: windows.div_ceil(a_step) as u64,
-            end: self.account().end_texts().to_vec(),
+            end: self.account.end_texts.clone(),
             warnings: self.warnings(loader),
             digest: self.digest(),
         }

@@ -42,7 +42,7 @@ impl TrainConfig {
         let Some(epochs) = self.epochs else {
             return Ok(self);
         };
-        let sequences = Loader::for_run(dataset, &self)?.sequences_in(dataset, epochs);
+        let sequences = Loader::for_run(dataset, &self)?.sequences_in(epochs);
         let a_step = (self.batch_size * self.gradient_accumulation_steps).max(1) as f64;
         let steps = (sequences / a_step).ceil().max(1.0) as u64;
         Ok(Self {

@@ -32,21 +32,18 @@ impl<'a> Side<'a> {
 
     /// Returns the marked ids of a piece of an example.
     pub fn ids_of(self, piece: Piece, seq_len: usize) -> Result<Cow<'a, [u32]>> {
-        match self {
-            Self::Examples { examples, tokens } => match examples.get(piece.example as usize) {
-                Some(example) => tokens.read(example.range(piece.start as usize, seq_len)),
-                None => Ok(Cow::Borrowed(&[])),
-            },
-            Self::Text { .. } => Ok(Cow::Borrowed(&[])),
+        match self.examples().get(piece.example as usize) {
+            Some(example) => self
+                .store()
+                .read(example.range(piece.start as usize, seq_len)),
+            None => Ok(Cow::Borrowed(&[])),
         }
     }
 
-    /// Returns `count` marked ids of the examples, from the place `first` in their store on.
-    pub fn tokens_from(self, first: usize, count: usize) -> Result<Cow<'a, [u32]>> {
-        match self {
-            Self::Examples { tokens, .. } => tokens.read(first..first.saturating_add(count)),
-            Self::Text { .. } => Ok(Cow::Borrowed(&[])),
-        }
+    /// The ids of both sides, marked if they are of examples.
+    pub fn store(self) -> &'a TokenStore {
+        let (Self::Text { tokens, .. } | Self::Examples { tokens, .. }) = self;
+        tokens
     }
 
     pub fn tokens(self) -> usize {

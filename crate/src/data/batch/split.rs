@@ -7,9 +7,8 @@ use crate::config::{DataSettings, ValidationRows};
 /// Returns how many of `count` rows or tokens are trained on, where the others are the share that is kept for evaluation, rounded to whole
 /// ones.
 pub(super) fn trained(count: usize, settings: &DataSettings) -> usize {
-    count
-        - ((count as f64 * settings.validation_fraction.clamp(0.0, 1.0)).round() as usize)
-            .min(count)
+    let kept = count as f64 * settings.validation_fraction.clamp(0.0, 1.0);
+    count.saturating_sub(kept.round() as usize)
 }
 
 /// Returns why no row is kept for evaluation, if a share of them is to be kept.
@@ -40,9 +39,7 @@ pub(super) fn split(examples: &mut StoredExamples, settings: &DataSettings) -> u
     }
     let mut kept = vec![false; rows];
     for row in order.iter().skip(train_rows) {
-        if let Some(kept) = kept.get_mut(*row as usize) {
-            *kept = true;
-        }
+        kept[*row as usize] = true;
     }
-    examples.partition(|example| kept.get(example.row() as usize).copied().unwrap_or(false))
+    examples.partition(|example| kept.get(example.row() as usize) == Some(&true))
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::examples::{DOCUMENT, StoredExample, StoredExamples};
-use super::hash::le_bytes;
+use super::hash::{le_bytes, le_bytes_mut};
 use crate::data::chat::Example;
 use crate::data::read::TokenStorage;
 use crate::error::{Error, Result};
@@ -73,10 +73,9 @@ impl TokenStore {
         self.largest = largest;
         let most = if self.stored == 0 { IN_MEMORY } else { AT_ONCE };
         if self.memory.len() >= most {
-            self.store()
-        } else {
-            Ok(())
+            self.store()?;
         }
+        Ok(())
     }
 
     /// Moves the ids in memory to storage, if there is one.
@@ -113,17 +112,16 @@ impl TokenStore {
     /// # Errors
     /// `model.token-range` with the first id that it lacks, and those of the storage.
     pub fn check(&self, size: usize) -> Result<()> {
-        let beyond = |id: &u32| (*id & !LEARNED) as usize >= size;
-        let starts = (0..self.len())
-            .step_by(AT_ONCE)
-            .take_while(|_| beyond(&self.largest));
-        for start in starts {
+        let beyond = |id: u32| (id & !LEARNED) as usize >= size;
+        if !beyond(self.largest) {
+            return Ok(());
+        }
+        for start in (0..self.len()).step_by(AT_ONCE) {
             let ids = self.read(start..start + AT_ONCE)?;
-            if let Some(at) = ids.iter().position(beyond) {
-                let id = i64::from(ids.get(at).copied().unwrap_or(0) & !LEARNED);
+            if let Some((position, id)) = (start..).zip(ids.iter()).find(|(_, id)| beyond(**id)) {
                 return Err(Error::TokenRange {
-                    id,
-                    position: start + at,
+                    id: i64::from(id & !LEARNED),
+                    position,
                     vocab_size: size,
                 });
             }
@@ -140,22 +138,12 @@ impl TokenStore {
         let (Some(storage), true) = (&self.storage, range.start < self.stored) else {
             let in_memory =
                 range.start.saturating_sub(self.stored)..range.end.saturating_sub(self.stored);
-            return Ok(Cow::Borrowed(
-                self.memory.get(in_memory).unwrap_or_default(),
-            ));
+            return Ok(self.memory.get(in_memory).unwrap_or_default().into());
         };
         let from_storage = range.start..range.end.min(self.stored);
-        let mut bytes = vec![0; from_storage.len() * size_of::<u32>()];
-        storage.read_at(
-            self.base + from_storage.start as u64 * size_of::<u32>() as u64,
-            &mut bytes,
-        )?;
-        let mut ids: Vec<u32> = bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|word| u32::from_le_bytes(*word))
-            .collect();
+        let mut ids = vec![0; from_storage.len()];
+        let offset = self.base + from_storage.start as u64 * size_of::<u32>() as u64;
+        storage.read_at(offset, le_bytes_mut(&mut ids))?;
         let rest = range.end.saturating_sub(self.stored);
         ids.extend_from_slice(self.memory.get(..rest).unwrap_or_default());
         Ok(Cow::Owned(ids))
@@ -175,55 +163,39 @@ impl ExampleStore {
     /// # Errors
     /// `data.tokens` for more rows or tokens than can be counted, and those of the storage.
     pub fn push(&mut self, example: &Example, row: u32) -> Result<()> {
-        let targets = || {
-            example
-                .counted
-                .iter()
-                .enumerate()
-                .skip(1)
-                .filter(|(_, counted)| **counted)
-        };
-        let (start, length) = (
-            u32::try_from(self.tokens.len()),
-            u32::try_from(example.ids.len()),
-        );
+        let targets = || (1..example.ids.len()).filter(|at| example.counts(*at));
+        let [start, length] = [self.tokens.len(), example.ids.len()].map(u32::try_from);
         let (Ok(start), Ok(length), true) = (start, length, row < DOCUMENT) else {
             return Err(Error::DataTokens {
                 reason: "expected fewer than 2^31 rows of fewer than 2^32 tokens".to_owned(),
             });
         };
-        let first = targets().next().map_or(0, |(index, _)| index as u32);
-        let row = if example.document {
-            row | DOCUMENT
-        } else {
-            row
-        };
         self.examples.push(StoredExample {
             start,
             length,
-            row,
-            first,
+            row: if example.document {
+                row | DOCUMENT
+            } else {
+                row
+            },
+            first: targets().next().unwrap_or(0) as u32,
             learned: targets().count() as u32,
         });
-        self.tokens.extend(
-            example
-                .ids
-                .iter()
-                .zip(&example.counted)
-                .map(|(id, counted)| if *counted { id | LEARNED } else { *id }),
-        )
+        let marked = example.ids.iter().zip(&example.counted);
+        let marked = marked.map(|(id, counted)| if *counted { id | LEARNED } else { *id });
+        self.tokens.extend(marked)
     }
 }
 
 /// Checks that ids fit i32, the type of ids in batches, where a negative target does not count.
 pub(super) fn check_ids(ids: &[u32], offset: usize) -> Result<()> {
-    match ids.iter().position(|&id| i32::try_from(id).is_err()) {
-        Some(at) => {
-            let id = ids.get(at).copied().unwrap_or(0);
-            Err(Error::DataTokens {
-                reason: format!("expected ids below 2^31, found {id} at {}", offset + at),
-            })
-        }
+    match (offset..)
+        .zip(ids)
+        .find(|(_, id)| i32::try_from(**id).is_err())
+    {
+        Some((at, id)) => Err(Error::DataTokens {
+            reason: format!("expected ids below 2^31, found {id} at {at}"),
+        }),
         None => Ok(()),
     }
 }

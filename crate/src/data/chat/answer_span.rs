@@ -1,34 +1,30 @@
 //! Locates an answer in the text of its conversation, to the token that ends its turn.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use serde_json::Value;
 
 use super::header::{Header, common, common_end, with_content, with_other_content};
 use super::positions::Tokens;
-use crate::error::{Error, Refusal, Result, word};
+use crate::data::read::refused;
+use crate::error::{Error, Result, word};
 use crate::tokenizer::{Conversation, Tokenizer, next_message};
 
 /// An answer: the text of the conversation that ends with it, and the bytes of the answer in this text.
 pub(super) struct Answer {
-    pub(super) text: String,
-    pub(super) span: Range<usize>,
+    pub text: String,
+    pub span: Range<usize>,
 }
 
 pub(super) fn role(conversation: &Conversation, at: usize) -> &str {
-    conversation
-        .messages
-        .get(at)
-        .and_then(|message| message["role"].as_str())
-        .unwrap_or_default()
+    let message = conversation.messages.get(at).unwrap_or(&Value::Null);
+    message["role"].as_str().unwrap_or_default()
 }
 
 /// Refuses a conversation without an answer that can be learned.
-pub(super) fn unusable(found: impl Into<String>) -> Error {
-    Refusal::new(word!("data.row"))
-        .expected("an answer to learn")
-        .found(found.into())
-        .into()
+pub(super) fn unusable(found: impl Display) -> Error {
+    refused(word!("data.row"), "an answer to learn", found).into()
 }
 
 /// Renders the conversation up to the message `at`, and locates this message in the text.
@@ -46,9 +42,8 @@ pub(super) fn answer(
         Err(refused) => return in_longer(conversation, at, tokenizer)?.ok_or(refused),
     };
     let before = |prompt: bool| {
-        tokenizer
-            .render_chat(&conversation.first(at), prompt)
-            .map(|before| before.text)
+        let rendered = tokenizer.render_chat(&conversation.first(at), prompt);
+        rendered.map(|rendered| rendered.text)
     };
     let opened = before(true);
     let start = if let Ok(opened) = &opened
@@ -58,14 +53,12 @@ pub(super) fn answer(
     } else if at > 0
         && let (Ok(opened), Ok(before)) = (&opened, before(false))
     {
-        let (header, said) = (
-            Header {
-                text: &text,
-                opened,
-                before: &before,
-            },
-            conversation.first(at + 1),
-        );
+        let header = Header {
+            text: &text,
+            opened,
+            before: &before,
+        };
+        let said = conversation.first(at + 1);
         // After a tool's result a turn may continue, so that its end in the text before is not its end here.
         if !(text.starts_with(&before) && opened.starts_with(&before))
             && role(conversation, at - 1) == "user"
@@ -94,22 +87,15 @@ pub(super) fn said(
             "message {at}, which is to be learned and whose content the template does not write as a text"
         ))
     };
-    let content = conversation
-        .messages
-        .get(at)
-        .and_then(|message| message["content"].as_str());
-    let content = content.map(str::trim).ok_or_else(unwritten)?;
+    let message = conversation.messages.get(at).unwrap_or(&Value::Null);
+    let content = message["content"].as_str().ok_or_else(unwritten)?.trim();
     // Another content, which neither begins nor ends like this one.
-    let other = ["x", "y", "z"]
-        .iter()
-        .find(|other| !content.starts_with(**other) && !content.ends_with(**other));
-    let other = other
-        .and_then(|other| with_content(conversation, at, other))
-        .ok_or_else(unwritten)?;
-    let (mut text, other) = (
-        tokenizer.render_chat(conversation, false)?.text,
-        tokenizer.render_chat(&other, false)?.text,
-    );
+    let mut others = ["x", "y", "z"].into_iter();
+    let other = others.find(|other| !content.starts_with(other) && !content.ends_with(other));
+    let other = other.and_then(|other| with_content(conversation, at, other));
+    let other = other.ok_or_else(unwritten)?;
+    let mut text = tokenizer.render_chat(conversation, false)?.text;
+    let other = tokenizer.render_chat(&other, false)?.text;
     let (start, end) = (
         common(&text, &other),
         text.len() - common_end(&text, &other),
@@ -120,10 +106,8 @@ pub(super) fn said(
     }
     let mark = after.ids.iter().position(|id| tokenizer.is_mark(*id));
     let is_next = |at: &usize| {
-        after
-            .text
-            .get(..after.starts[*at])
-            .is_some_and(|between| between.trim().is_empty())
+        let between = after.text.get(..after.starts[*at]);
+        between.is_some_and(|between| between.trim().is_empty())
     };
     let end = end + mark.filter(is_next).map_or(0, |at| after.end(at));
     text.truncate(end);
@@ -143,17 +127,17 @@ fn with_end(
     tokenizer: &Tokenizer,
 ) -> Result<Answer> {
     let message = conversation.messages.get(at).unwrap_or(&Value::Null);
-    let next = conversation
-        .messages
-        .get(at + 1)
-        .cloned()
-        .unwrap_or_else(|| next_message(message));
+    let next = conversation.messages.get(at + 1).cloned();
+    let next = next.unwrap_or_else(|| next_message(message));
     let said = text.get(start..).unwrap_or_default();
-    if next["role"] != "assistant"
-        && Tokens::of(said, tokenizer)?
-            .turn_end(&(0..said.len()), tokenizer)
-            .is_none()
-    {
+    let has_end = || {
+        Ok::<_, Error>(
+            Tokens::of(said, tokenizer)?
+                .turn_end(&(0..said.len()))
+                .is_some(),
+        )
+    };
+    if next["role"] != "assistant" && !has_end()? {
         let closing = tokenizer
             .closing(&conversation.first(at + 1), &text, &next)
             .or_else(|| tokenizer.closing_of(message, &next));
@@ -174,43 +158,30 @@ fn in_longer(
     let Some(other) = with_other_content(conversation, at) else {
         return Ok(None);
     };
-    let (text, other) = (
-        tokenizer.render_chat(conversation, false)?.text,
-        tokenizer.render_chat(&other, false)?.text,
-    );
+    let text = tokenizer.render_chat(conversation, false)?.text;
+    let other = tokenizer.render_chat(&other, false)?.text;
     let (start, said) = (
         common(&text, &other),
         text.len() - common_end(&text, &other),
     );
     let whole = Tokens::of(&text, tokenizer)?;
-    let ends = |at: &usize| {
-        whole.starts[*at] >= said
-            && whole
-                .ids
-                .get(*at)
-                .is_some_and(|id| tokenizer.eos().contains(id))
-    };
+    let ends = |at: &usize| whole.starts[*at] >= said && tokenizer.eos().contains(&whole.ids[*at]);
     let end = (0..whole.starts.len()).find(ends).map(|at| whole.end(at));
-    Ok(end.and_then(|end| {
-        Some(Answer {
-            text: text.get(..end)?.to_owned(),
-            span: start..end,
-        })
-    }))
+    let up_to = |end: usize| {
+        let (text, span) = (text.get(..end)?.to_owned(), start..end);
+        Some(Answer { text, span })
+    };
+    Ok(end.and_then(up_to))
 }
 
 impl Answer {
     /// Finds the answer in the whole text, to the end of its turn; `None` if the template writes it differently there.
-    pub(super) fn in_whole(
-        &self,
-        whole: &Tokens<'_>,
-        tokenizer: &Tokenizer,
-    ) -> Option<Range<usize>> {
+    pub fn in_whole(&self, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Option<Range<usize>> {
         let same = common(whole.text, &self.text);
         if same < self.span.start || !self.is_said_before(same, tokenizer) {
             return None;
         }
-        match whole.turn_end(&(self.span.start..same), tokenizer) {
+        match whole.turn_end(&(self.span.start..same)) {
             Some(end) => Some(self.span.start..end),
             None => (same == self.text.len()).then(|| self.span.clone()),
         }
@@ -224,29 +195,17 @@ impl Answer {
         let Ok(alone) = Tokens::of(&self.text, tokenizer) else {
             return false;
         };
-        if alone
-            .turn_end(&self.span, tokenizer)
-            .is_some_and(|end| end <= at)
-        {
+        if alone.turn_end(&self.span).is_some_and(|end| end <= at) {
             return true;
         }
-        let from = alone.special_around(at, tokenizer).unwrap_or(at);
-        let is_blank = |(index, start): (usize, &usize)| {
+        let from = alone.special_around(at).unwrap_or(at);
+        let is_blank = |index: usize| {
             let text = self
                 .text
-                .get(*start.max(&from)..alone.end(index))
-                .unwrap_or_default();
-            text.trim().is_empty()
-                || alone
-                    .ids
-                    .get(index)
-                    .is_some_and(|id| tokenizer.is_mark(*id))
+                .get(alone.starts[index].max(from)..alone.end(index));
+            text.is_none_or(|text| text.trim().is_empty()) || tokenizer.is_mark(alone.ids[index])
         };
-        let mut rest = alone
-            .starts
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| alone.end(*index) > from);
+        let mut rest = (0..alone.starts.len()).filter(|index| alone.end(*index) > from);
         rest.all(is_blank)
     }
 }

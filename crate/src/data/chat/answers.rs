@@ -9,7 +9,8 @@ use super::header::{is_written_alike, writes_nothing, written};
 use super::messages::Chat;
 use super::positions::Tokens;
 use crate::config::LossOn;
-use crate::error::{Error, Refusal, Result, shown, word};
+use crate::data::read::refused;
+use crate::error::{Error, Result, shown, word};
 use crate::tokenizer::{Conversation, Findings, Rendered, Tokenizer};
 
 /// The method by which the learned tokens of a conversation were found.
@@ -71,11 +72,10 @@ impl Taught {
 /// from the end of the generation prompt to the end of its turn, if the whole text contains it as the text up to it does. If the template
 /// rewrites earlier turns, each answer becomes an example of its own, whose conversation ends with it, as the model sees it when it is
 /// used. Refuses a conversation that gives nothing to learn because its template writes nothing of it.
-pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
+pub(super) fn conversation(chat: Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
     let chat = Chat {
         conversation: tokenizer.as_read(&chat.conversation),
-        learned: chat.learned.clone(),
-        keys: Vec::new(),
+        ..chat
     };
     let taught = taught(&chat, loss_on, tokenizer)?;
     // The first token of an example is never predicted.
@@ -88,65 +88,54 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
 
 /// Makes the examples of a conversation that is in the form that its template reads.
 fn taught(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
+    let (messages, conversation) = (0..chat.learned.len(), &chat.conversation);
+    let is_answer = |at: &usize| role(conversation, *at) == "assistant";
+    let rendered = || written(tokenizer.render_chat(conversation, false)?);
     if loss_on == LossOn::All {
-        let text = written(tokenizer.render_chat(&chat.conversation, false)?)?.text;
-        let last = chat.learned.len().checked_sub(1);
-        let last = match last.filter(|&at| role(&chat.conversation, at) == "assistant") {
-            Some(at) => answer(&chat.conversation, at, tokenizer).ok(),
-            None => None,
-        };
+        let text = rendered()?.text;
+        let last = chat.learned.len().checked_sub(1).filter(is_answer);
+        let last = last.and_then(|at| answer(conversation, at, tokenizer).ok());
         let text = ended(text, last.as_ref());
         let whole = Tokens::of(&text, tokenizer)?;
         let learned = all_but(chat, &whole, tokenizer)?;
-        return Taught::whole(&chat.conversation, &whole, &learned, Rule::Whole, tokenizer);
+        return Taught::whole(conversation, &whole, &learned, Rule::Whole, tokenizer);
     }
-    let answers: Vec<usize> = (0..chat.learned.len())
-        .filter(|&at| role(&chat.conversation, at) == "assistant")
-        .collect();
-    let mut learned: Vec<usize> = (0..chat.learned.len())
-        .filter(|&at| chat.learned[at])
-        .collect();
-    if learned.is_empty() {
-        return Err(if answers.is_empty() {
-            without_assistant(&chat.conversation)
-        } else {
-            unusable("no answer that is to be learned")
+    let answers: Vec<usize> = messages.clone().filter(is_answer).collect();
+    let mut learned: Vec<usize> = messages.filter(|&at| chat.learned[at]).collect();
+    let Some(last) = learned.last().copied() else {
+        return Err(match answers.as_slice() {
+            [] => without_assistant(conversation),
+            _ => unusable("no answer that is to be learned"),
         });
-    }
+    };
     if loss_on == LossOn::Last {
-        learned = learned.split_off(learned.len() - 1);
+        learned = vec![last];
     }
-    let Rendered { text, generated } = written(tokenizer.render_chat(&chat.conversation, false)?)?;
+    let Rendered { text, generated } = rendered()?;
     if !generated.is_empty() {
         // The marks are those of answers.
         let (answered, others): (Vec<usize>, Vec<usize>) =
             learned.iter().copied().partition(|at| answers.contains(at));
         let mut spans = marked(generated, &answers, &answered)?;
         for at in others {
-            spans.push(said(&chat.conversation, at, tokenizer)?.span);
+            spans.push(said(conversation, at, tokenizer)?.span);
         }
-        return Taught::whole(
-            &chat.conversation,
-            &Tokens::of(&text, tokenizer)?,
-            &spans,
-            Rule::Marks,
-            tokenizer,
-        );
+        let whole = Tokens::of(&text, tokenizer)?;
+        return Taught::whole(conversation, &whole, &spans, Rule::Marks, tokenizer);
     }
     let found = learned
         .iter()
-        .map(|&at| answer(&chat.conversation, at, tokenizer))
-        .collect::<Result<Vec<Answer>>>()?;
+        .map(|&at| answer(conversation, at, tokenizer));
+    let found = found.collect::<Result<Vec<Answer>>>()?;
     let text = ended(text, found.last());
     let whole = Tokens::of(&text, tokenizer)?;
-    let spans: Option<Vec<Range<usize>>> = found
+    let spans = found
         .iter()
-        .map(|answer| answer.in_whole(&whole, tokenizer))
-        .collect();
-    if let Some(spans) = spans {
-        return Taught::whole(&chat.conversation, &whole, &spans, Rule::Prefix, tokenizer);
+        .map(|answer| answer.in_whole(&whole, tokenizer));
+    if let Some(spans) = spans.collect::<Option<Vec<Range<usize>>>>() {
+        return Taught::whole(conversation, &whole, &spans, Rule::Prefix, tokenizer);
     }
-    let findings = tokenizer.chat_findings(&chat.conversation, &text, &whole.ids)?;
+    let findings = tokenizer.chat_findings(conversation, &text, &whole.ids)?;
     let mut taught = Taught {
         examples: Vec::new(),
         rule: Rule::PerAnswer,
@@ -155,14 +144,11 @@ fn taught(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught>
     };
     for answer in &found {
         let alone = Tokens::of(&answer.text, tokenizer)?;
-        let end = alone
-            .turn_end(&answer.span, tokenizer)
-            .unwrap_or(answer.span.end);
+        let end = alone.turn_end(&answer.span).unwrap_or(answer.span.end);
         let learned = answer.span.start..end;
-        taught
-            .examples
-            .push(alone.example(std::slice::from_ref(&learned)));
-        taught.crosses |= alone.crosses(std::slice::from_ref(&learned));
+        let learned = std::slice::from_ref(&learned);
+        taught.examples.push(alone.example(learned));
+        taught.crosses |= alone.crosses(learned);
     }
     Ok(taught)
 }
@@ -172,19 +158,18 @@ fn all_but(chat: &Chat, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Result<Vec
     let (mut spans, mut from) = (Vec::new(), 0);
     let read_alone =
         |at: &usize| role(&chat.conversation, *at) == "assistant" && !chat.learned[*at];
+    let unlike = || {
+        let expected = "answers that the template writes alike alone and in the whole";
+        refused(
+            word!("data.row"),
+            expected,
+            "one of weight 0 that it does not",
+        )
+        .hint("leave loss_on out, or learn all answers")
+    };
     for at in (0..chat.learned.len()).filter(read_alone) {
-        let refuse = || {
-            let refusal = Refusal::new(word!("data.row"))
-                .expected("answers that the template writes alike alone and in the whole");
-            Error::from(
-                refusal
-                    .found("one of weight 0 that it does not")
-                    .hint("leave loss_on out, or learn all answers"),
-            )
-        };
-        let span = answer(&chat.conversation, at, tokenizer)?
-            .in_whole(whole, tokenizer)
-            .ok_or_else(refuse)?;
+        let answer = answer(&chat.conversation, at, tokenizer)?;
+        let span = answer.in_whole(whole, tokenizer).ok_or_else(unlike)?;
         spans.push(from..span.start);
         from = span.end;
     }
@@ -199,17 +184,13 @@ fn ended(text: String, last: Option<&Answer>) -> String {
 }
 
 fn without_assistant(conversation: &Conversation) -> Error {
-    let roles: BTreeSet<&str> = (0..conversation.messages.len())
-        .map(|at| role(conversation, at))
-        .collect();
+    let roles = (0..conversation.messages.len()).map(|at| role(conversation, at));
+    let roles: BTreeSet<&str> = roles.collect();
     if roles.is_empty() {
         return unusable("an empty list of messages");
     }
-    let roles: Vec<String> = roles.into_iter().map(shown).collect();
-    unusable(format!(
-        "no message with the role assistant, but {}",
-        roles.join(", ")
-    ))
+    let roles = roles.into_iter().map(shown).collect::<Vec<_>>().join(", ");
+    unusable(format!("no message with the role assistant, but {roles}"))
 }
 
 /// Returns the marked spans of the learned answers; all marked spans if all answers are learned.
@@ -222,16 +203,13 @@ fn marked(
         return Ok(generated);
     }
     if generated.len() != answers.len() {
-        let found = format!(
+        return Err(unusable(format!(
             "a chat template that marks {} answers of {}, so that the learned ones cannot be distinguished",
             generated.len(),
             answers.len()
-        );
-        return Err(unusable(found));
+        )));
     }
-    let of_learned = generated
-        .into_iter()
-        .zip(answers)
-        .filter(|(_, at)| learned.contains(at));
+    let of_answers = generated.into_iter().zip(answers);
+    let of_learned = of_answers.filter(|(_, at)| learned.contains(at));
     Ok(of_learned.map(|(range, _)| range).collect())
 }

@@ -3,14 +3,16 @@
 mod alpaca;
 mod columns;
 
-use serde_json::{Map, Value};
+use std::fmt;
+
+use serde_json::Value;
 
 use self::alpaca::alpaca;
 use self::columns::by_columns;
 use super::messages::{Chat, chat, from_share, messages_of};
 use crate::config::Columns;
-use crate::data::read::{pairs, unknown};
-use crate::error::{Refusal, Result, shown, word};
+use crate::data::read::{Fields, pairs, refused, unknown};
+use crate::error::{Error, Result, shown, word};
 
 /// Content of a row as it is learned.
 pub(super) enum RowContent {
@@ -49,7 +51,21 @@ pub(super) struct ReadRow {
     pub alpaca: bool,
 }
 
-type Fields = Map<String, Value>;
+impl ReadRow {
+    fn new(content: RowContent, used: &[&str]) -> Self {
+        Self {
+            content,
+            used: used.iter().map(|key| (*key).to_owned()).collect(),
+            alpaca: false,
+        }
+    }
+
+    /// A chat made from these keys, and the keys next to them that its template reads.
+    fn of_chat(chat: Chat, used: &[&str]) -> Self {
+        let beside = ["tools", "documents", "chat_template_kwargs"];
+        Self::new(RowContent::Chat(chat), &[used, &beside].concat())
+    }
+}
 
 /// Reads a row. For a model `with_template` an instruction becomes a chat.
 pub(super) fn read_row(
@@ -61,77 +77,55 @@ pub(super) fn read_row(
         return by_columns(row, columns, with_template);
     }
     let has = |key: &str| row.get(key).is_some_and(|value| !value.is_null());
-    let (content, used): (RowContent, &[&str]) = if has("messages") {
-        (
-            RowContent::Chat(chat(row, &messages_of(row, "messages")?, 0)?),
-            &["messages", "tools", "documents", "chat_template_kwargs"],
-        )
-    } else if has("conversations") {
+    if has("messages") {
+        let chat = chat(row, &messages_of(row, "messages")?, 0)?;
+        return Ok(ReadRow::of_chat(chat, &["messages"]));
+    }
+    if has("conversations") {
         let messages = from_share(&messages_of(row, "conversations")?, row.get("system"))?;
-        (
-            RowContent::Chat(chat(row, &messages, 0)?),
-            &[
-                "conversations",
-                "system",
-                "tools",
-                "documents",
-                "chat_template_kwargs",
-            ],
-        )
-    } else if has("chosen") && has("rejected") {
-        return Err(pairs(row));
-    } else if has("preferred_output") && has("non_preferred_output") {
-        let refusal = Refusal::new(word!("data.shape"))
-            .expected("one answer")
-            .found("preferred_output and non_preferred_output");
+        let used = ["conversations", "system"];
+        return Ok(ReadRow::of_chat(chat(row, &messages, 0)?, &used));
+    }
+    if has("chosen") && has("rejected") {
+        return Err(pairs(row).into());
+    }
+    if has("preferred_output") && has("non_preferred_output") {
+        let found = "preferred_output and non_preferred_output";
+        let refusal = refused(word!("data.shape"), "one answer", found);
         return Err(refusal.hint("preferences are not trained: make rows of messages that end with the preferred answer").into());
-    } else if has("prompt") && has("completion") {
-        match (&row["prompt"], &row["completion"]) {
+    }
+    if has("prompt") && has("completion") {
+        let used = ["prompt", "completion"];
+        return match (&row["prompt"], &row["completion"]) {
             (Value::Array(prompt), Value::Array(completion)) => {
                 let messages = [prompt.as_slice(), completion].concat();
-                let content = RowContent::Chat(chat(row, &messages, prompt.len())?);
-                (
-                    content,
-                    &[
-                        "prompt",
-                        "completion",
-                        "tools",
-                        "documents",
-                        "chat_template_kwargs",
-                    ],
-                )
+                let chat = chat(row, &messages, prompt.len())?;
+                Ok(ReadRow::of_chat(chat, &used))
             }
-            (Value::String(prompt), Value::String(completion)) => (
-                RowContent::Completion {
-                    prompt: prompt.clone(),
-                    completion: completion.clone(),
-                },
-                &["prompt", "completion"],
-            ),
+            (Value::String(prompt), Value::String(completion)) => {
+                let (prompt, completion) = (prompt.clone(), completion.clone());
+                let content = RowContent::Completion { prompt, completion };
+                Ok(ReadRow::new(content, &used))
+            }
             (prompt, completion) => {
+                let expected = "prompt and completion as two texts or two lists of messages";
                 let found = format!("{} and {}", kind(prompt), kind(completion));
-                let refusal = Refusal::new(word!("data.shape"))
-                    .expected("prompt and completion as two texts or two lists of messages");
-                return Err(refusal.found(found).into());
+                Err(refused(word!("data.shape"), expected, found).into())
             }
-        }
-    } else if has("instruction") && has("output") {
+        };
+    }
+    if has("instruction") && has("output") {
         return alpaca(row, with_template);
-    } else if has("text") {
-        (RowContent::Document(text(row, "text")?), &["text"])
-    } else if has("input_ids") {
-        (
-            tokens(row)?,
-            &["input_ids", "labels", "assistant_masks", "attention_mask"],
-        )
-    } else {
-        return Err(unknown(row));
-    };
-    Ok(ReadRow {
-        content,
-        used: used.iter().map(|key| (*key).to_owned()).collect(),
-        alpaca: false,
-    })
+    }
+    if has("text") {
+        let content = RowContent::Document(text(row, "text")?);
+        return Ok(ReadRow::new(content, &["text"]));
+    }
+    if has("input_ids") {
+        let used = ["input_ids", "labels", "assistant_masks", "attention_mask"];
+        return Ok(ReadRow::new(tokens(row)?, &used));
+    }
+    Err(unknown(row).into())
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -151,20 +145,15 @@ fn text(row: &Fields, key: &str) -> Result<String> {
         Some(Value::String(text)) => Ok(text.clone()),
         other => {
             let found = other.map_or("nothing", kind);
-            Err(Refusal::new(word!("data.shape"))
-                .expected(format!("{key}, a text"))
-                .found(found)
-                .into())
+            Err(refused(word!("data.shape"), format!("{key}, a text"), found).into())
         }
     }
 }
 
 /// Reads token ids, with labels or masks if not all are learned.
 fn tokens(row: &Fields) -> Result<RowContent> {
-    let refuse = |expected: &str, found: String| {
-        Refusal::new(word!("data.shape"))
-            .expected(expected)
-            .found(found)
+    let refuse = |expected: &str, found: &dyn fmt::Display| {
+        Error::from(refused(word!("data.shape"), expected, found))
     };
     let numbers = |key: &str| -> Result<Option<Vec<i64>>> {
         let Some(value) = row.get(key).filter(|value| !value.is_null()) else {
@@ -172,37 +161,28 @@ fn tokens(row: &Fields) -> Result<RowContent> {
         };
         // Masks may be written as true and false.
         let number = |item: &Value| item.as_i64().or(item.as_bool().map(i64::from));
-        let numbers = value
-            .as_array()
-            .and_then(|list| list.iter().map(number).collect::<Option<Vec<i64>>>());
-        match numbers {
-            Some(numbers) => Ok(Some(numbers)),
-            None => Err(refuse(
-                &format!("{key} as a list of integers"),
-                shown(&value.to_string()),
-            )
-            .into()),
-        }
+        let list = value.as_array();
+        let numbers = list.and_then(|list| list.iter().map(number).collect::<Option<_>>());
+        let expected = format!("{key} as a list of integers");
+        let wrong = || refuse(&expected, &shown(&value.to_string()));
+        numbers.ok_or_else(wrong).map(Some)
     };
     let given = numbers("input_ids")?.unwrap_or_default();
-    let valid_id = |id: &i64| {
-        i32::try_from(*id)
-            .ok()
-            .and_then(|id| u32::try_from(id).ok())
-    };
+    let valid_id = |id: &i64| i32::try_from(*id).ok()?.try_into().ok();
     let ids: Option<Vec<u32>> = given.iter().map(valid_id).collect();
-    let ids =
-        ids.ok_or_else(|| refuse("input_ids from 0 to 2^31 - 1", shown(&format!("{given:?}"))))?;
-    let beside = |key: &str| -> Result<Option<Vec<i64>>> {
-        let list = numbers(key)?;
-        match &list {
-            Some(list) if list.len() != ids.len() => Err(refuse(
-                &format!("as many {key} as input_ids, {}", ids.len()),
-                list.len().to_string(),
-            )
-            .into()),
-            _ => Ok(list),
-        }
+    let beyond = || {
+        refuse(
+            "input_ids from 0 to 2^31 - 1",
+            &shown(&format!("{given:?}")),
+        )
+    };
+    let ids = ids.ok_or_else(beyond)?;
+    let beside = |key: &str| match numbers(key)? {
+        Some(list) if list.len() != ids.len() => Err(refuse(
+            &format!("as many {key} as input_ids, {}", ids.len()),
+            &list.len(),
+        )),
+        list => Ok(list),
     };
     let (labels, masks, seen) = (
         beside("labels")?,
@@ -210,36 +190,26 @@ fn tokens(row: &Fields) -> Result<RowContent> {
         beside("attention_mask")?,
     );
     for (key, list) in [("assistant_masks", &masks), ("attention_mask", &seen)] {
-        if let Some(other) = list
-            .iter()
-            .flatten()
-            .find(|value| !(0..=1).contains(*value))
-        {
-            return Err(refuse(&format!("{key} of 0 and 1"), other.to_string()).into());
+        let mut values = list.iter().flatten();
+        if let Some(other) = values.find(|value| !(0..=1).contains(*value)) {
+            return Err(refuse(&format!("{key} of 0 and 1"), other));
         }
     }
-    let other = labels
-        .iter()
-        .flatten()
-        .zip(&ids)
-        .find(|(label, id)| **label != -100 && **label != i64::from(**id));
+    let mut labelled = labels.iter().flatten().zip(&ids);
+    let other = labelled.find(|(label, id)| **label != -100 && **label != i64::from(**id));
     if let Some((label, id)) = other {
-        return Err(refuse(
-            "labels that are -100 or the id at their place",
-            format!("{label} at the id {id}"),
-        )
-        .into());
+        let expected = "labels that are -100 or the id at their place";
+        return Err(refuse(expected, &format!("{label} at the id {id}")));
     }
-    let labelled = |at: usize| {
-        labels
-            .as_ref()
-            .is_none_or(|labels| labels.get(at) != Some(&-100))
+    let has = |list: &Option<Vec<i64>>, at: usize, value: i64| {
+        let list = list.as_ref();
+        list.and_then(|list| list.get(at))
+            .is_some_and(|found| *found == value)
     };
-    let in_mask = |at: usize| masks.as_ref().is_none_or(|masks| masks.get(at) == Some(&1));
+    let in_mask = |at: usize| masks.is_none() || has(&masks, at, 1);
     // Rows that were padded to one length have an attention mask.
-    let is_padding = |at: usize| seen.as_ref().is_some_and(|seen| seen.get(at) == Some(&0));
-    let kept: Vec<usize> = (0..ids.len()).filter(|at| !is_padding(*at)).collect();
-    let counted = kept.iter().map(|&at| labelled(at) && in_mask(at)).collect();
-    let ids = kept.iter().filter_map(|at| ids.get(*at).copied()).collect();
+    let kept = (0..ids.len()).filter(|at| !has(&seen, *at, 0));
+    let marked = kept.map(|at| (ids[at], !has(&labels, at, -100) && in_mask(at)));
+    let (ids, counted) = marked.unzip();
     Ok(RowContent::Tokens { ids, counted })
 }

@@ -1,16 +1,16 @@
 //! Turns rows into examples, with an account of their kinds and of those that cannot be used.
 
-use serde_json::{Map, Value};
-
 use super::account::Account;
 use super::answers::{Rule, Taught, conversation};
 use super::content::{ReadRow, RowContent, read_row};
 use super::example::{Encoded, Example, completion, document};
 use super::unread_parts::UnreadParts;
 use crate::config::{Columns, DataSettings, Form, OnBadRow};
-use crate::data::read::{FEWER_NAMES, Note, RowPlace, SEVERAL, hint_of, placed};
+use crate::data::read::{
+    DataWarning, FEWER_NAMES, Fields, Note, RowPlace, SEVERAL, hint_of, placed, refused, told,
+};
 use crate::error::{Error, Refusal, Result, Word, word};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Date, Tokenizer};
 
 /// Maximum number of faulty rows that are reported.
 const FAULTS: usize = 100;
@@ -31,6 +31,8 @@ pub(crate) struct RowEncoder<'a> {
     /// `None` if no form needs one.
     pub tokenizer: Option<&'a Tokenizer>,
     pub account: Account,
+    /// Date that chat templates see.
+    date: Option<Date>,
     faults: Vec<Refusal>,
     faulty: usize,
     unread: UnreadParts,
@@ -39,16 +41,21 @@ pub(crate) struct RowEncoder<'a> {
 }
 
 impl<'a> RowEncoder<'a> {
-    pub fn new(settings: &'a DataSettings, tokenizer: Option<&'a Tokenizer>) -> Self {
-        Self {
+    /// Creates an encoder. An invalid date is refused even if no template asks for it.
+    ///
+    /// # Errors
+    /// `config.invalid`.
+    pub fn new(settings: &'a DataSettings, tokenizer: Option<&'a Tokenizer>) -> Result<Self> {
+        Ok(Self {
             settings,
             tokenizer,
             account: Account::default(),
+            date: settings.chat_date.as_deref().map(str::parse).transpose()?,
             faults: Vec::new(),
             faulty: 0,
             unread: UnreadParts::default(),
             has_template: false,
-        }
+        })
     }
 
     /// Refuses rows that cannot be used; the first of them are listed. If they may be skipped and there is `any` example, they are not refused.
@@ -75,7 +82,7 @@ impl<'a> RowEncoder<'a> {
         &mut self,
         place: RowPlace,
         file: (&str, Form),
-        row: Result<Map<String, Value>>,
+        row: Result<Fields>,
         columns: Option<&Columns>,
     ) -> Result<Option<(u32, Vec<Example>)>> {
         let Some(tokenizer) = self.tokenizer else {
@@ -83,28 +90,24 @@ impl<'a> RowEncoder<'a> {
         };
         let read =
             row.and_then(|row| Ok((read_row(&row, columns, tokenizer.has_chat_template())?, row)));
-        if let Ok((
-            ReadRow {
-                content: RowContent::Chat(_),
-                ..
-            },
-            _,
-        )) = &read
-        {
+        let is_chat = |read: &ReadRow| matches!(read.content, RowContent::Chat(_));
+        if read.as_ref().is_ok_and(|(read, _)| is_chat(read)) {
             self.check_template(tokenizer, file.0)?;
         }
         let read = read
             .and_then(|(read, row)| Ok((self.examples_of(&read, place, tokenizer)?, read, row)));
         match read {
             Ok((examples, read, row)) => {
-                let unread = row
-                    .iter()
-                    .filter(|(key, value)| !value.is_null() && !read.used.contains(key));
-                let mut unread: Vec<String> = unread.map(|(key, _)| key.clone()).collect();
-                if let RowContent::Chat(chat) = &read.content {
-                    unread.extend(self.unread.of(chat, tokenizer));
+                for (key, value) in &row {
+                    if !value.is_null() && !read.used.contains(key) {
+                        self.account.unread(key, place);
+                    }
                 }
-                self.account.unread(unread.iter(), place);
+                if let RowContent::Chat(chat) = &read.content {
+                    for part in self.unread.of(chat, tokenizer) {
+                        self.account.unread(&part, place);
+                    }
+                }
                 if read.alpaca {
                     self.account.say(word!("data.layout"), place);
                 }
@@ -123,15 +126,11 @@ impl<'a> RowEncoder<'a> {
     pub fn note(&mut self, place: RowPlace, file: (&str, Form), note: &Note) {
         match note {
             Note::Between(found) if self.settings.on_bad_row == OnBadRow::Stop => {
-                let refusal = Refusal::new(word!("data.row"))
-                    .expected("rows with a comma between two of them")
-                    .found(found);
+                let expected = "rows with a comma between two of them";
+                let refusal = refused(word!("data.row"), expected, found);
                 self.fault(place, file, refusal.into());
             }
-            _ => {
-                let (word, message) = note.warning();
-                self.account.warn(word, Some(place), message);
-            }
+            _ => self.account.warn(note.warning(place)),
         }
     }
 
@@ -139,11 +138,12 @@ impl<'a> RowEncoder<'a> {
     fn check_template(&mut self, tokenizer: &Tokenizer, file: &str) -> Result<()> {
         if !self.has_template {
             tokenizer.check_chat_template().map_err(|error| {
-                let refusal = Refusal::new(word!("data.template")).of(file).expected("a model with a chat template, which writes chats");
-                let refusal = refusal.found(match error {
+                let found = match error {
                     Error::Template { reason } => reason,
                     other => other.to_string(),
-                });
+                };
+                let expected = "a model with a chat template, which writes chats";
+                let refusal = refused(word!("data.template"), expected, found).of(file);
                 refusal.hint("add the chat_template.jinja of a model that was trained on chats, or give rows of prompt and completion")
             })?;
             self.has_template = true;
@@ -158,26 +158,19 @@ impl<'a> RowEncoder<'a> {
         let found = self.settings.form.is_none();
         if found && hint_of(file) == Some(Form::Text) && refusal.code == word!("data.shape").text()
         {
-            let hint = refusal
-                .hint
-                .take()
-                .map_or_else(String::new, |hint| format!("{hint}; "));
-            refusal.hint = Some(format!(
-                "{hint}to learn the file as a text, give the form text"
-            ));
+            let as_text = "to learn the file as a text, give the form text";
+            refusal.hint = Some(match refusal.hint {
+                Some(hint) => format!("{hint}; {as_text}"),
+                None => as_text.to_owned(),
+            });
         }
-        if refusal.hint.is_none() {
-            refusal.hint = refusal
-                .found
-                .as_deref()
-                .and_then(|found| advice(form, found))
-                .map(str::to_owned);
+        if let (None, Some(found)) = (&refusal.hint, &refusal.found) {
+            refusal.hint = advice(form, found).map(str::to_owned);
         }
         if self.settings.on_bad_row == OnBadRow::Skip {
-            let message =
-                Refusal::filled(word!("data.row.skipped"), ["", "", &refusal.to_string()]);
-            self.account
-                .warn(word!("data.row.skipped"), Some(place), message.to_string());
+            let word = word!("data.row.skipped");
+            let message = told(word, ["", "", &refusal.to_string()]);
+            self.account.warn(DataWarning::of_row(word, place, message));
         }
         if self.faults.len() < FAULTS {
             self.faults.push(refusal);
@@ -194,14 +187,14 @@ impl<'a> RowEncoder<'a> {
         let loss_on = self.settings.loss_on;
         let examples = match &read.content {
             RowContent::Chat(chat) => {
-                let mut chat = chat.clone();
-                chat.conversation.date = self.account.date(self.settings)?;
+                let mut dated = chat.clone();
+                dated.conversation.date = self.date;
                 let Taught {
                     examples,
                     rule,
                     crosses,
                     findings,
-                } = conversation(&chat, loss_on, tokenizer)?;
+                } = conversation(dated, loss_on, tokenizer)?;
                 self.account.texts.add(&findings, Some(place));
                 if crosses {
                     self.account.say(BOUNDARY, place);
@@ -209,10 +202,10 @@ impl<'a> RowEncoder<'a> {
                 if chat.has_empty_answer() {
                     self.account.say(EMPTY_ANSWER, place);
                 }
-                self.account.chat(rule);
+                *self.account.rules.entry(rule.name()).or_default() += 1;
                 self.account.turn_ends(&examples, rule, tokenizer);
                 if rule != Rule::Whole && !examples.iter().all(|example| ends(example, tokenizer)) {
-                    self.account.end_unknown(NO_TURN_END);
+                    self.account.end_unknown = Some(NO_TURN_END);
                 }
                 examples
             }
@@ -223,36 +216,31 @@ impl<'a> RowEncoder<'a> {
                 if said.trim().is_empty() {
                     self.account.say(EMPTY_ANSWER, place);
                 }
-                vec![self.encoded(
-                    completion(prompt, said, loss_on, tokenizer)?,
-                    place,
-                    tokenizer,
-                )]
+                let encoded = completion(prompt, said, loss_on, tokenizer)?;
+                vec![self.encoded(encoded, place, tokenizer)]
             }
             RowContent::Document(text) => {
                 vec![self.encoded(document(text, tokenizer)?, place, tokenizer)]
             }
             RowContent::Tokens { ids, counted } => {
-                if let Some(id) = ids
-                    .iter()
-                    .find(|id| **id as usize >= tokenizer.vocab_size())
-                {
-                    let refusal = Refusal::new(word!("data.row"))
-                        .expected(format!("ids below {}", tokenizer.vocab_size()))
-                        .found(id);
-                    return Err(refusal.into());
+                let size = tokenizer.vocab_size();
+                if let Some(id) = ids.iter().find(|id| **id as usize >= size) {
+                    let expected = format!("ids below {size}");
+                    return Err(refused(word!("data.row"), expected, id).into());
                 }
                 vec![Example::new(ids.clone(), counted.clone())]
             }
         };
-        if !matches!(read.content, RowContent::Tokens { .. })
+        let as_written = matches!(read.content, RowContent::Tokens { .. });
+        if !as_written
             && examples
                 .iter()
                 .any(|example| ends_twice(example, tokenizer))
         {
             self.account.say(ENDS_TWICE, place);
         }
-        self.account.kind(&read.content);
+        let name = read.content.name();
+        *self.account.shapes.entry(name).or_default() += 1;
         Ok(examples)
     }
 
@@ -267,7 +255,7 @@ impl<'a> RowEncoder<'a> {
         }
         self.account.texts.add(&encoded.findings, Some(place));
         if tokenizer.eos().is_empty() {
-            self.account.end_unknown(NO_END);
+            self.account.end_unknown = Some(NO_END);
         }
         encoded.example
     }
@@ -297,14 +285,8 @@ fn ends_twice(example: &Example, tokenizer: &Tokenizer) -> bool {
     let Some(last) = example.last_learned(tokenizer) else {
         return false;
     };
-    let learned = (0..last)
-        .rev()
-        .take(2)
-        .take_while(|at| example.counted.get(*at) == Some(&true));
-    ends(example, tokenizer)
-        && learned
-            .into_iter()
-            .any(|at| example.ids.get(at) == example.ids.get(last))
+    let mut learned = (0..last).rev().take(2).take_while(|at| example.counts(*at));
+    ends(example, tokenizer) && learned.any(|at| example.ids.get(at) == example.ids.get(last))
 }
 
 /// Returns true if the last learned token of an example ends a turn or a text.

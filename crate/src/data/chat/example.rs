@@ -1,7 +1,8 @@
 //! Examples: the ids of a row, and a mark for each that the model learns to predict.
 
 use crate::config::LossOn;
-use crate::error::{Refusal, Result, word};
+use crate::data::read::refused;
+use crate::error::{Result, word};
 use crate::tokenizer::{Findings, Tokenizer};
 
 /// A tokenized conversation, completion or document.
@@ -23,6 +24,11 @@ impl Example {
         }
     }
 
+    /// Returns true if the token at a position is learned.
+    pub fn counts(&self, at: usize) -> bool {
+        self.counted.get(at) == Some(&true)
+    }
+
     /// Returns true if the token at a position ends a turn or a text, or is another special one that may end them.
     pub fn is_end(&self, at: usize, tokenizer: &Tokenizer) -> bool {
         self.ids.get(at).is_some_and(|id| tokenizer.may_end(*id))
@@ -34,20 +40,14 @@ impl Example {
         let last = self.counted.iter().rposition(|counted| *counted)?;
         let is_blank = |at: usize| {
             let text = self.ids.get(at).map(|id| tokenizer.token_text(*id));
-            self.counted.get(at) == Some(&true)
-                && text.is_some_and(|text| text.is_ok_and(|text| text.trim().is_empty()))
+            self.counts(at) && matches!(text, Some(Ok(text)) if text.trim().is_empty())
         };
         let mut at = last;
         while at > 0 && !self.is_end(at, tokenizer) && is_blank(at) {
             at -= 1;
         }
-        Some(
-            if self.counted.get(at) == Some(&true) && self.is_end(at, tokenizer) {
-                at
-            } else {
-                last
-            },
-        )
+        let ends = self.counts(at) && self.is_end(at, tokenizer);
+        Some(if ends { at } else { last })
     }
 }
 
@@ -74,15 +74,11 @@ pub(super) fn completion(
     let text = [prompt, completion].concat();
     let (mut ids, starts) = tokenizer.encode_with_starts(&text)?;
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    let crosses = starts
-        .iter()
-        .zip(ends)
-        .any(|(&start, end)| start < prompt.len() && end > prompt.len());
+    let mut spans = starts.iter().zip(ends);
+    let crosses = spans.any(|(&start, end)| start < prompt.len() && end > prompt.len());
     let all = loss_on == LossOn::All;
-    let mut counted: Vec<bool> = starts
-        .iter()
-        .map(|start| all || *start >= prompt.len())
-        .collect();
+    let learned = |start: &usize| all || *start >= prompt.len();
+    let mut counted: Vec<bool> = starts.iter().map(learned).collect();
     let end_written =
         ids.last().is_some_and(|id| tokenizer.eos().contains(id)) && counted.last() == Some(&true);
     let prefix = tokenizer.prompt_prefix();
@@ -104,10 +100,7 @@ pub(super) fn completion(
         counted.splice(0..0, prefix.iter().map(|_| all));
     }
     if !counted.contains(&true) {
-        return Err(Refusal::new(word!("data.row"))
-            .expected("a completion")
-            .found("an empty text")
-            .into());
+        return Err(refused(word!("data.row"), "a completion", "an empty text").into());
     }
     Ok(Encoded {
         example: Example::new(ids, counted),
@@ -121,10 +114,7 @@ pub(super) fn completion(
 /// Encodes a document, all of which is learned, and the token that ends it.
 pub(super) fn document(text: &str, tokenizer: &Tokenizer) -> Result<Encoded> {
     if text.is_empty() {
-        return Err(Refusal::new(word!("data.row"))
-            .expected("a text")
-            .found("an empty one")
-            .into());
+        return Err(refused(word!("data.row"), "a text", "an empty one").into());
     }
     let mut encoded = completion("", text, LossOn::All, tokenizer)?;
     encoded.example.document = true;

@@ -5,7 +5,8 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::positions::Tokens;
-use crate::error::{Error, Refusal, Result, word};
+use crate::data::read::refused;
+use crate::error::{Error, Result, word};
 use crate::tokenizer::{Conversation, Rendered, Tokenizer};
 
 /// The text of a conversation that ends with an answer, and the text before the answer.
@@ -22,17 +23,10 @@ impl Header<'_> {
     /// header of plain text between that and the answer is learned with it, as by the marks of transformers' templates for training.
     pub fn end(&self, tokenizer: &Tokenizer) -> Result<usize> {
         let agreed = common(self.text, self.opened);
-        let tokens = Tokens::of(self.text, tokenizer)?;
-        let line = self
-            .text
-            .get(..agreed)
-            .and_then(|same| same.rfind('\n'))
-            .map_or(0, |at| at + 1);
-        let special = tokens.special_before(agreed, tokenizer);
-        Ok(line
-            .max(special)
-            .max(common(self.text, self.before))
-            .min(agreed))
+        let line = self.text[..agreed].rfind('\n').map_or(0, |at| at + 1);
+        let special = Tokens::of(self.text, tokenizer)?.special_before(agreed);
+        let before = common(self.text, self.before);
+        Ok(line.max(special).max(before).min(agreed))
     }
 
     /// Returns the answer after the prompt as the model sees it, and the byte at which it begins, since a template may write the turn
@@ -87,48 +81,26 @@ impl Header<'_> {
     fn most_alike(&self, ends: Range<usize>) -> Option<(usize, usize)> {
         let (text, opened) = (self.text, self.opened);
         let same = |prompt: usize, end: usize| {
-            let [said, asked] =
-                [text.get(..end), opened.get(..prompt)].map(Option::unwrap_or_default);
-            said.bytes()
-                .rev()
-                .zip(asked.bytes().rev())
-                .take_while(|(a, b)| a == b)
-                .count()
+            let (said, asked) = (text[..end].bytes().rev(), opened[..prompt].bytes().rev());
+            said.zip(asked).take_while(|(a, b)| a == b).count()
         };
-        let shortest = if opened.starts_with(self.before) {
-            self.before.len()
-        } else {
-            opened.len()
+        let shortest = match opened.starts_with(self.before) {
+            true => self.before.len(),
+            false => opened.len(),
         };
         let prompts = (shortest..=opened.len()).filter(|end| opened.is_char_boundary(*end));
-        let pairs = prompts.flat_map(|prompt| {
-            ends.clone()
-                .filter(|end| text.is_char_boundary(*end))
-                .map(move |end| (prompt, end))
-        });
-        let best = pairs
-            .map(|(prompt, end)| (same(prompt, end), prompt, end))
-            .max();
-        best.filter(|(same, ..)| *same > 0)
-            .map(|(_, prompt, end)| (prompt, end))
+        let ends = || ends.clone().filter(|end| text.is_char_boundary(*end));
+        let pairs = prompts.flat_map(|prompt| ends().map(move |end| (prompt, end)));
+        let best = pairs.max_by_key(|(prompt, end)| (same(*prompt, *end), *prompt, *end));
+        best.filter(|(prompt, end)| same(*prompt, *end) > 0)
     }
 }
 
 /// Returns the conversation with another content in the message `at`, whose first character differs; `None` if the content is not a text.
 pub(super) fn with_other_content(conversation: &Conversation, at: usize) -> Option<Conversation> {
-    let begins = conversation
-        .messages
-        .get(at)?
-        .get("content")?
-        .as_str()?
-        .trim_start()
-        .chars()
-        .next();
-    with_content(
-        conversation,
-        at,
-        if begins == Some('x') { "y" } else { "x" },
-    )
+    let content = conversation.messages.get(at)?["content"].as_str()?;
+    let begins_same = content.trim_start().starts_with('x');
+    with_content(conversation, at, if begins_same { "y" } else { "x" })
 }
 
 /// Returns the conversation with this content in the message `at`.
@@ -138,31 +110,24 @@ pub(super) fn with_content(
     content: &str,
 ) -> Option<Conversation> {
     let mut other = conversation.clone();
-    other
-        .messages
-        .get_mut(at)?
-        .as_object_mut()?
-        .insert("content".to_owned(), content.into());
+    let fields = other.messages.get_mut(at)?.as_object_mut()?;
+    fields.insert("content".to_owned(), content.into());
     Some(other)
 }
 
 /// Returns the length in bytes of the common beginning of two texts.
 pub(super) fn common(a: &str, b: &str) -> usize {
-    a.chars()
-        .zip(b.chars())
-        .take_while(|(a, b)| a == b)
-        .map(|(c, _)| c.len_utf8())
-        .sum()
+    common_length(a.chars(), b.chars())
 }
 
 /// Returns the length in bytes of the common end of two texts.
 pub(super) fn common_end(a: &str, b: &str) -> usize {
-    a.chars()
-        .rev()
-        .zip(b.chars().rev())
-        .take_while(|(a, b)| a == b)
-        .map(|(c, _)| c.len_utf8())
-        .sum()
+    common_length(a.chars().rev(), b.chars().rev())
+}
+
+fn common_length(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
+    let same = a.zip(b).take_while(|(a, b)| a == b);
+    same.map(|(c, _)| c.len_utf8()).sum()
 }
 
 /// Returns true if the template writes the same text for other messages of the same roles.
@@ -171,15 +136,11 @@ pub(super) fn is_written_alike(conversation: &Conversation, tokenizer: &Tokenize
     let other = |message: &Value| {
         let content = &message["content"];
         let [first, second] = OTHERS;
-        let text = if content.to_string().contains(first) {
-            second
-        } else {
-            first
-        };
-        let content = if content.is_array() {
-            json!([{"type": "text", "text": text}])
-        } else {
-            json!(text)
+        let has_first = content.to_string().contains(first);
+        let text = if has_first { second } else { first };
+        let content = match content {
+            Value::Array(_) => json!([{"type": "text", "text": text}]),
+            _ => json!(text),
         };
         json!({"role": message["role"], "content": content})
     };
@@ -194,16 +155,13 @@ pub(super) fn is_written_alike(conversation: &Conversation, tokenizer: &Tokenize
 
 /// Refuses the text of a template that writes nothing of a conversation.
 pub(super) fn written(rendered: Rendered) -> Result<Rendered> {
-    if rendered.text.trim().is_empty() {
-        Err(writes_nothing())
-    } else {
-        Ok(rendered)
+    match rendered.text.trim() {
+        "" => Err(writes_nothing()),
+        _ => Ok(rendered),
     }
 }
 
 pub(super) fn writes_nothing() -> Error {
-    Refusal::new(word!("data.template"))
-        .expected("a text")
-        .found("a chat template that writes nothing of this conversation")
-        .into()
+    let found = "a chat template that writes nothing of this conversation";
+    refused(word!("data.template"), "a text", found).into()
 }

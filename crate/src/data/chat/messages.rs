@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::data::read::is_python;
-use crate::error::{Refusal, Result, shown, word};
-use crate::tokenizer::{Conversation, MessageFault, REASONING, read_message, read_tools};
-
-type Fields = Map<String, Value>;
+use crate::data::read::{Fields, is_python, refused};
+use crate::error::{Refusal, Result, Word, shown, word};
+use crate::tokenizer::{
+    Conversation, MessageFault, REASONING, is_reserved, read_message, read_tools,
+};
 
 /// The conversation of a row.
 #[derive(Clone)]
@@ -28,13 +28,11 @@ impl Chat {
             .collect();
         let learned = messages
             .iter()
-            .map(|message| message["role"] == "assistant")
-            .collect();
-        let keys = vec![vec!["role".to_owned(), "content".to_owned()]; messages.len()];
+            .map(|message| message["role"] == "assistant");
         Self {
+            learned: learned.collect(),
+            keys: vec![vec!["role".to_owned(), "content".to_owned()]; messages.len()],
             conversation: Conversation::new(messages),
-            learned,
-            keys,
         }
     }
 
@@ -44,49 +42,42 @@ impl Chat {
             Some(Value::String(text)) => !text.trim().is_empty(),
             content => content.is_some(),
         };
+        let others = ["tool_calls"].into_iter().chain(REASONING);
         let silent = |message: &Value| {
-            !says(message)
-                && ["tool_calls"]
-                    .iter()
-                    .chain(&REASONING)
-                    .all(|key| message.get(key).is_none())
+            !says(message) && others.clone().all(|key| message.get(key).is_none())
         };
-        self.conversation
-            .messages
-            .iter()
-            .zip(&self.learned)
-            .any(|(message, learned)| *learned && silent(message))
+        let mut messages = self.conversation.messages.iter().zip(&self.learned);
+        messages.any(|(message, learned)| *learned && silent(message))
     }
 }
 
-fn refuse(message: usize, word: crate::error::Word) -> Refusal {
-    Refusal::new(word).subject(&format!("message {message}"))
+/// The refusal of the message `index`.
+fn wrong(index: usize, code: Word, expected: &str, found: &str) -> Refusal {
+    refused(code, expected, found).subject(&format!("message {index}"))
 }
 
 /// Returns the list of messages at a key, or in the JSON text at it: some programs store lists only as texts.
 pub(super) fn messages_of<'a>(row: &'a Fields, key: &str) -> Result<Cow<'a, [Value]>> {
     let found = row.get(key);
-    let written = found
-        .and_then(Value::as_str)
-        .and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok());
-    match (found, written) {
+    match (found, found.and_then(list_in)) {
         (Some(Value::Array(messages)), _) => Ok(messages.into()),
         (_, Some(messages)) => Ok(messages.into()),
         (other, None) => {
             let found =
                 other.map_or_else(|| "nothing".to_owned(), |value| shown(&value.to_string()));
-            let refusal = Refusal::new(word!("data.shape"))
-                .expected(format!("{key}, a list of messages"))
-                .found(found);
-            let python = other.and_then(Value::as_str).is_some_and(is_python);
-            Err(if python {
-                refusal.hint("this is Python's notation: json.dumps writes it as JSON")
-            } else {
-                refusal
+            let expected = format!("{key}, a list of messages");
+            let mut refusal = refused(word!("data.shape"), expected, found);
+            if other.and_then(Value::as_str).is_some_and(is_python) {
+                refusal = refusal.hint("this is Python's notation: json.dumps writes it as JSON");
             }
-            .into())
+            Err(refusal.into())
         }
     }
+}
+
+/// The list in a JSON text.
+fn list_in(text: &Value) -> Option<Vec<Value>> {
+    serde_json::from_str(text.as_str()?).ok()
 }
 
 /// Converts ShareGPT's messages `{"from", "value"}` to the roles that templates know; other messages are unchanged.
@@ -98,15 +89,11 @@ pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<V
         read.push(json!({"role": "system", "content": text}));
     }
     for (index, message) in messages.iter().enumerate() {
-        let Some(fields) = message
-            .as_object()
-            .filter(|fields| fields.contains_key("from"))
-        else {
+        let mut fields = message.as_object().cloned().unwrap_or_default();
+        let Some(from) = fields.shift_remove("from") else {
             read.push(message.clone());
             continue;
         };
-        let mut fields = fields.clone();
-        let from = fields.shift_remove("from").unwrap_or_default();
         let role = match from.as_str().unwrap_or_default() {
             "human" | "user" => "user",
             "gpt" | "assistant" | "chatgpt" | "function_call" => "assistant",
@@ -114,23 +101,17 @@ pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<V
             "tool" | "observation" => "tool",
             _ => {
                 let expected = "from: human, gpt, system, tool, observation or function_call";
-                return Err(refuse(index, word!("data.shape"))
-                    .expected(expected)
-                    .found(shown(&from.to_string()))
-                    .into());
+                let found = shown(&from.to_string());
+                return Err(wrong(index, word!("data.shape"), expected, &found).into());
             }
         };
         let content = fields.shift_remove("value").unwrap_or_default();
         // A table has null for a key that a row lacks.
-        if let Some(other) = fields
-            .shift_remove("content")
-            .filter(|other| !other.is_null())
-        {
+        let other = fields.shift_remove("content");
+        if let Some(other) = other.filter(|other| !other.is_null()) {
+            let expected = "from and value, or role and content";
             let found = format!("value and content: {}", shown(&other.to_string()));
-            return Err(refuse(index, word!("data.shape"))
-                .expected("from and value, or role and content")
-                .found(found)
-                .into());
+            return Err(wrong(index, word!("data.shape"), expected, &found).into());
         }
         let mut named = Map::from_iter([
             ("role".to_owned(), Value::from(role)),
@@ -147,15 +128,11 @@ pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<V
 pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat> {
     let (mut read, mut learned, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for (index, message) in messages.iter().enumerate() {
-        let wrong = |expected: &str, found: &Value| {
-            refuse(index, word!("data.shape"))
-                .expected(expected)
-                .found(shown(&found.to_string()))
+        let no_object = || {
+            let found = shown(&message.to_string());
+            wrong(index, word!("data.shape"), "an object", &found)
         };
-        let mut fields = message
-            .as_object()
-            .ok_or_else(|| wrong("an object", message))?
-            .clone();
+        let mut fields = message.as_object().ok_or_else(no_object)?.clone();
         // A table has null for a key that a row lacks.
         fields.retain(|_, value| !value.is_null());
         let (train, weight) = (fields.shift_remove("train"), fields.shift_remove("weight"));
@@ -168,14 +145,11 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
             (None, Some(weight)) if weight.as_f64() == Some(1.0) => answers,
             (None, Some(weight)) if weight.as_f64() == Some(0.0) => false,
             (train, weight) => {
-                let found = [("train", train), ("weight", weight)];
-                let found: Vec<String> = found
-                    .into_iter()
-                    .filter_map(|(key, value)| Some(format!("{key}: {}", value?)))
-                    .collect();
-                let refusal = refuse(index, word!("data.message.weight"))
-                    .expected("train: true or false, or a weight of 0 or 1");
-                return Err(refusal.found(shown(&found.join(", "))).into());
+                let given = [("train", train), ("weight", weight)].into_iter();
+                let given = given.filter_map(|(key, value)| Some(format!("{key}: {}", value?)));
+                let found = shown(&given.collect::<Vec<_>>().join(", "));
+                let expected = "train: true or false, or a weight of 0 or 1";
+                return Err(wrong(index, word!("data.message.weight"), expected, &found).into());
             }
         });
         keys.push(given);
@@ -194,24 +168,21 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
 
 /// Returns the refusal of a part of the message `index`.
 fn of_message(index: usize, fault: MessageFault) -> Refusal {
-    let refusal = match fault.key.as_str() {
-        _ if fault.of_content => refuse(index, word!("data.message.part")),
+    let (code, place) = match fault.key.as_str() {
+        _ if fault.of_content => (word!("data.message.part"), None),
         // The role says which messages are learned.
-        "role" => refuse(index, word!("data.shape")),
-        _ => {
-            let place = fault
-                .place()
-                .map_or_else(String::new, |key| format!(", {key}"));
-            Refusal::new(word!("data.row")).subject(&format!("message {index}{place}"))
-        }
+        "role" => (word!("data.shape"), None),
+        _ => (word!("data.row"), fault.place()),
     };
-    let refusal = refusal.expected(fault.expected).found(fault.found);
-    let is_part = fault.of_content && fault.key != "content";
-    if is_part {
-        refusal.hint("only texts are trained: write what the part shows as text, or leave it out")
-    } else {
-        refusal
+    let mut refusal = wrong(index, code, fault.expected, &fault.found);
+    if let Some(key) = place {
+        refusal = refusal.subject(&format!("message {index}, {key}"));
     }
+    if fault.of_content && fault.key != "content" {
+        refusal = refusal
+            .hint("only texts are trained: write what the part shows as text, or leave it out");
+    }
+    refusal
 }
 
 /// Collects tools, documents and arguments of the template.
@@ -221,44 +192,31 @@ fn names(row: &Fields) -> Result<Fields> {
         match (key.as_str(), value) {
             ("tools", tools) => {
                 let refuse = |fault: MessageFault| {
-                    let refusal = Refusal::new(word!("data.row"));
-                    let refusal = if let Some(key) = fault.place() {
-                        refusal.subject(key)
-                    } else {
-                        refusal
-                    };
-                    refusal.expected(fault.expected).found(fault.found)
+                    let refusal = refused(word!("data.row"), fault.expected, &fault.found);
+                    match fault.place() {
+                        Some(key) => refusal.subject(key),
+                        None => refusal,
+                    }
                 };
                 names.insert(key.clone(), read_tools(tools).map_err(refuse)?);
             }
             // A list is often stored as JSON text.
             ("documents", list @ Value::Array(_)) => drop(names.insert(key.clone(), list.clone())),
             ("documents", other) => {
-                let list = other
-                    .as_str()
-                    .and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok());
-                let refuse = || {
-                    Refusal::new(word!("data.row"))
-                        .expected("documents: a list, or its JSON")
-                        .found(shown(&other.to_string()))
-                };
-                names.insert(key.clone(), list.ok_or_else(refuse)?.into());
+                let expected = "documents: a list, or its JSON";
+                let refuse = || refused(word!("data.row"), expected, shown(&other.to_string()));
+                names.insert(key.clone(), list_in(other).ok_or_else(refuse)?.into());
             }
             ("chat_template_kwargs", Value::Object(given)) => {
-                if let Some(name) = given
-                    .keys()
-                    .find(|name| ["messages", "add_generation_prompt"].contains(&name.as_str()))
-                {
-                    let refusal = Refusal::new(word!("data.row"))
-                        .expected("chat_template_kwargs: names of the template's own");
-                    return Err(refusal.found(name).into());
+                if let Some(name) = given.keys().find(|name| is_reserved(name)) {
+                    let expected = "chat_template_kwargs: names of the template's own";
+                    return Err(refused(word!("data.row"), expected, name).into());
                 }
                 names.extend(given.clone());
             }
             ("chat_template_kwargs", other) => {
-                let refusal =
-                    Refusal::new(word!("data.row")).expected("chat_template_kwargs: an object");
-                return Err(refusal.found(shown(&other.to_string())).into());
+                let expected = "chat_template_kwargs: an object";
+                return Err(refused(word!("data.row"), expected, shown(&other.to_string())).into());
             }
             _ => {}
         }

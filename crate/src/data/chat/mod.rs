@@ -13,9 +13,9 @@ mod summary;
 mod text_findings;
 mod unread_parts;
 
+pub use self::summary::{characters, summaries};
 pub(super) use self::{
     account::Account,
     encoder::{NO_END, RowEncoder},
     example::Example,
-    summary::{characters, summaries},
 };

@@ -7,11 +7,10 @@ use serde_json::Map;
 use super::content::{RowContent, read_row};
 use crate::config::{DataSettings, Form};
 use crate::data::read::{
-    Contents, DataSource, DataWarning, FileSummary, NAMED_ROWS, Newlines, Opened, ROWS_AT_ONCE,
-    RowPlace, Rows, TextReader, Trailing, find_form, has_tokens, opened, pass_on, pause, placed,
-    unreadable,
+    Contents, DataSource, DataWarning, FileSummary, Opened, ROWS_AT_ONCE, RowPlace, Rows, Seen,
+    TextReader, find_form, has_tokens, opened, pause, placed, refused, unreadable,
 };
-use crate::error::{Refusal, Result, Word, shown, word};
+use crate::error::{Refusal, Result, shown, word};
 use crate::interrupt::Interrupt;
 
 /// Maximum number of columns listed for a file.
@@ -23,16 +22,25 @@ async fn each_piece(
     source: &dyn DataSource,
     interrupt: &Interrupt,
     take: &mut dyn FnMut(&str),
-) -> Result<Trailing> {
-    while pass_on(&mut reader, take)? {
+) -> Result<Seen> {
+    loop {
+        let piece = reader.fill()?;
+        if piece.is_empty() {
+            return Ok(reader.trailing());
+        }
+        take(piece);
+        let taken = piece.len();
+        reader.take(taken);
         pause(Some(source), interrupt).await?;
     }
-    Ok(reader.trailing())
 }
 
-/// Returns each distinct character that the files teach, for a vocabulary: those of whole texts, and those of the learned or read texts of
+/// Collects each distinct character that the files teach, for a vocabulary: those of whole texts, and those of the learned or read texts of
 /// rows.
-pub(crate) async fn characters(
+///
+/// # Errors
+/// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
+pub async fn characters(
     files: &[&dyn DataSource],
     settings: &DataSettings,
     interrupt: &Interrupt,
@@ -55,32 +63,34 @@ pub(crate) async fn characters(
             if number % ROWS_AT_ONCE == 0 {
                 pause(Some(source), interrupt).await?;
             }
+            let row =
+                row.map_err(|reason| Refusal::new(word!("data.row")).found_whole(reason).into());
+            let read = row.and_then(|row| read_row(&row, settings.columns.as_ref(), false));
+            let error = match read.map(|read| read.content) {
+                Ok(RowContent::Completion { prompt, completion }) => {
+                    characters.extend(prompt.chars().chain(completion.chars()));
+                    continue;
+                }
+                Ok(RowContent::Document(text)) => {
+                    characters.extend(text.chars());
+                    continue;
+                }
+                Ok(RowContent::Chat(_) | RowContent::Tokens { .. }) => {
+                    let (expected, wrong) = (
+                        "rows of text, or of prompt and completion",
+                        "a chat or token ids, which need a tokenizer",
+                    );
+                    let refusal = refused(word!("data.template"), expected, wrong);
+                    refusal.hint("open a model, or give a tokenizer").into()
+                }
+                Err(error) => error,
+            };
             let place = RowPlace {
                 file: 0,
                 line,
                 row: number,
-            }
-            .of_fault(found.form);
-            let row =
-                row.map_err(|reason| Refusal::new(word!("data.row")).found_whole(reason).into());
-            match row
-                .and_then(|row| read_row(&row, settings.columns.as_ref(), false))
-                .map(|read| read.content)
-            {
-                Ok(RowContent::Completion { prompt, completion }) => {
-                    characters.extend(prompt.chars().chain(completion.chars()))
-                }
-                Ok(RowContent::Document(text)) => characters.extend(text.chars()),
-                Ok(RowContent::Chat(_) | RowContent::Tokens { .. }) => {
-                    let refusal = Refusal::new(word!("data.template"))
-                        .expected("rows of text, or of prompt and completion");
-                    let refusal = refusal
-                        .found("a chat or token ids, which need a tokenizer")
-                        .hint("open a model, or give a tokenizer");
-                    fault.get_or_insert((source.name(), place, refusal.into()));
-                }
-                Err(error) => drop(fault.get_or_insert((source.name(), place, error))),
-            }
+            };
+            fault.get_or_insert((source.name(), place.of_fault(found.form), error));
         }
     }
     match fault {
@@ -92,7 +102,10 @@ pub(crate) async fn characters(
 }
 
 /// Summarizes each file without a tokenizer.
-pub(crate) async fn summaries(
+///
+/// # Errors
+/// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
+pub async fn summaries(
     files: &[&dyn DataSource],
     settings: &DataSettings,
     interrupt: &Interrupt,
@@ -104,49 +117,19 @@ pub(crate) async fn summaries(
     Ok(summaries)
 }
 
-/// Warnings about rows that cannot be read, or are read in spite of a fault, one for each code.
-#[derive(Default)]
-struct Faults(Vec<DataWarning>);
-
-impl Faults {
-    fn add(&mut self, code: &'static str, place: RowPlace, message: String) {
-        match self.0.iter_mut().find(|warning| warning.code == code) {
-            Some(warning) => {
-                warning.count += 1;
-                warning
-                    .rows
-                    .extend((warning.rows.len() < NAMED_ROWS).then_some(place));
-            }
-            None => {
-                self.0.push(DataWarning {
-                    code,
-                    count: 1,
-                    rows: vec![place],
-                    message,
-                });
-            }
-        }
-    }
-}
-
 async fn summary(
     source: &dyn DataSource,
     settings: &DataSettings,
     interrupt: &Interrupt,
 ) -> Result<FileSummary> {
     let (name, mut shapes, mut columns) = (shown(source.name()), BTreeMap::new(), Vec::new());
-    let warning = |word: Word, message: Option<String>| {
-        message.map(|message| DataWarning::once(word, message))
-    };
+    let trailing_bytes = |seen: &Seen| seen.warning(word!("data.gzip.trailing"), &name);
     if has_tokens(source.name(), settings) {
         let mut contents = Contents::open(source, settings.partial)?;
         let bytes = std::io::copy(&mut contents, &mut std::io::sink())
             .map_err(|error| unreadable(error, source.name()))?;
         let characters = bytes as usize / size_of::<u32>();
-        let warnings = Vec::from_iter(warning(
-            word!("data.gzip.trailing"),
-            contents.trailing().warning(&name),
-        ));
+        let warnings = Vec::from_iter(trailing_bytes(&contents.trailing));
         return Ok(FileSummary {
             name,
             form: Form::Tokens,
@@ -160,7 +143,7 @@ async fn summary(
     let found = find_form(source, settings)?;
     let mut characters = 0;
     let mut reader = TextReader::open(source, settings.partial)?;
-    let mut newlines = Newlines::default();
+    let mut newlines = Seen::default();
     if found.form == Form::Text {
         (reader, newlines) = reader.with_newlines();
     }
@@ -169,24 +152,24 @@ async fn summary(
     })
     .await?;
     let (mut count, mut rows) = (0, Rows::open(source, &found, settings.partial)?);
-    let mut faults = Faults::default();
+    // One of those about rows for each code.
+    let mut faults = Vec::new();
     loop {
         let next = rows.next()?;
         for (line, row, note) in rows.notes() {
-            let (word, message) = note.warning();
-            faults.add(word.text(), RowPlace { file: 0, line, row }, message);
+            let place = RowPlace { file: 0, line, row };
+            note.warning(place).count_in(&mut faults, false);
         }
         let Some((line, row)) = next else { break };
         count += 1;
         if count % ROWS_AT_ONCE == 0 {
             pause(Some(source), interrupt).await?;
         }
-        let keys = row.as_ref().ok().into_iter().flat_map(Map::keys);
-        let new: Vec<String> = keys
-            .filter(|key| !columns.contains(*key))
-            .cloned()
-            .collect();
-        columns.extend(new.into_iter().take(COLUMNS - columns.len()));
+        for key in row.iter().flat_map(Map::keys) {
+            if columns.len() < COLUMNS && !columns.contains(key) {
+                columns.push(key.clone());
+            }
+        }
         let row = row.map_err(|fault| {
             Refusal::new(word!("data.row"))
                 .expected("a row")
@@ -203,19 +186,25 @@ async fn summary(
                     row: count,
                 };
                 let refusal = placed(error, source.name(), &place.of_fault(found.form));
-                faults.add(refusal.code, place, refusal.to_string());
+                let warning = DataWarning {
+                    code: refusal.code,
+                    count: 1,
+                    rows: vec![place],
+                    message: refusal.to_string(),
+                };
+                warning.count_in(&mut faults, false);
                 "faulty"
             }
         };
         *shapes.entry(shape).or_default() += 1;
     }
     let of_file = [
-        warning(word!("data.form"), found.other_name(&name, settings)),
-        warning(word!("data.columns.unused"), rows.unread()),
-        warning(word!("data.gzip.trailing"), trailing.warning(&name)),
-        warning(word!("data.newlines"), newlines.warning(&name)),
+        found.other_name(&name, settings),
+        rows.unread(),
+        trailing_bytes(&trailing),
+        newlines.warning(word!("data.newlines"), &name),
     ];
-    let warnings = of_file.into_iter().flatten().chain(faults.0).collect();
+    let warnings = of_file.into_iter().flatten().chain(faults).collect();
     Ok(FileSummary {
         name,
         form: found.form,

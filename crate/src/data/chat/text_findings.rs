@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::read::{NAMED_ROWS, RowPlace};
-use crate::error::Word;
+use crate::data::read::{DataWarning, NAMED_ROWS, RowPlace};
 use crate::tokenizer::Findings;
 
 /// Findings about the texts of all rows, with the first rows of each code.
@@ -25,12 +24,12 @@ impl TextFindings {
         self.findings.extend(findings);
     }
 
-    /// Returns code, number of occurrences, first rows and sentence of each kind that occurred.
-    pub fn reported(&self) -> impl Iterator<Item = (Word, usize, Vec<RowPlace>, String)> {
-        let rows = |word: Word| self.rows.get(word.text()).cloned().unwrap_or_default();
-        self.findings
-            .reported()
-            .into_iter()
-            .map(move |(word, count, message)| (word, count, rows(word), message))
+    /// The warning of each kind that occurred.
+    pub fn reported(&self) -> impl Iterator<Item = DataWarning> {
+        let kinds = self.findings.reported().into_iter();
+        kinds.map(|(word, count, message)| {
+            let rows = self.rows.get(word.text()).cloned().unwrap_or_default();
+            DataWarning::new(word, count, rows, message)
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::answer_span::role;
 use super::messages::Chat;
 use crate::tokenizer::{Conversation, REASONING, Tokenizer};
 
@@ -22,21 +23,16 @@ impl UnreadParts {
     pub fn of(&mut self, chat: &Chat, tokenizer: &Tokenizer) -> Vec<String> {
         let mut unread: Vec<String> = Vec::new();
         for at in 0..chat.conversation.messages.len() {
-            let found = self.of_kind(&kind_of(chat, at), || in_message(chat, at, tokenizer));
-            unread.extend(
-                found
-                    .iter()
-                    .filter(|name| !unread.contains(*name))
-                    .cloned()
-                    .collect::<Vec<_>>(),
-            );
+            for name in self.of_kind(&kind_of(chat, at), || in_message(chat, at, tokenizer)) {
+                if !unread.contains(name) {
+                    unread.push(name.clone());
+                }
+            }
         }
         for key in chat.conversation.names.keys() {
-            let own = ["tools", "documents"].contains(&key.as_str());
-            let name = if own {
-                key.clone()
-            } else {
-                format!("chat_template_kwargs.{key}")
+            let name = match key.as_str() {
+                "tools" | "documents" => key.clone(),
+                _ => format!("chat_template_kwargs.{key}"),
             };
             let tried = || {
                 let whole = tokenizer.as_read(&chat.conversation);
@@ -65,13 +61,6 @@ impl UnreadParts {
 /// Describes what a template's use of a message may depend on: its role, its keys and which of them are empty, the kind of its content, that
 /// it is the first one, and the role of the next one.
 fn kind_of(chat: &Chat, at: usize) -> String {
-    let role = |at: usize| {
-        chat.conversation
-            .messages
-            .get(at)
-            .and_then(|message| message["role"].as_str())
-            .unwrap_or_default()
-    };
     let message = chat.conversation.messages.get(at).unwrap_or(&Value::Null);
     let content = match &message["content"] {
         Value::String(text) if text.trim().is_empty() => "blank",
@@ -79,24 +68,17 @@ fn kind_of(chat: &Chat, at: usize) -> String {
         Value::Array(_) => "parts",
         _ => "none",
     };
-    let keys = chat.keys.get(at).map(Vec::as_slice).unwrap_or_default();
-    let is_empty = |key: &String| {
-        if says_nothing(message, key) {
-            " empty"
-        } else {
-            ""
-        }
-    };
-    let keys: Vec<String> = keys
-        .iter()
-        .map(|key| format!("{key}{}", is_empty(key)))
-        .collect();
-    let keys = keys.join("\n");
+    let keys = chat.keys.get(at).into_iter().flatten();
+    let keys = keys.map(|key| match says_nothing(message, key) {
+        true => format!("{key} empty"),
+        false => key.clone(),
+    });
     format!(
-        "{}\n{}\n{}\n{content}\n{keys}",
-        role(at),
+        "{}\n{}\n{}\n{content}\n{}",
+        role(&chat.conversation, at),
         at == 0,
-        role(at + 1)
+        role(&chat.conversation, at + 1),
+        keys.collect::<Vec<_>>().join("\n")
     )
 }
 
@@ -115,11 +97,7 @@ fn says_nothing(message: &Value, key: &str) -> bool {
 fn in_message(chat: &Chat, at: usize, tokenizer: &Tokenizer) -> Vec<String> {
     let to_here = tokenizer.as_read(&chat.conversation.first(at + 1));
     let whole = tokenizer.as_read(&chat.conversation);
-    let role = whole
-        .messages
-        .get(at)
-        .and_then(|message| message["role"].as_str())
-        .unwrap_or_default();
+    let role = role(&whole, at);
     let is_read_in = |conversation: &Conversation, key: &str| {
         let mut other = conversation.clone();
         let Some(message) = other.messages.get_mut(at).and_then(Value::as_object_mut) else {
@@ -138,15 +116,12 @@ fn in_message(chat: &Chat, at: usize, tokenizer: &Tokenizer) -> Vec<String> {
         }
         differ(conversation, &other, tokenizer)
     };
+    let message = whole.messages.get(at).unwrap_or(&Value::Null);
     let is_read = |key: &str| {
-        let empty = whole
-            .messages
-            .get(at)
-            .is_some_and(|message| says_nothing(message, key));
-        empty || is_read_in(&to_here, key) || is_read_in(&whole, key)
+        says_nothing(message, key) || is_read_in(&to_here, key) || is_read_in(&whole, key)
     };
-    let keys = chat.keys.get(at).map(Vec::as_slice).unwrap_or_default();
-    let unread = keys.iter().filter(|key| !is_read(key));
+    let keys = chat.keys.get(at).into_iter().flatten();
+    let unread = keys.filter(|key| !is_read(key));
     unread
         .map(|key| format!("messages[].{key} of the role {role}"))
         .collect()

@@ -1,11 +1,10 @@
 //! Finds the row after a faulty element of a JSON array, whose quotes or brackets do not show its end.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::element::{Element, End};
-use super::json::ROW_BYTES;
-use super::lookahead::Lookahead;
-use super::row::is_message;
+use super::row::{Fields, ROW_BYTES, is_message};
+use super::text::TextReader;
 use crate::error::Result;
 
 /// Maximum number of first keys of rows that are remembered.
@@ -32,38 +31,32 @@ impl Keys {
     /// between rows. What is skipped is kept, unless it is longer than a row may be.
     pub fn find(
         &self,
-        lookahead: &mut Lookahead<'_>,
+        reader: &mut TextReader<'_>,
         from: usize,
         any: bool,
         inside: bool,
     ) -> Result<Option<usize>> {
-        let (mut from, mut room, column) = (from, READ, lookahead.indentation(0));
+        let (mut from, mut room, column) = (from, READ, reader.indentation(0));
         loop {
-            let rest = lookahead.rest();
-            let Some(at) = rest
-                .get(from..)
-                .and_then(|rest| rest.find('{'))
-                .map(|at| from + at)
-            else {
-                from = rest.len();
+            let Some(at) = reader.after(from).find('{').map(|at| from + at) else {
+                from = reader.rest().len();
                 if from > ROW_BYTES {
-                    lookahead.take(from);
+                    reader.take(from);
                     from = 0;
                 }
-                if !lookahead.more()? {
+                if !reader.more()? {
                     return Ok(None);
                 }
                 continue;
             };
-            let object = rest.get(at + 1..).unwrap_or_default();
-            if object.len() < KEY && lookahead.more()? {
+            if reader.after(at + 1).len() < KEY && reader.more()? {
                 continue;
             }
             let aligned = at > 0
                 && column.is_some()
-                && lookahead.indentation(at) == column
-                && !is_nested(lookahead.rest(), at);
-            if aligned || self.is_row(lookahead, at, any, inside, &mut room)? {
+                && reader.indentation(at) == column
+                && !is_nested(reader.rest(), at);
+            if aligned || self.is_row(reader, at, any, inside, &mut room)? {
                 return Ok(Some(at));
             }
             from = at + 1;
@@ -73,18 +66,15 @@ impl Keys {
     /// Returns true if a row begins with the bracket at `at`.
     fn is_row(
         &self,
-        lookahead: &mut Lookahead<'_>,
+        reader: &mut TextReader<'_>,
         at: usize,
         any: bool,
         inside: bool,
         room: &mut usize,
     ) -> Result<bool> {
-        let (before, rest) = lookahead.rest().split_at_checked(at).unwrap_or_default();
-        let (passed, before) = (before, before_comments(before));
-        let separated = before.ends_with([',', '}', ']', '['])
-            || passed
-                .get(before.len()..)
-                .is_some_and(|passed| passed.contains('\n'));
+        let (before, rest) = reader.rest().split_at_checked(at).unwrap_or_default();
+        let (before, passed) = split_at_comments(before);
+        let separated = before.ends_with([',', '}', ']', '[']) || passed.contains('\n');
         if separated && (any || first_key(rest).is_some_and(|key| self.0.contains(&key))) {
             return Ok(true);
         }
@@ -96,78 +86,60 @@ impl Keys {
         }
         let (mut element, mut end) = (Element::default(), at);
         loop {
-            let bytes = lookahead
-                .rest()
-                .as_bytes()
-                .get(end..)
-                .unwrap_or_default()
-                .iter()
-                .take(*room);
-            let (count, found) = (
-                bytes.len(),
-                bytes
-                    .zip(end..)
-                    .find_map(|(byte, at)| element.take(*byte, at)),
-            );
-            end += count;
-            *room -= count;
+            let bytes = reader.after(end).as_bytes();
+            let bytes = bytes.get(..*room).unwrap_or(bytes);
+            let found = element.take_all(bytes, end);
+            end += bytes.len();
+            *room -= bytes.len();
             if let Some(found) = found {
                 let End::Whole(end) = found else {
                     return Ok(false);
                 };
-                let (text, after) = lookahead
-                    .rest()
-                    .get(at..)
-                    .and_then(|rest| rest.split_at_checked(end - at))
-                    .unwrap_or_default();
+                let object = reader.after(at).split_at_checked(end - at);
+                let (text, after) = object.unwrap_or_default();
                 // The last object of a list inside a row is followed by the ends of both.
-                let after: String = after
-                    .chars()
-                    .filter(|c| !c.is_whitespace())
-                    .take(3)
-                    .collect();
+                let after = after.chars().filter(|c| !c.is_whitespace());
+                let after: String = after.take(3).collect();
                 if after.starts_with("]}") && after != "]}"
                     || after.starts_with("],\"") && !inside
                     || after.starts_with('}')
                 {
                     return Ok(false);
                 }
-                return Ok(serde_json::from_str::<Map<String, Value>>(text)
+                return Ok(serde_json::from_str::<Fields>(text)
                     .is_ok_and(|row| !is_message(&Value::Object(row))));
             }
-            if *room == 0 || !lookahead.more()? {
+            if *room == 0 || !reader.more()? {
                 return Ok(false);
             }
         }
     }
 }
 
-/// Returns the text without the white space and the comments at its end.
-fn before_comments(text: &str) -> &str {
+/// Divides a text into what is before the white space and the comments at its end, and these.
+fn split_at_comments(text: &str) -> (&str, &str) {
     let mut rest = text;
     loop {
         let kept = rest.trim_end();
-        let ends_line = rest
-            .get(kept.len()..)
-            .is_some_and(|blank| blank.contains('\n'));
-        let start = match kept.strip_suffix("*/") {
+        let ends_line = rest[kept.len()..].contains('\n');
+        let before = match kept.strip_suffix("*/") {
             Some(comment) => {
-                let marks = comment
-                    .as_bytes()
+                let bytes = comment.as_bytes();
+                let mark = bytes
                     .windows(2)
                     .rposition(|two| two == b"/*" || two == b"*/");
-                marks.filter(|at| {
-                    comment
-                        .get(*at..)
-                        .is_some_and(|from| from.starts_with("/*"))
-                })
+                mark.map(|at| comment.split_at(at))
+                    .filter(|(_, comment)| comment.starts_with("/*"))
+                    .map(|(before, _)| before)
             }
-            None if ends_line && !kept.ends_with([',', '}', ']', '[']) => line_comment(kept),
+            None if ends_line && !kept.ends_with([',', '}', ']', '[']) => {
+                line_comment(kept).and_then(|start| kept.get(..start))
+            }
             None => None,
         };
-        match start.and_then(|start| kept.get(..start)) {
+        match before {
             Some(before) => rest = before,
-            None => return kept,
+            None => return text.split_at(kept.len()),
         }
     }
 }

@@ -50,8 +50,14 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// Takes the byte at `at`. Returns the end of the element if it is known now.
-    pub fn take(&mut self, byte: u8, at: usize) -> Option<End> {
+    /// Takes bytes, the first of which is at `at`, up to the end of the element if it is among them.
+    pub fn take_all(&mut self, bytes: &[u8], at: usize) -> Option<End> {
+        let mut places = bytes.iter().zip(at..);
+        places.find_map(|(byte, at)| self.take(*byte, at))
+    }
+
+    /// Takes the byte at `at`, after which the end of the element may be known.
+    fn take(&mut self, byte: u8, at: usize) -> Option<End> {
         match self.token {
             Token::String(quote) => {
                 match byte {
@@ -63,18 +69,15 @@ impl Element {
                 None
             }
             Token::Line => {
-                self.token = if byte == b'\n' {
-                    Token::None
-                } else {
-                    Token::Line
-                };
+                if byte == b'\n' {
+                    self.token = Token::None;
+                }
                 None
             }
             Token::Block(star) => {
-                self.token = if star && byte == b'/' {
-                    Token::None
-                } else {
-                    Token::Block(byte == b'*')
+                self.token = match byte {
+                    b'/' if star => Token::None,
+                    _ => Token::Block(byte == b'*'),
                 };
                 None
             }
@@ -97,10 +100,9 @@ impl Element {
         match (byte, self.expected) {
             _ if byte.is_ascii_whitespace() => {}
             (b'/' | b'#', _) => {
-                self.token = if byte == b'#' {
-                    Token::Line
-                } else {
-                    Token::Slash
+                self.token = match byte {
+                    b'#' => Token::Line,
+                    _ => Token::Slash,
                 };
                 self.last_token = at;
             }
@@ -110,11 +112,7 @@ impl Element {
             }
             (b'{' | b'[', Expected::Value) => {
                 self.brackets.push(byte);
-                self.expected = if byte == b'{' {
-                    Expected::Key
-                } else {
-                    Expected::Value
-                };
+                self.expect_item();
             }
             (b'}' | b']', Expected::Value | Expected::Key | Expected::Comma) => {
                 let opening = if byte == b'}' { b'{' } else { b'[' };
@@ -125,13 +123,7 @@ impl Element {
                 return self.brackets.is_empty().then_some(End::Whole(at + 1));
             }
             (b',', Expected::Value | Expected::Key) if !self.brackets.is_empty() => {}
-            (b',', Expected::Comma) => {
-                self.expected = if self.brackets.last() == Some(&b'{') {
-                    Expected::Key
-                } else {
-                    Expected::Value
-                }
-            }
+            (b',', Expected::Comma) => self.expect_item(),
             (b':', Expected::Colon) => self.expected = Expected::Value,
             (b'{', Expected::Key | Expected::Comma) if self.brackets == [b'{'] => {
                 return Some(End::Next(at));
@@ -143,13 +135,20 @@ impl Element {
         None
     }
 
+    /// Expects what the innermost bracket holds.
+    fn expect_item(&mut self) {
+        self.expected = match self.brackets.last() {
+            Some(b'{') => Expected::Key,
+            _ => Expected::Value,
+        };
+    }
+
     /// Ends a string or a bare token.
     fn value_ends(&mut self, at: usize) -> Option<End> {
         self.token = Token::None;
-        self.expected = if self.expected == Expected::Key {
-            Expected::Colon
-        } else {
-            Expected::Comma
+        self.expected = match self.expected {
+            Expected::Key => Expected::Colon,
+            _ => Expected::Comma,
         };
         self.brackets.is_empty().then_some(End::Whole(at))
     }

@@ -1,13 +1,13 @@
 //! Data files with their forms, and files that are one text.
 
 use super::form::{Found, find_form, hint_of};
-use super::gzip::Trailing;
-use super::json::ROW_BYTES;
-use super::newlines::Newlines;
+use super::refused::refused;
+use super::row::ROW_BYTES;
+use super::seen::Seen;
 use super::source::DataSource;
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Result, word};
 
 /// A file and its form.
 #[derive(Clone, Copy)]
@@ -32,10 +32,7 @@ impl<'a> Opened<'a> {
 
 /// Returns true if a file has token ids, which need no tokenizer.
 pub(crate) fn has_tokens(name: &str, settings: &DataSettings) -> bool {
-    settings.form.map_or_else(
-        || hint_of(name) == Some(Form::Tokens),
-        |form| form == Form::Tokens,
-    )
+    settings.form.or_else(|| hint_of(name)) == Some(Form::Tokens)
 }
 
 /// Returns true if all files have token ids.
@@ -50,12 +47,12 @@ pub(crate) fn opened<'a>(
 ) -> Result<Vec<Opened<'a>>> {
     let open = |source: &&'a dyn DataSource| {
         if has_tokens(source.name(), settings) {
-            let refusal = Refusal::new(word!("data.form.contradicts"))
-                .of(source.name())
-                .expected("token ids in all files, or in none");
-            return Err(Error::from(
-                refusal.found("token ids together with texts or rows"),
-            ));
+            let (expected, found) = (
+                "token ids in all files, or in none",
+                "token ids together with texts or rows",
+            );
+            let refusal = refused(word!("data.form.contradicts"), expected, found);
+            return Err(refusal.of(source.name()).into());
         }
         Ok(Opened {
             source: *source,
@@ -65,34 +62,18 @@ pub(crate) fn opened<'a>(
     files.iter().map(open).collect()
 }
 
-/// Reads the text of a file that is one document.
-pub(crate) fn whole_text(
-    source: &dyn DataSource,
-    partial: bool,
-) -> Result<(String, Trailing, Newlines)> {
-    let (mut text, (mut reader, newlines)) = (
-        String::new(),
-        TextReader::open(source, partial)?.with_newlines(),
-    );
-    while pass_on(&mut reader, &mut |piece| text.push_str(piece))? {
+/// Reads the text of a file that is one document, and tells if other bytes follow a gzip file, and if the text has other line ends than LF.
+pub(crate) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<(String, Seen, Seen)> {
+    let (mut reader, newlines) = TextReader::open(source, partial)?.with_newlines();
+    let mut text = String::new();
+    while reader.move_to(&mut text)? > 0 {
         if text.len() > ROW_BYTES {
-            let refusal = Refusal::new(word!("data.row")).of(source.name());
-            let refusal = refusal
-                .expected("documents of at most 64 MiB in addition to rows")
-                .found("more");
-            return Err(refusal
-                .hint("give texts without rows: they are one stream")
-                .into());
+            let expected = "documents of at most 64 MiB in addition to rows";
+            let refusal = refused(word!("data.row"), expected, "more")
+                .of(source.name())
+                .hint("give texts without rows: they are one stream");
+            return Err(refusal.into());
         }
     }
     Ok((text, reader.trailing(), newlines))
-}
-
-/// Passes the next piece of a text to `take`. Returns false at the end.
-pub(crate) fn pass_on(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool> {
-    let piece = reader.fill()?;
-    take(piece);
-    let taken = piece.len();
-    reader.take(taken);
-    Ok(taken > 0)
 }

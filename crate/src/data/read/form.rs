@@ -1,16 +1,20 @@
 //! Detects the form of a data file from its bytes; its name is a hint.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::array::Array;
-use super::json::{Outline, Value as Text, outline, value};
+use super::json::{Outline, outline, value};
+use super::refused::refused;
+use super::report::DataWarning;
+use super::row::Fields;
 use super::source::DataSource;
+use super::table::repeated;
 use super::table_rows::{first_rows, is_separator};
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
-use crate::error::{Refusal, Result, word};
+use crate::error::{Result, word};
 
-/// Beginnings of pages in small letters, the longest first.
+/// Beginnings of pages, in letters of any case.
 const MARKUP: [&str; 3] = ["<!doctype html", "<html", "<?xml"];
 /// Number of bytes at the beginning of a file from which its form is detected.
 const HEAD_BYTES: usize = 1 << 20;
@@ -51,12 +55,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Returns the message of the warning about a file whose name indicates another form, unless the form was given.
-    pub fn other_name(&self, name: &str, settings: &DataSettings) -> Option<String> {
-        let hint = self
-            .hint
-            .filter(|hint| settings.form.is_none() && *hint != self.form)?;
-        Some(Refusal::filled(word!("data.form"), [name, self.form.name(), hint.name()]).to_string())
+    /// The warning about a file whose name indicates another form, unless the form was given.
+    pub fn other_name(&self, name: &str, settings: &DataSettings) -> Option<DataWarning> {
+        let other = |hint: &Form| settings.form.is_none() && *hint != self.form;
+        let values = [name, self.form.name(), self.hint.filter(other)?.name()];
+        Some(DataWarning::once(word!("data.form"), values))
     }
 }
 
@@ -74,32 +77,26 @@ struct Head {
 pub(crate) fn find_form(source: &dyn DataSource, settings: &DataSettings) -> Result<Found> {
     let (head, hint) = (Head::of(source, settings.partial)?, hint_of(source.name()));
     if head.whole && head.text.trim().is_empty() {
-        return Err(Refusal::new(word!("data.empty"))
-            .of(source.name())
-            .expected("text or rows")
-            .found("white space alone")
-            .into());
+        let refusal = refused(word!("data.empty"), "text or rows", "white space alone");
+        return Err(refusal.of(source.name()).into());
     }
     if settings.form.is_none() && hint.is_some_and(|hint| hint != Form::Text) && head.is_page() {
-        let refusal = Refusal::new(word!("data.kind"))
-            .of(source.name())
-            .expected("rows, by its name")
-            .found("a page of HTML or XML");
+        let (expected, found) = ("rows, by its name", "a page of HTML or XML");
+        let refusal = refused(word!("data.kind"), expected, found).of(source.name());
         return Err(refusal.hint("if the file was downloaded, fetch it again; the form text learns the page as it is").into());
     }
     let found = form_of(source, &head, settings.form.or(hint), settings.partial)?;
     // Every file can be learned as a text.
     let form = settings.form.unwrap_or(found);
     if form != found && form != Form::Text {
-        let refusal = Refusal::new(word!("data.form.contradicts"))
-            .of(source.name())
-            .expected(described(form));
+        let code = word!("data.form.contradicts");
+        let refusal = refused(code, described(form), found.name()).of(source.name());
         let hint = if settings.form_kept {
             "this is the form in the checkpoint; for data of another one give their form, and allow the change by the override form"
         } else {
             "leave the form out, so that it is found by the contents"
         };
-        return Err(refusal.found(found.name()).hint(hint).into());
+        return Err(refusal.hint(hint).into());
     }
     let delimiter = match form {
         Form::Tsv => b'\t',
@@ -172,27 +169,15 @@ fn form_of(
 fn first_is_object(source: &dyn DataSource, partial: bool) -> Result<bool> {
     let mut reader = TextReader::open(source, partial)?;
     reader.skip_blank()?;
-    Ok(
-        matches!(value(&mut reader)?, Text::Whole(text) if serde_json::from_str::<Map<String, Value>>(&text).is_ok()),
-    )
+    let first = value(&mut reader)?;
+    Ok(first.is_some_and(|text| serde_json::from_str::<Fields>(&text).is_ok()))
 }
 
 impl Head {
     fn of(source: &dyn DataSource, partial: bool) -> Result<Self> {
         let mut reader = TextReader::open(source, partial)?;
         let mut text = String::new();
-        while text.len() < HEAD_BYTES {
-            let more = reader.fill()?;
-            if more.is_empty() {
-                return Ok(Self {
-                    text,
-                    whole: !partial,
-                });
-            }
-            text.push_str(more);
-            let taken = more.len();
-            reader.take(taken);
-        }
+        while text.len() < HEAD_BYTES && reader.move_to(&mut text)? > 0 {}
         let whole = reader.fill()?.is_empty() && !partial;
         Ok(Self { text, whole })
     }
@@ -204,14 +189,13 @@ impl Head {
 
     /// Tells a page of HTML or XML, which servers send in place of a file that they do not have.
     fn is_page(&self) -> bool {
-        let start: String = self
-            .text
-            .trim_start()
-            .chars()
-            .take(MARKUP[0].len())
-            .collect::<String>()
-            .to_ascii_lowercase();
-        MARKUP.iter().any(|mark| start.starts_with(mark))
+        let start = self.text.trim_start().as_bytes();
+        let begins = |mark: &str| {
+            start
+                .get(..mark.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(mark.as_bytes()))
+        };
+        MARKUP.into_iter().any(begins)
     }
 
     /// Detects JSON lines: most of the first lines are objects, so that a faulty one among them is reported as such. If the name indicates
@@ -220,10 +204,8 @@ impl Head {
         let is_object =
             |line: &&str| matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(_)));
         if hint == Some(Form::Jsonl) {
-            return self
-                .lines()
-                .take(LINES)
-                .any(|line| line.trim_start().starts_with('{'));
+            let mut first = self.lines().take(LINES);
+            return first.any(|line| line.trim_start().starts_with('{'));
         }
         let complete = self.lines().count().min(LINES)
             - usize::from(!self.whole && self.lines().count() <= LINES);
@@ -233,34 +215,24 @@ impl Head {
     /// Detects objects without the brackets of a list, in a file whose name indicates one: another one begins in a line after the first, or
     /// most of the first lines are, or would be, an object each.
     fn has_lines_of_objects(&self) -> bool {
-        let mut objects =
-            serde_json::Deserializer::from_str(&self.text).into_iter::<Map<String, Value>>();
+        let mut objects = serde_json::Deserializer::from_str(&self.text).into_iter::<Fields>();
         if let Some(Ok(_)) = objects.next() {
             let after = self.text.get(objects.byte_offset()..).unwrap_or_default();
-            let before_next = |after: &str| {
-                after
-                    .split_once('{')
-                    .map(|(between, _)| between.replace(',', ""))
-            };
-            return before_next(after)
-                .is_some_and(|between| between.contains('\n') && between.trim().is_empty());
+            return after.split_once('{').is_some_and(|(between, _)| {
+                between.contains('\n') && between.replace(',', "").trim().is_empty()
+            });
         }
-        let (mut lines, mut objects) = (0, 0);
-        for line in self.lines().take(LINES).map(str::trim) {
-            lines += 1;
-            objects +=
-                usize::from(line.starts_with('{') && line.trim_end_matches(',').ends_with('}'));
-        }
-        objects > 1 && 2 * objects > lines
+        let lines = || self.lines().take(LINES).map(str::trim);
+        let is_object =
+            |line: &&str| line.starts_with('{') && line.trim_end_matches(',').ends_with('}');
+        let objects = lines().filter(is_object).count();
+        objects > 1 && 2 * objects > lines().count()
     }
 
     /// Detects an array of objects: most of the first elements are, so that a faulty one among them is reported as such.
     fn is_array_of_rows(&self) -> Result<bool> {
-        let (mut array, mut rows, mut all) = (
-            Array::new(TextReader::of_text(self.text.clone()), false, true),
-            0,
-            0,
-        );
+        let mut array = Array::new(TextReader::of_text(self.text.clone()), false, true);
+        let (mut rows, mut all) = (0, 0);
         while all < LINES
             && let Some((_, row)) = array.next()?
         {
@@ -289,17 +261,13 @@ impl Head {
                     && name.trim() == name
                     && name.chars().all(inside)
             };
-            let distinct = names
-                .iter()
-                .enumerate()
-                .all(|(at, name)| names.iter().take(at).all(|other| other != name));
-            let mut rows: Vec<_> = rows.collect::<std::result::Result<_, _>>().ok()?;
+            let mut rows: Vec<_> = rows.collect::<Result<_, _>>().ok()?;
             if !self.whole && rows.len() + 1 < ROWS {
                 // The last row may be incomplete.
                 rows.pop();
             }
             let fits = !rows.is_empty()
-                && distinct
+                && repeated(&names).is_none()
                 && names.len() >= 2
                 && rows.iter().all(|row| row.len() == names.len());
             let table = fits && (named || names.iter().all(|name| is_name(name)));

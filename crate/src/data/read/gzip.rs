@@ -1,13 +1,13 @@
 //! Unpacks data files: gzip files of one member or several (RFC 1952, section 2.2).
 
-use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
-use std::rc::Rc;
 
 use flate2::bufread::GzDecoder;
 
+use super::refused::refused;
+use super::seen::Seen;
 use super::source::{DataSource, unreadable};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Result, word};
 
 /// First bytes of a gzip member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -21,30 +21,18 @@ type File<'a> = BufReader<Chain<Cursor<Vec<u8>>, Box<dyn Read + 'a>>>;
 /// The contents of a file, unpacked if it is a gzip file. As in gzip(1), zeros after its end are padding, and other bytes there are left
 /// out.
 pub(crate) struct Contents<'a> {
-    name: &'a str,
-    /// True if the file is the beginning of a longer one, which may end within a member.
-    partial: bool,
+    pub name: &'a str,
+    /// True if the file is the beginning of a longer one, which may end within a member or a character.
+    pub partial: bool,
     state: State<'a>,
-    trailing: Trailing,
+    /// True if a gzip file has other bytes after its end.
+    pub trailing: Seen,
 }
 
 enum State<'a> {
     Plain(File<'a>),
     Member(Box<GzDecoder<File<'a>>>),
     Ended,
-}
-
-/// Tells if a gzip file has other bytes after its end; known when the file was read to its end.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Trailing(Rc<Cell<bool>>);
-
-impl Trailing {
-    /// Returns the warning's message if the file `name` has such bytes.
-    pub fn warning(&self, name: &str) -> Option<String> {
-        self.0
-            .get()
-            .then(|| Refusal::filled(word!("data.gzip.trailing"), [name, "", ""]).to_string())
-    }
 }
 
 impl<'a> Contents<'a> {
@@ -69,36 +57,28 @@ impl<'a> Contents<'a> {
             name,
             partial,
             state,
-            trailing: Trailing::default(),
+            ..Self::empty()
         })
     }
 
-    /// Returns the contents of a file that is empty.
+    /// The contents of a file that is empty.
     pub fn empty() -> Self {
         Self {
             name: "",
             partial: false,
             state: State::Ended,
-            trailing: Trailing::default(),
+            trailing: Seen::default(),
         }
     }
 
-    /// Returns what will be known of the file's end.
-    pub fn trailing(&self) -> Trailing {
-        self.trailing.clone()
-    }
-
-    /// Returns the fault of a damaged file, and passes on the error of reading one.
+    /// The fault of a damaged file; another error of reading one is passed on.
     fn fault(&self, error: io::Error) -> io::Error {
         match error.kind() {
             ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-                let refusal = Refusal::new(word!("data.gzip"))
+                let refusal = refused(word!("data.gzip"), "a whole gzip file", error)
                     .of(self.name)
-                    .expected("a whole gzip file")
-                    .found(error);
-                io::Error::other(Error::from(
-                    refusal.hint("pack it again, or give it unpacked"),
-                ))
+                    .hint("pack it again, or give it unpacked");
+                io::Error::other(Error::from(refusal))
             }
             _ => error,
         }
@@ -110,7 +90,7 @@ impl<'a> Contents<'a> {
             Some(first) if first == MAGIC[0] => {
                 self.state = State::Member(Box::new(GzDecoder::new(file)))
             }
-            Some(_) => self.trailing.0.set(true),
+            Some(_) => self.trailing.mark(),
             None => {}
         }
         Ok(())
@@ -121,13 +101,10 @@ impl<'a> Contents<'a> {
 fn after_padding(file: &mut impl BufRead) -> io::Result<Option<u8>> {
     loop {
         let bytes = file.fill_buf()?;
-        let (zeros, all) = (
-            bytes.iter().take_while(|byte| **byte == 0).count(),
-            bytes.len(),
-        );
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
         let next = bytes.get(zeros).copied();
         file.consume(zeros);
-        if next.is_some() || all == 0 {
+        if next.is_some() || zeros == 0 {
             return Ok(next);
         }
     }

@@ -1,13 +1,10 @@
 //! Reads JSON values from a stream of text, one at a time, so that no tree of the whole is made.
 
 use serde::de::IgnoredAny;
-use serde_json::Map;
 
+use super::row::{Fields, ROW_BYTES, is_plain_message};
 use super::text::TextReader;
 use crate::error::Result;
-
-/// Maximum length of a row in bytes.
-pub(super) const ROW_BYTES: usize = 64 << 20;
 
 /// Keys of rows: an object with one of them is a row, not a collection of rows.
 const ROW_KEYS: [&str; 8] = [
@@ -22,17 +19,6 @@ const ROW_KEYS: [&str; 8] = [
 ];
 /// Further keys of rows, if their values are texts.
 const TEXT_KEYS: [&str; 5] = ["question", "query", "answer", "response", "output"];
-
-/// The text of a value.
-#[derive(Debug, PartialEq)]
-pub(super) enum Value {
-    /// Complete: it ends with its brackets or quotes.
-    Whole(String),
-    /// Incomplete: the text ends within it.
-    Cut(String),
-    /// Longer than [`ROW_BYTES`].
-    TooLong,
-}
 
 /// State of a scan for the end of a value's brackets and quotes.
 #[derive(Default)]
@@ -99,8 +85,8 @@ fn walk(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool>
     }
 }
 
-/// Reads the value that begins here.
-pub(super) fn value(reader: &mut TextReader<'_>) -> Result<Value> {
+/// Reads the text of the value that begins here; `None` if the file ends within it, or it is longer than [`ROW_BYTES`].
+pub(super) fn value(reader: &mut TextReader<'_>) -> Result<Option<String>> {
     let (mut text, mut too_long) = (String::new(), false);
     let whole = walk(reader, &mut |part| {
         too_long |= text.len() + part.len() > ROW_BYTES;
@@ -108,11 +94,7 @@ pub(super) fn value(reader: &mut TextReader<'_>) -> Result<Value> {
             text.push_str(part);
         }
     })?;
-    Ok(match (too_long, whole) {
-        (true, _) => Value::TooLong,
-        (_, true) => Value::Whole(text),
-        (_, false) => Value::Cut(text),
-    })
+    Ok((whole && !too_long).then_some(text))
 }
 
 /// Location of the rows in a file that is one object.
@@ -179,13 +161,8 @@ fn members(
 
 /// Returns true if the first item is a message of a conversation, which is not a row.
 fn begins_with_message(items: &str) -> bool {
-    let first = serde_json::Deserializer::from_str(items)
-        .into_iter::<Map<String, serde_json::Value>>()
-        .next();
-    let Some(Ok(first)) = first else { return false };
-    [["role", "content"], ["from", "value"]]
-        .iter()
-        .any(|keys| keys.iter().all(|key| first.contains_key(*key)))
+    let mut items = serde_json::Deserializer::from_str(items).into_iter::<Fields>();
+    matches!(items.next(), Some(Ok(first)) if is_plain_message(&first))
 }
 
 /// A key of an object and its value.
@@ -203,10 +180,8 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
     if reader.skip_blank()? != Some(b'"') {
         return Ok(None);
     }
-    let Value::Whole(key) = value(reader)? else {
-        return Ok(None);
-    };
-    let Ok(key) = serde_json::from_str::<String>(&key) else {
+    let key = value(reader)?.and_then(|key| serde_json::from_str::<String>(&key).ok());
+    let Some(key) = key else {
         return Ok(None);
     };
     *is_row |= ROW_KEYS.contains(&key.as_str());
@@ -218,7 +193,7 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
     *is_row |= begins == Some(b'"') && TEXT_KEYS.contains(&key.as_str());
     Ok(match begins {
         Some(b'[') => {
-            let (at, mut beginning) = (reader.position(), String::new());
+            let (at, mut beginning) = (reader.position, String::new());
             let whole = walk(reader, &mut |part| {
                 let room = BEGINNING.saturating_sub(beginning.len());
                 beginning.extend(part.chars().take(room));
@@ -239,12 +214,9 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
             }
         }
         Some(b'{') => walk(reader, &mut |_| {})?.then_some(Member::Other(key)),
-        Some(_) => match value(reader)? {
-            Value::Whole(text) if serde_json::from_str::<IgnoredAny>(&text).is_ok() => {
-                Some(Member::Other(key))
-            }
-            _ => None,
-        },
+        Some(_) => value(reader)?
+            .filter(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+            .map(|_| Member::Other(key)),
         None => None,
     })
 }

@@ -1,5 +1,6 @@
 //! Kinds of files that are not data, known by their first bytes, and encodings of texts that are not read.
 
+use super::refused::refused;
 use crate::error::{Refusal, word};
 
 /// Advice about a file with rows that another program reads.
@@ -73,42 +74,41 @@ const TAR: (usize, &[u8]) = (257, b"ustar");
 
 /// Returns the refusal of a file that is not data.
 pub(super) fn other_kind(bytes: &[u8], name: &str) -> Option<Refusal> {
-    let (at, mark) = TAR;
-    let is_tar = bytes.get(at..).is_some_and(|bytes| bytes.starts_with(mark));
-    let known = KINDS
-        .iter()
-        .find(|(mark, ..)| bytes.starts_with(mark))
-        .map(|(_, kind, hint)| (*kind, *hint));
-    let holds = |first: &[u8], at: usize, mark: &[u8]| {
-        bytes.starts_with(first) && bytes.get(at..).is_some_and(|rest| rest.starts_with(mark))
+    let has = |at: usize, mark: &[u8]| bytes.get(at..).is_some_and(|rest| rest.starts_with(mark));
+    let known = || KINDS.into_iter().find(|(mark, ..)| has(0, mark));
+    let inner = || {
+        INNER
+            .into_iter()
+            .find(|(first, at, mark, _)| has(0, first) && has(*at, mark))
     };
-    let inner = INNER
-        .iter()
-        .find(|(first, at, mark, _)| holds(first, *at, mark));
-    let known = known
-        .or_else(|| inner.map(|(_, _, _, kind)| (*kind, NO_TEXT)))
-        .or_else(|| bytes.starts_with(b"PK\x03\x04").then(|| zipped(bytes)));
-    let (kind, hint) = known.or(is_tar.then_some(("a tar archive", "unpack it")))?;
-    Some(
-        Refusal::new(word!("data.kind"))
-            .of(name)
-            .expected("text, JSON, CSV or token ids")
-            .found(kind)
-            .hint(hint),
-    )
+    let (kind, hint) = if let Some((_, kind, hint)) = known() {
+        (kind, hint)
+    } else if let Some((.., kind)) = inner() {
+        (kind, NO_TEXT)
+    } else if has(0, b"PK\x03\x04") {
+        zipped(bytes)
+    } else if has(TAR.0, TAR.1) {
+        ("a tar archive", "unpack it")
+    } else {
+        return None;
+    };
+    let refusal = refused(word!("data.kind"), "text, JSON, CSV or token ids", kind);
+    Some(refusal.of(name).hint(hint))
 }
 
 /// Returns the kind of a zip archive, as documents of many programs are, and what to do with it.
 fn zipped(bytes: &[u8]) -> (&'static str, &'static str) {
     let has = |name: &[u8]| bytes.windows(name.len()).any(|part| part == name);
-    let known = ZIPPED
-        .iter()
-        .find(|(name, ..)| has(name))
-        .map(|(_, kind, hint)| (*kind, *hint));
-    known.unwrap_or((
+    let plain: (&[u8], _, _) = (
+        b"",
         "a zip archive",
         "unpack it, or save its rows as JSON lines or CSV",
-    ))
+    );
+    let (_, kind, hint) = ZIPPED
+        .into_iter()
+        .find(|(name, ..)| has(name))
+        .unwrap_or(plain);
+    (kind, hint)
 }
 
 /// Returns the encoding that a text in none of those that are read seems to have: Cyrillic texts have long runs of bytes from 0xc0 on, texts of
@@ -119,16 +119,11 @@ pub(super) fn other_encoding(bytes: &[u8]) -> Option<&'static str> {
     if seen.iter().any(|byte| *byte < b'\t') {
         return None;
     }
-    let count = |low: u8, high: u8| {
-        seen.iter()
-            .filter(|byte| (low..=high).contains(*byte))
-            .count()
-    };
+    let count = |low: u8| seen.iter().filter(|byte| **byte >= low).count();
     let runs = seen
         .split(|byte| *byte < 0x80)
-        .filter(|run| !run.is_empty())
-        .count();
-    let (all, letters, small) = (count(0x80, 0xff), count(0xc0, 0xff), count(0xe0, 0xff));
+        .filter(|run| !run.is_empty());
+    let (runs, all, letters, small) = (runs.count(), count(0x80), count(0xc0), count(0xe0));
     if all == 0 || letters * 20 < all * 17 {
         return None;
     }

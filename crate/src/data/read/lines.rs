@@ -1,6 +1,6 @@
 //! The lines of a text, which end with LF, CR LF or CR.
 
-use super::json::ROW_BYTES;
+use super::row::ROW_BYTES;
 use super::text::TextReader;
 use crate::error::Result;
 
@@ -45,10 +45,8 @@ impl Lines<'_> {
             if piece.is_empty() {
                 return Ok((line.long || !line.text.is_empty()).then_some(line));
             }
-            let end = piece.bytes().position(|byte| matches!(byte, b'\n' | b'\r'));
-            let part = piece
-                .get(..end.map_or(piece.len(), |at| at + 1))
-                .unwrap_or_default();
+            let end = piece.find(['\n', '\r']);
+            let part = end.map_or(piece, |at| &piece[..=at]);
             let (taken, returns) = (part.len(), part.ends_with('\r'));
             line.push(part);
             self.0.take(taken);

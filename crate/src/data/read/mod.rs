@@ -9,13 +9,14 @@ mod gzip;
 mod json;
 mod kinds;
 mod lines;
-mod lookahead;
 mod newlines;
 mod note;
 mod place;
+mod refused;
 mod report;
 mod row;
 mod rows;
+mod seen;
 mod source;
 mod suggest;
 mod table;
@@ -23,15 +24,16 @@ mod table_rows;
 mod text;
 
 pub(super) use self::{
-    files::{Opened, are_tokens, has_tokens, opened, pass_on, whole_text},
+    files::{Opened, are_tokens, has_tokens, opened, whole_text},
     form::{find_form, hint_of},
-    gzip::{Contents, Trailing},
-    newlines::Newlines,
+    gzip::Contents,
     note::Note,
     place::{NAMED_ROWS, placed},
+    refused::{refused, told},
     report::form_of,
-    row::{SEVERAL, is_python},
+    row::{Fields, SEVERAL, is_python},
     rows::{ROWS_AT_ONCE, Rows},
+    seen::Seen,
     source::{pause, unreadable},
     suggest::{listed, named, pairs, unknown},
     table::FEWER_NAMES,

@@ -1,26 +1,17 @@
 //! Line ends of a text, as Python reads them in text mode.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use super::seen::Seen;
 
-use crate::error::{Refusal, word};
-
-/// Tells if a text has line ends other than LF; known when it was read to its end.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Newlines {
-    found: Rc<Cell<bool>>,
+/// Replaces line ends other than LF.
+#[derive(Default)]
+pub(super) struct Newlines {
+    /// True if there were such line ends.
+    pub found: Seen,
     /// True if the text read so far ends with CR.
     after_return: bool,
 }
 
 impl Newlines {
-    /// Returns the warning's message if the file `name` has such line ends.
-    pub fn warning(&self, name: &str) -> Option<String> {
-        self.found
-            .get()
-            .then(|| Refusal::filled(word!("data.newlines"), [name, "", ""]).to_string())
-    }
-
     /// Replaces them in the next part of a text.
     pub fn replace(&mut self, text: &mut String) {
         if text.is_empty() {
@@ -31,7 +22,7 @@ impl Newlines {
         }
         self.after_return = text.ends_with('\r');
         if text.contains('\r') {
-            self.found.set(true);
+            self.found.mark();
             *text = text.replace("\r\n", "\n").replace('\r', "\n");
         }
     }

@@ -1,6 +1,9 @@
 //! Notes on rows that are read in spite of a fault.
 
-use crate::error::{Refusal, Word, word};
+use super::place::RowPlace;
+use super::refused::told;
+use super::report::DataWarning;
+use crate::error::word;
 
 /// A fault that costs no row.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,14 +17,13 @@ pub(crate) enum Note {
 }
 
 impl Note {
-    /// Returns the warning's code and message.
-    pub fn warning(&self) -> (Word, String) {
-        let told = |word: Word, values| (word, Refusal::filled(word, values));
-        let (word, told) = match self {
-            Self::Quotes => told(word!("data.quotes"), ["", "", ""]),
-            Self::Joined => told(word!("data.quotes"), ["joined", "", ""]),
-            Self::Between(found) => told(word!("data.json"), ["", "", found]),
+    /// The warning about the row at a place.
+    pub fn warning(&self, place: RowPlace) -> DataWarning {
+        let (word, values) = match self {
+            Self::Quotes => (word!("data.quotes"), ["", "", ""]),
+            Self::Joined => (word!("data.quotes"), ["joined", "", ""]),
+            Self::Between(found) => (word!("data.json"), ["", "", *found]),
         };
-        (word, told.to_string())
+        DataWarning::of_row(word, place, told(word, values))
     }
 }

@@ -23,20 +23,18 @@ pub struct RowPlace {
 impl RowPlace {
     /// Returns the word and the number by which people find the row in a file of this form: JSON may have many rows on a line.
     pub fn in_form(self, form: Form) -> (&'static str, usize) {
-        if form == Form::Json {
-            ("row", self.row)
-        } else {
-            ("line", self.line)
+        match form {
+            Form::Json => ("row", self.row),
+            _ => ("line", self.line),
         }
     }
 
     /// Describes the place of a fault, always with the line, which an editor shows.
     pub(crate) fn of_fault(self, form: Form) -> String {
         let line = format!("line {}", self.line);
-        if form == Form::Json {
-            format!("row {} ({line})", self.row)
-        } else {
-            line
+        match form {
+            Form::Json => format!("row {} ({line})", self.row),
+            _ => line,
         }
     }
 }
@@ -52,10 +50,10 @@ pub(crate) fn placed(error: Error, file: &str, place: &str) -> Refusal {
             .expected("a row that can be tokenized")
             .because(other.to_string()),
     };
-    let subject = refusal
-        .subject
-        .as_ref()
-        .map_or_else(|| place.to_owned(), |subject| format!("{place}, {subject}"));
+    let subject = match &refusal.subject {
+        Some(subject) => format!("{place}, {subject}"),
+        None => place.to_owned(),
+    };
     // The name of the file has folders only if they tell it from another one.
     Refusal {
         artifact: shown(file),

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::place::{NAMED_ROWS, RowPlace};
+use super::refused::told;
 use crate::config::Form;
-use crate::error::{Refusal, Word, shown, word};
+use crate::error::{Word, shown, word};
 
 /// Report on a file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,40 +60,65 @@ pub(crate) fn form_of(files: &[FileReport], row: RowPlace) -> Form {
     files.get(row.file).map_or(Form::Jsonl, |file| file.form)
 }
 
+/// Lists the first `most` names, and says how many there are besides.
+pub(super) fn briefly(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let first = names.take(most).collect::<Vec<_>>().join(", ");
+    match more {
+        0 => first,
+        _ => format!("{first} and {more} more"),
+    }
+}
+
 impl DataWarning {
-    /// Creates a warning that concerns no row.
-    pub(crate) fn once(word: Word, message: String) -> Self {
+    /// Creates a warning that occurs `count` times, first in these rows.
+    pub(crate) fn new(word: Word, count: usize, rows: Vec<RowPlace>, message: String) -> Self {
+        let code = word.text();
         Self {
-            code: word.text(),
-            count: 1,
-            rows: Vec::new(),
+            code,
+            count,
+            rows,
             message,
+        }
+    }
+
+    /// Creates a warning that concerns no row, with the values of its sentence.
+    pub(crate) fn once(word: Word, values: [&str; 3]) -> Self {
+        Self::new(word, 1, Vec::new(), told(word, values))
+    }
+
+    /// Creates a warning that concerns one row.
+    pub(crate) fn of_row(word: Word, place: RowPlace, message: String) -> Self {
+        Self::new(word, 1, vec![place], message)
+    }
+
+    /// Counts the warning in a list, which keeps the first message of each code, or of each code and message.
+    pub(crate) fn count_in(self, list: &mut Vec<Self>, by_message: bool) {
+        let same = |known: &&mut Self| {
+            known.code == self.code && (!by_message || known.message == self.message)
+        };
+        match list.iter_mut().find(same) {
+            Some(known) => {
+                known.count += 1;
+                if known.rows.len() < NAMED_ROWS {
+                    known.rows.extend(self.rows);
+                }
+            }
+            None => list.push(self),
         }
     }
 
     /// Warns about settings of rows for data that have none.
     pub(crate) fn unused_settings(keys: &[&str]) -> Option<Self> {
-        let message =
-            Refusal::filled(word!("data.settings.unused"), ["", "", &keys.join(", ")]).to_string();
-        (!keys.is_empty()).then(|| Self::once(word!("data.settings.unused"), message))
+        let warning = || Self::once(word!("data.settings.unused"), ["", "", &keys.join(", ")]);
+        (!keys.is_empty()).then(warning)
     }
 
     /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(names: &[String]) -> Option<Self> {
         const NAMED: usize = 5;
-        let named: Vec<_> = names.iter().take(NAMED).map(|name| shown(name)).collect();
-        let more = names.len() - named.len();
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        let message = Refusal::filled(
-            word!("data.folder"),
-            ["", "", &format!("{}{more}", named.join(", "))],
-        )
-        .to_string();
-        (!names.is_empty()).then(|| Self::once(word!("data.folder"), message))
+        let list = briefly(names.iter().map(|name| shown(name)), NAMED);
+        (!names.is_empty()).then(|| Self::once(word!("data.folder"), ["", "", &list]))
     }
 
     /// Returns the message after the places of the first rows and, if there are several `files`, the names of theirs.
@@ -109,9 +135,8 @@ impl DataWarning {
             return self.message.clone();
         };
         // These count characters and tokens, of which a row may have several.
-        let counts_rows = ![word!("data.unknown"), word!("data.control")]
-            .iter()
-            .any(|word| word.text() == self.code);
+        let within_rows = [word!("data.unknown"), word!("data.control")];
+        let counts_rows = !within_rows.map(Word::text).contains(&self.code);
         let more = self.count.saturating_sub(places.len());
         let several = places.len() > 1 || counts_rows && more > 0;
         let list = if others.iter().all(|(word, _)| word == first) {
@@ -122,11 +147,10 @@ impl DataWarning {
                 numbers.join(", ")
             )
         } else {
-            places
+            let each = places
                 .iter()
-                .map(|(word, number)| format!("{word} {number}"))
-                .collect::<Vec<_>>()
-                .join(", ")
+                .map(|(word, number)| format!("{word} {number}"));
+            each.collect::<Vec<_>>().join(", ")
         };
         let rest = match more {
             0 => String::new(),

@@ -7,11 +7,16 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-use super::json::ROW_BYTES;
 use crate::error::shown;
 
+/// Maximum length of a row in bytes.
+pub(super) const ROW_BYTES: usize = 64 << 20;
+
+/// The fields of an object of JSON.
+pub(crate) type Fields = Map<String, Value>;
+
 /// A row, or the reason why it cannot be read.
-pub(super) type Row = std::result::Result<Map<String, Value>, String>;
+pub(super) type Row = Result<Fields, String>;
 
 /// Words after the number of objects in the fault of several in the place of one row.
 pub(crate) const SEVERAL: &str = "objects in the place of one";
@@ -33,7 +38,7 @@ pub(super) fn parsed(text: &str, line: usize) -> Row {
 
 /// Returns the fault of a text that has several objects, one after another.
 fn several(text: &str) -> Option<String> {
-    let objects = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
+    let objects = serde_json::Deserializer::from_str(text).into_iter::<Fields>();
     let count = objects
         .map(|object| object.ok().map(|_| 1usize))
         .sum::<Option<usize>>()?;
@@ -44,14 +49,11 @@ fn several(text: &str) -> Option<String> {
 ///
 /// # Errors
 /// The reason why it cannot be read.
-pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, String> {
+pub(super) fn value(text: &str, line: usize) -> Result<Value, String> {
     let large = Cell::new(false);
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let values = Values { large: &large };
-    match values
-        .deserialize(&mut deserializer)
-        .and_then(|value| deserializer.end().map(|()| value))
-    {
+    let read = Values { large: &large }.deserialize(&mut deserializer);
+    match read.and_then(|value| deserializer.end().map(|()| value)) {
         Ok(value) => match large.get().then(|| long_integer(text)).flatten() {
             Some(number) => Err(format!(
                 "the integer {}, which needs more than 64 bits: write it as a text",
@@ -132,13 +134,14 @@ pub(super) fn object(value: Value) -> Row {
 
 /// Returns true for a message of a conversation.
 pub(super) fn is_message(item: &Value) -> bool {
-    [
-        ["role", "content"],
-        ["role", "tool_calls"],
-        ["from", "value"],
-    ]
-    .iter()
-    .any(|keys| keys.iter().all(|key| item.get(key).is_some()))
+    let has = |keys: [&str; 2]| keys.iter().all(|key| item.get(key).is_some());
+    has(["role", "content"]) || has(["role", "tool_calls"]) || has(["from", "value"])
+}
+
+/// Returns true for the fields of a message that says something.
+pub(super) fn is_plain_message(fields: &Fields) -> bool {
+    let has = |keys: [&str; 2]| keys.iter().all(|key| fields.contains_key(*key));
+    has(["role", "content"]) || has(["from", "value"])
 }
 
 /// Reads JSON whose objects have each key once: of a key that is there twice, serde_json drops the first value.
@@ -151,10 +154,7 @@ struct Values<'a> {
 impl<'de> DeserializeSeed<'de> for Values<'_> {
     type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> std::result::Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
@@ -166,37 +166,33 @@ impl<'de> Visitor<'de> for Values<'_> {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+    fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> std::result::Result<Value, E> {
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
         Ok(value.into())
     }
 
-    fn visit_i64<E>(self, value: i64) -> std::result::Result<Value, E> {
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
         Ok(value.into())
     }
 
-    fn visit_u64<E>(self, value: u64) -> std::result::Result<Value, E> {
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
         Ok(value.into())
     }
 
-    fn visit_f64<E>(self, value: f64) -> std::result::Result<Value, E> {
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         self.large
             .set(self.large.get() || value.abs() >= i64::MAX as f64);
         Ok(value.into())
     }
 
-    fn visit_str<E>(self, value: &str) -> std::result::Result<Value, E> {
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
         Ok(value.into())
     }
 
-    fn visit_string<E>(self, value: String) -> std::result::Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = list.next_element_seed(self)? {
             items.push(item);
@@ -204,17 +200,15 @@ impl<'de> Visitor<'de> for Values<'_> {
         Ok(items.into())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> std::result::Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = object.next_key::<String>()? {
             let value = object.next_value_seed(self)?;
             match fields.entry(key) {
                 Entry::Vacant(place) => drop(place.insert(value)),
                 Entry::Occupied(place) => {
-                    return Err(A::Error::custom(format!(
-                        "the key {} twice",
-                        shown(place.key())
-                    )));
+                    let fault = format!("the key {} twice", shown(place.key()));
+                    return Err(A::Error::custom(fault));
                 }
             }
         }

@@ -2,16 +2,17 @@
 
 use super::array::Array;
 use super::form::Found;
-use super::gzip::Trailing;
-use super::json::{Outline, ROW_BYTES, outline};
+use super::json::{Outline, outline};
 use super::note::Note;
-use super::row::{Row, parsed, too_long};
+use super::report::{DataWarning, briefly};
+use super::row::{ROW_BYTES, Row, parsed, too_long};
+use super::seen::Seen;
 use super::source::DataSource;
 use super::suggest::named;
 use super::table::Table;
 use super::text::TextReader;
 use crate::config::Form;
-use crate::error::{Refusal, Result, shown, word};
+use crate::error::{Result, shown, word};
 
 /// Number of rows that are read in one go, before other work runs.
 pub(crate) const ROWS_AT_ONCE: usize = 64;
@@ -24,7 +25,8 @@ pub(crate) struct Rows<'a> {
     kind: Kind<'a>,
     /// Holds back one row of a partial file, whose last row is left out.
     before: Option<Option<(usize, Row)>>,
-    trailing: Trailing,
+    /// Tells, after the last row, if other bytes follow the end of a gzip file.
+    pub trailing: Seen,
     /// Keys next to the rows in a file that is one object.
     unread: Vec<String>,
     /// Number of rows so far, those that are held back included.
@@ -76,30 +78,13 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Returns what will be known of the file's end.
-    pub fn trailing(&self) -> Trailing {
-        self.trailing.clone()
-    }
-
-    /// Returns the message of the warning about keys next to the rows, if there are any.
-    pub fn unread(&self) -> Option<String> {
-        let keys: Vec<String> = self
-            .unread
-            .iter()
-            .take(UNREAD_KEYS)
-            .map(|key| named(key))
-            .collect();
-        let more = self.unread.len() - keys.len();
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        let told = Refusal::filled(
-            word!("data.columns.unused"),
-            [&shown(self.name), &format!("{}{more}", keys.join(", ")), ""],
-        );
-        (!keys.is_empty()).then(|| told.to_string())
+    /// The warning about keys next to the rows, if there are any.
+    pub fn unread(&self) -> Option<DataWarning> {
+        let keys = briefly(self.unread.iter().map(|key| named(key)), UNREAD_KEYS);
+        let name = shown(self.name);
+        let values = [name.as_str(), &keys, ""];
+        let warning = || DataWarning::once(word!("data.columns.unused"), values);
+        (!self.unread.is_empty()).then(warning)
     }
 
     /// Returns the next row and its line; `None` at the end.
@@ -110,14 +95,13 @@ impl<'a> Rows<'a> {
         if self.before.is_none() {
             return self.read();
         }
-        loop {
-            let Some(row) = self.read()? else {
-                return Ok(None);
-            };
-            if let Some(before) = self.before.as_mut().and_then(|before| before.replace(row)) {
-                return Ok(Some(before));
+        while let Some(row) = self.read()? {
+            let before = self.before.as_mut().and_then(|before| before.replace(row));
+            if before.is_some() {
+                return Ok(before);
             }
         }
+        Ok(None)
     }
 
     /// Returns the notes on the rows so far that were not returned before, each with its line and the number of its row.
@@ -126,45 +110,29 @@ impl<'a> Rows<'a> {
     }
 
     fn read(&mut self) -> Result<Option<(usize, Row)>> {
-        let mut notes = Vec::new();
-        let row = self.read_with(&mut notes)?;
-        self.count += 1;
-        self.notes.extend(
-            notes
-                .into_iter()
-                .map(|(line, note)| (line, self.count, note)),
-        );
-        Ok(row)
-    }
-
-    fn read_with(&mut self, notes: &mut Vec<(usize, Note)>) -> Result<Option<(usize, Row)>> {
-        Ok(match &mut self.kind {
-            Kind::Lines(reader) => next_line(reader)?,
-            Kind::Array(array) => {
-                let row = array.next()?;
-                notes.append(&mut array.notes);
-                row
-            }
+        let (row, notes) = match &mut self.kind {
+            Kind::Lines(reader) => (next_line(reader)?, Vec::new()),
+            Kind::Array(array) => (array.next()?, std::mem::take(&mut array.notes)),
+            Kind::Table(table) => (table.next()?, std::mem::take(&mut table.notes)),
             Kind::One(reader) => {
-                let line = reader.line();
-                let row = one(reader)?;
+                let row = (reader.line, one(reader)?);
                 self.kind = Kind::Done;
-                Some((line, row))
+                (Some(row), Vec::new())
             }
-            Kind::Table(table) => {
-                let row = table.next()?;
-                notes.append(&mut table.notes);
-                row
-            }
-            Kind::Done => None,
-        })
+            Kind::Done => (None, Vec::new()),
+        };
+        self.count += 1;
+        let notes = notes.into_iter();
+        self.notes
+            .extend(notes.map(|(line, note)| (line, self.count, note)));
+        Ok(row)
     }
 }
 
 fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
     let mut line = String::new();
     loop {
-        let number = reader.line();
+        let number = reader.line;
         line.clear();
         let Some(length) = reader.read_line(&mut line, ROW_BYTES)? else {
             return Ok(None);
@@ -181,16 +149,10 @@ fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
 /// Reads a file that is a single row.
 fn one(reader: &mut TextReader<'_>) -> Result<Row> {
     let mut text = String::new();
-    loop {
-        let more = reader.fill()?;
-        if more.is_empty() {
-            return Ok(parsed(&text, 1));
-        }
-        if text.len() + more.len() > ROW_BYTES {
+    while reader.move_to(&mut text)? > 0 {
+        if text.len() > ROW_BYTES {
             return Ok(Err(too_long()));
         }
-        text.push_str(more);
-        let taken = more.len();
-        reader.take(taken);
     }
+    Ok(parsed(&text, 1))
 }

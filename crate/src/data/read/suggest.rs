@@ -1,10 +1,10 @@
 //! Suggests columns for a row that cannot be read.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::refused::refused;
+use super::row::{Fields, is_plain_message};
 use crate::error::{Refusal, shown, word};
-
-type Fields = Map<String, Value>;
 
 /// Shapes that rows may have.
 const SHAPES: &str = "rows have messages, conversations, prompt and completion, instruction and output, text, or input_ids";
@@ -21,13 +21,8 @@ pub(crate) fn named(key: &str) -> String {
 /// Lists the keys of a row, and says which of them are null.
 pub(crate) fn listed(row: &Fields) -> String {
     const SHOWN: usize = 12;
-    let key = |(key, value): (&String, &Value)| {
-        format!(
-            "{}{}",
-            named(key),
-            if value.is_null() { " (null)" } else { "" }
-        )
-    };
+    let key =
+        |(key, value): (&String, &Value)| named(key) + if value.is_null() { " (null)" } else { "" };
     let mut keys: Vec<String> = row.iter().take(SHOWN).map(key).collect();
     if row.len() > SHOWN {
         keys.push(format!("{} more", row.len() - SHOWN));
@@ -63,7 +58,7 @@ fn find(row: &Fields, names: &[&str]) -> Option<String> {
 }
 
 /// Returns the refusal of a row without a known shape, with columns that might fit.
-pub(crate) fn unknown(row: &Fields) -> crate::error::Error {
+pub(crate) fn unknown(row: &Fields) -> Refusal {
     const ANSWERS: [&str; 10] = [
         "completion",
         "answer",
@@ -77,42 +72,27 @@ pub(crate) fn unknown(row: &Fields) -> crate::error::Error {
         "chosen",
     ];
     const TEXTS: [&str; 5] = ["content", "body", "document", "story", "sentence"];
+    let refusal = refused(word!("data.shape"), "keys that tabtune knows", listed(row));
     let texts = row
         .iter()
         .filter(|(_, value)| value.is_string())
         .map(|(key, _)| shown(key));
-    let is_message = |item: &Value| {
-        item.get("role")
-            .or(item.get("from"))
+    let holds_messages = |(_, value): &(&String, &Value)| {
+        let first = &value[0];
+        first
+            .get("role")
+            .or(first.get("from"))
             .is_some_and(Value::is_string)
     };
-    let messages = row.iter().find(|(_, value)| {
-        value
-            .as_array()
-            .and_then(|list| list.first())
-            .is_some_and(is_message)
-    });
-    if let Some((key, _)) = messages {
-        let refusal = Refusal::new(word!("data.shape"))
-            .expected("keys that tabtune knows")
-            .found(listed(row));
-        return refusal
-            .hint(format!(
-                "{SHAPES}; for the messages of another key give columns: {{\"messages\": \"{}\"}}",
-                shown(key)
-            ))
-            .into();
+    if let Some((key, _)) = row.iter().find(holds_messages) {
+        return refusal.hint(format!(
+            "{SHAPES}; for the messages of another key give columns: {{\"messages\": \"{}\"}}",
+            shown(key)
+        ));
     }
-    if [["role", "content"], ["from", "value"]]
-        .iter()
-        .any(|keys| keys.iter().all(|key| row.contains_key(*key)))
-    {
-        let refusal = Refusal::new(word!("data.shape"))
-            .expected("a conversation")
-            .found("one message alone");
-        return refusal
-            .hint("a row is a whole conversation: {\"messages\": […]}")
-            .into();
+    if is_plain_message(row) {
+        return refused(word!("data.shape"), "a conversation", "one message alone")
+            .hint("a row is a whole conversation: {\"messages\": […]}");
     }
     let context = find(row, &CONTEXTS);
     let columns = match (
@@ -140,25 +120,19 @@ pub(crate) fn unknown(row: &Fields) -> crate::error::Error {
         }
         _ => "{\"text\": …}, or {\"prompt\": …, \"completion\": …}".to_owned(),
     };
-    let refusal = Refusal::new(word!("data.shape"))
-        .expected("keys that tabtune knows")
-        .found(listed(row));
-    refusal
-        .hint(format!(
-            "{SHAPES}; where they have other names, give columns: {columns}"
-        ))
-        .into()
+    refusal.hint(format!(
+        "{SHAPES}; where they have other names, give columns: {columns}"
+    ))
 }
 
 /// Returns true if the value at a key has several words.
 fn is_prose(row: &Fields, key: &str) -> bool {
-    row.get(key)
-        .and_then(Value::as_str)
-        .is_some_and(|text| text.split_whitespace().nth(1).is_some())
+    let text = row.get(key).and_then(Value::as_str).unwrap_or_default();
+    text.split_whitespace().nth(1).is_some()
 }
 
 /// Returns the refusal of pairs of answers.
-pub(crate) fn pairs(row: &Fields) -> crate::error::Error {
+pub(crate) fn pairs(row: &Fields) -> Refusal {
     let after = |prompt: &str| format!("{{\"prompt\": \"{prompt}\", \"completion\": \"chosen\"}}");
     let columns = match (&row["chosen"], find(row, &QUESTIONS)) {
         (Value::String(_), Some(prompt)) => after(&prompt),
@@ -166,12 +140,8 @@ pub(crate) fn pairs(row: &Fields) -> crate::error::Error {
         (Value::Array(_), _) if row.get("prompt").is_some_and(Value::is_array) => after("prompt"),
         _ => "{\"messages\": \"chosen\"}".to_owned(),
     };
-    let refusal = Refusal::new(word!("data.shape"))
-        .expected("one answer")
-        .found("pairs of chosen and rejected answers");
-    refusal
-        .hint(format!(
-            "preferences are not trained; to learn the chosen answers give columns: {columns}"
-        ))
-        .into()
+    let found = "pairs of chosen and rejected answers";
+    refused(word!("data.shape"), "one answer", found).hint(format!(
+        "preferences are not trained; to learn the chosen answers give columns: {columns}"
+    ))
 }

@@ -34,10 +34,8 @@ impl<'a> Table<'a> {
 
     fn row(&mut self) -> Result<Option<TableRow>> {
         let row = self.rows.next(self.names.as_ref().map(Vec::len))?;
-        self.notes.extend(
-            row.as_ref()
-                .and_then(|row| Some((row.line, row.note.clone()?))),
-        );
+        let note = |row: &TableRow| Some((row.line, row.note.clone()?));
+        self.notes.extend(row.as_ref().and_then(note));
         Ok(row)
     }
 
@@ -45,30 +43,23 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     /// Errors of the file; within, the fault of the names.
-    fn header(&mut self) -> Result<std::result::Result<Vec<String>, String>> {
-        let first = self.row()?;
-        let is_mark = first.as_ref().is_some_and(|first| {
-            first
-                .fields
-                .as_ref()
-                .is_ok_and(|fields| is_separator(fields))
-        });
-        let first = if is_mark { self.row()? } else { first };
+    fn header(&mut self) -> Result<Result<Vec<String>, String>> {
+        let is_mark =
+            |first: &TableRow| matches!(&first.fields, Ok(fields) if is_separator(fields));
+        let first = match self.row()? {
+            Some(first) if is_mark(&first) => self.row()?,
+            first => first,
+        };
         let fields = first.map_or_else(
             || Err("no first line of names".to_owned()),
             |first| first.fields,
         );
         Ok(fields.and_then(|names| {
             let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
-            let twice = names
-                .iter()
-                .enumerate()
-                .find(|(at, name)| names.iter().take(*at).any(|other| other == *name));
-            twice
-                .map_or(Ok(()), |(_, name)| {
-                    Err(format!("two columns with the name {}", named(name)))
-                })
-                .map(|()| names)
+            match repeated(&names) {
+                Some(name) => Err(format!("two columns with the name {}", named(name))),
+                None => Ok(names),
+            }
         }))
     }
 
@@ -118,6 +109,12 @@ impl<'a> Table<'a> {
         });
         Ok(Some((line, row)))
     }
+}
+
+/// The first name that another one before it equals.
+pub(super) fn repeated(names: &[String]) -> Option<&String> {
+    let mut places = names.iter().enumerate();
+    places.find_map(|(at, name)| names[..at].contains(name).then_some(name))
 }
 
 /// Columns whose fields are lists or objects, written in JSON.

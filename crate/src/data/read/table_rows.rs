@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::json::ROW_BYTES;
 use super::lines::{Line, Lines};
 use super::note::Note;
-use super::row::too_long;
+use super::row::{ROW_BYTES, too_long};
 use super::text::TextReader;
 use crate::error::Result;
 
@@ -15,12 +14,15 @@ const LINES: usize = 8;
 const UNCLOSED: &str = "a quote that is not closed";
 const AFTER_QUOTE: &str = "text after the quote that closes a field";
 
+/// The fields of a row, or its fault.
+pub(super) type FieldsOrFault = Result<Vec<String>, String>;
+
 /// The fields of a row, or its fault, and the line at which it begins.
 pub(super) struct TableRow {
     pub line: usize,
     /// Line after its last one.
     pub end: usize,
-    pub fields: std::result::Result<Vec<String>, String>,
+    pub fields: FieldsOrFault,
     pub note: Option<Note>,
 }
 
@@ -37,8 +39,9 @@ pub(super) struct TableRows<'a> {
     doubtful: (usize, bool),
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 enum State {
+    #[default]
     Start,
     Plain,
     Quoted,
@@ -47,6 +50,7 @@ enum State {
 }
 
 /// The strict reading of a row.
+#[derive(Default)]
 struct Strict {
     fields: Vec<String>,
     field: String,
@@ -88,10 +92,9 @@ impl Strict {
 
 impl<'a> TableRows<'a> {
     pub fn new(reader: TextReader<'a>, delimiter: u8, partial: bool) -> Self {
-        let (lines, delimiter) = (Lines(reader), char::from(delimiter));
         Self {
-            lines,
-            delimiter,
+            lines: Lines(reader),
+            delimiter: char::from(delimiter),
             partial,
             ahead: VecDeque::new(),
             line: 1,
@@ -143,12 +146,9 @@ impl<'a> TableRows<'a> {
         let wrong = width.is_some_and(|width| fields.len() != width);
         let doubtful = line <= self.doubtful.0;
         if fault.is_none() && !(count > 1 && alike && wrong) {
-            let note = if count > 1 && alike {
-                Some(Note::Joined)
-            } else {
-                None
-            };
-            let note = note.or((doubtful && (quoted || self.doubtful.1)).then_some(Note::Quotes));
+            let joined = (count > 1 && alike).then_some(Note::Joined);
+            let quotes = (doubtful && (quoted || self.doubtful.1)).then_some(Note::Quotes);
+            let note = joined.or(quotes);
             return Ok(Some(self.row(count, Ok(fields), note)));
         }
         if self.partial && !alike && count == self.ahead.len() && self.ahead(count)?.is_none() {
@@ -172,15 +172,7 @@ impl<'a> TableRows<'a> {
         &mut self,
         width: Option<usize>,
     ) -> Result<(usize, Option<&'static str>, Vec<String>)> {
-        let (mut strict, mut count, mut bytes) = (
-            Strict {
-                fields: Vec::new(),
-                field: String::new(),
-                state: State::Start,
-            },
-            0,
-            0,
-        );
+        let (mut strict, mut count, mut bytes) = (Strict::default(), 0, 0);
         let delimiter = self.delimiter;
         let fault = loop {
             let Some(line) = self.ahead(count)? else {
@@ -206,12 +198,7 @@ impl<'a> TableRows<'a> {
     }
 
     /// Makes a row of the first `count` lines.
-    fn row(
-        &mut self,
-        count: usize,
-        fields: std::result::Result<Vec<String>, String>,
-        note: Option<Note>,
-    ) -> TableRow {
+    fn row(&mut self, count: usize, fields: FieldsOrFault, note: Option<Note>) -> TableRow {
         let line = self.line;
         self.drop_lines(count);
         TableRow {
@@ -229,18 +216,14 @@ pub(super) fn first_rows(
     delimiter: u8,
     whole: bool,
     most: usize,
-) -> Vec<std::result::Result<Vec<String>, String>> {
+) -> Vec<FieldsOrFault> {
     let mut rows = TableRows::new(TextReader::of_text(text.to_owned()), delimiter, !whole);
     let (mut found, mut width) = (Vec::new(), None);
     while found.len() < most
         && let Ok(Some(row)) = rows.next(width)
     {
-        width = width.or(row
-            .fields
-            .as_ref()
-            .ok()
-            .filter(|fields| !is_separator(fields))
-            .map(Vec::len));
+        let names = row.fields.iter().find(|fields| !is_separator(fields));
+        width = width.or(names.map(Vec::len));
         found.push(row.fields);
     }
     found

@@ -2,14 +2,18 @@
 
 use std::io::Read;
 
-use super::gzip::{Contents, Trailing};
+use super::gzip::Contents;
 use super::kinds::{other_encoding, other_kind};
 use super::newlines::Newlines;
+use super::refused::refused;
+use super::seen::Seen;
 use super::source::{DataSource, unreadable};
 use crate::error::{Error, Refusal, Result, word};
 
 /// Number of bytes that are read at once.
 const READ_BYTES: usize = 256 << 10;
+/// Number of bytes from which on text that was taken is dropped.
+const TAKEN: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy)]
 enum Encoding {
@@ -21,9 +25,6 @@ enum Encoding {
 /// Reads a file of UTF-8, without its byte order mark, or of UTF-16 that begins with one.
 pub(crate) struct TextReader<'a> {
     inner: Contents<'a>,
-    name: &'a str,
-    /// True if the file is the beginning of a longer one, which may end within a character.
-    partial: bool,
     encoding: Encoding,
     /// Bytes that are not decoded yet.
     raw: Vec<u8>,
@@ -33,8 +34,10 @@ pub(crate) struct TextReader<'a> {
     text: String,
     /// Number of bytes of `text` that were taken.
     taken: usize,
-    position: u64,
-    line: usize,
+    /// Number of bytes of the decoded text that were taken.
+    pub position: u64,
+    /// Line of the next byte, counted from 1.
+    pub line: usize,
     newlines: Option<Newlines>,
 }
 
@@ -45,22 +48,7 @@ impl<'a> TextReader<'a> {
     /// `data.empty`, `data.kind`, and `data.parquet` for files that have to be converted first; during reading, `data.gzip`,
     /// `data.encoding` with the first bad byte, and those of the file.
     pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
-        let (name, text, raw) = (source.name(), String::new(), Vec::new());
-        let (encoding, inner) = (Encoding::Utf8, Contents::open(source, partial)?);
-        let mut reader = Self {
-            inner,
-            name,
-            partial,
-            encoding,
-            raw,
-            offset: 0,
-            ended: false,
-            text,
-            taken: 0,
-            position: 0,
-            line: 1,
-            newlines: None,
-        };
+        let mut reader = Self::new(Contents::open(source, partial)?);
         reader.read_more()?;
         reader.begin()?;
         Ok(reader)
@@ -68,17 +56,21 @@ impl<'a> TextReader<'a> {
 
     /// Reads a decoded text.
     pub fn of_text(text: String) -> Self {
-        let (encoding, inner, raw) = (Encoding::Utf8, Contents::empty(), Vec::new());
-        let (name, ended) = ("", true);
+        Self {
+            text,
+            ended: true,
+            ..Self::new(Contents::empty())
+        }
+    }
+
+    fn new(inner: Contents<'a>) -> Self {
         Self {
             inner,
-            name,
-            partial: false,
-            encoding,
-            raw,
+            encoding: Encoding::Utf8,
+            raw: Vec::new(),
             offset: 0,
-            ended,
-            text,
+            ended: false,
+            text: String::new(),
             taken: 0,
             position: 0,
             line: 1,
@@ -86,38 +78,36 @@ impl<'a> TextReader<'a> {
         }
     }
 
-    /// Reads line ends as Python does in text mode: CR LF and CR are LF. Returns what will be known of them.
-    pub fn with_newlines(mut self) -> (Self, Newlines) {
-        let newlines = Newlines::default();
-        self.newlines = Some(newlines.clone());
-        (self, newlines)
+    /// Reads line ends as Python does in text mode: CR LF and CR are LF. Returns what tells, at the end of the file, if there are any.
+    pub fn with_newlines(mut self) -> (Self, Seen) {
+        let newlines = self.newlines.insert(Newlines::default());
+        let found = newlines.found.clone();
+        (self, found)
     }
 
     fn begin(&mut self) -> Result<()> {
-        if let Some(refusal) = other_kind(&self.raw, self.name) {
+        if let Some(refusal) = other_kind(&self.raw, self.inner.name) {
             return Err(refusal.into());
         }
-        let refuse = |word| Refusal::new(word).of(self.name);
         let mark = match self.raw.as_slice() {
             [0x1f, 0x8b, ..] => {
-                return Err(refuse(word!("data.gzip"))
+                return Err(Refusal::new(word!("data.gzip"))
+                    .of(self.inner.name)
                     .found("a gzip file in a gzip file")
                     .hint("unpack it: gunzip")
                     .into());
             }
             [b'P', b'A', b'R', b'1', ..] => {
                 let hint = "convert it: python -c \"import pandas; pandas.read_parquet('a.parquet').to_json('a.jsonl', orient='records', lines=True)\"";
-                return Err(refuse(word!("data.parquet"))
-                    .found("a Parquet file")
-                    .expected("text, JSON, CSV or token ids")
+                let expected = "text, JSON, CSV or token ids";
+                return Err(refused(word!("data.parquet"), expected, "a Parquet file")
+                    .of(self.inner.name)
                     .hint(hint)
                     .into());
             }
             [] => {
-                return Err(refuse(word!("data.empty"))
-                    .expected("text or rows")
-                    .found("an empty file")
-                    .into());
+                let refusal = refused(word!("data.empty"), "text or rows", "an empty file");
+                return Err(refusal.of(self.inner.name).into());
             }
             [0xef, 0xbb, 0xbf, ..] => 3,
             [0xff, 0xfe, 0, 0, ..] => return Err(self.bad_byte(2, 2)),
@@ -145,7 +135,7 @@ impl<'a> TextReader<'a> {
         let byte = self.raw.get(at).copied().unwrap_or_default();
         let looks_like = self.raw.get(at..).and_then(other_encoding);
         Error::DataEncoding {
-            file: self.name.to_owned(),
+            file: self.inner.name.to_owned(),
             byte_offset,
             byte,
             looks_like,
@@ -157,27 +147,60 @@ impl<'a> TextReader<'a> {
         let more = (&mut self.inner)
             .take(READ_BYTES as u64)
             .read_to_end(&mut self.raw);
-        self.ended = more.map_err(|error| unreadable(error, self.name))? == 0;
+        self.ended = more.map_err(|error| unreadable(error, self.inner.name))? == 0;
         Ok(())
     }
 
-    /// Returns the decoded text that was not taken yet; empty at the end.
+    /// The decoded text that was not taken yet; empty at the end of the file.
     pub fn fill(&mut self) -> Result<&str> {
-        self.load()?;
-        Ok(self.text.get(self.taken..).unwrap_or_default())
-    }
-
-    /// Decodes more if everything was taken.
-    fn load(&mut self) -> Result<()> {
-        while self.taken == self.text.len() && !(self.ended && self.raw.is_empty()) {
+        if self.taken == self.text.len() {
             self.text.clear();
             self.taken = 0;
+            self.more()?;
+        }
+        Ok(self.rest())
+    }
+
+    /// The decoded text that was not taken yet; empty if more has to be read.
+    pub fn rest(&self) -> &str {
+        self.text.get(self.taken..).unwrap_or_default()
+    }
+
+    /// The part of [`Self::rest`] from the byte `at` on.
+    pub fn after(&self, at: usize) -> &str {
+        self.rest().get(at..).unwrap_or_default()
+    }
+
+    /// Decodes more text, also while there is a rest. Returns false at the end of the file.
+    pub fn more(&mut self) -> Result<bool> {
+        if self.taken > TAKEN {
+            self.text.drain(..self.taken);
+            self.taken = 0;
+        }
+        let before = self.text.len();
+        while self.text.len() == before && !(self.ended && self.raw.is_empty()) {
             self.decode()?;
             if !self.ended {
                 self.read_more()?;
             }
         }
-        Ok(())
+        Ok(self.text.len() > before)
+    }
+
+    /// Moves the text that was not taken yet to the end of `text`, and returns its length in bytes; 0 at the end of the file.
+    pub fn move_to(&mut self, text: &mut String) -> Result<usize> {
+        let piece = self.fill()?;
+        let length = piece.len();
+        text.push_str(piece);
+        self.take(length);
+        Ok(length)
+    }
+
+    /// The number of blanks between the beginning of its line and the byte `at` of the rest; `None` if there is anything else.
+    pub fn indentation(&self, at: usize) -> Option<usize> {
+        let before = self.text.get(..self.taken + at)?;
+        let line = before.trim_end_matches([' ', '\t']);
+        line.ends_with('\n').then_some(before.len() - line.len())
     }
 
     /// Decodes the complete characters of `raw`.
@@ -190,7 +213,7 @@ impl<'a> TextReader<'a> {
             Decoded::All => self.raw.len(),
             // The rest of the character follows in the next bytes.
             Decoded::Cut(at) if !self.ended => at,
-            Decoded::Cut(_) if self.partial => self.raw.len(),
+            Decoded::Cut(_) if self.inner.partial => self.raw.len(),
             Decoded::Cut(at) | Decoded::Bad(at) => {
                 return Err(self.bad_byte(self.offset + at, at));
             }
@@ -203,14 +226,10 @@ impl<'a> TextReader<'a> {
         Ok(())
     }
 
-    /// Marks `count` bytes of the text from [`Self::fill`] as taken.
+    /// Marks `count` bytes of the rest as taken.
     pub fn take(&mut self, count: usize) {
-        let taken = self
-            .text
-            .as_bytes()
-            .get(self.taken..self.taken + count)
-            .unwrap_or_default();
-        self.line += taken.iter().filter(|byte| **byte == b'\n').count();
+        let taken = self.rest().bytes().take(count);
+        self.line += taken.filter(|byte| *byte == b'\n').count();
         self.position += count as u64;
         self.taken += count;
     }
@@ -219,14 +238,19 @@ impl<'a> TextReader<'a> {
     pub fn skip_blank(&mut self) -> Result<Option<u8>> {
         loop {
             let text = self.fill()?;
-            let rest = text.trim_start();
-            let (blank, next, ended) = (
-                text.len() - rest.len(),
-                rest.bytes().next(),
-                text.is_empty(),
-            );
-            self.take(blank);
-            if next.is_some() || ended {
+            let (length, next) = (text.len(), text.trim_start().bytes().next());
+            self.take(length - self.rest().trim_start().len());
+            if next.is_some() || length == 0 {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// The first character from the byte `at` of the rest on that is no white space; `None` at the end.
+    pub fn next_after(&mut self, at: usize) -> Result<Option<char>> {
+        loop {
+            let next = self.after(at).trim_start().chars().next();
+            if next.is_some() || !self.more()? {
                 return Ok(next);
             }
         }
@@ -274,19 +298,9 @@ impl<'a> TextReader<'a> {
         Ok(any.then_some(length))
     }
 
-    /// Returns what will be known of the file's end.
-    pub fn trailing(&self) -> Trailing {
-        self.inner.trailing()
-    }
-
-    /// Returns the number of bytes of the decoded text that were taken.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// Returns the line of the next byte, counted from 1.
-    pub fn line(&self) -> usize {
-        self.line
+    /// Tells, after the end of the file, if other bytes follow it.
+    pub fn trailing(&self) -> Seen {
+        self.inner.trailing.clone()
     }
 }
 

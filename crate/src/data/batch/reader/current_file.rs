@@ -7,10 +7,8 @@ use serde_json::{Map, Value};
 use super::super::store::check_ids;
 use super::DataReader;
 use crate::config::Form;
-use crate::data::chat::Account;
 use crate::data::read::{
-    Contents, Newlines, Opened, ROWS_AT_ONCE, RowPlace, Rows, TextReader, Trailing, unreadable,
-    whole_text,
+    Contents, Opened, ROWS_AT_ONCE, RowPlace, Rows, Seen, TextReader, unreadable, whole_text,
 };
 use crate::error::{Error, Refusal, Result, shown, word};
 
@@ -19,11 +17,11 @@ const BYTES_AT_ONCE: u64 = 1 << 20;
 
 /// The file that is being read.
 pub(super) struct Current<'a> {
-    pub(super) file: Opened<'a>,
-    pub(super) rows: usize,
+    pub file: Opened<'a>,
+    pub rows: usize,
     kind: Kind<'a>,
-    pub(super) trailing: Trailing,
-    pub(super) newlines: Newlines,
+    pub trailing: Seen,
+    pub newlines: Seen,
 }
 
 enum Kind<'a> {
@@ -48,43 +46,35 @@ impl<'a> DataReader<'a> {
     /// Begins a file, whose form decides how it is read.
     pub(super) fn begin(&mut self, file: Opened<'a>) -> Result<Current<'a>> {
         // A name may indicate another form.
-        let message = file
-            .found
-            .other_name(&shown(file.source.name()), self.encoder.settings);
-        self.encoder.account.warn_once(word!("data.form"), message);
-        let partial = self.encoder.settings.partial;
-        let mut newlines = Newlines::default();
-        let (trailing, kind) = match file.found.form {
+        let (settings, account) = (self.encoder.settings, &mut self.encoder.account);
+        account.warn(file.found.other_name(&shown(file.source.name()), settings));
+        let partial = settings.partial;
+        let (mut trailing, mut newlines) = (Seen::default(), Seen::default());
+        let kind = match file.found.form {
             Form::Tokens => {
                 let reader = Contents::open(file.source, partial)?;
-                (
-                    reader.trailing(),
-                    Kind::Ids {
-                        reader,
-                        pending: Vec::new(),
-                        offset: 0,
-                    },
-                )
+                trailing = reader.trailing.clone();
+                Kind::Ids {
+                    reader,
+                    pending: Vec::new(),
+                    offset: 0,
+                }
             }
             Form::Text if self.stream => {
                 let (reader, found) = TextReader::open(file.source, partial)?.with_newlines();
-                newlines = found;
-                (
-                    reader.trailing(),
-                    Kind::Text {
-                        reader,
-                        pending: String::new(),
-                        enough: 0,
-                    },
-                )
+                (trailing, newlines) = (reader.trailing(), found);
+                Kind::Text {
+                    reader,
+                    pending: String::new(),
+                    enough: 0,
+                }
             }
-            Form::Text => (Trailing::default(), Kind::Document),
+            Form::Text => Kind::Document,
             _ => {
                 let rows = Rows::open(file.source, &file.found, partial)?;
-                self.encoder
-                    .account
-                    .warn_once(word!("data.columns.unused"), rows.unread());
-                (rows.trailing(), Kind::Rows(rows))
+                account.warn(rows.unread());
+                trailing = rows.trailing.clone();
+                Kind::Rows(rows)
             }
         };
         Ok(Current {
@@ -98,12 +88,8 @@ impl<'a> DataReader<'a> {
 
     /// Reads a part of a file. Returns false if nothing of it is left.
     pub(super) fn read_on(&mut self, current: &mut Current<'a>) -> Result<bool> {
-        let name = current.file.source.name();
-        let place = |line: usize, row: usize, account: &Account| RowPlace {
-            file: account.files(),
-            line,
-            row,
-        };
+        let (name, file) = (current.file.source.name(), self.encoder.account.files.len());
+        let place = |line: usize, row: usize| RowPlace { file, line, row };
         let (form, settings) = (current.file.found.form, self.encoder.settings);
         match &mut current.kind {
             Kind::Text {
@@ -135,32 +121,25 @@ impl<'a> DataReader<'a> {
                     (current.trailing, current.newlines) = (trailing, newlines);
                     Map::from_iter([("text".to_owned(), Value::from(text))])
                 });
-                let place = place(1, 1, &self.encoder.account);
-                self.add_row(place, (name, form), row, None)?;
+                self.add_row(place(1, 1), (name, form), row, None)?;
                 Ok(false)
             }
             Kind::Rows(rows) => {
                 for _ in 0..ROWS_AT_ONCE {
                     let next = rows.next()?;
                     for (line, row, note) in rows.notes() {
-                        self.encoder.note(
-                            place(line, row, &self.encoder.account),
-                            (name, form),
-                            &note,
-                        );
+                        self.encoder.note(place(line, row), (name, form), &note);
                     }
                     let Some((line, row)) = next else {
                         return Ok(false);
                     };
                     current.rows += 1;
-                    let expected = || format!("a row of {}", form.name());
                     let row = row.map_err(|fault| {
-                        Refusal::new(word!("data.row"))
-                            .expected(expected())
-                            .found_whole(fault)
-                            .into()
+                        let refusal = Refusal::new(word!("data.row"));
+                        let expected = format!("a row of {}", form.name());
+                        refusal.expected(expected).found_whole(fault).into()
                     });
-                    let place = place(line, current.rows, &self.encoder.account);
+                    let place = place(line, current.rows);
                     self.add_row(place, (name, form), row, settings.columns.as_ref())?;
                 }
                 Ok(true)
@@ -178,19 +157,14 @@ impl<'a> DataReader<'a> {
         let Some(tokenizer) = self.encoder.tokenizer else {
             return Ok(false);
         };
-        let more = reader.fill()?;
-        let last = more.is_empty();
-        pending.push_str(more);
-        let taken = more.len();
-        reader.take(taken);
+        let last = reader.move_to(pending)? == 0;
         if !last && pending.len() < *enough {
             return Ok(true);
         }
         let (ids, used) = tokenizer.encode_part(pending, last)?;
-        self.encoder.account.texts.add(
-            &tokenizer.stream_findings(pending.get(..used).unwrap_or_default(), &ids)?,
-            None,
-        );
+        let encoded = pending.get(..used).unwrap_or_default();
+        let findings = tokenizer.stream_findings(encoded, &ids)?;
+        self.encoder.account.texts.add(&findings, None);
         *enough = if used == 0 { 2 * pending.len() } else { 0 };
         pending.drain(..used);
         self.add_ids(&ids)?;

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::super::messages::Chat;
 use super::{Fields, ReadRow, RowContent, text};
-use crate::error::{Refusal, Result, shown, word};
+use crate::data::read::refused;
+use crate::error::{Result, shown, word};
 
 /// Reads instruction, input and output, with the history of earlier turns.
 pub(super) fn alpaca(row: &Fields, with_template: bool) -> Result<ReadRow> {
@@ -19,9 +20,8 @@ pub(super) fn alpaca(row: &Fields, with_template: bool) -> Result<ReadRow> {
         optional("system")?,
     );
     let no_history = |found: &Value| {
-        Refusal::new(word!("data.shape"))
-            .expected("history as a list of pairs of texts")
-            .found(shown(&found.to_string()))
+        let expected = "history as a list of pairs of texts";
+        refused(word!("data.shape"), expected, shown(&found.to_string()))
     };
     let turns = match row.get("history") {
         None | Some(Value::Null) => &[],
@@ -38,9 +38,7 @@ pub(super) fn alpaca(row: &Fields, with_template: bool) -> Result<ReadRow> {
             _ => return Err(no_history(turn).into()),
         }
     }
-    let used = ["instruction", "input", "output", "system", "history"]
-        .map(str::to_owned)
-        .to_vec();
+    let used = ["instruction", "input", "output", "system", "history"];
     let content = if with_template {
         let asked = if input.is_empty() {
             instruction
@@ -49,12 +47,8 @@ pub(super) fn alpaca(row: &Fields, with_template: bool) -> Result<ReadRow> {
         };
         let turns = history.into_iter().chain([(asked, output)]);
         let said = turns.flat_map(|(said, answer)| [("user", said), ("assistant", answer)]);
-        RowContent::Chat(Chat::of_texts(
-            (!system.is_empty())
-                .then_some(("system", system))
-                .into_iter()
-                .chain(said),
-        ))
+        let system = Some(("system", system)).filter(|(_, text)| !text.is_empty());
+        RowContent::Chat(Chat::of_texts(system.into_iter().chain(said)))
     } else {
         // The system message comes before everything else.
         let of_turn = |turn: usize| if turn == 0 { system.as_str() } else { "" };
@@ -70,9 +64,8 @@ pub(super) fn alpaca(row: &Fields, with_template: bool) -> Result<ReadRow> {
         }
     };
     Ok(ReadRow {
-        content,
-        used,
         alpaca: !with_template,
+        ..ReadRow::new(content, &used)
     })
 }
 

@@ -3,32 +3,28 @@
 use serde_json::Value;
 
 use super::super::messages::{Chat, chat, from_share, messages_of};
-use super::{Fields, ReadRow, RowContent, kind};
+use super::{ReadRow, RowContent, kind};
 use crate::config::Columns;
-use crate::data::read::listed;
-use crate::error::{Refusal, Result, shown, word};
+use crate::data::read::{Fields, listed, refused};
+use crate::error::{Result, shown, word};
 
 /// Reads a row by the columns that are named for it.
 pub(super) fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -> Result<ReadRow> {
     if let Some(both) = lists_of(row, columns)? {
         return Ok(both);
     }
+    if let Some(name) = &columns.messages {
+        let messages = from_share(&messages_of(row, name)?, None)?;
+        return Ok(ReadRow::of_chat(chat(row, &messages, 0)?, &[name]));
+    }
     let mut used = Vec::new();
     let mut get = |column: &Option<String>| {
-        column
-            .as_ref()
+        let pattern = column.as_ref();
+        pattern
             .map(|pattern| filled(pattern, row, &mut used))
             .transpose()
     };
-    let content = if let Some(name) = &columns.messages {
-        used.extend([
-            name.clone(),
-            "tools".into(),
-            "documents".into(),
-            "chat_template_kwargs".into(),
-        ]);
-        RowContent::Chat(chat(row, &from_share(&messages_of(row, name)?, None)?, 0)?)
-    } else if let Some(text) = get(&columns.text)? {
+    let content = if let Some(text) = get(&columns.text)? {
         RowContent::Document(text)
     } else {
         let (prompt, completion) = (
@@ -36,19 +32,13 @@ pub(super) fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -
             get(&columns.completion)?.unwrap_or_default(),
         );
         // An empty cell of a table is no system message.
-        match get(&columns.system)?.filter(|system| !system.is_empty() || !with_template) {
-            None if with_template && columns.system.is_some() => RowContent::Chat(Chat::of_texts(
-                [("user", prompt), ("assistant", completion)].into_iter(),
-            )),
+        match get(&columns.system)? {
+            Some(system) if with_template => {
+                let system = Some(("system", system)).filter(|(_, text)| !text.is_empty());
+                let turn = [("user", prompt), ("assistant", completion)];
+                RowContent::Chat(Chat::of_texts(system.into_iter().chain(turn)))
+            }
             None => RowContent::Completion { prompt, completion },
-            Some(system) if with_template => RowContent::Chat(Chat::of_texts(
-                [
-                    ("system", system),
-                    ("user", prompt),
-                    ("assistant", completion),
-                ]
-                .into_iter(),
-            )),
             Some(system) => RowContent::Completion {
                 prompt: format!("{system}\n\n{prompt}"),
                 completion,
@@ -64,30 +54,16 @@ pub(super) fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -
 
 /// Reads prompt and completion as lists of messages by their columns, if they are lists.
 fn lists_of(row: &Fields, columns: &Columns) -> Result<Option<ReadRow>> {
-    let list = |column: &Option<String>| {
-        column
-            .as_ref()
-            .and_then(|key| Some((key.clone(), row.get(key)?.as_array()?)))
+    let (Some(prompt), Some(completion)) = (&columns.prompt, &columns.completion) else {
+        return Ok(None);
     };
-    let (Some((prompt, asked)), Some((completion, said))) =
-        (list(&columns.prompt), list(&columns.completion))
+    let (Some(Value::Array(asked)), Some(Value::Array(said))) =
+        (row.get(prompt), row.get(completion))
     else {
         return Ok(None);
     };
-    let content = RowContent::Chat(chat(row, &[asked.as_slice(), said].concat(), asked.len())?);
-    let used = [
-        prompt,
-        completion,
-        "tools".into(),
-        "documents".into(),
-        "chat_template_kwargs".into(),
-    ]
-    .to_vec();
-    Ok(Some(ReadRow {
-        content,
-        used,
-        alpaca: false,
-    }))
+    let chat = chat(row, &[asked.as_slice(), said].concat(), asked.len())?;
+    Ok(Some(ReadRow::of_chat(chat, &[prompt, completion])))
 }
 
 /// Returns the value of a column: that of a key, or a pattern filled with the values of its keys.
@@ -100,10 +76,8 @@ fn filled(pattern: &str, row: &Fields, used: &mut Vec<String>) -> Result<String>
             other => {
                 let found =
                     other.map_or_else(|| listed(row), |value| format!("{} there", kind(value)));
-                Err(Refusal::new(word!("data.columns"))
-                    .expected(format!("a text by the key {}", shown(key)))
-                    .found(found)
-                    .into())
+                let expected = format!("a text by the key {}", shown(key));
+                Err(refused(word!("data.columns"), expected, found).into())
             }
         }
     };
@@ -114,23 +88,22 @@ fn filled(pattern: &str, row: &Fields, used: &mut Vec<String>) -> Result<String>
     while let Some(at) = rest.find(['{', '}']) {
         let (before, brace) = rest.split_at(at);
         text.push_str(before);
-        if let Some(after) = brace.strip_prefix("{{") {
-            text.push('{');
-            rest = after;
-        } else if let Some(after) = brace.strip_prefix("}}") {
-            text.push('}');
-            rest = after;
-        } else if let Some((key, after)) = brace
+        let twice = ["{{", "}}"]
+            .into_iter()
+            .find_map(|two| brace.strip_prefix(two));
+        let inside = brace
             .strip_prefix('{')
-            .and_then(|inside| inside.split_once('}'))
-        {
+            .and_then(|inside| inside.split_once('}'));
+        rest = if let Some(after) = twice {
+            text.push_str(&brace[..1]);
+            after
+        } else if let Some((key, after)) = inside {
             text.push_str(&value(key)?);
-            rest = after;
+            after
         } else {
-            let refusal = Refusal::new(word!("data.columns"))
-                .expected("a pattern with names in braces, {{ and }} for braces");
-            return Err(refusal.found(shown(pattern)).into());
-        }
+            let expected = "a pattern with names in braces, {{ and }} for braces";
+            return Err(refused(word!("data.columns"), expected, shown(pattern)).into());
+        };
     }
     Ok(text + rest)
 }
