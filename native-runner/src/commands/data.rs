@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use serde::Serialize;
 use serde_json::json;
-use tabtune::data::{DataReport, Dataset, FileReport, FileSummary, Loader, Preview};
+use tabtune::data::{DataReport, FileReport, FileSummary, Loader, Preview, summaries};
 use tabtune::error::escaped;
 use tabtune::interrupt::Interrupt;
 
@@ -37,7 +37,7 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let config = settings::resolve(given.clone(), None)?;
     let files = DataFiles::of(&args.data)?;
     let Some(path) = &args.model else {
-        for file in block_on(Dataset::summaries(
+        for file in block_on(summaries(
             &files.files(),
             &config.data_settings(),
             &Interrupt::none(),

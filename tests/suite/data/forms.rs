@@ -1,7 +1,7 @@
 //! The form of a file is recognised by its contents, whatever its name, and every form gives the same rows.
 
 use tabtune::config::{Columns, DataSettings, Form, OnBadRow, TrainConfig};
-use tabtune::data::{DataFile, DataSource, Dataset, FileSummary, Loader};
+use tabtune::data::{DataFile, DataSource, Dataset, FileSummary, Loader, summaries};
 use tabtune::interrupt::Interrupt;
 use tabtune::tokenizer::{Tokenizer, TokenizerParts};
 use tabtune_tests::block_on;
@@ -24,7 +24,7 @@ fn read_as(name: &str, bytes: &[u8], settings: &DataSettings) -> tabtune::Result
 
 /// Returns the summary of a file.
 fn summary(file: &DataFile<'_>, settings: &DataSettings) -> FileSummary {
-    block_on(Dataset::summaries(&[file], settings, &Interrupt::none()))
+    block_on(summaries(&[file], settings, &Interrupt::none()))
         .unwrap()
         .remove(0)
 }

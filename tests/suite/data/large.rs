@@ -5,7 +5,9 @@ use std::io::Read;
 use std::rc::Rc;
 
 use tabtune::config::{DataOrder, DataSettings, Form, OnBadRow, TrainConfig, ValidationRows};
-use tabtune::data::{Batch, DataFile, DataReader, DataSource, Dataset, Loader, TokenStorage};
+use tabtune::data::{
+    Batch, DataFile, DataReader, DataSource, Dataset, Loader, TokenStorage, characters, summaries,
+};
 use tabtune::interrupt::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::{Error, random};
@@ -225,7 +227,7 @@ fn a_first_row_longer_than_what_is_looked_at_is_a_row() {
             name: "rows",
             bytes: text.as_bytes(),
         };
-        let [summary] = &block_on(Dataset::summaries(
+        let [summary] = &block_on(summaries(
             &[&file],
             &DataSettings::default(),
             &Interrupt::none(),
@@ -454,11 +456,7 @@ fn no_bytes_bring_the_reader_down() {
     let read = |name: &str, bytes: &[u8], settings: &DataSettings| {
         let file = DataFile { name, bytes };
         let data = Dataset::read(&[&file], Ok::<_, Error>(&tokenizer), settings);
-        drop(block_on(Dataset::summaries(
-            &[&file],
-            settings,
-            &Interrupt::none(),
-        )));
+        drop(block_on(summaries(&[&file], settings, &Interrupt::none())));
         if let Err(refused) = data {
             assert!(
                 !refused.to_string().is_empty() && refused.code() != "core.panic",
@@ -560,14 +558,14 @@ fn looking_at_a_file_ends_when_it_is_asked_to() {
             DataSettings::default(),
         );
         assert_eq!(
-            block_on(Dataset::summaries(&[&file], &settings, &asked))
+            block_on(summaries(&[&file], &settings, &asked))
                 .unwrap_err()
                 .code(),
             "call.aborted",
             "{name}"
         );
         assert_eq!(
-            block_on(Dataset::characters(&[&file], &settings, &asked))
+            block_on(characters(&[&file], &settings, &asked))
                 .unwrap_err()
                 .code(),
             "call.aborted",

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use tabtune::config::DataSettings;
-use tabtune::data::{DataFile, DataSource, Dataset};
+use tabtune::data::{DataFile, DataSource, Dataset, characters, summaries};
 use tabtune::interrupt::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::block_on;
@@ -124,10 +124,10 @@ fn line_ends_of_a_text_are_those_of_python() {
     };
     let settings = DataSettings::default();
     assert_eq!(
-        block_on(Dataset::characters(&[&file], &settings, &Interrupt::none())).unwrap(),
+        block_on(characters(&[&file], &settings, &Interrupt::none())).unwrap(),
         "\nab"
     );
-    let summary = block_on(Dataset::summaries(&[&file], &settings, &Interrupt::none()))
+    let summary = block_on(summaries(&[&file], &settings, &Interrupt::none()))
         .unwrap()
         .remove(0);
     assert_eq!(

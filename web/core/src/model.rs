@@ -8,7 +8,7 @@ use serde_json::Value;
 use tabtune::bundle::{Bundle, ModelAssets, OpenOptions};
 use tabtune::checkpoint::Base;
 use tabtune::config::{DataSettings, ModelConfig, Precision, TrainConfig};
-use tabtune::data::Dataset;
+use tabtune::data::{Dataset, characters};
 use tabtune::device::Device;
 use tabtune::error::Warning;
 use tabtune::error::{Error, Fault, Refusal, Result, word};
@@ -97,8 +97,7 @@ impl ModelHandle {
                     },
                     Data::new(&data)?,
                 );
-                let characters =
-                    Dataset::characters(&data.all_files(), &settings, &interrupt()).await;
+                let characters = characters(&data.all_files(), &settings, &interrupt()).await;
                 characters.and_then(|characters| Tokenizer::characters(&characters))
             };
             let model = value(config).and_then(|config| fresh(config, tokenizer?));

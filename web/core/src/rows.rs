@@ -3,7 +3,7 @@
 use js_sys::Promise;
 use serde_json::Value;
 use tabtune::config::{DataSettings, OnLong, TrainConfig};
-use tabtune::data::{Dataset, Loader, Preview};
+use tabtune::data::{Dataset, Loader, Preview, summaries};
 use tabtune::error::{Error, Fault, Result};
 use tabtune::tokenizer::Tokenizer;
 use tabtune_border::DataInspection;
@@ -84,7 +84,7 @@ pub fn inspect_data(data: JsData, config: Values, partial: bool) -> Promise {
             partial,
             ..config.data_settings()
         };
-        let mut summaries = Dataset::summaries(&data.all_files(), &settings, &interrupt())
+        let mut summaries = summaries(&data.all_files(), &settings, &interrupt())
             .await
             .map_err(thrown)?;
         if let Some(first) = summaries.first_mut() {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, ModelAssets};
 use tabtune::checkpoint::{Base, Environment, Origin};
 use tabtune::config::{DataSettings, ModelConfig, TrainConfig};
-use tabtune::data::Dataset;
+use tabtune::data::{Dataset, characters};
 use tabtune::device::Device;
 use tabtune::gpu::launch;
 use tabtune::interrupt::Interrupt;
@@ -227,7 +227,7 @@ fn from_scratch(
     config: TrainConfig,
     data: &Data<'_>,
 ) -> Result<Run> {
-    let characters = block_on(Dataset::characters(
+    let characters = block_on(characters(
         &data.training.and(&data.validation),
         &config.data_settings(),
         &Interrupt::none(),
