@@ -1,8 +1,7 @@
 //! Adafactor: its settings, and what it keeps (shaders/README.md, "Adafactor").
 
-use serde::{Deserialize, Serialize};
-
 use super::StateWord;
+use super::declare::settings;
 use super::hyperparameters::{
     BETA, FRACTION, NEGATIVE, NOT_NEGATIVE, POSITIVE, POSITIVE_F32, STOCHASTIC_ROUNDING,
     WEIGHT_DECAY,
@@ -10,41 +9,25 @@ use super::hyperparameters::{
 use super::optimizer_kind::{Extent, Hyperparameter, Kept, KeptTensor, OptimizerKind, Range};
 use super::rules::{RuleSettings, Rules, is_positive_f32};
 
-/// Adafactor without a first moment (arXiv:1804.04235).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct AdafactorConfig {
-    /// Exponent, < 0: in step t a new statistic of g² has the weight t^decay_rate.
-    pub decay_rate: f64,
-    /// Maximum share of the old statistic, 0 ≤ β < 1: a new one has at least the weight 1 − beta2_cap.
-    pub beta2_cap: f64,
-    /// Maximum RMS of an update before the learning rate, > 0; a larger update is scaled down.
-    pub clip_threshold: f64,
-    /// Added to g²; ≥ 1e-30.
-    pub eps1: f64,
-    /// Minimum RMS of a parameter that `relative_step` uses, > 0.
-    pub eps2: f64,
-    /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
-    pub weight_decay: f64,
-    /// Multiply the learning rate by the RMS of the parameter, which is at least `eps2`.
-    pub relative_step: bool,
-    /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
-    pub stochastic_rounding: bool,
-}
-
-impl Default for AdafactorConfig {
-    fn default() -> Self {
-        Self {
-            decay_rate: -0.8,
-            beta2_cap: 0.999,
-            clip_threshold: 1.0,
-            eps1: 1e-30,
-            eps2: 1e-3,
-            weight_decay: 0.01,
-            relative_step: false,
-            stochastic_rounding: true,
-        }
+settings! {
+    /// Adafactor without a first moment (arXiv:1804.04235).
+    pub struct AdafactorConfig {
+        /// Exponent, < 0: in step t a new statistic of g² has the weight t^decay_rate.
+        decay_rate: f64 = -0.8,
+        /// Maximum share of the old statistic, 0 ≤ β < 1: a new one has at least the weight 1 − beta2_cap.
+        beta2_cap: f64 = 0.999,
+        /// Maximum RMS of an update before the learning rate, > 0; a larger update is scaled down.
+        clip_threshold: f64 = 1.0,
+        /// Added to g²; ≥ 1e-30.
+        eps1: f64 = 1e-30,
+        /// Minimum RMS of a parameter that `relative_step` uses, > 0.
+        eps2: f64 = 1e-3,
+        /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
+        weight_decay: f64 = 0.01,
+        /// Multiply the learning rate by the RMS of the parameter, which is at least `eps2`.
+        relative_step: bool = false,
+        /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
+        stochastic_rounding: bool = true,
     }
 }
 

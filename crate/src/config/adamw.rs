@@ -1,38 +1,24 @@
 //! AdamW: its settings, and what it keeps (shaders/README.md, "AdamW").
 
-use serde::{Deserialize, Serialize};
-
 use super::StateWord;
+use super::declare::settings;
 use super::hyperparameters::{BETA1, BETA2, EPS, STOCHASTIC_ROUNDING, WEIGHT_DECAY};
 use super::optimizer_kind::{KeptTensor, OptimizerKind};
 use super::rules::{RuleSettings, Rules};
 
-/// AdamW (arXiv:1711.05101).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct AdamwConfig {
-    /// Decay factor of the first moment, 0 ≤ β < 1.
-    pub beta1: f64,
-    /// Decay factor of the second moment, 0 ≤ β < 1.
-    pub beta2: f64,
-    /// Added to √v, which is not bias-corrected at that point; ≥ 1.2e-38.
-    pub eps: f64,
-    /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
-    pub weight_decay: f64,
-    /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
-    pub stochastic_rounding: bool,
-}
-
-impl Default for AdamwConfig {
-    fn default() -> Self {
-        Self {
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-6,
-            weight_decay: 0.01,
-            stochastic_rounding: true,
-        }
+settings! {
+    /// AdamW (arXiv:1711.05101).
+    pub struct AdamwConfig {
+        /// Decay factor of the first moment, 0 ≤ β < 1.
+        beta1: f64 = 0.9,
+        /// Decay factor of the second moment, 0 ≤ β < 1.
+        beta2: f64 = 0.999,
+        /// Added to √v, which is not bias-corrected at that point; ≥ 1.2e-38.
+        eps: f64 = 1e-6,
+        /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
+        weight_decay: f64 = 0.01,
+        /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
+        stochastic_rounding: bool = true,
     }
 }
 

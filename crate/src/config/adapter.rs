@@ -1,8 +1,7 @@
 //! Settings of a low-rank adapter (LoRA, arXiv:2106.09685), with the meaning that Python PEFT gives them.
 
-use serde::{Deserialize, Serialize};
-
 use super::adapter_values::{Bias, Init, Layers, Names, Table};
+use super::declare::{settings, words};
 use super::hyperparameters::POSITIVE_F32;
 use super::optimizer_kind::Range;
 use super::patterns::{BlockPattern, Pattern, check_count, check_length};
@@ -14,86 +13,72 @@ pub(crate) const MAX_RANK: u64 = 65_536;
 /// Value of `target_modules` that means every matrix inside the blocks.
 const ALL_LINEAR: &str = "all-linear";
 
-/// Settings of LoRA factors that are trained on a frozen base: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B [out, r]. The names are
-/// PEFT's, where `alpha`, `dropout`, `rslora` and `init` are called `"lora_alpha"`, `"lora_dropout"`, `"use_rslora"` and
-/// `"init_lora_weights"`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct AdapterConfig {
-    /// Rank of the factors, from 1 to 65,536.
-    pub r: u64,
-    /// Numerator of the adapter's scale, > 0: the product of the factors is multiplied by alpha / r.
-    pub alpha: f64,
-    /// Modules that get factors, which are matrices inside the blocks: a list of names, or of their ends after a dot; or one text, which is
-    /// `"all-linear"` or a regular expression of whole names. If absent, `"q_proj"` and `"v_proj"`; for GPT-2 `"c_attn"`.
-    pub target_modules: Option<Names>,
-    /// Modules that get no factors although they are targets: a list of names or of their ends, or one regular expression of whole names.
-    pub exclude_modules: Option<Names>,
-    /// Numbers of the blocks that get factors, counted from 0: one number or a list; all blocks if absent. Requires `target_modules` to be
-    /// a list, whose whole names are exempt.
-    pub layers_to_transform: Option<Layers>,
-    /// Regular expression, or a list of them, for the part of a name that precedes the number of a block; any part if absent. Requires
-    /// `layers_to_transform`.
-    pub layers_pattern: Option<Names>,
-    /// Ranks that replace `r` in some modules, from 1 to 65,536. A key is a regular expression that matches a whole name, or its end after
-    /// a dot; the first key that matches counts.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "std::collections::BTreeMap<String, u64>")
-    )]
-    pub rank_pattern: Table<u64>,
-    /// Values that replace `alpha` in some modules, with keys as in `rank_pattern`. The two tables are searched independently.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "std::collections::BTreeMap<String, f64>")
-    )]
-    pub alpha_pattern: Table<f64>,
-    /// Dropout probability of the inputs of the factors in training: 0 ≤ p < 1.
-    pub dropout: f64,
-    /// Scale by alpha / √r (rsLoRA, arXiv:2312.03732) instead of alpha / r.
-    pub rslora: bool,
-    /// Modules that are trained in full, given by the ends of their names: norms, and an embedding or a head that is not tied.
-    pub modules_to_save: Option<Vec<String>>,
-    /// Initial values of A: true for uniform in ±1/√in, `"gaussian"` for normal with standard deviation 1/r. B starts at 0.
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value", extend("enum" = [true, "gaussian"])))]
-    pub init: Init,
-    /// Biases of the base that are trained; none is the only choice.
-    pub bias: Bias,
-}
-
-impl Default for AdapterConfig {
-    fn default() -> Self {
-        Self {
-            r: 8,
-            alpha: 8.0,
-            target_modules: None,
-            exclude_modules: None,
-            layers_to_transform: None,
-            layers_pattern: None,
-            rank_pattern: Table::default(),
-            alpha_pattern: Table::default(),
-            dropout: 0.0,
-            rslora: false,
-            modules_to_save: None,
-            init: Init::Uniform,
-            bias: Bias::None,
-        }
+settings! {
+    /// Settings of LoRA factors that are trained on a frozen base: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B
+    /// [out, r]. The names are PEFT's, where `alpha`, `dropout`, `rslora` and `init` are called `"lora_alpha"`,
+    /// `"lora_dropout"`, `"use_rslora"` and
+    /// `"init_lora_weights"`.
+    pub struct AdapterConfig {
+        /// Rank of the factors, from 1 to 65,536.
+        r: u64 = 8,
+        /// Numerator of the adapter's scale, > 0: the product of the factors is multiplied by alpha / r.
+        alpha: f64 = 8.0,
+        /// Modules that get factors, which are matrices inside the blocks: a list of names, or of their ends after a
+        /// dot; or one text, which is
+        /// `"all-linear"` or a regular expression of whole names. If absent, `"q_proj"` and `"v_proj"`; for GPT-2
+        /// `"c_attn"`.
+        target_modules: Option<Names> = None,
+        /// Modules that get no factors although they are targets: a list of names or of their ends, or one regular
+        /// expression of whole names.
+        exclude_modules: Option<Names> = None,
+        /// Numbers of the blocks that get factors, counted from 0: one number or a list; all blocks if absent. Requires
+        /// `target_modules` to be a list, whose whole names are exempt.
+        layers_to_transform: Option<Layers> = None,
+        /// Regular expression, or a list of them, for the part of a name that precedes the number of a block; any part
+        /// if absent. Requires
+        /// `layers_to_transform`.
+        layers_pattern: Option<Names> = None,
+        /// Ranks that replace `r` in some modules, from 1 to 65,536. A key is a regular expression that matches a whole
+        /// name, or its end after a dot; the first key that matches counts.
+        #[cfg_attr(
+            feature = "schema",
+            schemars(with = "std::collections::BTreeMap<String, u64>")
+        )]
+        rank_pattern: Table<u64> = Table::default(),
+        /// Values that replace `alpha` in some modules, with keys as in `rank_pattern`. The two tables are searched
+        /// independently.
+        #[cfg_attr(
+            feature = "schema",
+            schemars(with = "std::collections::BTreeMap<String, f64>")
+        )]
+        alpha_pattern: Table<f64> = Table::default(),
+        /// Dropout probability of the inputs of the factors in training: 0 ≤ p < 1.
+        dropout: f64 = 0.0,
+        /// Scale by alpha / √r (rsLoRA, arXiv:2312.03732) instead of alpha / r.
+        rslora: bool = false,
+        /// Modules that are trained in full, given by the ends of their names: norms, and an embedding or a head that
+        /// is not tied.
+        modules_to_save: Option<Vec<String>> = None,
+        /// Initial values of A: true for uniform in ±1/√in, `"gaussian"` for normal with standard deviation 1/r. B
+        /// starts at 0.
+        #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value", extend("enum" = [true, "gaussian"])))]
+        init: Init = Init::Uniform,
+        /// Biases of the base that are trained; none is the only choice.
+        bias: Bias = Bias::None,
     }
 }
 
-/// Storage type of the base's weights while an adapter is trained. Arithmetic is f32.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum BaseStorage {
-    /// As in the file: 2-byte values and quantized blocks are not widened.
-    #[default]
-    Stored,
-    /// bf16, 2 bytes a weight.
-    Bf16,
-    /// f32, 4 bytes a weight.
-    F32,
+words! {
+    /// Storage type of the base's weights while an adapter is trained. Arithmetic is f32.
+    pub enum BaseStorage {
+        /// As in the file: 2-byte values and quantized blocks are not widened.
+        #[default]
+        Stored,
+        /// bf16, 2 bytes a weight.
+        Bf16,
+        /// f32, 4 bytes a weight.
+        F32,
+    }
 }
 
 /// Returns true if a text of `target_modules` means every matrix inside the blocks. As in PEFT, case does not matter.
@@ -112,15 +97,12 @@ pub(crate) fn adapter_scale(rank: u64, alpha: f64, rslora: bool) -> f64 {
 impl AdapterConfig {
     /// Returns the rules that these values break; keys begin with `adapter.`.
     pub fn faults(&self) -> Vec<Fault> {
-        let mut rules = Rules {
-            prefix: "adapter",
-            faults: Vec::new(),
-        };
+        let mut rules = Rules::of("adapter");
         let ranks = (1..=MAX_RANK).contains(&self.r);
         rules.check(
             ranks,
             "r",
-            &format!("an integer from 1 to {MAX_RANK}"),
+            format!("an integer from 1 to {MAX_RANK}"),
             self.r,
         );
         let Range(rule, holds) = POSITIVE_F32;
@@ -140,7 +122,7 @@ impl AdapterConfig {
             rules.check(
                 false,
                 "rank_pattern",
-                &format!("integers from 1 to {MAX_RANK}"),
+                format!("integers from 1 to {MAX_RANK}"),
                 format!("{name}: {rank}"),
             );
         }
@@ -162,7 +144,8 @@ impl AdapterConfig {
         rules.faults
     }
 
-    /// Checks that blocks are chosen for lists of targets only, as in PEFT: a regular expression can select blocks by itself.
+    /// Checks that blocks are chosen for lists of targets only, as in PEFT: a regular expression can select blocks by
+    /// itself.
     fn check_layers(&self, rules: &mut Rules<'_>) {
         let text = matches!(self.target_modules, Some(Names::One(_)));
         let layers = self.layers().map(|numbers| format!("{numbers:?}"));
@@ -255,7 +238,7 @@ impl AdapterConfig {
                     rules.check(
                         false,
                         key,
-                        &refusal.expected.unwrap_or_default(),
+                        refusal.expected.unwrap_or_default(),
                         refusal.found.unwrap_or_default(),
                     );
                 }

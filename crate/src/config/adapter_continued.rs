@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{AdapterConfig, TrainConfig};
-use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, word};
 
 /// Settings that a continued run may change: the factors exist, so nothing is initialised.
 const FREE: [&str; 2] = ["dropout", "init"];
@@ -16,9 +16,7 @@ impl AdapterConfig {
     /// # Errors
     /// `config.invalid` for unknown keys and invalid values; `adapter.settings` for each key that contradicts the files.
     pub fn continued(&self, given: &Value) -> Result<Self> {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Error::InvalidConfig(vec![Fault::new("adapter", "an object", error)])
-        };
+        let wrong = |error: &dyn std::fmt::Display| Error::invalid("adapter", "an object", error);
         let Some(keys) = given.as_object() else {
             return Err(wrong(given));
         };

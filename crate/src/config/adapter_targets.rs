@@ -65,10 +65,7 @@ impl AdapterConfig {
     /// `adapter.target.unsupported` for modules that cannot have factors or cannot be trained in full; `adapter.target.tied` for a tied
     /// embedding or head in `modules_to_save`; `adapter.target.unknown` for each name, pattern and block that the model does not have.
     pub fn resolve(&self, family: &PeftNames, modules: &[Module]) -> Result<Resolved> {
-        let faults = self.faults();
-        if !faults.is_empty() {
-            return Err(Error::InvalidConfig(faults));
-        }
+        Error::of_faults(self.faults())?;
         let known = known(family, modules);
         let (targets, mut findings) = self.chosen(family, &known)?;
         let saved = self.saved(&known, &mut findings);

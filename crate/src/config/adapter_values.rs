@@ -3,6 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use super::declare::words;
+
 use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
@@ -234,13 +236,12 @@ pub(crate) fn changes_base(init: &str) -> bool {
         || init.starts_with("pissa_niter_")
 }
 
-/// Biases of the base that are trained.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Bias {
-    /// No biases.
-    #[default]
-    None,
+words! {
+    /// Biases of the base that are trained.
+    #[doc(hidden)]
+    pub enum Bias {
+        /// No biases.
+        #[default]
+        None,
+    }
 }

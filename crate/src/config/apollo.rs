@@ -1,8 +1,7 @@
 //! APOLLO: its settings, and what it keeps (shaders/README.md, "APOLLO").
 
-use serde::{Deserialize, Serialize};
-
 use super::apollo_values::{ApolloScale, Projected, ProjectorKind};
+use super::declare::settings;
 use super::hyperparameters::{
     BETA1, BETA2, COUNT, EPS, FINITE, POSITIVE, POSITIVE_F32, STOCHASTIC_ROUNDING, WEIGHT_DECAY,
 };
@@ -12,62 +11,41 @@ use super::{AdamwConfig, StateWord};
 
 /// Maximum rank that is chosen by default.
 const MAX_DEFAULT_RANK: usize = 128;
-/// APOLLO and APOLLO-Mini (arXiv:2412.05270).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct ApolloConfig {
-    /// Decay factor of the first moment, 0 ≤ β < 1.
-    pub beta1: f64,
-    /// Decay factor of the second moment, 0 ≤ β < 1.
-    pub beta2: f64,
-    /// Added to √v, which is not bias-corrected at that point; ≥ 1.2e-38.
-    pub eps: f64,
-    /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
-    pub weight_decay: f64,
-    /// Use one scale for a whole tensor instead of one for each channel (APOLLO-Mini).
-    pub mini: bool,
-    /// Rank of the projection, ≥ 1. If absent, a quarter of a matrix's shorter side, at most 128; 1 with `mini`.
-    pub rank: Option<u64>,
-    /// Square of a factor of the update, > 0: updates are multiplied by √scale. `"auto"` is the shorter side divided by the rank, which
-    /// makes learning rates those of AdamW.
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value", extend("oneOf" = [{"type": "number"}, {"const": "auto"}])))]
-    pub scale: ApolloScale,
-    /// Apply √scale before the growth limiter instead of after it.
-    pub scale_front: bool,
-    /// Maximum growth of an update's norm from one step to the next, as a factor > 1; null disables the limit.
-    pub growth_limit: Option<f64>,
-    /// Matrices that are projected: blocks takes those of attention and MLP, all takes embeddings and head too. AdamW updates the rest,
-    /// with these betas, eps and weight decay. In a model that is not tabtune's own, all matrices are projected.
-    pub projected: Projected,
-    /// Factor of the learning rate for parameters that AdamW updates, > 0.
-    pub adamw_learning_rate_scale: f64,
-    /// Number of steps after which new projectors are drawn, ≥ 1.
-    pub update_steps: u64,
-    /// Random matrix of the projection: normal has independent entries, orthogonal has orthonormal columns.
-    pub projector: ProjectorKind,
-    /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
-    pub stochastic_rounding: bool,
-}
-
-impl Default for ApolloConfig {
-    fn default() -> Self {
-        Self {
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-6,
-            weight_decay: 0.0,
-            mini: false,
-            rank: None,
-            scale: ApolloScale::Auto,
-            scale_front: false,
-            growth_limit: Some(1.01),
-            projected: Projected::Blocks,
-            adamw_learning_rate_scale: 1.0,
-            update_steps: 200,
-            projector: ProjectorKind::Normal,
-            stochastic_rounding: true,
-        }
+settings! {
+    /// APOLLO and APOLLO-Mini (arXiv:2412.05270).
+    pub struct ApolloConfig {
+        /// Decay factor of the first moment, 0 ≤ β < 1.
+        beta1: f64 = 0.9,
+        /// Decay factor of the second moment, 0 ≤ β < 1.
+        beta2: f64 = 0.999,
+        /// Added to √v, which is not bias-corrected at that point; ≥ 1.2e-38.
+        eps: f64 = 1e-6,
+        /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
+        weight_decay: f64 = 0.0,
+        /// Use one scale for a whole tensor instead of one for each channel (APOLLO-Mini).
+        mini: bool = false,
+        /// Rank of the projection, ≥ 1. If absent, a quarter of a matrix's shorter side, at most 128; 1 with `mini`.
+        rank: Option<u64> = None,
+        /// Square of a factor of the update, > 0: updates are multiplied by √scale. `"auto"` is the shorter side
+        /// divided by the rank, which makes learning rates those of AdamW.
+        #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value", extend("oneOf" = [{"type": "number"}, {"const": "auto"}])))]
+        scale: ApolloScale = ApolloScale::Auto,
+        /// Apply √scale before the growth limiter instead of after it.
+        scale_front: bool = false,
+        /// Maximum growth of an update's norm from one step to the next, as a factor > 1; null disables the limit.
+        growth_limit: Option<f64> = Some(1.01),
+        /// Matrices that are projected: blocks takes those of attention and MLP, all takes embeddings and head too.
+        /// AdamW updates the rest, with these betas, eps and weight decay. In a model that is not tabtune's own, all
+        /// matrices are projected.
+        projected: Projected = Projected::Blocks,
+        /// Factor of the learning rate for parameters that AdamW updates, > 0.
+        adamw_learning_rate_scale: f64 = 1.0,
+        /// Number of steps after which new projectors are drawn, ≥ 1.
+        update_steps: u64 = 200,
+        /// Random matrix of the projection: normal has independent entries, orthogonal has orthonormal columns.
+        projector: ProjectorKind = ProjectorKind::Normal,
+        /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
+        stochastic_rounding: bool = true,
     }
 }
 
@@ -90,7 +68,8 @@ impl ApolloConfig {
         }
     }
 
-    /// Returns the rule of parameters that are not projected. Their learning rate has the factor `adamw_learning_rate_scale`.
+    /// Returns the rule of parameters that are not projected. Their learning rate has the factor
+    /// `adamw_learning_rate_scale`.
     pub(crate) fn fallback(&self) -> AdamwConfig {
         AdamwConfig {
             beta1: self.beta1,

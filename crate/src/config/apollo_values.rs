@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::declare::words;
+
 use serde::de::{self, Deserializer, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
@@ -9,37 +11,36 @@ use serde::{Deserialize, Serialize};
 /// JSON value of [`ApolloScale::Auto`].
 const AUTO: &str = "auto";
 
-/// Kind of random matrix with which APOLLO projects gradients.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum ProjectorKind {
-    /// Independent, normally distributed entries.
-    #[default]
-    Normal,
-    /// Orthonormal columns.
-    Orthogonal,
+words! {
+    /// Kind of random matrix with which APOLLO projects gradients.
+    #[doc(hidden)]
+    pub enum ProjectorKind {
+        /// Independent, normally distributed entries.
+        #[default]
+        Normal,
+        /// Orthonormal columns.
+        Orthogonal,
+    }
 }
 
-/// Matrices that APOLLO projects; AdamW updates the rest.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Projected {
-    /// Matrices of attention and MLP.
-    #[default]
-    Blocks,
-    /// These, and embeddings and head.
-    All,
+words! {
+    /// Matrices that APOLLO projects; AdamW updates the rest.
+    #[doc(hidden)]
+    pub enum Projected {
+        /// Matrices of attention and MLP.
+        #[default]
+        Blocks,
+        /// These, and embeddings and head.
+        All,
+    }
 }
 
 /// Square of a factor of the update.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum ApolloScale {
-    /// Length of a channel divided by the rank, which makes an update as long as AdamW's for every rank; `"auto"` in JSON.
+    /// Length of a channel divided by the rank, which makes an update as long as AdamW's for every rank; `"auto"` in
+    /// JSON.
     #[default]
     Auto,
     /// A fixed value.

@@ -1,77 +1,61 @@
 //! Settings of block-coordinate AdamW.
 
-use serde::{Deserialize, Serialize};
-
+use super::declare::{settings, words};
+use super::rules::Rules;
 use super::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::Fault;
 
-/// Order in which blocks train.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum BlockOrder {
-    /// Shuffled by the seed, differently in each cycle.
-    #[default]
-    Shuffled,
-    /// From the first block to the last in each cycle.
-    Ascending,
-    /// From the last block to the first in each cycle.
-    Descending,
+words! {
+    /// Order in which blocks train.
+    #[doc(hidden)]
+    pub enum BlockOrder {
+        /// Shuffled by the seed, differently in each cycle.
+        #[default]
+        Shuffled,
+        /// From the first block to the last in each cycle.
+        Ascending,
+        /// From the last block to the first in each cycle.
+        Descending,
+    }
 }
 
-/// AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train for `interval` steps,
-/// then the next ones; everything else rests, without gradients and state, and the backward pass ends at the lowest block that trains. A
-/// block begins each of its turns with new moments.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct BlockCoordinateConfig {
-    /// Number of adjacent blocks that train at a time, ≥ 1. A block that groups freeze entirely has no turn.
-    pub blocks: usize,
-    /// Number of steps before the next blocks train, ≥ 1.
-    pub interval: u64,
-    /// Order of the blocks: shuffled draws a new one by the seed in each cycle; ascending begins with the first block, descending with the
-    /// last.
-    pub order: BlockOrder,
-    /// Train the embedding tables in every step. A table that is also the head trains if either is set.
-    pub embedding: bool,
-    /// Train the norm before the head in every step.
-    pub norm: bool,
-    /// Train the head in every step.
-    pub head: bool,
-}
-
-impl Default for BlockCoordinateConfig {
-    fn default() -> Self {
-        Self {
-            blocks: 1,
-            interval: 50,
-            order: BlockOrder::default(),
-            embedding: false,
-            norm: false,
-            head: false,
-        }
+settings! {
+    /// AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train
+    /// for `interval` steps, then the next ones; everything else rests, without gradients and state, and the backward
+    /// pass ends at the lowest block that trains. A block begins each of its turns with new moments.
+    #[doc(hidden)]
+    #[derive(Eq)]
+    pub struct BlockCoordinateConfig {
+        /// Number of adjacent blocks that train at a time, ≥ 1. A block that groups freeze entirely has no turn.
+        blocks: usize = 1,
+        /// Number of steps before the next blocks train, ≥ 1.
+        interval: u64 = 50,
+        /// Order of the blocks: shuffled draws a new one by the seed in each cycle; ascending begins with the first
+        /// block, descending with the last.
+        order: BlockOrder = BlockOrder::default(),
+        /// Train the embedding tables in every step. A table that is also the head trains if either is set.
+        embedding: bool = false,
+        /// Train the norm before the head in every step.
+        norm: bool = false,
+        /// Train the head in every step.
+        head: bool = false,
     }
 }
 
 impl BlockCoordinateConfig {
-    /// Returns the rules that these settings break in `run`. The number of blocks is compared with the model's elsewhere, once there is a
-    /// model.
+    /// Returns the rules that these settings break in `run`. The number of blocks is compared with the model's
+    /// elsewhere, once there is a model.
     ///
-    /// Only AdamW is accepted: restarting moments were studied with it, and the other rules keep little or no state that could be dropped.
-    /// An adapter is refused since its factors take little memory, and gradient release since it updates before the norm is known.
+    /// Only AdamW is accepted: restarting moments were studied with it, and the other rules keep little or no state
+    /// that could be dropped. An adapter is refused since its factors take little memory, and gradient release since it
+    /// updates before the norm is known.
     pub(super) fn faults(&self, run: &TrainConfig) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for (key, value) in [("blocks", self.blocks as u64), ("interval", self.interval)] {
-            if value == 0 {
-                faults.push(Fault::new(
-                    format!("block_coordinate.{key}"),
-                    "an integer ≥ 1",
-                    value,
-                ));
-            }
+        let mut rules = Rules::default();
+        for (key, value) in [
+            ("block_coordinate.blocks", self.blocks as u64),
+            ("block_coordinate.interval", self.interval),
+        ] {
+            rules.check(value > 0, key, "an integer ≥ 1", value);
         }
         let trained = |group: &&GroupConfig| !group.frozen;
         let of_groups = run
@@ -88,22 +72,21 @@ impl BlockCoordinateConfig {
         for (key, rule) in
             std::iter::once(("optimizer.type".to_string(), &run.optimizer)).chain(of_groups)
         {
-            if !matches!(rule, OptimizerConfig::Adamw(_)) {
-                faults.push(Fault::new(key, "adamw with block_coordinate", rule.kind()));
-            }
+            let holds = matches!(rule, OptimizerConfig::Adamw(_));
+            rules.check(holds, &key, "adamw with block_coordinate", rule.kind());
         }
-        if run.adapter.is_some() {
-            faults.push(Fault::new(
-                "block_coordinate",
-                "null with an adapter",
-                "an object",
-            ));
-        }
-        if run.gradient_release {
-            let rule =
-                "false with block_coordinate, which clips and accumulates in as little memory";
-            faults.push(Fault::new("gradient_release", rule, true));
-        }
-        faults
+        rules.check(
+            run.adapter.is_none(),
+            "block_coordinate",
+            "null with an adapter",
+            "an object",
+        );
+        rules.check(
+            !run.gradient_release,
+            "gradient_release",
+            "false with block_coordinate, which clips and accumulates in as little memory",
+            true,
+        );
+        rules.faults
     }
 }

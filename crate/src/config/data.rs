@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::TrainConfig;
+use super::declare::{settings, words};
+use super::rules::Rules;
 use crate::error::Fault;
 
 /// Form of a data file.
@@ -40,63 +42,60 @@ impl Form {
     }
 }
 
-/// Columns of a row, under tabtune's names. A value is the name of a key, or a pattern with names in braces: `"Question:
-/// {question}\nAnswer:"`; `{{` and `}}` are literal braces.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct Columns {
-    /// Text before the answer, which the model reads but does not learn.
-    pub prompt: Option<String>,
-    /// Answer, which the model learns.
-    pub completion: Option<String>,
-    /// System message before a prompt.
-    pub system: Option<String>,
-    /// Document, all of which the model learns.
-    pub text: Option<String>,
-    /// List of messages.
-    pub messages: Option<String>,
+settings! {
+    /// Columns of a row, under tabtune's names. A value is the name of a key, or a pattern with names in braces:
+    /// `"Question: {question}\nAnswer:"`; `{{` and `}}` are literal braces.
+    #[doc(hidden)]
+    #[derive(Eq)]
+    pub struct Columns {
+        /// Text before the answer, which the model reads but does not learn.
+        prompt: Option<String> = None,
+        /// Answer, which the model learns.
+        completion: Option<String> = None,
+        /// System message before a prompt.
+        system: Option<String> = None,
+        /// Document, all of which the model learns.
+        text: Option<String> = None,
+        /// List of messages.
+        messages: Option<String> = None,
+    }
 }
 
-/// Treatment of a row that cannot be used.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum OnBadRow {
-    /// The data is refused; all such rows are counted, and the first hundred reported.
-    #[default]
-    Stop,
-    /// The row is left out and reported.
-    Skip,
+words! {
+    /// Treatment of a row that cannot be used.
+    #[doc(hidden)]
+    pub enum OnBadRow {
+        /// The data is refused; all such rows are counted, and the first hundred reported.
+        #[default]
+        Stop,
+        /// The row is left out and reported.
+        Skip,
+    }
 }
 
-/// Messages of a chat that are learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum LossOn {
-    /// Every answer of the assistant.
-    #[default]
-    Assistant,
-    /// The last answer of the assistant.
-    Last,
-    /// The whole text, including the user's messages.
-    All,
+words! {
+    /// Messages of a chat that are learned.
+    pub enum LossOn {
+        /// Every answer of the assistant.
+        #[default]
+        Assistant,
+        /// The last answer of the assistant.
+        Last,
+        /// The whole text, including the user's messages.
+        All,
+    }
 }
 
-/// Rows that are kept for evaluation.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum ValidationRows {
-    /// Rows drawn at random, by the seed.
-    #[default]
-    Random,
-    /// The last rows, for data in order of time.
-    Last,
+words! {
+    /// Rows that are kept for evaluation.
+    #[doc(hidden)]
+    pub enum ValidationRows {
+        /// Rows drawn at random, by the seed.
+        #[default]
+        Random,
+        /// The last rows, for data in order of time.
+        Last,
+    }
 }
 
 impl ValidationRows {
@@ -106,19 +105,19 @@ impl ValidationRows {
     }
 }
 
-/// Treatment of an example that is longer than a sequence.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum OnLong {
-    /// Its end is left out, including its end token.
-    #[default]
-    Cut,
-    /// The example is left out.
-    Skip,
-    /// A document is divided into several sequences, each beginning where the one before ends; other examples are cut.
-    Split,
+words! {
+    /// Treatment of an example that is longer than a sequence.
+    #[doc(hidden)]
+    pub enum OnLong {
+        /// Its end is left out, including its end token.
+        #[default]
+        Cut,
+        /// The example is left out.
+        Skip,
+        /// A document is divided into several sequences, each beginning where the one before ends; other examples are
+        /// cut.
+        Split,
+    }
 }
 
 /// Settings of a run that control how its data become examples.
@@ -167,7 +166,8 @@ impl DataSettings {
 }
 
 impl TrainConfig {
-    /// Returns the settings that control how the data of a resume is read, for which `given` are set again: the others are the checkpoint's.
+    /// Returns the settings that control how the data of a resume is read, for which `given` are set again: the others
+    /// are the checkpoint's.
     pub fn data_settings_of_resume(&self, given: &Map<String, Value>) -> DataSettings {
         DataSettings {
             form_kept: !given.contains_key("form"),
@@ -211,24 +211,17 @@ impl Columns {
             let given = serde_json::to_string(self).unwrap_or_default();
             return vec![Fault::new("columns", rule, given)];
         }
-        let named = [
+        let mut rules = Rules::of("columns");
+        for (key, value) in [
             ("prompt", prompt),
             ("completion", completion),
             ("system", system),
             ("text", text),
             ("messages", messages),
-        ];
-        let empty = named
-            .into_iter()
-            .filter(|(_, value)| value.as_deref() == Some(""));
-        empty
-            .map(|(key, _)| {
-                Fault::new(
-                    format!("columns.{key}"),
-                    "the name of a key, or a pattern",
-                    "\"\"",
-                )
-            })
-            .collect()
+        ] {
+            let named = value.as_deref() != Some("");
+            rules.check(named, key, "the name of a key, or a pattern", "\"\"");
+        }
+        rules.faults
     }
 }

@@ -1,9 +1,11 @@
 //! Parameter groups.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
-use super::OptimizerConfig;
-use super::rules::{DECAY_RULE, is_decay, is_positive_f32};
+use super::rules::{DECAY_RULE, Rules, is_decay, is_positive_f32};
+use super::{OptimizerConfig, TrainConfig};
 use crate::error::Fault;
 
 /// Parameters whose names match `pattern`, and how they are treated. The first group that matches counts.
@@ -52,7 +54,7 @@ impl GroupConfig {
         vec![spared, Self::new("*")]
     }
 
-    /// Returns the fault of groups that leave nothing to train.
+    /// The fault of groups that leave nothing to train, if they do.
     pub(crate) fn all_frozen(groups: &[Self]) -> Option<Fault> {
         let frozen = !groups.is_empty() && groups.iter().all(|group| group.frozen);
         frozen.then(|| Fault::new("groups", "at least one that is not frozen", "none"))
@@ -71,25 +73,36 @@ impl GroupConfig {
     /// Returns the rules that this group, at `index`, breaks.
     #[doc(hidden)]
     pub fn faults(&self, index: usize, learning_rate: f64) -> Vec<Fault> {
-        let mut faults = Vec::new();
         let key = format!("groups[{index}]");
-        let rate = learning_rate * self.learning_rate_scale;
-        if !(is_positive_f32(self.learning_rate_scale) && is_positive_f32(rate)) {
-            let rule = "finite and > 0 in f32, also multiplied by learning_rate";
-            faults.push(Fault::new(
-                format!("{key}.learning_rate_scale"),
-                rule,
-                self.learning_rate_scale,
-            ));
-        }
+        let mut rules = Rules::of(&key);
+        let (scale, rate) = (
+            self.learning_rate_scale,
+            learning_rate * self.learning_rate_scale,
+        );
+        rules.check(
+            is_positive_f32(scale) && is_positive_f32(rate),
+            "learning_rate_scale",
+            "finite and > 0 in f32, also multiplied by learning_rate",
+            scale,
+        );
         if let Some(optimizer) = &self.optimizer {
-            faults.extend(optimizer.faults_at(&format!("{key}.optimizer"), rate));
+            let faults = optimizer.faults_at(&format!("{key}.optimizer"), rate);
+            rules.faults.extend(faults);
         }
-        if let Some(decay) = self.weight_decay
-            && !is_decay(decay, rate)
-        {
-            faults.push(Fault::new(format!("{key}.weight_decay"), DECAY_RULE, decay));
+        if let Some(decay) = self.weight_decay {
+            rules.check(is_decay(decay, rate), "weight_decay", DECAY_RULE, decay);
         }
-        faults
+        rules.faults
+    }
+}
+
+impl TrainConfig {
+    /// The groups of the run: one of all parameters if none are given.
+    pub(crate) fn groups_in_force(&self) -> Cow<'_, [GroupConfig]> {
+        if self.groups.is_empty() {
+            vec![GroupConfig::new("*")].into()
+        } else {
+            (&self.groups).into()
+        }
     }
 }

@@ -48,11 +48,7 @@ impl TrainConfig {
     /// `config.invalid`, listing all unknown keys, values of the wrong type and values that cannot work.
     pub fn overlaid(&self, given: Value) -> Result<Self> {
         if !given.is_object() {
-            return Err(Error::InvalidConfig(vec![Fault::new(
-                "settings",
-                "an object",
-                shown(&given),
-            )]));
+            return Err(Error::invalid("settings", "an object", shown(&given)));
         }
         let mut collector = FaultCollector::default();
         let mut saved = value(self)?;
@@ -77,11 +73,8 @@ impl TrainConfig {
         collector.settings(&mut settings)?;
         let config: Self = serde_json::from_value(Value::Object(settings)).map_err(unreadable)?;
         let faults = collector.with_rules(config.faults());
-        if faults.is_empty() {
-            Ok(config)
-        } else {
-            Err(Error::InvalidConfig(faults))
-        }
+        Error::of_faults(faults)?;
+        Ok(config)
     }
 }
 
@@ -137,11 +130,7 @@ fn whole_run(saved: &mut Value, given: &Value) {
 }
 
 fn unreadable(error: serde_json::Error) -> Error {
-    Error::InvalidConfig(vec![Fault::new(
-        "settings",
-        "the keys of TrainConfig",
-        error,
-    )])
+    Error::invalid("settings", "the keys of TrainConfig", error)
 }
 
 fn value(of: &impl Serialize) -> Result<Value> {

@@ -1,5 +1,6 @@
-//! Settings as plain data. `validate` reports all faults at once. [`TrainConfig::overlaid`] takes settings as JSON; `crate/SETTINGS.md` describes
-//! every key and its values, also those of rarely changed settings, whose types are left out of this page.
+//! Settings as plain data. `validate` reports all faults at once. [`TrainConfig::overlaid`] takes settings as JSON;
+//! `crate/SETTINGS.md` describes every key and its values, also those of rarely changed settings, whose types are left
+//! out of this page.
 
 mod adafactor;
 mod adamw;
@@ -13,6 +14,7 @@ mod apollo;
 mod apollo_values;
 mod block_coordinate;
 mod data;
+mod declare;
 mod glob;
 mod groups;
 mod hyperparameters;
@@ -55,5 +57,7 @@ pub use self::{
     patterns::*,
     state_word::StateWord,
 };
+pub(crate) use declare::settings;
 pub(crate) use hyperparameters::{FINITE, LEARNING_RATE};
 pub(crate) use optimizer_kind::{Hyperparameter, Kept, KeptTensor, OptimizerKind, Range, matrix};
+pub(crate) use rules::Rules;

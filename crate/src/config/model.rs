@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Fault, Result};
+use super::rules::Rules;
+use crate::error::Result;
 
 /// Maximum head dimension that the attention kernels hold in registers.
 #[doc(hidden)]
@@ -92,45 +93,40 @@ impl ModelConfig {
     /// # Errors
     /// `config.invalid`, listing every fault.
     pub fn validate(&self) -> Result<()> {
-        let mut faults = Vec::new();
-        let mut positive = |key: &str, value: usize| {
-            if value == 0 || value > i32::MAX as usize {
-                faults.push(Fault::new(key, "an integer from 1 to 2147483647", value));
-            }
-        };
-        positive("vocab_size", self.vocab_size);
-        positive("hidden_size", self.hidden_size);
-        positive("intermediate_size", self.intermediate_size);
-        positive("num_hidden_layers", self.num_hidden_layers);
-        positive("num_attention_heads", self.num_attention_heads);
-        positive("num_key_value_heads", self.num_key_value_heads);
-        positive("head_dim", self.head_dim);
-        positive("max_position_embeddings", self.max_position_embeddings);
-        if self.num_key_value_heads > 0
-            && !self
-                .num_attention_heads
-                .is_multiple_of(self.num_key_value_heads)
-        {
-            faults.push(Fault::new(
-                "num_key_value_heads",
-                format!(
-                    "a divisor of num_attention_heads {}",
-                    self.num_attention_heads
-                ),
-                self.num_key_value_heads,
-            ));
+        let mut rules = Rules::default();
+        let (heads, kv_heads) = (self.num_attention_heads, self.num_key_value_heads);
+        for (key, value) in [
+            ("vocab_size", self.vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("intermediate_size", self.intermediate_size),
+            ("num_hidden_layers", self.num_hidden_layers),
+            ("num_attention_heads", heads),
+            ("num_key_value_heads", kv_heads),
+            ("head_dim", self.head_dim),
+            ("max_position_embeddings", self.max_position_embeddings),
+        ] {
+            let holds = (1..=i32::MAX as usize).contains(&value);
+            rules.check(holds, key, "an integer from 1 to 2147483647", value);
         }
-        if self.head_dim > MAX_HEAD_DIM {
-            faults.push(Fault::new(
-                "head_dim",
-                format!("at most {MAX_HEAD_DIM}"),
-                self.head_dim,
-            ));
-        }
+        rules.check(
+            kv_heads == 0 || heads.is_multiple_of(kv_heads),
+            "num_key_value_heads",
+            format!("a divisor of num_attention_heads {heads}"),
+            kv_heads,
+        );
+        rules.check(
+            self.head_dim <= MAX_HEAD_DIM,
+            "head_dim",
+            format!("at most {MAX_HEAD_DIM}"),
+            self.head_dim,
+        );
         let mut finite = |key: &str, value: f64| {
-            if !(value.is_finite() && value > 0.0) {
-                faults.push(Fault::new(key, "finite and > 0", value));
-            }
+            rules.check(
+                value.is_finite() && value > 0.0,
+                key,
+                "finite and > 0",
+                value,
+            );
         };
         finite("norm_eps", self.norm_eps);
         finite("rope_theta", self.rope_theta);
@@ -156,10 +152,6 @@ impl ModelConfig {
                 );
             }
         }
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::InvalidConfig(faults))
-        }
+        rules.result()
     }
 }

@@ -148,10 +148,7 @@ impl OptimizerConfig {
 
     /// Like [`Self::faults`], with the keys under `prefix`.
     pub(crate) fn faults_at(&self, prefix: &str, learning_rate: f64) -> Vec<Fault> {
-        let mut rules = Rules {
-            prefix,
-            faults: Vec::new(),
-        };
+        let mut rules = Rules::of(prefix);
         with_settings!(self, settings => settings.check(&mut rules, learning_rate));
         let decay = self.weight_decay();
         rules.check(

@@ -1,7 +1,7 @@
 //! Checks that several settings share, and a collector of the faults that they find.
 
 use super::optimizer_kind::{Hyperparameter, OptimizerKind, Range};
-use crate::error::Fault;
+use crate::error::{Error, Fault, Result};
 
 /// Text of the rule that [`is_decay`] checks.
 pub(super) const DECAY_RULE: &str = "finite, ≥ 0, learning_rate·weight_decay < 1";
@@ -26,38 +26,52 @@ pub(super) trait RuleSettings {
     fn check(&self, rules: &mut Rules<'_>, learning_rate: f64);
 }
 
-/// Collects faults under one prefix.
-pub(super) struct Rules<'a> {
-    pub(super) prefix: &'a str,
-    pub(super) faults: Vec<Fault>,
+/// Checks rules of settings, and collects the faults where one is broken.
+#[derive(Default)]
+pub(crate) struct Rules<'a> {
+    /// Key of the settings in those around them, if they are not the outermost.
+    prefix: &'a str,
+    pub faults: Vec<Fault>,
 }
 
-impl Rules<'_> {
-    pub(super) fn check(
-        &mut self,
-        holds: bool,
-        key: &str,
-        rule: &str,
-        value: impl std::fmt::Display,
-    ) {
-        if !holds {
-            self.faults
-                .push(Fault::new(format!("{}.{key}", self.prefix), rule, value));
+impl<'a> Rules<'a> {
+    /// Makes a collector for the settings at the key `prefix`.
+    pub fn of(prefix: &'a str) -> Self {
+        Self {
+            prefix,
+            faults: Vec::new(),
         }
     }
 
+    pub fn check(
+        &mut self,
+        holds: bool,
+        key: &str,
+        rule: impl Into<String>,
+        value: impl std::fmt::Display,
+    ) {
+        if !holds {
+            let dot = if self.prefix.is_empty() { "" } else { "." };
+            let key = format!("{}{dot}{key}", self.prefix);
+            self.faults.push(Fault::new(key, rule, value));
+        }
+    }
+
+    /// Lists every fault in one error, if there are any.
+    ///
+    /// # Errors
+    /// `config.invalid`.
+    pub fn result(self) -> Result<()> {
+        Error::of_faults(self.faults)
+    }
+
     /// Checks a setting by the range of its hyperparameter.
-    pub(super) fn within(&mut self, of: &Hyperparameter, value: f64) {
+    pub fn within(&mut self, of: &Hyperparameter, value: f64) {
         self.within_shown(of, value, value);
     }
 
     /// Does the same as [`Self::within`] for a value that a fault shows in another form.
-    pub(super) fn within_shown(
-        &mut self,
-        of: &Hyperparameter,
-        value: f64,
-        shown: impl std::fmt::Display,
-    ) {
+    pub fn within_shown(&mut self, of: &Hyperparameter, value: f64, shown: impl std::fmt::Display) {
         if let Some(Range(rule, holds)) = of.trained {
             self.check(holds(value), of.key, rule, shown);
         }

@@ -1,35 +1,22 @@
 //! SGD: its settings, and what it keeps (shaders/README.md, "SGD").
 
-use serde::{Deserialize, Serialize};
-
 use super::StateWord;
+use super::declare::settings;
 use super::hyperparameters::{FRACTION, STOCHASTIC_ROUNDING, WEIGHT_DECAY};
 use super::optimizer_kind::{Hyperparameter, Kept, KeptTensor, OptimizerKind, Range};
 use super::rules::{RuleSettings, Rules};
 
-/// Stochastic gradient descent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct SgdConfig {
-    /// Momentum μ, 0 ≤ μ < 1: share of the last update that is kept; 0 disables it.
-    pub momentum: f64,
-    /// Use Nesterov's form of momentum; requires `momentum` > 0.
-    pub nesterov: bool,
-    /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
-    pub weight_decay: f64,
-    /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
-    pub stochastic_rounding: bool,
-}
-
-impl Default for SgdConfig {
-    fn default() -> Self {
-        Self {
-            momentum: 0.0,
-            nesterov: false,
-            weight_decay: 0.0,
-            stochastic_rounding: true,
-        }
+settings! {
+    /// Stochastic gradient descent.
+    pub struct SgdConfig {
+        /// Momentum μ, 0 ≤ μ < 1: share of the last update that is kept; 0 disables it.
+        momentum: f64 = 0.0,
+        /// Use Nesterov's form of momentum; requires `momentum` > 0.
+        nesterov: bool = false,
+        /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
+        weight_decay: f64 = 0.0,
+        /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
+        stochastic_rounding: bool = true,
     }
 }
 

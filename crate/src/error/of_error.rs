@@ -7,6 +7,9 @@ use super::sentence::{joined, plain};
 use super::shown::{escaped, shown};
 use super::{Class, Error, Fault, Refusal, class, word};
 
+/// What a loss, a norm or a logit should have been.
+const FINITE: &str = "a finite number";
+
 impl std::error::Error for Error {}
 
 impl Display for Error {
@@ -29,6 +32,27 @@ impl Error {
             .collect::<Vec<_>>()
             .join(": ");
         Error::DeviceLost { reason }
+    }
+
+    /// Makes the error of one setting: `value` was given for `key`, which must satisfy `rule`.
+    pub(crate) fn invalid(
+        key: impl Into<String>,
+        rule: impl Into<String>,
+        value: impl std::fmt::Display,
+    ) -> Self {
+        Error::InvalidConfig(vec![Fault::new(key, rule, value)])
+    }
+
+    /// Lists all faults in one error, if there are any.
+    ///
+    /// # Errors
+    /// `config.invalid`.
+    pub(crate) fn of_faults(faults: Vec<Fault>) -> super::Result<()> {
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::InvalidConfig(faults))
+        }
     }
 
     /// Returns the stable dotted code of this error.
@@ -98,156 +122,103 @@ impl Error {
 impl Error {
     /// Returns the values that its sentences are made of: those of refused files, or of what else is wrong.
     pub fn refusals(&self) -> Cow<'_, [Refusal]> {
-        if let Error::Refused(list) = self {
-            return Cow::Borrowed(list);
-        }
-        let each = |names: &[String]| {
-            names
-                .iter()
-                .map(|name| self.values([&shown(name), "", ""]))
-                .collect()
-        };
-        let faults = |list: &[Fault]| {
-            list.iter()
-                .map(|fault| self.values([&fault.key, &fault.rule, &fault.value]))
-                .collect()
-        };
-        Cow::Owned(match self {
+        let none = "";
+        let refusal = match self {
+            Error::Refused(list) => return Cow::Borrowed(list),
             Error::InvalidConfig(list)
             | Error::StateMismatch(list)
             | Error::ResumeMismatch(list)
-            | Error::Groups(list) => faults(list),
-            Error::MissingTensors(names) | Error::UnexpectedTensors(names) => each(names),
+            | Error::Groups(list) => {
+                let of = |fault: &Fault| self.values([&fault.key, &fault.rule, &fault.value]);
+                return list.iter().map(of).collect();
+            }
+            Error::MissingTensors(names) | Error::UnexpectedTensors(names) => {
+                let of = |name: &String| self.values([&shown(name), &none, &none]);
+                return names.iter().map(of).collect();
+            }
             Error::UnsupportedModel {
                 what,
                 found,
                 supported,
-            } => vec![self.values([what, supported, found])],
-            Error::LimitExceeded { limit, need, have } => {
-                vec![self.values([limit, &need.to_string(), &have.to_string()])]
-            }
+            } => self.values([what, supported, found]),
+            Error::LimitExceeded { limit, need, have } => self.values([limit, need, have]),
             Error::SourceRead { name, reason } | Error::SinkWrite { name, reason } => {
-                vec![self.values([name, "", reason])]
+                self.values([name, &none, reason])
             }
             Error::Tokenizer { what, reason } | Error::CheckpointCorrupt { what, reason } => {
-                vec![self.values([what, "", reason])]
+                self.values([what, &none, reason])
             }
             Error::NoAdapter { reason }
             | Error::DeviceLost { reason }
             | Error::TextNotEncodable { reason }
             | Error::Template { reason }
             | Error::DataTokens { reason }
-            | Error::CheckpointContainer { reason, .. } => vec![self.values(["", "", reason])],
+            | Error::CheckpointContainer { reason, .. } => self.values([&none, &none, reason]),
             Error::TensorShape {
                 name,
                 expected,
                 found,
             } => {
-                vec![self.values([
-                    &shown(name),
-                    &format!("{expected:?}"),
-                    &format!("{found:?}"),
-                ])]
+                let [expected, found] = [expected, found].map(|shape| format!("{shape:?}"));
+                self.values([&shown(name), &expected, &found])
             }
             Error::TokenRange {
                 id,
                 position,
                 vocab_size,
-            } => {
-                vec![self.values([
-                    &position.to_string(),
-                    &vocab_size.to_string(),
-                    &id.to_string(),
-                ])]
-            }
-            Error::ContextExceeded { found, max } => {
-                vec![self.values(["", &max.to_string(), &found.to_string()])]
-            }
-            Error::DataTooShort { need, have } => {
-                vec![self.values(["", &need.to_string(), &have.to_string()])]
-            }
-            Error::DataNoTargets { examples, seq_len } => {
-                vec![self.values(["", &seq_len.to_string(), &examples.to_string()])]
-            }
+            } => self.values([position, vocab_size, id]),
+            Error::ContextExceeded { found, max } => self.values([&none, max, found]),
+            Error::DataTooShort { need, have } => self.values([&none, need, have]),
+            Error::DataNoTargets { examples, seq_len } => self.values([&none, seq_len, examples]),
             Error::DataEncoding {
                 file,
                 byte_offset,
                 byte,
                 looks_like,
             } => {
-                let values = self.values([
-                    &byte_offset.to_string(),
-                    looks_like.unwrap_or_default(),
-                    &format!("{byte:#04x}"),
-                ]);
-                vec![Refusal {
+                let expected = looks_like.unwrap_or_default();
+                Refusal {
                     artifact: escaped(file),
-                    ..values
-                }]
+                    ..self.values([byte_offset, &expected, &format!("{byte:#04x}")])
+                }
             }
             Error::NonFinite {
                 step,
                 tensor,
                 value,
-            } if tensor == "logits" => {
-                let hint = "the weights may be damaged: inspect --read, in a browser inspectFiles with read, finds values that are not finite";
-                vec![
-                    self.values([
-                        &format!("logit of token {step}"),
-                        "a finite number",
-                        &value.to_string(),
-                    ])
-                    .hint(hint),
-                ]
-            }
+            } if tensor == "logits" => self
+                .values([&format!("logit of token {step}"), &FINITE, value])
+                .hint("the weights may be damaged: inspect --read, in a browser inspectFiles with read, finds values that are not finite"),
             Error::NonFinite {
                 step,
                 tensor,
                 value,
-            } => {
-                vec![self.values([
-                    &format!("{tensor} of step {step}"),
-                    "a finite number",
-                    &value.to_string(),
-                ])]
-            }
-            Error::NonFiniteReleased { step, value } => {
-                let hint =
-                    "parameters were changed before this was known: go on from the last checkpoint";
-                vec![
-                    self.values([
-                        &format!("grad_norm of step {step}"),
-                        "a finite number",
-                        &value.to_string(),
-                    ])
-                    .hint(hint),
-                ]
-            }
+            } => self.values([&format!("{tensor} of step {step}"), &FINITE, value]),
+            Error::NonFiniteReleased { step, value } => self
+                .values([&format!("grad_norm of step {step}"), &FINITE, value])
+                .hint("parameters were changed before this was known: go on from the last checkpoint"),
             Error::CheckpointVersion { found, supported } => {
-                vec![self.values(["", &supported.to_string(), &found.to_string()])]
+                self.values([&none, supported, found])
             }
             Error::CheckpointLength {
                 file,
                 expected,
                 found,
-            } => {
-                vec![self.values([file, &format!("{expected} bytes"), &found.to_string()])]
-            }
+            } => self.values([file, &format!("{expected} bytes"), found]),
             Error::CheckpointHash {
                 file,
                 piece,
                 expected,
                 found,
-            } => {
-                vec![self.values([&format!("piece {piece} of {file}"), &shown(expected), found])]
-            }
-            Error::ForeignBackend { found } => vec![self.values(["", "", &shown(found)])],
+            } => self.values([&format!("piece {piece} of {file}"), &shown(expected), found]),
+            Error::ForeignBackend { found } => self.values([&none, &none, &shown(found)]),
             Error::MixedDevices { kernel, found } => {
-                vec![self.values([kernel, "", &found.join(", ")])]
+                self.values([kernel, &none, &found.join(", ")])
             }
-            Error::Busy { doing } => vec![self.values(["", "", doing])],
-            Error::Refused(_) | Error::Aborted => vec![self.values(["", "", ""])],
-        })
+            Error::Busy { doing } => self.values([&none, &none, doing]),
+            Error::Aborted => self.values([&none; 3]),
+        };
+        Cow::Owned(vec![refusal])
     }
 
     /// Returns codes and values without sentences, which are the same in every build: for documents that are compared byte by byte.
@@ -255,12 +226,15 @@ impl Error {
         plain(&self.refusals())
     }
 
-    /// Returns the values of this error: subject, expected and found; an empty one is absent.
-    fn values(&self, values: [&str; 3]) -> Refusal {
-        let [subject, expected, found] = values.map(escaped);
+    /// Makes the values of this error: subject, expected and found; an empty one is absent.
+    fn values(&self, values: [&dyn Display; 3]) -> Refusal {
+        let values = values.map(|value| escaped(&value.to_string()));
         Refusal {
             code: self.own_code(),
-            ..Refusal::filled(word!("format.unsupported"), [&subject, &expected, &found])
+            ..Refusal::filled(
+                word!("format.unsupported"),
+                values.each_ref().map(String::as_str),
+            )
         }
     }
 }

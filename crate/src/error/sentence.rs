@@ -36,28 +36,19 @@ impl Refusal {
 
     /// Returns code and values without a sentence, for documents that are compared byte by byte.
     fn plain(&self) -> String {
-        let mut out = if self.artifact.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", self.artifact)
+        let part = |before: &str, value: Option<&str>, after: &str| {
+            value.map_or_else(String::new, |value| format!("{before}{value}{after}"))
         };
-        out += self.code;
-        out += &self
-            .subject
-            .as_ref()
-            .map_or_else(String::new, |subject| format!(" \"{subject}\""));
-        out += &self
-            .expected
-            .as_ref()
-            .map_or_else(String::new, |expected| format!(", expected {expected}"));
-        out += &self
-            .found
-            .as_ref()
-            .map_or_else(String::new, |found| format!(", found {found}"));
-        out + &self
-            .hint
-            .as_ref()
-            .map_or_else(String::new, |hint| format!(" ({hint})"))
+        let artifact = Some(self.artifact.as_str()).filter(|artifact| !artifact.is_empty());
+        [
+            part("", artifact, ": "),
+            self.code.to_string(),
+            part(" \"", self.subject.as_deref(), "\""),
+            part(", expected ", self.expected.as_deref(), ""),
+            part(", found ", self.found.as_deref(), ""),
+            part(" (", self.hint.as_deref(), ")"),
+        ]
+        .concat()
     }
 
     /// Returns code and values in the form in which they leave a browser's core.

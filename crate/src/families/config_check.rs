@@ -3,7 +3,7 @@
 use super::family;
 use super::refusal::unsupported;
 use crate::config::{Layer, ModelConfig, Stack};
-use crate::error::{Error, Fault, Refusal, Result, Word, word};
+use crate::error::{Error, Refusal, Result, Word, word};
 
 const MAX_LAYERS: usize = 512;
 const MAX_CONTEXT: usize = 1 << 24;
@@ -161,11 +161,7 @@ pub fn stack(config: &ModelConfig) -> Result<Stack> {
     config.validate()?;
     let stack = described(config);
     if let Some(odd) = odd_rotation(&stack) {
-        return Err(Error::InvalidConfig(vec![Fault::new(
-            "head_dim",
-            "an even number",
-            odd,
-        )]));
+        return Err(Error::invalid("head_dim", "an even number", odd));
     }
     check_stack(&stack)?;
     Ok(stack)

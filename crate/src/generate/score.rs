@@ -1,9 +1,10 @@
 //! Scores a text: the probability that a model gives to each of its tokens.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{TopToken, likeliest};
-use crate::error::{Error, Fault, Result};
+use crate::config::settings;
+use crate::error::{Error, Result};
 use crate::gpu::read_f32;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, Span};
@@ -14,13 +15,13 @@ const MAX_TOP: usize = 20;
 /// Maximum size of the logits that are read at once, in bytes.
 const MAX_LOGITS_BYTES: usize = 16 << 20;
 
-/// Settings of how a text is scored. Unknown keys are refused.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct ScoreConfig {
-    /// Number of likeliest tokens to report for each position, at most 20.
-    pub top: usize,
+settings! {
+    /// Settings of how a text is scored. Unknown keys are refused.
+    #[derive(Eq)]
+    pub struct ScoreConfig {
+        /// Number of likeliest tokens to report for each position, at most 20.
+        top: usize = 0,
+    }
 }
 
 /// One token of a text.
@@ -57,7 +58,8 @@ pub struct Score {
 /// Scores the tokens `ids` as one text, with pauses.
 ///
 /// # Errors
-/// `config.invalid` for an empty list of tokens or more than 20 alternatives, `model.token-range` for an id outside the vocabulary,
+/// `config.invalid` for an empty list of tokens or more than 20 alternatives, `model.token-range` for an id outside the
+/// vocabulary,
 /// `model.context` for a text longer than the context, `train.non-finite` for weights that give no number.
 pub async fn score(
     model: &Model,
@@ -67,18 +69,10 @@ pub async fn score(
     interrupt: &Interrupt,
 ) -> Result<Score> {
     let Some((&first, after)) = ids.split_first() else {
-        return Err(Error::InvalidConfig(vec![Fault::new(
-            "text",
-            "at least one token",
-            "none",
-        )]));
+        return Err(Error::invalid("text", "at least one token", "none"));
     };
     if config.top > MAX_TOP {
-        return Err(Error::InvalidConfig(vec![Fault::new(
-            "top",
-            format!("0 to {MAX_TOP}"),
-            config.top,
-        )]));
+        return Err(Error::invalid("top", format!("0 to {MAX_TOP}"), config.top));
     }
     let words: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
     model.check_tokens(&words)?;

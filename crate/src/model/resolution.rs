@@ -8,7 +8,7 @@ use super::parameter_request::{Kind, ParameterRequest};
 use super::part::Part;
 use crate::bundle::{Bundle, adapter_config_json};
 use crate::config::{AdapterConfig, ModelConfig, Module, ModuleKind, TrainConfig};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::families::peft_names;
 
 /// Returns the settings of the adapter attached to `bundle` (opened with it and not merged into it), if any, without names that match no
@@ -100,11 +100,11 @@ pub(crate) fn adapter_document(
 
 /// Returns the error that refuses an adapter for a new model, which has no base.
 pub fn no_base() -> Error {
-    Error::InvalidConfig(vec![Fault::new(
+    Error::invalid(
         "adapter",
         "null for a new model: an adapter is trained on a model that was opened",
         "an adapter",
-    )])
+    )
 }
 
 /// Returns the modules of a model that have weights, in the model's order.

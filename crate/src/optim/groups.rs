@@ -1,6 +1,6 @@
 //! Parameter groups, which assign settings of optimization to parameters by their names. The first match wins.
 
-use crate::config::{GroupConfig, OptimizerConfig, TrainConfig, glob_matches};
+use crate::config::{OptimizerConfig, TrainConfig, glob_matches};
 use crate::error::{Error, Fault, Result};
 
 /// Maximum number of parameters without a group that a refusal names.
@@ -60,13 +60,8 @@ pub(crate) fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Ve
 
 /// Sorts parameters into groups; returns them with the faults: patterns that match nothing, and parameters that no pattern matches.
 pub(super) fn resolve(config: &TrainConfig, names: &[&str]) -> (Vec<Group>, Vec<Fault>) {
-    let everything = [GroupConfig::new("*")];
-    let configured = if config.groups.is_empty() {
-        &everything[..]
-    } else {
-        &config.groups
-    };
-    let mut groups: Vec<Group> = configured
+    let mut groups: Vec<Group> = config
+        .groups_in_force()
         .iter()
         .enumerate()
         .map(|(index, group)| Group {

@@ -135,11 +135,11 @@ impl Optim {
     ) -> Result<M> {
         let most = self.peak_rate;
         if !(0.0..=most).contains(&rate) {
-            return Err(Error::InvalidConfig(vec![Fault::new(
+            return Err(Error::invalid(
                 "rate",
                 format!("0 ≤ rate ≤ {most}, that of the settings"),
                 rate,
-            )]));
+            ));
         }
         let clip = match self.clip.take() {
             Some(clip) => clip,

@@ -1,7 +1,7 @@
 //! Decides when a decay or annealing starts, and what a resume may change about it.
 
-use crate::config::ScheduleConfig;
-use crate::error::{Error, Fault, Result};
+use crate::config::{ANNEALING_LENGTH, DECAY_LENGTH, ScheduleConfig};
+use crate::error::{Error, Result};
 
 /// Returns start step, flag and earliest start of a schedule that can decay.
 fn decay_of(schedule: &ScheduleConfig) -> Option<(i64, bool, u64)> {
@@ -38,47 +38,24 @@ pub fn trigger(
     start: Option<u64>,
     completed: u64,
 ) -> Result<Option<u64>> {
-    let refuse = |key: &str, rule: &str, value: &str| {
-        Err(Error::InvalidConfig(vec![Fault::new(key, rule, value)]))
+    let fixed = |kind: &str| {
+        let rule = "wsd or infinite, which can start a decay";
+        Err(Error::invalid("schedule.type", rule, kind))
     };
     match schedule {
         ScheduleConfig::Wsd(s) if s.decay_steps == 0 => {
-            return refuse(
-                "schedule.decay_steps",
-                "an integer ≥ 1 where a decay starts",
-                "absent",
-            );
+            let key = "schedule.decay_steps";
+            return Err(Error::invalid(key, DECAY_LENGTH, "absent"));
         }
         ScheduleConfig::Infinite(s) if s.annealing_steps == 0 && s.tau.is_none() => {
-            return refuse(
-                "schedule.annealing_steps",
-                "an integer ≥ 1 (or tau) where the annealing starts",
-                "absent",
-            );
+            let key = "schedule.annealing_steps";
+            return Err(Error::invalid(key, ANNEALING_LENGTH, "absent"));
         }
         ScheduleConfig::Wsd(s) => s.start_decay = true,
         ScheduleConfig::Infinite(s) => s.start_annealing = true,
-        ScheduleConfig::Constant(_) => {
-            return refuse(
-                "schedule.type",
-                "wsd or infinite, which can start a decay",
-                "constant",
-            );
-        }
-        ScheduleConfig::Cosine(_) => {
-            return refuse(
-                "schedule.type",
-                "wsd or infinite, which can start a decay",
-                "cosine",
-            );
-        }
-        ScheduleConfig::Linear(_) => {
-            return refuse(
-                "schedule.type",
-                "wsd or infinite, which can start a decay",
-                "linear",
-            );
-        }
+        ScheduleConfig::Constant(_) => return fixed("constant"),
+        ScheduleConfig::Cosine(_) => return fixed("cosine"),
+        ScheduleConfig::Linear(_) => return fixed("linear"),
     }
     Ok(start.or_else(|| decay_of(schedule).map(|(_, _, earliest)| completed.max(earliest))))
 }

@@ -12,8 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::{BlockCoordinateConfig, BlockOrder, TrainConfig};
-use crate::error::{Error, Fault, Result};
+use crate::config::{BlockCoordinateConfig, BlockOrder, Rules, TrainConfig};
+use crate::error::Result;
 use crate::model::Part;
 use crate::random;
 
@@ -120,27 +120,20 @@ impl BlockCoordinate {
                 }
             }
         }
-        let mut faults = Vec::new();
-        if config.blocks > blocks.len() {
-            let rule = format!(
+        let mut rules = Rules::of("block_coordinate");
+        rules.check(
+            config.blocks <= blocks.len(),
+            "blocks",
+            format!(
                 "at most {}, the number of blocks that are not frozen",
                 blocks.len()
-            );
-            faults.push(Fault::new("block_coordinate.blocks", rule, config.blocks));
+            ),
+            config.blocks,
+        );
+        for (key, asked, found) in named {
+            rules.check(!asked || found, key, "false where groups freeze it", true);
         }
-        for (key, _, _) in named
-            .into_iter()
-            .filter(|(_, asked, found)| *asked && !found)
-        {
-            faults.push(Fault::new(
-                format!("block_coordinate.{key}"),
-                "false where groups freeze it",
-                true,
-            ));
-        }
-        if !faults.is_empty() {
-            return Err(Error::InvalidConfig(faults));
-        }
+        rules.result()?;
         Ok(Some(Self {
             config,
             seed: train.seed,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::config::{self, Hyperparameter, OptimizerConfig, ScheduleConfig};
-use crate::error::{Error, Fault, Refusal, Result, Word, word};
+use crate::error::{Error, Refusal, Result, Word, word};
 use crate::state::{OptimizerRecord, SchedulerAccount};
 
 /// Name of the hyperparameter that is the run's peak rate and not a setting of an update rule.
@@ -120,9 +120,8 @@ pub fn schedule_config(account: &SchedulerAccount) -> Result<ScheduleConfig> {
 
 /// Splits a tagged configuration into kind and settings.
 fn split(config: &impl serde::Serialize) -> Result<(String, Map<String, Value>)> {
-    let value = serde_json::to_value(config).map_err(|error| {
-        Error::InvalidConfig(vec![Fault::new("settings", "finite numbers", error)])
-    })?;
+    let value = serde_json::to_value(config)
+        .map_err(|error| Error::invalid("settings", "finite numbers", error))?;
     let Value::Object(mut settings) = value else {
         return Err(not_finite(KIND));
     };
@@ -177,9 +176,9 @@ fn refuse(code: Word, subject: &str) -> Refusal {
 }
 
 fn not_finite(key: &str) -> Error {
-    Error::InvalidConfig(vec![Fault::new(
+    Error::invalid(
         key,
         "a finite number, a switch or a known word",
         "something else",
-    )])
+    )
 }

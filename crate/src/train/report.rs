@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::progress::Progress;
 use crate::config::TrainConfig;
 use crate::data::{DataWarning, FileReport};
-use crate::error::{Error, Fault, Refusal, Result, Word, word};
+use crate::error::{Error, Refusal, Result, Word, word};
 use crate::model::{Adaptation, Model};
 use crate::schedule;
 
@@ -89,11 +89,7 @@ impl Notice {
                 done + 1,
                 config.steps
             );
-            return Err(Error::InvalidConfig(vec![Fault::new(
-                "schedule",
-                rule,
-                "0 in all of them",
-            )]));
+            return Err(Error::invalid("schedule", rule, "0 in all of them"));
         }
         let notice = |reason: String| Self::filled(word!("schedule.misfit"), ["", "", &reason]);
         Ok(schedule::misfits(config, start)

@@ -11,7 +11,7 @@ use super::recorded_step::Repeats;
 use super::report::{EvalReport, Notice, StepReport};
 use crate::config::TrainConfig;
 use crate::data::{Batch, Dataset, Loader, LoaderState};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::formats::Digest;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
@@ -224,11 +224,11 @@ impl Trainer {
     /// step without a finite norm cannot be undone.
     pub fn skip_batch(&mut self) -> Result<()> {
         if self.config.gradient_release {
-            return Err(Error::InvalidConfig(vec![Fault::new(
+            return Err(Error::invalid(
                 "gradient_release",
                 "false where steps are skipped",
                 true,
-            )]));
+            ));
         }
         self.next_batches().map(drop)
     }
