@@ -8,7 +8,7 @@ pub mod score;
 
 use serde::Serialize;
 
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::gpu::read_f32;
 use crate::model::{Model, Span};
 use crate::random;
@@ -148,11 +148,7 @@ impl Generator {
     ) -> Result<Self> {
         config.validate()?;
         if prompt.is_empty() {
-            return Err(Error::InvalidConfig(vec![Fault::new(
-                "prompt",
-                "at least one token",
-                "none",
-            )]));
+            return Err(Error::invalid("prompt", "at least one token", "none"));
         }
         model.check_span(Span::whole(1, prompt.len()))?;
         let key = random::key("sample:", config.seed, "");

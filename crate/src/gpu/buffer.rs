@@ -162,6 +162,11 @@ impl Buffer {
         }
     }
 
+    /// Allocates an uninitialised f32 tensor on the device of this one.
+    pub(crate) fn floats_like(&self, shape: impl Into<Shape>) -> Self {
+        self.empty_like(shape, DType::F32)
+    }
+
     /// Allocates an uninitialised tensor on the device of this one.
     pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
         Self(match &self.0 {

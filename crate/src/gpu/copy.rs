@@ -12,21 +12,21 @@ crate::kernel! {
     /// The words to copy.
     struct Params {
         /// Number of words.
-        n: u32,
+        n: usize,
         /// Index of the first word that is read from x.
-        x_start: u32,
+        x_start: usize,
         /// Index of the first word that is written to y.
-        y_start: u32,
+        y_start: usize,
     },
     twin |[x], [y], p| {
-        let (from, to, n) = (p.x_start as usize, p.y_start as usize, p.n as usize);
+        let (from, to, n) = (p.x_start, p.y_start, p.n);
         y[to..to + n].copy_from_slice(&x[from..from + n]);
     }
 }
 
 impl Params {
     /// Returns the parameters that copy the first `n` words.
-    pub fn whole(n: u32) -> Self {
+    pub fn whole(n: usize) -> Self {
         Self {
             n,
             x_start: 0,

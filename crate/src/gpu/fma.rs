@@ -18,7 +18,7 @@ crate::kernel! {
     /// Sizes of a launch, and the two constants of the multiply-add.
     struct Params {
         /// Number of elements of x and y.
-        n: u32,
+        n: usize,
         /// Number of rounds, of 8 links of each chain.
         rounds: u32,
         /// Factor a.
@@ -27,7 +27,7 @@ crate::kernel! {
         b: f32,
     },
     twin |[x], [y], p| {
-        for (x, y) in x.floats().iter().zip(y.floats_mut()).take(p.n as usize) {
+        for (x, y) in x.floats().iter().zip(y.floats_mut()).take(p.n) {
             // A product of two f32 is exact in f64.
             let link = |c: f32| (f64::from(p.a) * f64::from(c) + f64::from(p.b)) as f32;
             let chain = |j: usize| (0..LINKS * p.rounds).fold(x + j as f32 / CHAINS as f32, |c, _| link(c));
@@ -38,7 +38,7 @@ crate::kernel! {
 
 impl Params {
     /// Returns the parameters of a launch of `n` threads, with constants by which a chain neither comes to rest nor leaves the range of x.
-    pub fn of(n: u32, rounds: u32) -> Self {
+    pub fn of(n: usize, rounds: u32) -> Self {
         Self {
             n,
             rounds,
@@ -49,6 +49,6 @@ impl Params {
 
     /// Returns the number of floating point operations of a launch: two for each link.
     pub fn flops(&self) -> f64 {
-        f64::from(self.n) * f64::from(self.rounds) * f64::from(2 * LINKS) * CHAINS as f64
+        self.n as f64 * f64::from(self.rounds) * f64::from(2 * LINKS) * CHAINS as f64
     }
 }

@@ -79,6 +79,11 @@ pub trait Launch: Backend {
     /// Allocates an uninitialised contiguous tensor on the device of `like`.
     fn empty(like: &FloatTensor<Self>, shape: Shape, dtype: DType) -> FloatTensor<Self>;
 
+    /// Allocates an uninitialised f32 tensor on the device of `like`.
+    fn floats(like: &FloatTensor<Self>, shape: impl Into<Shape>) -> FloatTensor<Self> {
+        Self::empty(like, shape.into(), DType::F32)
+    }
+
     /// Returns the tensors of these shapes that lie one after another in `whole`, each of a multiple of 256 bytes. None of them is uniquely owned
     /// while another one exists.
     fn parts<const N: usize>(
@@ -102,6 +107,19 @@ pub trait Launch: Backend {
         let mut written =
             Self::launch_any(kernel.any(), buffers, &params.words(), groups).into_iter();
         [(); W].map(|()| written.next().expect("a kernel gives back what it writes"))
+    }
+
+    /// Runs a kernel over `threads` invocations; it writes one tensor, a new one in f32 of this shape.
+    fn made<P: KernelParams, const R: usize>(
+        kernel: &'static Kernel<P, R, 1>,
+        read: [FloatTensor<Self>; R],
+        shape: impl Into<Shape>,
+        params: &P,
+        threads: usize,
+    ) -> FloatTensor<Self> {
+        let y = Self::floats(&read[0], shape);
+        let [y] = Self::launch(kernel, read, [y], params, kernel.groups(threads));
+        y
     }
 
     /// Runs a kernel without types, for launches that were recorded: as [`Launch::launch`], with buffers in binding order and parameters as words.
@@ -345,14 +363,14 @@ impl Launch for CubeBackend {
                     if tensor.handle.can_mut() {
                         return tensor;
                     }
-                    let n = words_for(tensor.shape().num_elements(), tensor.dtype) as u32;
+                    let n = words_for(tensor.shape().num_elements(), tensor.dtype);
                     let copy = new_like(&tensor, tensor.shape(), tensor.dtype);
                     let words = u32_copy::Params::whole(n).words();
                     dispatch(
                         u32_copy::KERNEL.any(),
                         &[tensor, copy.clone()],
                         &words,
-                        n.div_ceil(256),
+                        u32_copy::KERNEL.groups(n),
                     );
                     copy
                 }

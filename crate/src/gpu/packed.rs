@@ -71,7 +71,7 @@ impl PackedUpload {
         let blocks = std::mem::take(&mut self.pending);
         // Both planes of the pieces sent before end with a whole word: only the last piece may have an odd number of blocks.
         let [first, second] = self.form.storage.words(self.sent_blocks);
-        let starts = [first, self.form.plane() as usize + second];
+        let starts = [first, self.form.plane() + second];
         let (device, words) = (&self.device, self.form.words());
         let empty = |()| Tensor::<1>::empty([words], (device, DType::F32));
         let mut target = self
@@ -87,7 +87,7 @@ impl PackedUpload {
             .filter(|(plane, _)| !plane.is_empty())
         {
             // Fewer than 2³² words: a buffer that can be bound.
-            target = copied(plane, device, target, start as u32)?;
+            target = copied(plane, device, target, start)?;
         }
         self.target = Some(target);
         self.sent_blocks += blocks.len() / block;

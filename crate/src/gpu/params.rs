@@ -63,6 +63,28 @@ impl Word for u32 {
     }
 }
 
+/// A number of elements, or an index: the shader has 32 bits for it.
+impl Word for usize {
+    const WGSL: &'static str = "u32";
+    fn to_word(self) -> u32 {
+        self as u32
+    }
+    fn from_word(word: u32) -> Self {
+        word as usize
+    }
+}
+
+/// A switch, which the shader reads as 0 or 1.
+impl Word for bool {
+    const WGSL: &'static str = "u32";
+    fn to_word(self) -> u32 {
+        u32::from(self)
+    }
+    fn from_word(word: u32) -> Self {
+        word != 0
+    }
+}
+
 impl Word for i32 {
     const WGSL: &'static str = "i32";
     fn to_word(self) -> u32 {

@@ -188,10 +188,9 @@ impl StoredMatrix {
     }
 
     /// Returns the index of the word at which the second plane begins, the `plane` of a kernel's parameters; 0 where there is one plane.
-    pub fn plane(self) -> u32 {
+    pub fn plane(self) -> usize {
         let [first, second] = self.storage.words(self.blocks());
-        // A buffer that can be bound has fewer than 2³² words.
-        if second == 0 { 0 } else { first as u32 }
+        if second == 0 { 0 } else { first }
     }
 }
 

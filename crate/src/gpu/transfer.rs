@@ -17,19 +17,19 @@ pub const PIECE_BYTES: usize = 8 << 20;
 /// Number of bytes that are read from a file, or computed, at a time before they are added to a piece.
 pub(crate) const RUN_BYTES: usize = 2 << 20;
 
-fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
+fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, usize) {
     let words = bytes.len().div_ceil(4);
     bytes.resize(words * 4, 0);
     let data = TensorData::from_bytes_vec(bytes, [words], DType::F32);
     // A piece has fewer than 2³² words.
     (
         Tensor::<1>::from_data(data, (device, DType::F32)).into(),
-        words as u32,
+        words,
     )
 }
 
 fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
-    let [y] = run(&KERNEL, [x], [y], &params, KERNEL.groups(params.n as usize))?;
+    let [y] = run(&KERNEL, [x], [y], &params, KERNEL.groups(params.n))?;
     Ok(y)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn copied(
     bytes: Vec<u8>,
     device: &Device,
     target: Buffer,
-    start: u32,
+    start: usize,
 ) -> Result<Buffer> {
     let (staging, n) = staged(bytes, device);
     copy(
@@ -61,8 +61,8 @@ pub struct Upload {
     /// The tensor on the device; `Some` once the first piece was sent.
     target: Option<Buffer>,
     /// Index of the word of the target that the first value goes to.
-    first: u32,
-    sent_words: u32,
+    first: usize,
+    sent_words: usize,
     pending: Vec<u8>,
     unsettled: bool,
 }
@@ -93,7 +93,7 @@ impl Upload {
         // Fewer than 2³² words: a buffer that can be bound.
         Self {
             target: Some(target),
-            first: first as u32,
+            first,
             ..Self::new(elements, dtype, device)
         }
     }
@@ -126,7 +126,7 @@ impl Upload {
     pub fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             if self.pending.is_empty() {
-                let left = self.bytes().saturating_sub(4 * self.sent_words as usize);
+                let left = self.bytes().saturating_sub(4 * self.sent_words);
                 self.pending.reserve_exact(left.min(PIECE_BYTES));
             }
             let (now, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.pending.len()));
@@ -184,7 +184,7 @@ impl Upload {
     ///
     /// If values are missing, or there are too many.
     pub fn finish(mut self) -> Result<Tensor<1>> {
-        let whole = 4 * self.sent_words as usize + self.pending.len();
+        let whole = 4 * self.sent_words + self.pending.len();
         assert_eq!(
             whole,
             self.bytes(),
@@ -230,7 +230,7 @@ pub fn zeros(elements: usize, dtype: DType, device: &Device) -> Result<Tensor<1>
     }
     let (zeros, piece) = staged(vec![0; PIECE_BYTES], device);
     let mut target = zeros.empty_like([elements], dtype);
-    let words = words_for(elements, dtype) as u32;
+    let words = words_for(elements, dtype);
     let mut done = 0;
     while done < words {
         let n = piece.min(words - done);
@@ -259,9 +259,9 @@ pub struct Part {
 
 impl Part {
     /// Returns the index of the first 32-bit word that holds the bytes, and the number of words.
-    fn words(&self) -> (u64, u64) {
-        let first = self.bytes.start / 4;
-        (first, self.bytes.end.div_ceil(4) - first)
+    fn words(&self) -> (usize, usize) {
+        let (first, end) = (self.bytes.start / 4, self.bytes.end.div_ceil(4));
+        (first as usize, (end - first) as usize)
     }
 }
 
@@ -283,26 +283,26 @@ pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
             data.as_bytes()[..(part.bytes.end as usize).min(data.as_bytes().len())].to_vec(),
         );
     }
-    let total: u64 = parts.iter().map(|part| part.words().1).sum();
-    let mut staging = Buffer::from(first.tensor.clone()).empty_like([total as usize], DType::F32);
+    let total: usize = parts.iter().map(|part| part.words().1).sum();
+    let mut staging = Buffer::from(first.tensor.clone()).floats_like([total]);
     let mut at = 0;
     for part in parts {
         let (first, n) = part.words();
         // Word indices fit: a tensor has fewer than 2³² elements, and a staging buffer is as long as a few pieces.
         let params = Params {
-            n: n as u32,
-            x_start: first as u32,
+            n,
+            x_start: first,
             y_start: at,
         };
         staging = copy(part.tensor.clone().into(), staging, params)?;
-        at += n as u32;
+        at += n;
     }
     let data = read_data(staging.float::<1>()).await?;
     let (mut words, mut bytes) = (data.as_bytes(), Vec::new());
     for part in parts {
-        let (first, n) = part.words();
-        let (own, rest) = words.split_at((4 * n) as usize);
-        let skip = (part.bytes.start - 4 * first) as usize;
+        let (_, n) = part.words();
+        let (own, rest) = words.split_at(4 * n);
+        let skip = (part.bytes.start % 4) as usize;
         bytes.extend_from_slice(&own[skip..skip + (part.bytes.end - part.bytes.start) as usize]);
         words = rest;
     }

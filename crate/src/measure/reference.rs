@@ -176,7 +176,7 @@ impl Work {
         launched(
             kernel.any(),
             vec![words; 2],
-            copy::Params::whole(words as u32).words(),
+            copy::Params::whole(words).words(),
             kernel.groups(words),
         )
     }
@@ -215,9 +215,7 @@ impl Work {
     /// memory.
     pub fn flops(self, divisor: usize) -> Option<f64> {
         match self {
-            Self::Fma { threads } => {
-                Some(fma::Params::of((threads / divisor) as u32, ROUNDS).flops())
-            }
+            Self::Fma { threads } => Some(fma::Params::of(threads / divisor, ROUNDS).flops()),
             Self::Linear(_, dims) => Some(
                 dims.iter()
                     .map(|&dim| (dim / divisor) as f64)
@@ -283,7 +281,7 @@ impl Work {
                 launched(
                     kernel.any(),
                     vec![threads; 2],
-                    fma::Params::of(threads as u32, ROUNDS).words(),
+                    fma::Params::of(threads, ROUNDS).words(),
                     kernel.groups(threads),
                 )
             }

@@ -10,7 +10,7 @@ use crate::ops::elementwise::{self, Swiglu};
 use crate::ops::linear::joint::{self, Joint};
 use crate::ops::operation::operation;
 use crate::ops::rope::{self, Positions};
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp, gradients};
 use crate::ops::weights::Weights;
 
 /// The backward pass of self-attention.
@@ -50,50 +50,29 @@ fn attention_forward<B: Launch>(
     )
 }
 
-/// Computes the gradients of x and the three matrices; that of x is added to `sum`.
-fn attention_gradients<B: Launch>(
-    SelfAttention {
-        of,
-        tables,
-        positions,
-        attention,
-    }: SelfAttention<FloatTensor<B>>,
-    dy: FloatTensor<B>,
-    needs: [bool; 4],
-    sum: Option<FloatTensor<B>>,
-) -> [Option<FloatTensor<B>>; 4] {
-    let shape = attention.shape;
-    let joint = needs == [true; 4] && joint::joins::<B, 3>(&of) && shape.head_dim.is_multiple_of(8);
-    let (dx, [dq, dk, dv]) = if joint {
-        let by_head = attention::by_head::<B>(attention, dy);
-        let dy = rope::backward::<B>(by_head, tables, positions, [shape.heads, shape.kv_heads]);
-        joint::three::<B>(dy, of, sum)
-    } else {
-        let [dq, dk, dv] = Vjp::<B, 3>::backward(attention, dy, [true; 3])
-            .map(|grad| grad.expect("attention gives all gradients"));
-        let [dq, dk] = rope::rotated::<B>([dq, dk], tables, positions, -1.0);
-        joint::apart::<B, 3>(
-            [dq, dk, dv],
-            of,
-            (needs[0], [needs[1], needs[2], needs[3]]),
-            sum,
-        )
-    };
-    [dx, dq, dk, dv]
-}
-
 impl<B: Launch> Vjp<B, 4> for SelfAttention<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 4]) -> [Option<FloatTensor<B>>; 4] {
-        attention_gradients::<B>(self, dy, needs, None)
-    }
-
-    fn backward_onto(
-        self,
-        sum: FloatTensor<B>,
-        dy: FloatTensor<B>,
-        needs: [bool; 4],
-    ) -> [Option<FloatTensor<B>>; 4] {
-        attention_gradients::<B>(self, dy, needs, Some(sum))
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 4], sum: Sum<'_, B>) -> Grads<B, 4> {
+        let Self {
+            of,
+            tables,
+            positions,
+            attention,
+        } = self;
+        let shape = attention.shape;
+        let joint =
+            needs == [true; 4] && joint::joins::<B, 3>(&of) && shape.head_dim.is_multiple_of(8);
+        let (dx, [dq, dk, dv]) = if joint {
+            let by_head = attention::by_head::<B>(attention, dy);
+            let dy = rope::backward::<B>(by_head, tables, positions, [shape.heads, shape.kv_heads]);
+            joint::three::<B>(dy, of, sum.take())
+        } else {
+            let [dq, dk, dv] = gradients::<B, 3>(attention, dy, [true; 3], None)
+                .map(|grad| grad.expect("attention gives all gradients"));
+            let [dq, dk] = rope::rotated::<B>([dq, dk], tables, positions, -1.0);
+            let needs = (needs[0], [needs[1], needs[2], needs[3]]);
+            joint::apart::<B, 3>([dq, dk, dv], of, needs, sum.take())
+        };
+        [dx, dq, dk, dv]
     }
 }
 
@@ -120,35 +99,18 @@ fn gated_forward<B: Launch>(
     )
 }
 
-/// Computes the gradients of x and the two matrices; that of x is added to `sum`.
-fn gated_gradients<B: Launch>(
-    Gated { of, swiglu }: Gated<FloatTensor<B>>,
-    dy: FloatTensor<B>,
-    needs: [bool; 3],
-    sum: Option<FloatTensor<B>>,
-) -> [Option<FloatTensor<B>>; 3] {
-    let dys = Vjp::<B, 2>::backward(swiglu, dy, [true; 2])
-        .map(|grad| grad.expect("SwiGLU gives both gradients"));
-    let (dx, [dg, du]) = if needs == [true; 3] && joint::joins::<B, 2>(&of) {
-        joint::two::<B>(dys, of, sum)
-    } else {
-        joint::apart::<B, 2>(dys, of, (needs[0], [needs[1], needs[2]]), sum)
-    };
-    [dx, dg, du]
-}
-
 impl<B: Launch> Vjp<B, 3> for Gated<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
-        gated_gradients::<B>(self, dy, needs, None)
-    }
-
-    fn backward_onto(
-        self,
-        sum: FloatTensor<B>,
-        dy: FloatTensor<B>,
-        needs: [bool; 3],
-    ) -> [Option<FloatTensor<B>>; 3] {
-        gated_gradients::<B>(self, dy, needs, Some(sum))
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3], sum: Sum<'_, B>) -> Grads<B, 3> {
+        let Self { of, swiglu } = self;
+        let dys = gradients::<B, 2>(swiglu, dy, [true; 2], None)
+            .map(|grad| grad.expect("SwiGLU gives both gradients"));
+        let (dx, [dg, du]) = if needs == [true; 3] && joint::joins::<B, 2>(&of) {
+            joint::two::<B>(dys, of, sum.take())
+        } else {
+            let needs = (needs[0], [needs[1], needs[2]]);
+            joint::apart::<B, 2>(dys, of, needs, sum.take())
+        };
+        [dx, dg, du]
     }
 }
 

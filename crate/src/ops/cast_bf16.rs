@@ -14,7 +14,7 @@ crate::kernel! {
     /// Parameters of the rounding and the place of its noise.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// Stream of the noise, a `Stream`: 0 m, 1 v, 2 p.
         stream: u32,
         /// Index in the noise of the first pair of elements, low word.
@@ -30,8 +30,8 @@ crate::kernel! {
 fn twin([x, given]: [&[u32]; 2], [y]: [&mut [u32]; 1], s: &Params) {
     let writes = Writes::from_pair(s.noise, [s.first_pair_low, s.first_pair_high]);
     let stream = [Stream::M, Stream::V, Stream::P][s.stream.min(2) as usize];
-    for (i, &x) in x.floats().iter().enumerate().take(s.n as usize) {
+    for (i, &x) in x.floats().iter().enumerate().take(s.n) {
         let bits = writes.round(x, writes.words(i), stream, i, given.get(i));
-        put(y, i, s.n as usize, bits);
+        put(y, i, s.n, bits);
     }
 }

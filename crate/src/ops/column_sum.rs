@@ -2,7 +2,6 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
@@ -22,13 +21,13 @@ crate::kernel! {
     /// Shape of x, and its cut into parts.
     struct Params {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// Number of columns.
-        width: u32,
+        width: usize,
         /// Number of rows of a part.
-        rows: u32,
+        rows: usize,
         /// Number of parts.
-        parts: u32,
+        parts: usize,
     },
     twin twin
 }
@@ -39,13 +38,13 @@ crate::kernel! {
     /// Shape of x.
     struct GroupParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// Number of columns.
-        width: u32,
+        width: usize,
     },
     twin |[x], [y], p| {
-        for c in 0..p.width as usize {
-            let sum: f64 = (0..p.n as usize).map(|r| f64::from(x.floats()[r * p.width as usize + c])).sum();
+        for c in 0..p.width {
+            let sum: f64 = (0..p.n).map(|r| f64::from(x.floats()[r * p.width + c])).sum();
             y.floats_mut()[c] = sum as f32;
         }
     }
@@ -54,30 +53,29 @@ crate::kernel! {
 impl Params {
     /// Cuts `n` rows of `width` columns into parts.
     pub fn cut(n: usize, width: usize) -> Self {
-        let parts = n.div_ceil(ROWS).max(1) as u32;
         Self {
-            n: n as u32,
-            width: width as u32,
-            rows: ROWS as u32,
-            parts,
+            n,
+            width,
+            rows: ROWS,
+            parts: n.div_ceil(ROWS).max(1),
         }
     }
 
     /// Returns the range of rows of a part, for the twins.
     pub fn part(&self, part: usize) -> std::ops::Range<usize> {
-        let first = part * self.rows as usize;
-        first..(first + self.rows as usize).min(self.n as usize)
+        let first = part * self.rows;
+        first..(first + self.rows).min(self.n)
     }
 
     /// Returns the number of workgroups for one thread per column of each part.
     pub fn groups(&self) -> u32 {
-        groups_of_64((self.parts * self.width) as usize)
+        groups_of_64(self.parts * self.width)
     }
 }
 
 fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], p: &Params) {
-    let width = p.width as usize;
-    for i in 0..p.parts as usize * width {
+    let width = p.width;
+    for i in 0..p.parts * width {
         let sum: f64 = p
             .part(i / width)
             .map(|r| f64::from(x.floats()[r * width + i % width]))
@@ -91,23 +89,19 @@ pub fn column_sum<B: Launch>(mut x: FloatTensor<B>) -> FloatTensor<B> {
     loop {
         let (n, width) = rows_columns(&x.shape());
         if !B::TWINS && !B::software(&x) && n > ROWS && n <= ROWS_OF_A_GROUP {
-            let y = B::empty(&x, [width].into(), DType::F32);
-            let params = GroupParams {
-                n: n as u32,
-                width: width as u32,
-            };
+            let y = B::floats(&x, [width]);
+            let params = GroupParams { n, width };
             let [y] = B::launch(&GROUP, [x], [y], &params, width.div_ceil(16) as u32);
             return y;
         }
         let params = Params::cut(n, width);
-        let parts = params.parts as usize;
+        let parts = params.parts;
         let shape = if parts == 1 {
             vec![width]
         } else {
             vec![parts, width]
         };
-        let y = B::empty(&x, shape.into(), DType::F32);
-        [x] = B::launch(&KERNEL, [x], [y], &params, params.groups());
+        x = B::made(&KERNEL, [x], shape, &params, parts * width);
         if parts == 1 {
             return x;
         }

@@ -2,12 +2,11 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
 
 use crate::gpu::launch::Launch;
-use crate::gpu::{Kernels, Words, groups_of_64};
+use crate::gpu::{Kernels, Words};
 use crate::ops::operation::operation;
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp};
 use crate::random::philox;
 
 /// The kernels of this file.
@@ -19,7 +18,7 @@ crate::kernel! {
     /// Number and scale of the elements, and the values that decide which are kept.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// Threshold of the random word of an element: it is kept if the word is at least this.
         threshold: u32,
         /// Factor of the elements that are kept.
@@ -37,8 +36,8 @@ crate::kernel! {
     } varying,
     twin |[x], [y], p| {
         for e in 0..p.n {
-            let [word, ..] = philox([e, p.micro_batch, p.step_low, p.step_high], [p.key_low, p.key_high]);
-            y.floats_mut()[e as usize] = if word >= p.threshold { x.floats()[e as usize] * p.scale } else { 0.0 };
+            let [word, ..] = philox([e as u32, p.micro_batch, p.step_low, p.step_high], [p.key_low, p.key_high]);
+            y.floats_mut()[e] = if word >= p.threshold { x.floats()[e] * p.scale } else { 0.0 };
         }
     }
 }
@@ -72,7 +71,7 @@ pub(crate) fn masked<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B>
         dropout_step: DropoutStep { step, micro_batch },
     } = mask;
     let params = Params {
-        n: n as u32,
+        n,
         threshold: (probability * 2f64.powi(32)) as u32,
         scale: (1.0 / (1.0 - probability)) as f32,
         micro_batch,
@@ -81,9 +80,8 @@ pub(crate) fn masked<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B>
         step_low: step as u32,
         step_high: (step >> 32) as u32,
     };
-    let y = B::empty(&x, x.shape(), DType::F32);
-    let [y] = B::launch(&KERNEL, [x], [y], &params, groups_of_64(n));
-    y
+    let shape = x.shape();
+    B::made(&KERNEL, [x], shape, &params, n)
 }
 
 /// The backward pass of a dropout: the same dropout of the gradient.
@@ -94,7 +92,7 @@ pub struct Dropout {
 }
 
 impl<B: Launch> Vjp<B, 1> for Dropout {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], _: Sum<'_, B>) -> Grads<B, 1> {
         [Some(masked::<B>(dy, self.mask))]
     }
 }

@@ -2,14 +2,13 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Kernel, Kernels, Words, groups_of_64};
+use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::column_sum::column_sum;
 use crate::ops::operation::operation;
 use crate::ops::residual;
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp, gradients};
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[
@@ -29,7 +28,7 @@ crate::kernel! {
     /// The elements of an operation.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
     },
     twin swiglu_twin;
 
@@ -46,7 +45,7 @@ crate::kernel! {
 crate::kernel! {
     /// Computes GELU, `y = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
     pub GELU_FORWARD = "gelu_forward" through "chunks/gelu" [64], (x) -> (y), Params, twin |[x], [y], p| {
-        for i in 0..p.n as usize {
+        for i in 0..p.n {
             let v = f64::from(x.floats()[i]);
             y.floats_mut()[i] = (0.5 * v * (1.0 + gelu_inner(v).tanh())) as f32;
         }
@@ -55,7 +54,7 @@ crate::kernel! {
 crate::kernel! {
     /// Computes the gradient `x ← dy gelu'(x)`.
     pub GELU_BACKWARD = "gelu_backward" through "chunks/gelu" [64], (dy) -> (mut x), Params, twin |[dy], [x], p| {
-        for i in 0..p.n as usize {
+        for i in 0..p.n {
             let v = f64::from(x.floats()[i]);
             let t = gelu_inner(v).tanh();
             let slope = if v.abs() > 20.0 { 0.0 } else { 0.5 * v * (1.0 - t * t) * ROOT_2_PI * (1.0 + 3.0 * 0.044715 * v * v) };
@@ -69,21 +68,21 @@ crate::kernel! {
     /// Shape of x, whose rows share a bias.
     struct BiasParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// Number of columns.
-        width: u32,
+        width: usize,
     },
     twin |[b], [x], p| {
-        for i in 0..(p.n * p.width) as usize {
-            x.floats_mut()[i] += b.floats()[i % p.width as usize];
+        for i in 0..p.n * p.width {
+            x.floats_mut()[i] += b.floats()[i % p.width];
         }
     }
 }
 crate::kernel! {
     /// Computes `x ← x + b`, and [`GELU_FORWARD`] of the sum.
     pub GELU_BIAS_FORWARD = "gelu_bias_forward" through "chunks/gelu" [64], (b) -> (mut x, y), BiasParams, twin |[b], [x, y], p| {
-        for i in 0..(p.n * p.width) as usize {
-            x.floats_mut()[i] += b.floats()[i % p.width as usize];
+        for i in 0..p.n * p.width {
+            x.floats_mut()[i] += b.floats()[i % p.width];
             let v = f64::from(x.floats()[i]);
             y.floats_mut()[i] = (0.5 * v * (1.0 + gelu_inner(v).tanh())) as f32;
         }
@@ -101,14 +100,14 @@ fn gelu_inner(x: f64) -> f64 {
 }
 
 fn swiglu_twin([gate, up]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &Params) {
-    for i in 0..p.n as usize {
+    for i in 0..p.n {
         let (g, u) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]));
         y.floats_mut()[i] = (g * sigmoid(g) * u) as f32;
     }
 }
 
 fn swiglu_backward_twin([dy]: [&[u32]; 1], [gate, up]: [&mut [u32]; 2], p: &Params) {
-    for i in 0..p.n as usize {
+    for i in 0..p.n {
         let (g, u, d) = (
             f64::from(gate.floats()[i]),
             f64::from(up.floats()[i]),
@@ -120,46 +119,22 @@ fn swiglu_backward_twin([dy]: [&[u32]; 1], [gate, up]: [&mut [u32]; 2], p: &Para
     }
 }
 
-fn params_of<B: Launch>(tensor: &FloatTensor<B>) -> (Params, u32) {
-    let n = tensor.shape().num_elements();
-    (Params { n: n as u32 }, groups_of_64(n))
-}
-
-fn fresh<B: Launch, const R: usize>(
-    kernel: &'static Kernel<Params, R, 1>,
-    inputs: [FloatTensor<B>; R],
-    per_thread: usize,
-) -> FloatTensor<B> {
-    let y = B::empty(&inputs[0], inputs[0].shape(), DType::F32);
-    let n = y.shape().num_elements();
-    let [y] = B::launch(
-        kernel,
-        inputs,
-        [y],
-        &Params { n: n as u32 },
-        groups_of_64(n / per_thread),
-    );
-    y
-}
-
 /// Computes `silu(gate) up`, both of any one shape.
 pub(crate) fn silu_times<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
-    let wide = gate.shape().num_elements().is_multiple_of(4);
-    let (kernel, per_thread) = if wide {
-        (&SWIGLU_FORWARD_WIDE, 4)
+    let shape = gate.shape();
+    let n = shape.num_elements();
+    let (kernel, threads) = if n.is_multiple_of(4) {
+        (&SWIGLU_FORWARD_WIDE, n / 4)
     } else {
-        (&SWIGLU_FORWARD, 1)
+        (&SWIGLU_FORWARD, n)
     };
-    fresh::<B, 2>(kernel, [gate, up], per_thread)
+    B::made(kernel, [gate, up], shape, &Params { n }, threads)
 }
 
 /// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned.
 pub(crate) fn add_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
     let (n, width) = rows_columns(&x.shape());
-    let params = BiasParams {
-        n: n as u32,
-        width: width as u32,
-    };
+    let params = BiasParams { n, width };
     let [x] = B::launch(&BIAS_ADD, [b], [x], &params, groups_of_64(n * width));
     x
 }
@@ -167,18 +142,9 @@ pub(crate) fn add_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> Float
 /// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned, and the GELU of the sum `[n, C]`.
 fn gelu_of_sum<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
-    let y = B::empty(&x, x.shape(), DType::F32);
-    let params = BiasParams {
-        n: n as u32,
-        width: width as u32,
-    };
-    B::launch(
-        &GELU_BIAS_FORWARD,
-        [b],
-        [x, y],
-        &params,
-        groups_of_64(n * width),
-    )
+    let y = B::floats(&x, x.shape());
+    let (params, groups) = (BiasParams { n, width }, groups_of_64(n * width));
+    B::launch(&GELU_BIAS_FORWARD, [b], [x, y], &params, groups)
 }
 
 operation! {
@@ -194,7 +160,8 @@ operation! {
     /// Computes GELU in its tanh form, `[n, C]`, finite for every finite input. The gradient is computed in place of x if it is uniquely owned.
     pub fn gelu(x: Tensor<2>) -> Tensor<2> {
         let ([x], nodes) = B::parts([x]);
-        let y = fresh::<B::Inner, 1>(&GELU_FORWARD, [x.clone()], 1);
+        let (shape, n) = (x.shape(), x.shape().num_elements());
+        let y = B::Inner::made(&GELU_FORWARD, [x.clone()], shape, &Params { n }, n);
         B::record(nodes, y, Gelu { x })
     }
 }
@@ -234,7 +201,7 @@ pub struct Swiglu<T> {
 }
 
 impl<B: Launch> Vjp<B, 2> for Swiglu<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 2], _: Sum<'_, B>) -> Grads<B, 2> {
         let n = dy.shape().num_elements();
         let (kernel, threads) = if n.is_multiple_of(4) {
             (&SWIGLU_BACKWARD_WIDE, n / 4)
@@ -245,7 +212,7 @@ impl<B: Launch> Vjp<B, 2> for Swiglu<FloatTensor<B>> {
             kernel,
             [dy],
             [self.gate, self.up],
-            &Params { n: n as u32 },
+            &Params { n },
             groups_of_64(threads),
         )
         .map(Some)
@@ -260,9 +227,16 @@ pub struct Gelu<T> {
 }
 
 impl<B: Launch> Vjp<B, 1> for Gelu<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
-        let (params, groups) = params_of::<B>(&dy);
-        B::launch(&GELU_BACKWARD, [dy], [self.x], &params, groups).map(Some)
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], _: Sum<'_, B>) -> Grads<B, 1> {
+        let n = dy.shape().num_elements();
+        B::launch(
+            &GELU_BACKWARD,
+            [dy],
+            [self.x],
+            &Params { n },
+            groups_of_64(n),
+        )
+        .map(Some)
     }
 }
 
@@ -274,10 +248,10 @@ pub struct GeluBias<T> {
 }
 
 impl<B: Launch> Vjp<B, 2> for GeluBias<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
-        let [dx] = Vjp::<B, 1>::backward(Gelu { x: self.x }, dy, [true]);
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2], _: Sum<'_, B>) -> Grads<B, 2> {
+        let [dx] = gradients::<B, 1>(Gelu { x: self.x }, dy, [true], None);
         match dx {
-            Some(dx) => Vjp::<B, 2>::backward(Bias, dx, needs),
+            Some(dx) => gradients::<B, 2>(Bias, dx, needs, None),
             None => [None, None],
         }
     }
@@ -288,7 +262,7 @@ impl<B: Launch> Vjp<B, 2> for GeluBias<FloatTensor<B>> {
 pub struct Bias;
 
 impl<B: Launch> Vjp<B, 2> for Bias {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2], _: Sum<'_, B>) -> Grads<B, 2> {
         let db = needs[1].then(|| column_sum::<B>(dy.clone()));
         [needs[0].then_some(dy), db]
     }
@@ -299,10 +273,10 @@ impl<B: Launch> Vjp<B, 2> for Bias {
 pub struct BiasedResidual;
 
 impl<B: Launch> Vjp<B, 3> for BiasedResidual {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
-        let [dx, d] = Vjp::<B, 2>::backward(Residual, dy, [needs[0], true]);
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3], _: Sum<'_, B>) -> Grads<B, 3> {
+        let [dx, d] = gradients::<B, 2>(Residual, dy, [needs[0], true], None);
         let [dy, db] = d.map_or([None, None], |d| {
-            Vjp::<B, 2>::backward(Bias, d, [needs[1], needs[2]])
+            gradients::<B, 2>(Bias, d, [needs[1], needs[2]], None)
         });
         [dx, dy, db]
     }
@@ -313,7 +287,7 @@ impl<B: Launch> Vjp<B, 3> for BiasedResidual {
 pub struct Residual;
 
 impl<B: Launch> Vjp<B, 2> for Residual {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2], _: Sum<'_, B>) -> Grads<B, 2> {
         [needs[0].then(|| dy.clone()), needs[1].then_some(dy)]
     }
 }

@@ -2,12 +2,12 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, FloatDType, IntDType};
+use burn::tensor::{FloatDType, IntDType};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, StoredMatrix, Words, groups_of_64};
 use crate::ops::operation::operation;
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp};
 use crate::ops::weights::Weights;
 
 /// The kernels of this file.
@@ -19,13 +19,13 @@ crate::kernel! {
     /// Shapes of the lookup.
     struct ForwardParams {
         /// Number of ids.
-        n: u32,
+        n: usize,
         /// Number of rows of the table.
-        vocab: u32,
+        vocab: usize,
         /// Number of columns of the table.
-        k: u32,
+        k: usize,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     },
     twin forward_twin
 }
@@ -35,9 +35,9 @@ crate::kernel! {
     /// Shapes of the chains.
     struct LinksParams {
         /// Number of ids.
-        n: u32,
+        n: usize,
         /// Number of rows of the table.
-        vocab: u32,
+        vocab: usize,
     },
     twin links_twin
 }
@@ -47,22 +47,22 @@ crate::kernel! {
     /// Shapes of the gradient.
     struct BackwardParams {
         /// Number of ids.
-        n: u32,
+        n: usize,
         /// Number of rows of the table.
-        vocab: u32,
+        vocab: usize,
         /// Number of columns of the table.
-        width: u32,
+        width: usize,
     },
     twin backward_twin
 }
 
 fn forward_twin([w, ids]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &ForwardParams) {
-    let width = p.k as usize;
-    for r in 0..p.n as usize {
+    let width = p.k;
+    for r in 0..p.n {
         let y = &mut y[r * width..][..width];
         match usize::try_from(ids.ints()[r])
             .ok()
-            .filter(|&id| id < p.vocab as usize)
+            .filter(|&id| id < p.vocab)
         {
             Some(id) => y.copy_from_slice(&w[id * width..][..width]),
             None => y.fill(0),
@@ -71,8 +71,8 @@ fn forward_twin([w, ids]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &ForwardParams) 
 }
 
 fn links_twin([ids]: [&[u32]; 1], [links]: [&mut [u32]; 1], p: &LinksParams) {
-    let (n, vocab) = (p.n as usize, p.vocab as usize);
-    links[..vocab + n].fill(p.n);
+    let (n, vocab) = (p.n, p.vocab);
+    links[..vocab + n].fill(n as u32);
     for r in (0..n).rev() {
         if let Some(id) = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < vocab) {
             links[vocab + r] = links[id];
@@ -84,7 +84,7 @@ fn links_twin([ids]: [&[u32]; 1], [links]: [&mut [u32]; 1], p: &LinksParams) {
 }
 
 fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardParams) {
-    let (n, vocab, width) = (p.n as usize, p.vocab as usize, p.width as usize);
+    let (n, vocab, width) = (p.n, p.vocab, p.width);
     for v in 0..vocab {
         for c in 0..width {
             let mut sum = 0.0;
@@ -107,21 +107,14 @@ pub fn forward<B: Launch>(w: Weights<FloatTensor<B>>, ids: FloatTensor<B>) -> Fl
         columns,
     } = w.form;
     let n = ids.shape().num_elements();
-    let y = B::empty(&w.words, [n, columns].into(), DType::F32);
     let params = ForwardParams {
-        n: n as u32,
-        vocab: rows as u32,
-        k: columns as u32,
+        n,
+        vocab: rows,
+        k: columns,
         plane: w.form.plane(),
     };
-    let [y] = B::launch(
-        FORWARD.of(storage),
-        [w.words, ids],
-        [y],
-        &params,
-        groups_of_64(n * columns),
-    );
-    y
+    let (kernel, read) = (FORWARD.of(storage), [w.words, ids]);
+    B::made(kernel, read, [n, columns], &params, n * columns)
 }
 
 /// Decodes all rows of `w [V, C]` to f32 `[V, C]`, for products on the CPU and for tests. Products on a GPU do not need it.
@@ -139,30 +132,11 @@ pub fn backward<B: Launch>(
 ) -> FloatTensor<B> {
     let (vocab, width) = rows_columns(&sum.shape());
     let n = ids.shape().num_elements();
-    let (n32, vocab32, width32) = (n as u32, vocab as u32, width as u32);
-    let links = B::empty(&dy, [vocab + n].into(), DType::F32);
-    let [links] = B::launch(
-        &LINKS,
-        [ids],
-        [links],
-        &LinksParams {
-            n: n32,
-            vocab: vocab32,
-        },
-        groups_of_64(vocab + n),
-    );
-    let params = BackwardParams {
-        n: n32,
-        vocab: vocab32,
-        width: width32,
-    };
-    let [sum] = B::launch(
-        &BACKWARD,
-        [links, dy],
-        [sum],
-        &params,
-        groups_of_64(vocab * width),
-    );
+    let params = LinksParams { n, vocab };
+    let links = B::made(&LINKS, [ids], [vocab + n], &params, vocab + n);
+    let params = BackwardParams { n, vocab, width };
+    let groups = groups_of_64(vocab * width);
+    let [sum] = B::launch(&BACKWARD, [links, dy], [sum], &params, groups);
     sum
 }
 
@@ -176,7 +150,7 @@ pub struct Embedding<T> {
 }
 
 impl<B: Launch> Vjp<B, 1> for Embedding<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], _: Sum<'_, B>) -> Grads<B, 1> {
         let zeros = B::float_zeros(self.shape.into(), &dy.device(), FloatDType::F32);
         [Some(backward::<B>(zeros, self.ids, dy))]
     }

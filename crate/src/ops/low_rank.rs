@@ -14,8 +14,8 @@ use crate::ops::dropout::{Mask, masked};
 use crate::ops::linear::work::{input_work_bytes, weight_work_bytes};
 use crate::ops::linear::{self, SLICE};
 use crate::ops::operation::operation;
-use crate::ops::residual::residual_add;
-use crate::ops::tape::Vjp;
+use crate::ops::residual::{added, residual_add};
+use crate::ops::tape::{Grads, Sum, Vjp, gradients};
 use crate::ops::weights::Weights;
 
 /// The kernels of this file.
@@ -32,22 +32,22 @@ crate::kernel! {
     /// Shapes and scale of a product and its low-rank part.
     struct ForwardParams {
         /// Number of rows of x, z and y.
-        n: u32,
+        n: usize,
         /// Number of columns of y, and of rows of w and of the factor B.
-        m: u32,
+        m: usize,
         /// Number of columns of x and w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Number of columns of z and of the factor, divided by 4.
-        r4: u32,
+        r4: usize,
         /// 1 where the factor is f32, 0 where it is packed bf16.
-        wide: u32,
+        wide: bool,
         /// s, the scale of the low-rank part.
         scale: f32,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     },
     twin |[w, x, z, factor], [y], p| {
-        let [n, m, k, r] = [p.n, p.m, 4 * p.k4, 4 * p.r4].map(|size| size as usize);
+        let [n, m, k, r] = [p.n, p.m, 4 * p.k4, 4 * p.r4];
         let (factor, read) = (factor_values(factor, p.wide), product(x.floats(), w.floats(), k));
         let low_rank = product(z.floats(), &factor, r);
         for at in 0..n * m {
@@ -66,26 +66,26 @@ crate::kernel! {
     /// Shapes and scale of the gradient of the product's input, in slices of dy's columns.
     struct BackwardParams {
         /// Number of rows of dx, dy and dz.
-        n: u32,
+        n: usize,
         /// Number of columns of dy and of rows of w, divided by 4.
-        m4: u32,
+        m4: usize,
         /// Number of columns of dx, w and the factor A, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Number of columns of dz and of rows of the factor, divided by 4.
-        r4: u32,
+        r4: usize,
         /// Number of columns of a slice, divided by 4.
-        slice4: u32,
+        slice4: usize,
         /// 1 where dx holds a sum that the gradient is added to.
-        add: u32,
+        add: bool,
         /// 1 where the factor is f32, 0 where it is packed bf16.
-        wide: u32,
+        wide: bool,
         /// s, the scale of the low-rank part.
         scale: f32,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     },
     twin |[w, dy, dz, factor], [dx], p| {
-        let [n, m, k, r, slice] = [p.n, 4 * p.m4, 4 * p.k4, 4 * p.r4, 4 * p.slice4].map(|size| size as usize);
+        let [n, m, k, r, slice] = [p.n, 4 * p.m4, 4 * p.k4, 4 * p.r4, 4 * p.slice4];
         let factor = factor_values(factor, p.wide);
         for (s, from) in (0..m).step_by(slice).enumerate() {
             for at in 0..n * k {
@@ -97,7 +97,7 @@ crate::kernel! {
                     sum += f64::from(p.scale) * products.sum::<f64>();
                 }
                 let dx = &mut dx.floats_mut()[s * n * k + at];
-                *dx = (if p.add == 1 { f64::from(*dx) } else { 0.0 } + sum) as f32;
+                *dx = (if p.add { f64::from(*dx) } else { 0.0 } + sum) as f32;
             }
         }
     };
@@ -108,8 +108,8 @@ crate::kernel! {
 }
 
 /// Decodes a factor, f32 or packed bf16.
-fn factor_values(words: &[u32], wide: u32) -> Vec<f32> {
-    let storage = if wide == 1 {
+fn factor_values(words: &[u32], wide: bool) -> Vec<f32> {
+    let storage = if wide {
         StorageType::F32
     } else {
         StorageType::Bf16
@@ -219,15 +219,15 @@ pub fn forward<B: Launch>(of: &LowRank<FloatTensor<B>>) -> FloatTensor<B> {
         );
     }
     let params = ForwardParams {
-        n: n as u32,
-        m: form.rows as u32,
-        k4: form.columns as u32 / 4,
-        r4: r as u32 / 4,
-        wide: u32::from(of.b.dtype() == DType::F32),
+        n,
+        m: form.rows,
+        k4: form.columns / 4,
+        r4: r / 4,
+        wide: of.b.dtype() == DType::F32,
         scale,
         plane: form.plane(),
     };
-    let y = B::empty(&of.x, [n, form.rows].into(), DType::F32);
+    let y = B::floats(&of.x, [n, form.rows]);
     let read = [of.words.clone(), of.x.clone(), of.z.clone(), of.b.clone()];
     let (size, groups) = linear::tiling(|tiles| tiles.of(n, form.rows));
     let kernel = size.choose(&FORWARD_TILE, &FORWARD_TILE_SMALL);
@@ -249,7 +249,7 @@ fn by_tiles<B: Launch>(
     dy: FloatTensor<B>,
     needs: [bool; 3],
     sum: Option<FloatTensor<B>>,
-) -> [Option<FloatTensor<B>>; 3] {
+) -> Grads<B, 3> {
     let Adapted { form, scale, .. } = of.adapted;
     let ((n, r), k) = (rows_columns(&of.z.shape()), form.columns);
     let [dz, db] = linear::by_tiles::<B>(
@@ -274,17 +274,17 @@ fn by_tiles<B: Launch>(
             (None, sum)
         };
         let params = BackwardParams {
-            n: n as u32,
-            m4: form.rows as u32 / 4,
-            k4: k as u32 / 4,
-            r4: r as u32 / 4,
-            slice4: SLICE as u32 / 4,
-            add: u32::from(begun.is_some()),
-            wide: u32::from(of.a.dtype() == DType::F32),
+            n,
+            m4: form.rows / 4,
+            k4: k / 4,
+            r4: r / 4,
+            slice4: SLICE / 4,
+            add: begun.is_some(),
+            wide: of.a.dtype() == DType::F32,
             scale,
             plane: form.plane(),
         };
-        let dx = begun.unwrap_or_else(|| B::empty(&dy, [slices, n * k].into(), DType::F32));
+        let dx = begun.unwrap_or_else(|| B::floats(&dy, [slices, n * k]));
         let (size, groups) = linear::tiling(|tiles| slices as u32 * tiles.of(n, k));
         let kernel = size.choose(&BACKWARD_TILE, &BACKWARD_TILE_SMALL);
         let [dx] = B::launch(
@@ -294,12 +294,7 @@ fn by_tiles<B: Launch>(
             &params,
             groups,
         );
-        let dx = linear::whole::<B>(dx, [n, k]);
-        if let Some(sum) = later {
-            residual_add::<B>(sum, dx)
-        } else {
-            dx
-        }
+        added::<B>(linear::whole::<B>(dx, [n, k]), later)
     });
     [dx, da, needs[2].then_some(db)]
 }
@@ -310,7 +305,7 @@ fn by_parts<B: Launch>(
     dy: FloatTensor<B>,
     needs: [bool; 3],
     sum: Option<FloatTensor<B>>,
-) -> [Option<FloatTensor<B>>; 3] {
+) -> Grads<B, 3> {
     let (
         w,
         Adapted {
@@ -325,19 +320,15 @@ fn by_parts<B: Launch>(
         x: scaled::<B>(z, scale),
         w: Weights::of(b),
     };
-    let [dz, db] = Vjp::<B, 2>::backward(up, dy.clone(), [true, needs[2]]);
+    let [dz, db] = gradients::<B, 2>(up, dy.clone(), [true, needs[2]], None);
     let dz = scaled::<B>(dz.expect("it was asked for"), scale);
-    let x = if let Some(mask) = mask {
-        masked::<B>(x, mask)
-    } else {
-        x
-    };
+    let x = mask.into_iter().fold(x, masked::<B>);
     let down = linear::Linear {
         x,
         w: Weights::of(a),
     };
     if !needs[0] {
-        let [_, da] = Vjp::<B, 2>::backward(down, dz, [false, needs[1]]);
+        let [_, da] = gradients::<B, 2>(down, dz, [false, needs[1]], None);
         return [None, da, db];
     }
     let dx = if conv1d {
@@ -345,15 +336,11 @@ fn by_parts<B: Launch>(
     } else {
         linear::backward_input::<B>(dy, w)
     };
-    let dx = if let Some(sum) = sum {
-        residual_add::<B>(sum, dx)
-    } else {
-        dx
-    };
+    let dx = added::<B>(dx, sum);
     let [dx, da] = match mask {
-        None => Vjp::<B, 2>::backward_onto(down, dx, dz, [true, needs[1]]),
+        None => gradients::<B, 2>(down, dz, [true, needs[1]], Some(dx)),
         Some(mask) => {
-            let [dropped, da] = Vjp::<B, 2>::backward(down, dz, [true, needs[1]]);
+            let [dropped, da] = gradients::<B, 2>(down, dz, [true, needs[1]], None);
             [
                 dropped.map(|dropped| residual_add::<B>(dx, masked::<B>(dropped, mask))),
                 da,
@@ -364,24 +351,11 @@ fn by_parts<B: Launch>(
 }
 
 impl<B: Launch> Vjp<B, 3> for LowRank<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3], sum: Sum<'_, B>) -> Grads<B, 3> {
         if self.fused::<B>() {
-            by_tiles::<B>(self, dy, needs, None)
+            by_tiles::<B>(self, dy, needs, sum.take())
         } else {
-            by_parts::<B>(self, dy, needs, None)
-        }
-    }
-
-    fn backward_onto(
-        self,
-        sum: FloatTensor<B>,
-        dy: FloatTensor<B>,
-        needs: [bool; 3],
-    ) -> [Option<FloatTensor<B>>; 3] {
-        if self.fused::<B>() {
-            by_tiles::<B>(self, dy, needs, Some(sum))
-        } else {
-            by_parts::<B>(self, dy, needs, Some(sum))
+            by_parts::<B>(self, dy, needs, sum.take())
         }
     }
 }

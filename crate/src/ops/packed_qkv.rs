@@ -2,14 +2,14 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::attention::{self, Attention, AttentionShape};
 use crate::ops::column_sum::column_sum;
 use crate::ops::operation::operation;
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp, gradients};
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[&SPLIT.all(), &JOIN.all()];
@@ -20,14 +20,14 @@ crate::kernel! {
     /// Shape of q, k and v.
     struct Params {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// C, the width of a third.
-        width: u32,
+        width: usize,
     },
     twin |[x, b], [q, k, v], p| {
-        let width = p.width as usize;
+        let width = p.width;
         for (third, y) in [q, k, v].into_iter().enumerate() {
-            for i in 0..p.n as usize * width {
+            for i in 0..p.n * width {
                 let column = third * width + i % width;
                 y.floats_mut()[i] = x.floats()[i / width * 3 * width + column] + b.floats()[column];
             }
@@ -38,9 +38,9 @@ crate::kernel! {
     /// Joins the rows of q, k and v, one after another, to the rows of x.
     pub JOIN = "qkv_join" [64], (q, k, v) -> (x), Params,
     twin |[q, k, v], [x], p| {
-        let width = p.width as usize;
+        let width = p.width;
         for (third, y) in [q, k, v].into_iter().enumerate() {
-            for i in 0..p.n as usize * width {
+            for i in 0..p.n * width {
                 x[i / width * 3 * width + third * width + i % width] = y[i];
             }
         }
@@ -58,11 +58,8 @@ fn forward<B: Launch>(
 ) -> (FloatTensor<B>, PackedQkv<FloatTensor<B>>) {
     let (n, columns) = rows_columns(&x.shape());
     let width = columns / 3;
-    let qkv = [(); 3].map(|()| B::empty(&x, [n, width].into(), DType::F32));
-    let params = Params {
-        n: n as u32,
-        width: width as u32,
-    };
+    let qkv = [(); 3].map(|()| B::floats(&x, [n, width]));
+    let params = Params { n, width };
     let [q, k, v] = B::launch(&SPLIT, [x, b], qkv, &params, groups_of_64(n * columns));
     let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
     (y, PackedQkv { attention })
@@ -75,21 +72,12 @@ pub struct PackedQkv<T> {
 }
 
 impl<B: Launch> Vjp<B, 2> for PackedQkv<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2], _: Sum<'_, B>) -> Grads<B, 2> {
         let (n, width) = rows_columns(&dy.shape());
-        let grads = Vjp::<B, 3>::backward(self.attention, dy, [true; 3])
+        let grads = gradients::<B, 3>(self.attention, dy, [true; 3], None)
             .map(|grad| grad.expect("attention gives all gradients"));
-        let dx = B::empty(&grads[0], [n, 3 * width].into(), DType::F32);
-        let [dx] = B::launch(
-            &JOIN,
-            grads,
-            [dx],
-            &Params {
-                n: n as u32,
-                width: width as u32,
-            },
-            groups_of_64(3 * n * width),
-        );
+        let params = Params { n, width };
+        let dx = B::made(&JOIN, grads, [n, 3 * width], &params, 3 * n * width);
         let db = needs[1].then(|| column_sum::<B>(dx.clone()));
         [needs[0].then_some(dx), db]
     }

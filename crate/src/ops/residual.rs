@@ -15,10 +15,10 @@ crate::kernel! {
     /// The elements of a sum.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
     },
     twin |[y], [x], p| {
-        for i in 0..p.n as usize {
+        for i in 0..p.n {
             x.floats_mut()[i] += y.floats()[i];
         }
     }
@@ -32,12 +32,14 @@ pub fn residual_add<B: Launch>(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTen
         (y, x)
     };
     let n = x.shape().num_elements();
-    let [x] = B::launch(
-        &RESIDUAL_ADD,
-        [y],
-        [x],
-        &Params { n: n as u32 },
-        groups_of_64(n),
-    );
+    let [x] = B::launch(&RESIDUAL_ADD, [y], [x], &Params { n }, groups_of_64(n));
     x
+}
+
+/// Computes `sum + x`, or x where nothing was summed before.
+pub(crate) fn added<B: Launch>(x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+    match sum {
+        Some(sum) => residual_add::<B>(sum, x),
+        None => x,
+    }
 }

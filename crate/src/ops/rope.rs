@@ -2,12 +2,12 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, FloatDType, Shape};
+use burn::tensor::{FloatDType, Shape};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::operation::operation;
-use crate::ops::tape::JointVjp;
+use crate::ops::tape::{Grads, JointVjp};
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &WIDE.all(), &BACKWARD.all()];
@@ -18,19 +18,19 @@ crate::kernel! {
     /// Shapes, the position of the first row, and the direction of the rotation.
     struct Params {
         /// Total number of pairs of q.
-        pairs: u32,
+        pairs: usize,
         /// Total number of pairs of k.
-        kv_pairs: u32,
+        kv_pairs: usize,
         /// Number of heads of a row of q.
-        heads: u32,
+        heads: usize,
         /// Number of heads of a row of k.
-        kv_heads: u32,
+        kv_heads: usize,
         /// Half the width of a head.
-        half: u32,
+        half: usize,
         /// Number of rows of a sequence.
-        len: u32,
+        len: usize,
         /// Position of the first row of each sequence.
-        offset: u32,
+        offset: usize,
         /// Direction: 1, or −1 to rotate back.
         sign: f32,
     },
@@ -46,17 +46,17 @@ crate::kernel! {
     /// Shapes, and the position of the first row.
     struct BackwardParams {
         /// Number of rows of dq, dk and dv.
-        rows: u32,
+        rows: usize,
         /// Number of heads of a row of queries.
-        heads: u32,
+        heads: usize,
         /// Number of heads of a row of keys, a divisor of `heads`.
-        kv_heads: u32,
+        kv_heads: usize,
         /// Half the width of a head, divided by 4.
-        half4: u32,
+        half4: usize,
         /// Number of rows of a sequence.
-        len: u32,
+        len: usize,
         /// Position of the first row of each sequence.
-        offset: u32,
+        offset: usize,
     },
     twin backward_twin
 }
@@ -66,12 +66,7 @@ fn backward_twin(
     [dy]: [&mut [u32]; 1],
     p: &BackwardParams,
 ) {
-    let (rows, heads, kv_heads, half) = (
-        p.rows as usize,
-        p.heads as usize,
-        p.kv_heads as usize,
-        4 * p.half4 as usize,
-    );
+    let (rows, heads, kv_heads, half) = (p.rows, p.heads, p.kv_heads, 4 * p.half4);
     let (width, sharing) = (2 * half, heads / kv_heads);
     let shared = |x: &[u32]| -> Vec<f64> {
         let sum = |at: usize| {
@@ -86,7 +81,7 @@ fn backward_twin(
     let turned = |x: Vec<f64>, heads: usize| -> Vec<f64> {
         let element = |at: usize| {
             let (head, i) = (at / width, at % half);
-            let entry = (p.offset as usize + head / heads % p.len as usize) * half + i;
+            let entry = (p.offset + head / heads % p.len) * half + i;
             let (c, s) = (
                 f64::from(cosines.floats()[entry]),
                 f64::from(sines.floats()[entry]),
@@ -112,11 +107,11 @@ fn backward_twin(
 }
 
 fn twin([cosines, sines]: [&[u32]; 2], [q, k]: [&mut [u32]; 2], p: &Params) {
-    let half = p.half as usize;
+    let half = p.half;
     for (x, pairs, heads) in [(q, p.pairs, p.heads), (k, p.kv_pairs, p.kv_heads)] {
-        for i in 0..pairs as usize {
+        for i in 0..pairs {
             let head = i / half;
-            let position = p.offset as usize + head / heads as usize % p.len as usize;
+            let position = p.offset + head / heads % p.len;
             let at = head * 2 * half + i % half;
             let c = f64::from(cosines.floats()[position * half + i % half]);
             let s = f64::from(sines.floats()[position * half + i % half]) * f64::from(p.sign);
@@ -152,13 +147,13 @@ pub(crate) fn rotated<B: Launch>(
         )
     });
     let params = Params {
-        pairs: pairs as u32,
-        kv_pairs: kv_pairs as u32,
-        heads: heads as u32,
-        kv_heads: kv_heads as u32,
-        half: half as u32,
-        len: positions.len.max(1) as u32,
-        offset: positions.offset as u32,
+        pairs,
+        kv_pairs,
+        heads,
+        kv_heads,
+        half,
+        len: positions.len.max(1),
+        offset: positions.offset,
         sign,
     };
     let all = pairs + kv_pairs;
@@ -180,29 +175,19 @@ pub fn backward<B: Launch>(
 ) -> FloatTensor<B> {
     let (rows, width) = rows_columns(&by_head[0].shape());
     let half = rows_columns(&tables[0].shape()).1;
-    let dy = B::empty(
-        &by_head[0],
-        [rows * (width + 2 * kv_heads * 2 * half)].into(),
-        DType::F32,
-    );
     let params = BackwardParams {
-        rows: rows as u32,
-        heads: heads as u32,
-        kv_heads: kv_heads as u32,
-        half4: half as u32 / 4,
-        len: positions.len.max(1) as u32,
-        offset: positions.offset as u32,
+        rows,
+        heads,
+        kv_heads,
+        half4: half / 4,
+        len: positions.len.max(1),
+        offset: positions.offset,
     };
-    let groups = groups_of_64(rows * (heads + 3 * kv_heads) * half / 4);
+    let threads = rows * (heads + 3 * kv_heads) * half / 4;
+    let shape = [rows * (width + 2 * kv_heads * 2 * half)];
     let ([cosines, sines], [dq, dk, dv]) = (tables, by_head);
-    let [dy] = B::launch(
-        &BACKWARD,
-        [cosines, sines, dq, dk, dv],
-        [dy],
-        &params,
-        groups,
-    );
-    dy
+    let read = [cosines, sines, dq, dk, dv];
+    B::made(&BACKWARD, read, shape, &params, threads)
 }
 
 /// The backward pass of the rotations, which rotates back.
@@ -217,11 +202,7 @@ pub struct Rope<T> {
 }
 
 impl<B: Launch> JointVjp<B, 2, 2> for Rope<FloatTensor<B>> {
-    fn backward(
-        self,
-        grads: [Option<FloatTensor<B>>; 2],
-        _needs: [bool; 2],
-    ) -> [Option<FloatTensor<B>>; 2] {
+    fn backward(self, grads: Grads<B, 2>, _needs: [bool; 2]) -> Grads<B, 2> {
         let Self {
             tables,
             positions,

@@ -15,17 +15,17 @@ crate::kernel! {
     /// The elements to scale.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
     },
     twin |[f], [x], p| {
         let factor = f.floats()[0];
-        x.floats_mut()[..p.n as usize].iter_mut().for_each(|x| *x *= factor);
+        x.floats_mut()[..p.n].iter_mut().for_each(|x| *x *= factor);
     }
 }
 
 /// Computes `f [1] · x` for x of any shape, in place of x if it is uniquely owned.
 pub fn scale<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
     let n = x.shape().num_elements();
-    let [x] = B::launch(&KERNEL, [f], [x], &Params { n: n as u32 }, groups_of_64(n));
+    let [x] = B::launch(&KERNEL, [f], [x], &Params { n }, groups_of_64(n));
     x
 }

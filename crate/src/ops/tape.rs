@@ -13,32 +13,39 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::gpu::launch::Launch;
-use crate::ops::residual::residual_add;
+use crate::ops::residual::added;
 
 /// The backward pass of an operation (vector-Jacobian product): the tensors that it keeps of the forward pass, and the computation that turns the
 /// gradient of its output into the gradients of its `N` inputs.
 pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
     /// Computes the gradient of each input that `needs` one.
-    fn backward(self, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
+    ///
+    /// `sum` may hold the gradient of the first input that other operations have begun. A vjp whose kernel can add to it takes it out; what is
+    /// left is added by another launch, as in [`gradients`].
+    fn backward(self, grad: FloatTensor<B>, needs: [bool; N], sum: Sum<'_, B>) -> Grads<B, N>;
+}
 
-    /// Does the same as [`Vjp::backward`], and adds the gradient of the first input to `sum`, which other operations have begun. The addition is
-    /// in place if the vjp's kernel can do so, otherwise it takes one more launch.
-    fn backward_onto(
-        self,
-        sum: FloatTensor<B>,
-        grad: FloatTensor<B>,
-        needs: [bool; N],
-    ) -> [Option<FloatTensor<B>>; N]
-    where
-        B: Launch,
-    {
-        let mut grads = self.backward(grad, needs);
-        grads[0] = Some(match grads[0].take() {
-            Some(grad) => residual_add::<B>(sum, grad),
+/// The gradients of the inputs, as far as they are needed.
+pub type Grads<B, const N: usize> = [Option<FloatTensor<B>>; N];
+
+/// The sum that a gradient may be added to.
+pub type Sum<'a, B> = &'a mut Option<FloatTensor<B>>;
+
+/// Computes the gradient of each input that `needs` one, that of the first added to `sum`.
+pub(crate) fn gradients<B: Launch, const N: usize>(
+    vjp: impl Vjp<B, N>,
+    grad: FloatTensor<B>,
+    needs: [bool; N],
+    mut sum: Option<FloatTensor<B>>,
+) -> Grads<B, N> {
+    let mut found = vjp.backward(grad, needs, &mut sum);
+    if sum.is_some() {
+        found[0] = match found[0].take() {
+            Some(grad) => Some(added::<B>(grad, sum)),
             None => sum,
-        });
-        grads
+        };
     }
+    found
 }
 
 /// The backward pass of an operation with `K` outputs: it turns their gradients, as far as they arrive, into those of its `N` inputs.
@@ -46,11 +53,7 @@ pub trait JointVjp<B: Backend, const N: usize, const K: usize>:
     Clone + Send + Debug + 'static
 {
     /// Computes the gradient of each input that `needs` one: zeros where nothing has arrived, since Burn's tape waits for it.
-    fn backward(
-        self,
-        grads: [Option<FloatTensor<B>>; K],
-        needs: [bool; N],
-    ) -> [Option<FloatTensor<B>>; N];
+    fn backward(self, grads: Grads<B, K>, needs: [bool; N]) -> Grads<B, N>;
 }
 
 /// The gradients of the outputs of one operation, collected until all that arrive have arrived.
@@ -70,7 +73,7 @@ struct Trunk<T, R, const K: usize> {
 impl<B: Launch, R: JointVjp<B, N, K>, const N: usize, const K: usize> Vjp<B, N>
     for Trunk<FloatTensor<B>, R, K>
 {
-    fn backward(self, token: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N] {
+    fn backward(self, token: FloatTensor<B>, needs: [bool; N], _: Sum<'_, B>) -> Grads<B, N> {
         // The token is a second owner of a gradient, which can be changed in place once the token is dropped.
         drop(token);
         let arrived = std::mem::replace(&mut *held(&self.arrived), [const { None }; K]);
@@ -86,17 +89,8 @@ struct Branch<T, const K: usize> {
 }
 
 impl<B: Launch, const K: usize> Vjp<B, 1> for Branch<FloatTensor<B>, K> {
-    fn backward(self, grad: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
-        held(&self.arrived)[self.index] = Some(grad.clone());
-        [Some(grad)]
-    }
-
-    fn backward_onto(
-        self,
-        token: FloatTensor<B>,
-        grad: FloatTensor<B>,
-        _needs: [bool; 1],
-    ) -> [Option<FloatTensor<B>>; 1] {
+    fn backward(self, grad: FloatTensor<B>, _needs: [bool; 1], token: Sum<'_, B>) -> Grads<B, 1> {
+        let token = token.take().unwrap_or_else(|| grad.clone());
         held(&self.arrived)[self.index] = Some(grad);
         [Some(token)]
     }
@@ -140,10 +134,7 @@ impl<B: Launch, R: Vjp<B, N>, const N: usize> Backward<B, N> for Step<R> {
             .as_ref()
             .filter(|first| take_begun(first.id.value))
             .map(|first| grads.consume::<B>(first));
-        let found = match sum {
-            Some(sum) => ops.state.backward_onto(sum, grad, needs),
-            None => ops.state.backward(grad, needs),
-        };
+        let found = gradients(ops.state, grad, needs, sum);
         for (parent, grad) in ops.parents.into_iter().zip(found) {
             if let (Some(parent), Some(grad)) = (parent, grad) {
                 grads.register::<B>(parent.id, grad);

@@ -14,11 +14,11 @@ crate::kernel! {
     /// Lengths, the place of the row, and the bound of the norm.
     struct Params {
         /// k, the number of losses.
-        losses: u32,
+        losses: usize,
         /// n, the number of partials.
-        partials: u32,
+        partials: usize,
         /// Index of the first word of the row.
-        row: u32,
+        row: usize,
         /// Bound of the norm; 0 = none.
         max_norm: f32,
     } varying,
@@ -52,17 +52,17 @@ pub(crate) fn factor(gate: &[u32]) -> f32 {
 
 fn twin([losses, sum, partials]: [&[u32]; 3], [gate, rows]: [&mut [u32]; 2], s: &Params) {
     let finite = |words: &[u32]| words.iter().all(|&word| f32::from_bits(word).is_finite());
-    let losses = &losses[..s.losses as usize];
+    let losses = &losses[..s.losses];
     let bad = !finite(losses) || !finite(&sum[..1]);
     let first = if finite(&sum[..1]) {
         None
     } else {
-        partials[..s.partials as usize]
+        partials[..s.partials]
             .iter()
             .position(|word| !finite(&[*word]))
     };
     let status = if gate[0] != 0 { CLOSED } else { u32::from(bad) };
-    let row = &mut rows[s.row as usize..][..HEAD + losses.len()];
+    let row = &mut rows[s.row..][..HEAD + losses.len()];
     row[..HEAD].copy_from_slice(&[status, first.map_or(NONE, |first| first as u32), sum[0]]);
     row[HEAD..].copy_from_slice(losses);
     let norm = f64::from(f32::from_bits(sum[0])).sqrt();
@@ -101,9 +101,9 @@ impl Gate {
         row: usize,
     ) -> Result<(Self, Buffer)> {
         let params = Params {
-            losses: losses.dims()[0] as u32,
-            partials: squares.blocks as u32,
-            row: row as u32,
+            losses: losses.dims()[0],
+            partials: squares.blocks,
+            row,
             max_norm: max_norm as f32,
         };
         let [gate, rows] = run(

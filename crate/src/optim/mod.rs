@@ -286,11 +286,8 @@ impl Optim {
                 pattern,
             )]));
         }
-        if faults.is_empty() {
-            Ok(self)
-        } else {
-            Err(Error::InvalidConfig(faults))
-        }
+        Error::of_faults(faults)?;
+        Ok(self)
     }
 
     /// Returns the rule instance of `name`, if it is an `R`.

@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{Device, Tensor};
 
 use super::rule::{Member, Recorded, Rule, Update};
 use super::state::State;
@@ -91,7 +91,7 @@ impl Optim {
     /// Returns a buffer of one word, which is bound in place of a buffer that a kernel does not read.
     pub(crate) fn word(&mut self, like: &Buffer) -> Buffer {
         self.unread
-            .get_or_insert_with(|| like.empty_like([1], DType::F32))
+            .get_or_insert_with(|| like.floats_like([1]))
             .clone()
     }
 

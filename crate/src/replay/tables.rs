@@ -24,13 +24,13 @@ async fn cast(
 ) -> Result<Vec<u16>> {
     let tensors = device.inner();
     let x = Buffer::from(words(x, &tensors));
-    let y = x.empty_like([params.n as usize], DType::BF16);
+    let y = x.empty_like([params.n], DType::BF16);
     let [y] = run(
         &cast_bf16::KERNEL,
         [x, words(given, &tensors).into()],
         [y],
         &params,
-        params.n.div_ceil(512),
+        params.n.div_ceil(512) as u32,
     )?;
     let data = read_data(y.float::<1>()).await?;
     Ok(data
@@ -47,7 +47,7 @@ fn plain(n: usize, rounding: Rounding) -> cast_bf16::Params {
         rounding,
     };
     cast_bf16::Params {
-        n: n as u32,
+        n,
         stream: 2,
         first_pair_low: 0,
         first_pair_high: 0,
@@ -255,12 +255,12 @@ async fn projected(
         ))
     };
     let params = apollo_project::Params {
-        channels: dim as u32,
-        dim: dim as u32,
-        rank: rank as u32,
-        channel_stride: dim as u32,
+        channels: dim,
+        dim,
+        rank,
+        channel_stride: dim,
         dim_stride: 1,
-        given: u32::from(given.is_some()),
+        given: given.is_some(),
         sigma: 1.0,
         unit: apollo_project::unit(dim),
         w1: 1.0,
@@ -289,7 +289,7 @@ async fn projected(
         read,
         [zeros(), zeros(), stats],
         &params,
-        (dim as u32).div_ceil(256),
+        apollo_project::KERNEL.groups(dim),
     )?;
     let data = read_data(m.float::<1>()).await?;
     // [rank, channels], one channel for each of the dim rows of P.

@@ -139,14 +139,13 @@ pub fn copy(device: &Device, bytes: u64) -> Result<f64> {
     let words = (bytes / 8) as usize;
     let x = Buffer::from(Tensor::<1>::ones([words], &device.inner()));
     let mut y = Some(Buffer::from(Tensor::<1>::zeros([words], &device.inner())));
-    let n = words as u32;
     median(device, || {
         if let Some(held) = y.take() {
             let [written] = gpu::run(
                 &u32_copy::KERNEL,
                 [x.clone()],
                 [held],
-                &u32_copy::Params::whole(n),
+                &u32_copy::Params::whole(words),
                 u32_copy::KERNEL.groups(words),
             )?;
             y = Some(written);

@@ -11,9 +11,9 @@ fn part(n: usize, before: usize, after: usize) -> Case {
     let x = made(before + n + after, 2_654_435_761);
     let y = made(after + n + before, 2_246_822_519);
     let params = Params {
-        n: n as u32,
-        x_start: before as u32,
-        y_start: after as u32,
+        n,
+        x_start: before,
+        y_start: after,
     };
     Case::new(&KERNEL, [x], [y], &params, (n as u32).div_ceil(256))
 }

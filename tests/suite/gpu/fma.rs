@@ -2,7 +2,7 @@ use tabtune::gpu::fma::{KERNEL, Params};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
 fn chains(n: usize, rounds: u32) -> Case {
-    let params = Params::of(n as u32, rounds);
+    let params = Params::of(n, rounds);
     Case::new(
         &KERNEL,
         [words(&noise(n, 5))],

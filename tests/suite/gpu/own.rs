@@ -38,7 +38,7 @@ fn own_kernel_runs_its_own_text() {
             &scale::KERNEL,
             f,
             x,
-            &scale::Params { n: n as u32 },
+            &scale::Params { n },
             scale::KERNEL.groups(n),
         )
     });

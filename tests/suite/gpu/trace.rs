@@ -13,7 +13,7 @@ fn trace_has_the_launches_between_start_and_finish() {
             &u32_copy::KERNEL,
             [make(n)],
             [make(n)],
-            &u32_copy::Params::whole(n as u32),
+            &u32_copy::Params::whole(n),
             12,
         )
         .unwrap()

@@ -36,17 +36,17 @@ pub(super) fn shapes() -> Vec<Params> {
     };
     shapes
         .into_iter()
-        .map(shape(0))
-        .chain(shapes.into_iter().map(shape(1)))
+        .map(shape(false))
+        .chain(shapes.into_iter().map(shape(true)))
         .collect()
 }
 
 /// Returns the starts of documents: some have one token, some are longer than a block, and each sequence has others.
 fn starts(p: &Params) -> Vec<u32> {
-    if p.documents == 0 {
+    if !p.documents {
         return poisoned(1);
     }
-    let start = |b: u32, key: u32| {
+    let start = |b: usize, key: usize| {
         [2, 3, 4 + b, 21, 50, 117]
             .into_iter()
             .filter(|&start| start <= key)
@@ -55,19 +55,19 @@ fn starts(p: &Params) -> Vec<u32> {
     };
     (0..p.batch)
         .flat_map(|b| (0..p.len).map(move |t| (b, t)))
-        .map(|(b, t)| start(b, p.offset + t))
+        .map(|(b, t)| start(b, p.offset + t) as u32)
         .collect()
 }
 
 /// Returns the number of words in the stats: two per query, and the first key of each token.
 fn stats(p: &Params) -> usize {
-    (p.batch * p.len * (2 * p.heads + p.documents)) as usize
+    p.batch * p.len * (2 * p.heads + usize::from(p.documents))
 }
 
 fn sizes(p: &Params) -> (usize, usize, usize) {
-    let width = p.width4 as usize * 4;
-    let queries = (p.batch * p.len * p.heads) as usize;
-    let keys = (p.batch * (p.offset + p.len) * p.kv_heads) as usize;
+    let width = p.width4 * 4;
+    let queries = p.batch * p.len * p.heads;
+    let keys = p.batch * (p.offset + p.len) * p.kv_heads;
     (queries, queries * width, keys * width)
 }
 
@@ -122,7 +122,7 @@ pub(super) fn key_value_after(p: Params, mut written: Vec<Vec<u32>>, shared: boo
     let made = if shared {
         k
     } else {
-        k * (p.heads / p.kv_heads) as usize
+        k * (p.heads / p.kv_heads)
     };
     let read = [
         rows(q, 1),
@@ -131,7 +131,7 @@ pub(super) fn key_value_after(p: Params, mut written: Vec<Vec<u32>>, shared: boo
         rows(q, 4),
         written.remove(0),
     ];
-    let groups = tiles(&p, p.offset + p.len) * p.width4.div_ceil(16);
+    let groups = tiles(&p, p.offset + p.len) * p.width4.div_ceil(16) as u32;
     Case::new(
         &kernels::BACKWARD_KEY_VALUE_TILE,
         read,
@@ -147,8 +147,8 @@ pub(super) fn narrow<T>(p: &Params, [narrow, wide]: [T; 2]) -> T {
 }
 
 /// Returns the number of workgroups for this many rows of a head.
-pub(super) fn tiles(p: &Params, rows: u32) -> u32 {
-    p.batch * p.heads * rows.div_ceil(32)
+pub(super) fn tiles(p: &Params, rows: usize) -> u32 {
+    (p.batch * p.heads * rows.div_ceil(32)) as u32
 }
 
 fn all(case: impl Fn(Params) -> Case) -> Vec<Case> {
@@ -165,10 +165,10 @@ fn of_several() -> impl Iterator<Item = Params> {
     shapes().into_iter().filter(|p| p.offset + p.len > 1)
 }
 
-fn by_row(case: Case, kernel: &'static AnyKernel, threads: u32) -> Case {
+fn by_row(case: Case, kernel: &'static AnyKernel, threads: usize) -> Case {
     Case {
         kernel,
-        groups: threads.div_ceil(64),
+        groups: threads.div_ceil(64) as u32,
         ..case
     }
 }
@@ -205,8 +205,8 @@ fn attention_by_rows_is_its_gradient() {
 
 #[test]
 fn head_sum_adds_the_heads_that_share() {
-    let case = |(n, group, width4): (u32, u32, u32)| {
-        let (made, shared) = ((n * group * width4 * 4) as usize, (n * width4 * 4) as usize);
+    let case = |(n, group, width4): (usize, usize, usize)| {
+        let (made, shared) = (n * group * width4 * 4, n * width4 * 4);
         let read = [words(&noise(made, 1)), words(&noise(made, 2))];
         let params = HeadSumParams { n, group, width4 };
         Case::new(
@@ -214,7 +214,7 @@ fn head_sum_adds_the_heads_that_share() {
             read,
             [poisoned(shared), poisoned(shared)],
             &params,
-            (n * width4).div_ceil(64),
+            (n * width4).div_ceil(64) as u32,
         )
     };
     check(
@@ -225,7 +225,7 @@ fn head_sum_adds_the_heads_that_share() {
 }
 
 fn with_documents() -> impl Iterator<Item = Params> {
-    of_several().filter(|p| p.documents == 1)
+    of_several().filter(|p| p.documents)
 }
 
 /// Removes each kernel's treatment of documents: the masked cases must notice.
@@ -239,7 +239,7 @@ fn attention_kernels_stop_at_the_document() {
     flip(&key_value_by_row, ("+ t]) > j", "+ t]) > j + 1u"));
     let flip = |case: &dyn Fn(Params) -> Case, kernel, written: &[usize], flip| {
         let cases = with_documents().flat_map(|p| {
-            [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written))
+            [&[WHOLE][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written))
         });
         check(&cases.flatten().collect::<Vec<_>>(), BOUND, flip);
     };
@@ -304,9 +304,9 @@ fn attention_twin_agrees_with_finite_differences_within_documents() {
 fn head_pad_widens_and_cuts() {
     let case = |(n, from, to): (usize, usize, usize)| {
         let params = PadParams {
-            n: n as u32,
-            from_width: from as u32,
-            to_width: to as u32,
+            n,
+            from_width: from,
+            to_width: to,
         };
         let groups = ((n * to) as u32).div_ceil(64);
         Case::new(
@@ -329,8 +329,8 @@ fn block(
     case: Case,
     p: Params,
     kernel: &'static AnyKernel,
-    part: std::ops::Range<u32>,
-    threads: u32,
+    part: std::ops::Range<usize>,
+    threads: usize,
 ) -> Case {
     let Params {
         batch,
@@ -357,17 +357,20 @@ fn block(
     Case {
         kernel,
         params: params.words(),
-        groups: threads.div_ceil(32),
+        groups: threads.div_ceil(32) as u32,
         ..case
     }
 }
+
+/// End of a part that is all of a row.
+const WHOLE: usize = u32::MAX as usize;
 
 /// Makes launches of several parts. Each starts from the twin's results of the parts before, which are put into the buffers at `written`.
 fn parts(
     p: Params,
     case: &dyn Fn(Params) -> Case,
     kernel: &'static AnyKernel,
-    ends: &[u32],
+    ends: &[usize],
     written: &[usize],
 ) -> Vec<Case> {
     let by_key = kernel.name.contains("key_value");
@@ -400,7 +403,7 @@ fn blocks(
 ) -> Vec<Case> {
     of_several()
         .flat_map(|p| {
-            [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written))
+            [&[WHOLE][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written))
         })
         .flatten()
         .collect()
@@ -414,7 +417,7 @@ fn attention_forward_block_averages_the_values_of_the_past() {
         shapes()[0],
         &forward,
         kernels::FORWARD_BLOCK.any(),
-        &[u32::MAX],
+        &[WHOLE],
         &[4, 5],
     );
     // The rows past the edge are the only row, which is divided once.

@@ -49,8 +49,8 @@ fn tiled(wide: bool) -> Vec<Params> {
     };
     let edges = edges
         .into_iter()
-        .map(edge(0))
-        .chain(edges.into_iter().map(edge(1)));
+        .map(edge(false))
+        .chain(edges.into_iter().map(edge(true)));
     shapes()
         .into_iter()
         .chain(edges)
@@ -86,7 +86,7 @@ fn attention_tiles_agree_with_the_definition() {
             check(
                 &tiled(wide)
                     .into_iter()
-                    .filter(|p| p.documents == 1 && p.len < 100)
+                    .filter(|p| p.documents && p.len < 100)
                     .map(case)
                     .collect::<Vec<_>>(),
                 GRADIENTS,
@@ -121,7 +121,7 @@ fn attention_of_2048_tokens_by_tiles_is_true_to_float64() {
         offset: 0,
         width4: 16,
         scale: 0.125,
-        documents: 1,
+        documents: true,
     };
     let off = |case: &Case, twin: &[Vec<u32>]| {
         let wide = |words: &[u32]| floats(words).into_iter().map(f64::from).collect::<Vec<_>>();
@@ -132,7 +132,7 @@ fn attention_of_2048_tokens_by_tiles_is_true_to_float64() {
             .map(|(found, truth)| relative_l2(&floats(found), &wide(truth)))
             .fold(0.0, f64::max)
     };
-    for documents in [0, 1] {
+    for documents in [false, true] {
         let p = Params { documents, ..p };
         let forward = forward_tile(p);
         let made = forward.twin();

@@ -4,7 +4,7 @@ use tabtune_tests::kernels::{Case, check, noise, place, poisoned, words};
 fn case(n: usize, stream: u32, rounding: u32) -> Case {
     let (first_pair_low, first_pair_high) = (u32::MAX - 5, 1);
     let params = cast_bf16::Params {
-        n: n as u32,
+        n,
         stream,
         first_pair_low,
         first_pair_high,

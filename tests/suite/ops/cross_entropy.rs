@@ -45,10 +45,10 @@ fn targets(n: usize, vocab: usize) -> Vec<u32> {
 
 fn partials((n, vocab, parts): (usize, usize, usize)) -> Case {
     let params = ForwardParams {
-        n: n as u32,
-        vocab: vocab as u32,
-        parts: parts as u32,
-        stride: stride(vocab) as u32,
+        n,
+        vocab,
+        parts,
+        stride: stride(vocab),
     };
     let written = [poisoned(n * parts * 2)];
     Case::new(
@@ -63,10 +63,10 @@ fn partials((n, vocab, parts): (usize, usize, usize)) -> Case {
 fn forward((n, vocab, parts): (usize, usize, usize)) -> Case {
     let partials = partials((n, vocab, parts)).twin().remove(0);
     let params = ForwardParams {
-        n: n as u32,
-        vocab: vocab as u32,
-        parts: parts as u32,
-        stride: stride(vocab) as u32,
+        n,
+        vocab,
+        parts,
+        stride: stride(vocab),
     };
     let read = [logits(n, vocab), targets(n, vocab), partials];
     Case::new(
@@ -100,7 +100,7 @@ fn loss_sum_adds_losses() {
             &cross_entropy::LOSS_SUM,
             [stats],
             [poisoned(1)],
-            &SumParams { n: n as u32 },
+            &SumParams { n },
             1,
         )
     };
@@ -117,9 +117,9 @@ fn cross_entropy_backward_is_softmax_minus_onehot() {
         let (n, vocab, _) = s;
         let stats = forward(s).twin().remove(0);
         let params = BackwardParams {
-            n: n as u32,
-            vocab: vocab as u32,
-            stride: stride(vocab) as u32,
+            n,
+            vocab,
+            stride: stride(vocab),
         };
         let read = [targets(n, vocab), stats];
         Case::new(
@@ -156,10 +156,10 @@ fn cross_entropy_hits_are_of_the_first_of_the_largest() {
             _ => (r * 7) as u32 % vocab as u32,
         };
         let params = ForwardParams {
-            n: n as u32,
-            vocab: vocab as u32,
-            parts: parts as u32,
-            stride: stride as u32,
+            n,
+            vocab,
+            parts,
+            stride,
         };
         let written = [poisoned(n * parts * 2)];
         let partials = Case::new(

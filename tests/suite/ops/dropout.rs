@@ -4,7 +4,7 @@ use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 /// Makes a launch that drops a quarter of the values.
 fn case(n: usize) -> Case {
     let params = Params {
-        n: n as u32,
+        n,
         threshold: 1 << 30,
         scale: 4.0 / 3.0,
         micro_batch: 2,

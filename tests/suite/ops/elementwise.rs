@@ -104,10 +104,7 @@ fn residual_add_adds() {
 #[test]
 fn bias_add_adds_one_bias_per_column() {
     let case = |(n, width): (usize, usize)| {
-        let params = BiasParams {
-            n: n as u32,
-            width: width as u32,
-        };
+        let params = BiasParams { n, width };
         let (b, x) = (words(&noise(width, 2)), words(&noise(n * width, 1)));
         Case::new(
             &elementwise::BIAS_ADD,
@@ -127,10 +124,7 @@ fn bias_add_adds_one_bias_per_column() {
 #[test]
 fn gelu_bias_is_the_form_of_the_sum() {
     let case = |(n, width): (usize, usize)| {
-        let params = BiasParams {
-            n: n as u32,
-            width: width as u32,
-        };
+        let params = BiasParams { n, width };
         let (b, x) = (words(&noise(width, 2)), words(&noise(n * width, 1)));
         let written = [x, poisoned(n * width)];
         Case::new(
@@ -159,10 +153,7 @@ fn packed_qkv_is_split_and_joined() {
     let shapes = [(1, 1), (3, 85), (5, 257), (300, 4)];
     let params = |(n, width): (usize, usize)| {
         (
-            packed_qkv::Params {
-                n: n as u32,
-                width: width as u32,
-            },
+            packed_qkv::Params { n, width },
             ((3 * n * width) as u32).div_ceil(64),
         )
     };

@@ -25,10 +25,7 @@ fn ids(n: usize, vocab: usize) -> Vec<u32> {
 }
 
 fn links(n: usize, vocab: usize) -> Case {
-    let params = LinksParams {
-        n: n as u32,
-        vocab: vocab as u32,
-    };
+    let params = LinksParams { n, vocab };
     Case::new(
         &embedding::LINKS,
         [ids(n, vocab)],
@@ -48,9 +45,9 @@ fn embedding_forward_gathers_rows() {
             words(&table)
         };
         let params = ForwardParams {
-            n: n as u32,
-            vocab: vocab as u32,
-            k: width as u32,
+            n,
+            vocab,
+            k: width,
             plane: 0,
         };
         let written = [poisoned(n * width)];
@@ -101,11 +98,7 @@ fn embedding_links_chain_equal_ids() {
 #[test]
 fn embedding_backward_adds_the_rows_of_an_id() {
     let case = |(n, vocab, width): (usize, usize, usize)| {
-        let params = BackwardParams {
-            n: n as u32,
-            vocab: vocab as u32,
-            width: width as u32,
-        };
+        let params = BackwardParams { n, vocab, width };
         let read = [
             links(n, vocab).twin().remove(0),
             words(&noise(n * width, 1)),

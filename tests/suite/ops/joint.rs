@@ -53,11 +53,11 @@ fn forward((n, m, k): Shape, storage: StorageType, small: bool) -> Case {
     let [w0, w1, w2] = matrices(m, k, storage);
     let all: usize = m.iter().sum();
     let params = ForwardParams {
-        n: n as u32,
-        m: all as u32,
-        k4: k as u32 / 4,
-        m0: m[0] as u32,
-        m1: m[1] as u32,
+        n,
+        m: all,
+        k4: k / 4,
+        m0: m[0],
+        m1: m[1],
     };
     let ys = m.map(|m| poisoned((n * m).max(1)));
     Case::new(
@@ -71,16 +71,16 @@ fn forward((n, m, k): Shape, storage: StorageType, small: bool) -> Case {
 
 fn params((n, m, k): Shape, small: bool, add: bool) -> (BackwardParams, [Vec<u32>; 2], u32) {
     let all: usize = m.iter().sum();
-    let (m4, input) = (all as u32 / 4, tiles(small, n, k));
+    let (m4, input) = (all / 4, tiles(small, n, k));
     let params = BackwardParams {
-        n: n as u32,
+        n,
         m4,
-        k4: k as u32 / 4,
+        k4: k / 4,
         slice4: m4,
-        input,
-        add: u32::from(add),
-        m0: m[0] as u32,
-        m1: m[1] as u32,
+        input: input as usize,
+        add,
+        m0: m[0],
+        m1: m[1],
     };
     let dx = if add {
         words(&noise(n * k, 3))

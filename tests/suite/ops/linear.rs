@@ -40,7 +40,7 @@ fn odd_shapes() -> Vec<(usize, usize, usize)> {
 }
 
 /// Makes stored weights [m, k]. Returns them with the position of their second plane.
-pub(super) fn weights(shape: [usize; 2], storage: StorageType) -> (Vec<u32>, u32) {
+pub(super) fn weights(shape: [usize; 2], storage: StorageType) -> (Vec<u32>, usize) {
     let values = noise(shape[0] * shape[1], 2);
     match storage {
         F32 => (words(&values), 0),
@@ -73,7 +73,7 @@ fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
 /// Parameters of the kernels for widths that are multiples of 4, and of those for any width.
 pub(super) trait Shape: KernelParams {
     /// Makes the parameters. `add`: dW holds a sum already; `plane`: position of the second plane of the weights.
-    fn of(shape: (usize, usize, usize), add: bool, plane: u32) -> Self;
+    fn of(shape: (usize, usize, usize), add: bool, plane: usize) -> Self;
 
     /// Returns the distance of rows in a result with m columns, in elements.
     fn stride(m: usize) -> usize {
@@ -82,12 +82,12 @@ pub(super) trait Shape: KernelParams {
 }
 
 impl Shape for ForwardTileParams {
-    fn of((n, m, k): (usize, usize, usize), _add: bool, plane: u32) -> Self {
+    fn of((n, m, k): (usize, usize, usize), _add: bool, plane: usize) -> Self {
         Self {
-            n: n as u32,
-            m: m as u32,
-            k4: k as u32 / 4,
-            stride: Self::stride(m) as u32,
+            n,
+            m,
+            k4: k / 4,
+            stride: Self::stride(m),
             plane,
         }
     }
@@ -100,9 +100,8 @@ impl Shape for ForwardTileParams {
 macro_rules! shape {
     ($params:ident, |$n:ident, $m:ident, $k:ident, $add:ident, $plane:ident| $made:expr) => {
         impl Shape for $params {
-            fn of((n, m, k): (usize, usize, usize), add: bool, plane: u32) -> Self {
-                let ($n, $m, $k, $add, $plane) =
-                    (n as u32, m as u32, k as u32, u32::from(add), plane);
+            fn of((n, m, k): (usize, usize, usize), add: bool, plane: usize) -> Self {
+                let ($n, $m, $k, $add, $plane) = (n, m, k, add, plane);
                 $made
             }
         }
@@ -125,14 +124,14 @@ shape!(InputParams, |n, m, k, _add, plane| InputParams {
     n,
     m4: m / 4,
     k4: k / 4,
-    slice4: SLICE as u32 / 4,
+    slice4: SLICE / 4,
     plane
 });
 shape!(AnyInputParams, |n, m, k, _add, plane| AnyInputParams {
     n,
     m,
     k,
-    slice: SLICE as u32,
+    slice: SLICE,
     plane
 });
 shape!(BackwardParams, |n, m, k, add, _plane| BackwardParams {
@@ -198,13 +197,7 @@ pub(super) fn block((n, m, k): (usize, usize, usize), storage: StorageType, add:
         poisoned(rows * m)
     };
     let read = [weights, words(&noise(n * columns, 1))];
-    let (n, m, k4, stride4, add) = (
-        n as u32,
-        m as u32,
-        k as u32 / 4,
-        columns as u32 / 4,
-        u32::from(add),
-    );
+    let (k4, stride4) = (k / 4, columns / 4);
     let params = BlockParams {
         n,
         m,
@@ -215,17 +208,18 @@ pub(super) fn block((n, m, k): (usize, usize, usize), storage: StorageType, add:
         add,
         plane,
     };
-    Case::new(kernel, read, [y], &params, groups(kernel.any(), 1, n, m))
+    let groups = groups(kernel.any(), 1, n as u32, m as u32);
+    Case::new(kernel, read, [y], &params, groups)
 }
 
 /// Makes the transposition of w [m, k] without 5 rows and 12 columns around the part.
 pub(super) fn transposed([m, k]: [usize; 2], storage: StorageType) -> Case {
     let kernel = kernels::TRANSPOSE.of(storage);
     let (weights, plane) = weights([m, k], storage);
-    let (n, m4, k4) = (m - 5, (k - 12) / 4, k as u32 / 4);
+    let (n, m4, k4) = (m - 5, (k - 12) / 4, k / 4);
     let params = TransposeParams {
-        n: n as u32,
-        m4: m4 as u32,
+        n,
+        m4,
         k4,
         first: 3,
         first4: 2,
@@ -569,19 +563,15 @@ pub(super) fn tile(
     } else {
         0
     };
-    let slice4 = if add[0] {
-        stride as u32 / 4
-    } else {
-        SLICE as u32 / 4
-    };
+    let slice4 = if add[0] { stride / 4 } else { SLICE / 4 };
     let add_both = u32::from(add[0]) + 2 * u32::from(add[1]);
     let params = TileParams {
-        n: n32,
-        m: m32,
-        m4: stride as u32 / 4,
-        k4: k32 / 4,
+        n,
+        m,
+        m4: stride / 4,
+        k4: k / 4,
         slice4,
-        input,
+        input: input as usize,
         add: add_both,
         scale: 0.5,
         plane,

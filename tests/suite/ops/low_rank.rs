@@ -45,13 +45,12 @@ pub(super) fn forward(
     of_factor: StorageType,
 ) -> Case {
     let (w, plane) = weights([m, k], storage);
-    let [n32, m32, k32, r32] = [n, m, k, r].map(|size| size as u32);
-    let wide = u32::from(of_factor == F32);
+    let wide = of_factor == F32;
     let params = ForwardParams {
-        n: n32,
-        m: m32,
-        k4: k32 / 4,
-        r4: r32 / 4,
+        n,
+        m,
+        k4: k / 4,
+        r4: r / 4,
         wide,
         scale: 1.5,
         plane,
@@ -72,7 +71,7 @@ pub(super) fn forward(
         read,
         [poisoned(n * m)],
         &params,
-        n32.div_ceil(size) * m32.div_ceil(size),
+        (n.div_ceil(size) * m.div_ceil(size)) as u32,
     )
 }
 
@@ -85,18 +84,17 @@ pub(super) fn backward(
     add: bool,
 ) -> Case {
     let (w, plane) = weights([m, k], storage);
-    let [n32, m32, k32, r32] = [n, m, k, r].map(|size| size as u32);
     let slice = if add { m } else { 512 };
     let slices = m.div_ceil(slice);
-    let wide = u32::from(of_factor == F32);
-    let slice4 = slice as u32 / 4;
+    let wide = of_factor == F32;
+    let slice4 = slice / 4;
     let params = BackwardParams {
-        n: n32,
-        m4: m32 / 4,
-        k4: k32 / 4,
-        r4: r32 / 4,
+        n,
+        m4: m / 4,
+        k4: k / 4,
+        r4: r / 4,
         slice4,
-        add: u32::from(add),
+        add,
         wide,
         scale: 1.5,
         plane,
@@ -122,7 +120,7 @@ pub(super) fn backward(
         read,
         [dx],
         &params,
-        slices as u32 * n32.div_ceil(size) * k32.div_ceil(size),
+        (slices * n.div_ceil(size) * k.div_ceil(size)) as u32,
     )
 }
 

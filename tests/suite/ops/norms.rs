@@ -24,17 +24,14 @@ fn rows(n: usize, width: usize, seed: u32) -> Vec<u32> {
 
 fn forward_params((n, width): (usize, usize)) -> ForwardParams {
     ForwardParams {
-        n: n as u32,
-        width: width as u32,
+        n,
+        width,
         eps: 1e-5,
     }
 }
 
 fn backward_params((n, width): (usize, usize)) -> BackwardParams {
-    BackwardParams {
-        n: n as u32,
-        width: width as u32,
-    }
+    BackwardParams { n, width }
 }
 
 fn rms(s: (usize, usize)) -> Case {
@@ -113,13 +110,13 @@ fn backward(s: (usize, usize), onto: bool) -> Case {
         scales,
         rows(s.0, s.1, 4),
     ];
-    let (n, width) = (s.0 as u32, s.1 as u32);
+    let (n, width) = s;
     let params = rms_norm::BackwardParams {
         n,
         width,
         rows: cut.rows,
         parts: cut.parts,
-        add: u32::from(onto),
+        add: onto,
     };
     let wide = s.1.is_multiple_of(4);
     let kernel = if wide {
@@ -128,13 +125,13 @@ fn backward(s: (usize, usize), onto: bool) -> Case {
         &rms_norm::BACKWARD
     };
     let columns = cut.parts * width / if wide { 4 } else { 1 };
-    let written = [dx, poisoned(cut.parts as usize * s.1)];
+    let written = [dx, poisoned(cut.parts * s.1)];
     Case::new(
         kernel,
         read,
         written,
         &params,
-        n.div_ceil(64) + columns.div_ceil(64),
+        (n.div_ceil(64) + columns.div_ceil(64)) as u32,
     )
 }
 
@@ -268,7 +265,7 @@ fn layer_norm_backward_is_its_gradient() {
     check(&wide, 5e-5, ("- first", "+ first"));
     let weight = |s: (usize, usize)| {
         let params = column_sum::Params::cut(s.0, s.1);
-        let parts = params.parts as usize * s.1;
+        let parts = params.parts * s.1;
         let read = [
             rows(s.0, s.1, 1),
             layer(s).twin().remove(1),
@@ -300,21 +297,21 @@ fn layer_backward(s: (usize, usize), onto: bool) -> Case {
         layer(s).twin().remove(1),
         rows(s.0, s.1, 4),
     ];
-    let (n, width) = (s.0 as u32, s.1 as u32);
+    let (n, width) = s;
     let params = rms_norm::BackwardParams {
         n,
         width,
         rows: cut.rows,
         parts: cut.parts,
-        add: u32::from(onto),
+        add: onto,
     };
-    let parts = cut.parts as usize * s.1;
+    let parts = cut.parts * s.1;
     Case::new(
         &layer_norm::BACKWARD_GROUP,
         read,
         [dx, poisoned(parts), poisoned(parts)],
         &params,
-        n + (cut.parts * width / 4).div_ceil(64),
+        (n + (cut.parts * width / 4).div_ceil(64)) as u32,
     )
 }
 
@@ -343,7 +340,7 @@ fn layer_norm_by_workgroups_agrees_with_the_definition() {
 fn column_sum_adds_rows() {
     let case = |s: (usize, usize)| {
         let params = column_sum::Params::cut(s.0, s.1);
-        let written = [poisoned(params.parts as usize * s.1)];
+        let written = [poisoned(params.parts * s.1)];
         Case::new(
             &column_sum::KERNEL,
             [rows(s.0, s.1, 1)],
@@ -358,10 +355,7 @@ fn column_sum_adds_rows() {
 #[test]
 fn column_sum_by_workgroups_agrees_with_the_definition() {
     let case = |s: (usize, usize)| {
-        let params = column_sum::GroupParams {
-            n: s.0 as u32,
-            width: s.1 as u32,
-        };
+        let params = column_sum::GroupParams { n: s.0, width: s.1 };
         Case::new(
             &column_sum::GROUP,
             [rows(s.0, s.1, 1)],
@@ -380,11 +374,11 @@ fn column_sum_by_workgroups_agrees_with_the_definition() {
 
 #[test]
 fn layer_norm_of_a_sum_agrees_with_the_definition() {
-    for biased in [0, 1] {
+    for biased in [false, true] {
         let case = |s: (usize, usize)| {
             let params = layer_norm::AddParams {
-                n: s.0 as u32,
-                width: s.1 as u32,
+                n: s.0,
+                width: s.1,
                 eps: 1e-5,
                 biased,
             };
@@ -416,8 +410,8 @@ fn layer_norm_of_a_sum_agrees_with_the_definition() {
             &WIDE.map(case),
             5e-5,
             (
-                "params.biased == 1u",
-                if biased == 1 {
+                "params.biasedu",
+                if biased {
                     "params.biased == 0u"
                 } else {
                     "params.biased != 1u"

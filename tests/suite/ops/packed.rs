@@ -28,7 +28,7 @@ tabtune::kernel! {
             let i = grid_index(group, groups, lane, 64u);
             if (i < params.rows * params.k4) { y[i] = weight4(i / params.k4, i % params.k4); }
         }
-    ") [64], (w) -> (y), struct Read4Params { rows: u32, k4: u32, plane: u32 },
+    ") [64], (w) -> (y), struct Read4Params { rows: usize, k4: usize, plane: usize },
     twin |[w], [y], _p| y.copy_from_slice(&w[..y.len()])
 }
 
@@ -48,7 +48,7 @@ tabtune::kernel! {
             let i = grid_index(group, groups, lane, 64u);
             if (i < params.rows * params.k) { y[i] = weight1(i / params.k, i % params.k); }
         }
-    ") [64], (w) -> (y), struct Read1Params { rows: u32, k: u32, plane: u32 },
+    ") [64], (w) -> (y), struct Read1Params { rows: usize, k: usize, plane: usize },
     twin |[w], [y], _p| y.copy_from_slice(&w[..y.len()])
 }
 
@@ -62,8 +62,8 @@ fn matrix(storage: StorageType, [rows, of_row]: [usize; 2], first: u32) -> (Stor
 
 fn read4(form: StoredMatrix, blocks: &[u8]) -> Case {
     let params = Read4Params {
-        rows: form.rows as u32,
-        k4: form.columns as u32 / 4,
+        rows: form.rows,
+        k4: form.columns / 4,
         plane: form.plane(),
     };
     let kernel = READ4.of(form.storage);
@@ -79,8 +79,8 @@ fn read4(form: StoredMatrix, blocks: &[u8]) -> Case {
 
 fn read1(form: StoredMatrix, blocks: &[u8]) -> Case {
     let params = Read1Params {
-        rows: form.rows as u32,
-        k: form.columns as u32,
+        rows: form.rows,
+        k: form.columns,
         plane: form.plane(),
     };
     let kernel = READ1.of(form.storage);
@@ -336,9 +336,9 @@ fn lookup((n, m, k): Shape, storage: StorageType) -> Case {
     let (weights, plane) = super::linear::weights([m, k], storage);
     let ids = (0..n as u32).map(|r| r * r % (m as u32 + 1)).collect();
     let params = embedding::ForwardParams {
-        n: n as u32,
-        vocab: m as u32,
-        k: k as u32,
+        n,
+        vocab: m,
+        k,
         plane,
     };
     Case::new(

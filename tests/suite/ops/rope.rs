@@ -9,13 +9,13 @@ fn case((sequences, len, offset, heads, half): Shape, sign: f32) -> Case {
     let [pairs, kv_pairs] = [heads, kv_heads].map(|heads| sequences * len * heads * half);
     let table = (offset + len) * half;
     let params = Params {
-        pairs: pairs as u32,
-        kv_pairs: kv_pairs as u32,
-        heads: heads as u32,
-        kv_heads: kv_heads as u32,
-        half: half as u32,
-        len: len as u32,
-        offset: offset as u32,
+        pairs,
+        kv_pairs,
+        heads,
+        kv_heads,
+        half,
+        len,
+        offset,
         sign,
     };
     let tables = [2, 3].map(|seed| words(&noise(table, seed)));
@@ -92,12 +92,12 @@ fn rope_backward_adds_heads_that_share_and_turns_back() {
     )| {
         let rows = sequences * len;
         let params = BackwardParams {
-            rows: rows as u32,
-            heads: heads as u32,
-            kv_heads: kv_heads as u32,
-            half4: half as u32 / 4,
-            len: len as u32,
-            offset: offset as u32,
+            rows,
+            heads,
+            kv_heads,
+            half4: half / 4,
+            len,
+            offset,
         };
         let tables = [2, 3].map(|seed| words(&noise((offset + len) * half, seed)));
         let [cosines, sines] = tables;

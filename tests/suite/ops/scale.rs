@@ -7,7 +7,7 @@ fn case(n: usize) -> Case {
         &KERNEL,
         [vec![(-0.3f32).to_bits()]],
         [bits(noise(n, 1))],
-        &Params { n: n as u32 },
+        &Params { n },
         (n as u32).div_ceil(64),
     )
 }

@@ -54,7 +54,7 @@ fn shared_work() -> Vec<Case> {
         rank: 3,
         channel_stride: 1,
         dim_stride: cols,
-        given: 0,
+        given: false,
         sigma: 10.0,
         unit: apollo_project::unit(300),
         w1: 0.1,
@@ -67,34 +67,31 @@ fn shared_work() -> Vec<Case> {
     };
     let combine = apollo_combine::Params {
         channels: cols,
-        mini: 1,
+        mini: true,
         front: 2.0,
         threshold: 0.5,
         gamma: 1.01,
     };
-    let (shape, vector) = ((rows as usize, cols as usize), 100_001);
+    let (shape, vector) = ((rows, cols), 100_001);
     let g = words(&noise(n, 1));
     vec![
         Case::new(
             &global_norm::KERNEL,
             [g.clone()],
             [poisoned(1290)],
-            &global_norm::Params {
-                n: n as u32,
-                first: 0,
-            },
+            &global_norm::Params { n, first: 0 },
             162,
         ),
         Case::new(
             &sum_tree::KERNEL,
             [g.clone()],
             [poisoned(6)],
-            &sum_tree::Params { n: n as u32 },
+            &sum_tree::Params { n },
             6,
         ),
         adafactor::sums(shape),
         adafactor::norm(shape, false),
-        adafactor::apply(shape, 2, 1),
+        adafactor::apply(shape, 2, true),
         adafactor::vector_moments(vector),
         adafactor::vector_apply(vector, 2),
         Case::new(
@@ -128,7 +125,7 @@ fn roots(first: usize, n: usize) -> Vec<f32> {
 fn adamw_pairs(n: usize) -> Case {
     let noise = place(2);
     let params = adamw_bf16::Params {
-        n: n as u32,
+        n,
         w1: 0.1,
         w2: 1e-3,
         d: 0.999,
@@ -152,7 +149,7 @@ fn adamw_pairs(n: usize) -> Case {
 
 fn sgd_pairs(n: usize) -> Case {
     let params = sgd::Params {
-        n: n as u32,
+        n,
         rate: 0.05,
         d: 0.99,
         noise: place(2),
@@ -169,11 +166,11 @@ fn sgd_pairs(n: usize) -> Case {
 fn momentum_pairs(n: usize) -> Case {
     let (rate, d, momentum) = (0.05, 0.99, 0.9);
     let params = sgd_momentum::Params {
-        n: n as u32,
+        n,
         rate,
         d,
         momentum,
-        nesterov: 1,
+        nesterov: true,
         noise: place(2),
     };
     let [p, momentum] = [1, 3].map(|seed| packed(&part(0, n, seed)).0);
@@ -189,7 +186,7 @@ fn momentum_pairs(n: usize) -> Case {
 /// Makes a launch for elements `first` … `first + n` of a larger tensor; `first` is even. Its noise starts at the pair of `first`.
 fn cast_pairs(first: usize, n: usize) -> Case {
     let params = cast_bf16::Params {
-        n: n as u32,
+        n,
         stream: 2,
         first_pair_low: first as u32 / 2,
         first_pair_high: 0,
@@ -223,7 +220,7 @@ fn spread(case: &Case, kernel: &'static AnyKernel, device: &TensorDevice) -> Vec
 /// Makes cases of kernels whose threads are independent, for [`spread`].
 fn alone() -> Vec<Case> {
     let n = 200_000;
-    let adamw = |kernel, n: u32| {
+    let adamw = |kernel, n: usize| {
         let params = adamw::Params {
             n,
             w1: 0.1,
@@ -232,21 +229,21 @@ fn alone() -> Vec<Case> {
             alpha: 1e-2,
             eps: 1e-6,
         };
-        let [p, g, m] = [1, 2, 3].map(|seed| words(&part(0, n as usize, seed)));
+        let [p, g, m] = [1, 2, 3].map(|seed| words(&part(0, n, seed)));
         Case::new(
             kernel,
             [g, open(0.75)],
-            [p, m, words(&roots(0, n as usize))],
+            [p, m, words(&roots(0, n))],
             &params,
-            n,
+            n as u32,
         )
     };
     let (rows, cols, channels) = (500, 400, 500);
     let apply = apollo_apply::Params {
-        n: n as u32,
+        n,
         cols,
-        channels_are_rows: 1,
-        mini: 0,
+        channels_are_rows: true,
+        mini: false,
         front: 2.0,
         back: 3.0,
         d: 0.999,
@@ -260,7 +257,7 @@ fn alone() -> Vec<Case> {
         w: 0.3,
     };
     let (across, down) = (70_000usize.div_ceil(64), 1);
-    assert_eq!(rows * cols, n as u32);
+    assert_eq!(rows * cols, n);
     let mut cases = vec![
         adamw_pairs(n),
         sgd_pairs(n),

@@ -298,7 +298,7 @@ fn cast(device: &Device, rounding: Rounding) -> impl Fn(&[u32], &[u32]) -> Vec<u
                 (&tensors, DType::F32),
             ))
         };
-        let n = bits.len() as u32;
+        let n = bits.len();
         let noise_of_none = Noise {
             key: [0; 2],
             step: 0,
@@ -318,7 +318,7 @@ fn cast(device: &Device, rounding: Rounding) -> impl Fn(&[u32], &[u32]) -> Vec<u
             [x, buffer(noise)],
             [y],
             &place,
-            n.div_ceil(512),
+            n.div_ceil(512) as u32,
         )
         .unwrap();
         let data = block_on(read_data(y.float::<1>())).unwrap();

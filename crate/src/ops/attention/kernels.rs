@@ -84,8 +84,8 @@ crate::kernel! {
     /// Widens heads with zeros, or cuts them back.
     pub HEAD_PAD = "head_pad" [64], (x) -> (y), PadParams,
     twin |[x], [y], p| {
-        let (from, to) = (p.from_width as usize, p.to_width as usize);
-        for i in 0..p.n as usize * to {
+        let (from, to) = (p.from_width, p.to_width);
+        for i in 0..p.n * to {
             let column = i % to;
             y[i] = if column < from { x[i / to * from + column] } else { 0 };
         }

@@ -12,7 +12,7 @@ use burn::tensor::{DType, Device, Int, Tensor};
 use crate::gpu::groups_of_64;
 use crate::gpu::launch::Launch;
 use crate::ops::operation::operation;
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp};
 use kernels::{TILE, TILE_WIDTH};
 use params::{BlockParams, HeadSumParams, PadParams, Params};
 
@@ -60,14 +60,14 @@ impl AttentionShape {
 
     fn params(&self, documents: bool) -> Params {
         Params {
-            batch: self.batch_size as u32,
-            heads: self.heads as u32,
-            kv_heads: self.kv_heads as u32,
-            len: self.seq_len as u32,
-            offset: self.offset as u32,
-            width4: self.padded() as u32 / 4,
+            batch: self.batch_size,
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            len: self.seq_len,
+            offset: self.offset,
+            width4: self.padded() / 4,
             scale: (1.0 / (self.head_dim as f64).sqrt()) as f32,
-            documents: u32::from(documents),
+            documents,
         }
     }
 
@@ -97,31 +97,8 @@ impl AttentionShape {
     /// Returns the parameters of the launches that together cover `rows` keys or queries, if 8 of these cost `heads` passes over a head.
     fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<BlockParams> {
         let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
-        let Params {
-            batch,
-            heads,
-            kv_heads,
-            len,
-            offset,
-            width4,
-            scale,
-            documents,
-        } = self.params(documents);
-        let part = |first: usize| {
-            let (first, end) = (first as u32, (first + step) as u32);
-            BlockParams {
-                batch,
-                heads,
-                kv_heads,
-                len,
-                offset,
-                width4,
-                scale,
-                documents,
-                first,
-                end,
-            }
-        };
+        let whole = self.params(documents);
+        let part = |first: usize| whole.part(first..first + step);
         (0..rows).step_by(step).map(part).collect()
     }
 }
@@ -134,19 +111,14 @@ impl AttentionShape {
         }
         let (n, width4) = (self.keys(), self.padded() / 4);
         let shape = [n / self.kv_heads, self.kv_heads * self.padded()];
-        let sums = [(); 2].map(|()| B::empty(&made[0], shape.into(), DType::F32));
+        let sums = [(); 2].map(|()| B::floats(&made[0], shape));
         let params = HeadSumParams {
-            n: n as u32,
-            group: (self.heads / self.kv_heads) as u32,
-            width4: width4 as u32,
+            n,
+            group: self.heads / self.kv_heads,
+            width4,
         };
-        B::launch(
-            &kernels::HEAD_SUM,
-            made,
-            sums,
-            &params,
-            groups_of_64(n * width4),
-        )
+        let groups = groups_of_64(n * width4);
+        B::launch(&kernels::HEAD_SUM, made, sums, &params, groups)
     }
 }
 
@@ -157,14 +129,13 @@ fn resized<B: Launch>(x: FloatTensor<B>, from: usize, to: usize) -> FloatTensor<
     }
     let n = x.shape().num_elements() / from;
     let width = x.shape().last().copied().unwrap_or(from) / from * to;
-    let y = B::empty(&x, [n * to / width, width].into(), DType::F32);
     let params = PadParams {
-        n: n as u32,
-        from_width: from as u32,
-        to_width: to as u32,
+        n,
+        from_width: from,
+        to_width: to,
     };
-    let [y] = B::launch(&kernels::HEAD_PAD, [x], [y], &params, groups_of_64(n * to));
-    y
+    let shape = [n * to / width, width];
+    B::made(&kernels::HEAD_PAD, [x], shape, &params, n * to)
 }
 
 /// The inputs of the backward pass, with padded heads.
@@ -198,13 +169,13 @@ pub fn forward<B: Launch>(
 ) -> (FloatTensor<B>, Attention<FloatTensor<B>>) {
     let (from, to) = (shape.head_dim, shape.padded());
     let [q, k, v] = [q, k, v].map(|x| resized::<B>(x, from, to));
-    let y = B::empty(&q, q.shape(), DType::F32);
+    let y = B::floats(&q, q.shape());
     let firsts = if documents {
         shape.batch_size * shape.seq_len
     } else {
         0
     };
-    let stats = B::empty(&q, [2 * shape.queries() + firsts].into(), DType::F32);
+    let stats = B::floats(&q, [2 * shape.queries() + firsts]);
     let [y, stats] = if !B::software(&q) {
         let kernel = if shape.wide() {
             &kernels::FORWARD_TILE_WIDE
@@ -273,17 +244,14 @@ pub(crate) fn by_head<B: Launch>(
         documents,
         shape,
     } = of;
-    let dq = B::empty(&q, q.shape(), DType::F32);
+    let dq = B::floats(&q, q.shape());
     let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
     let of_key =
         |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
     let keys = shape.offset + shape.seq_len;
     let params = shape.params(documents);
     if B::software(&q) {
-        let (dk, dv) = (
-            B::empty(&k, k.shape(), DType::F32),
-            B::empty(&v, v.shape(), DType::F32),
-        );
+        let (dk, dv) = (B::floats(&k, k.shape()), B::floats(&v, v.shape()));
         if shape.by_row(1) {
             let groups = [shape.queries(), shape.keys()].map(groups_of_64);
             let [stats, dq] = B::launch(
@@ -335,10 +303,7 @@ pub(crate) fn by_head<B: Launch>(
         shape.tiles(shape.seq_len),
     );
     let made = [shape.batch_size * keys, shape.heads * shape.padded()];
-    let made = [
-        B::empty(&k, made.into(), DType::F32),
-        B::empty(&v, made.into(), DType::F32),
-    ];
+    let made = [B::floats(&k, made), B::floats(&v, made)];
     let groups = shape.tiles(keys) * shape.padded().div_ceil(TILE_WIDTH) as u32;
     let [dk, dv] = B::launch(
         &kernels::BACKWARD_KEY_VALUE_TILE,
@@ -351,7 +316,7 @@ pub(crate) fn by_head<B: Launch>(
 }
 
 impl<B: Launch> Vjp<B, 3> for Attention<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 3], _: Sum<'_, B>) -> Grads<B, 3> {
         let shape = self.shape;
         let (from, to) = (shape.head_dim, shape.padded());
         let [dq, dk, dv] = by_head::<B>(self, resized::<B>(dy, from, to));

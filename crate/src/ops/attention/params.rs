@@ -1,24 +1,26 @@
 //! The parameters of the attention kernels.
 
+use std::ops::Range;
+
 crate::kernel! {
     /// Shapes and the scale of the scores.
     pub struct Params {
         /// B, the number of sequences.
-        batch: u32,
+        batch: usize,
         /// Number of heads of q.
-        heads: u32,
+        heads: usize,
         /// Number of heads of k and v; divides `heads`.
-        kv_heads: u32,
+        kv_heads: usize,
         /// T, the number of queries of a sequence.
-        len: u32,
+        len: usize,
         /// Number of keys before the first query.
-        offset: u32,
+        offset: usize,
         /// Width of a head, divided by 4.
-        width4: u32,
+        width4: usize,
         /// Factor of the scores.
         scale: f32,
         /// 1 if each query has a first key of its own; otherwise the first key is 0.
-        documents: u32,
+        documents: bool,
     }
 }
 
@@ -26,11 +28,11 @@ crate::kernel! {
     /// Shapes of a sum over heads.
     pub struct HeadSumParams {
         /// Total number of heads of each output.
-        n: u32,
+        n: usize,
         /// Number of heads that are added up to one.
-        group: u32,
+        group: usize,
         /// Width of a head, divided by 4.
-        width4: u32,
+        width4: usize,
     }
 }
 
@@ -38,25 +40,25 @@ crate::kernel! {
     /// Shapes, the scale of the scores, and the part of a long row that a launch covers.
     pub struct BlockParams {
         /// B, the number of sequences.
-        batch: u32,
+        batch: usize,
         /// Number of heads of q.
-        heads: u32,
+        heads: usize,
         /// Number of heads of k and v; divides `heads`.
-        kv_heads: u32,
+        kv_heads: usize,
         /// T, the number of queries of a sequence.
-        len: u32,
+        len: usize,
         /// Number of keys before the first query.
-        offset: u32,
+        offset: usize,
         /// Width of a head, divided by 4.
-        width4: u32,
+        width4: usize,
         /// Factor of the scores.
         scale: f32,
         /// 1 if each query has a first key of its own; otherwise the first key is 0.
-        documents: u32,
+        documents: bool,
         /// First key of this launch (in the kernel for dk and dv: first query), a multiple of 8.
-        first: u32,
+        first: usize,
         /// Key (or query) before which this launch ends.
-        end: u32,
+        end: usize,
     }
 }
 
@@ -64,10 +66,43 @@ crate::kernel! {
     /// Shapes of a change of head width.
     pub struct PadParams {
         /// Total number of heads.
-        n: u32,
+        n: usize,
         /// Width of the input's heads.
-        from_width: u32,
+        from_width: usize,
         /// Width of the output's heads.
-        to_width: u32,
+        to_width: usize,
+    }
+}
+
+impl Params {
+    /// The parameters of a launch that covers `part` of a row.
+    pub(super) fn part(&self, part: Range<usize>) -> BlockParams {
+        let Self {
+            batch,
+            heads,
+            kv_heads,
+            len,
+            offset,
+            width4,
+            scale,
+            documents,
+        } = *self;
+        BlockParams {
+            batch,
+            heads,
+            kv_heads,
+            len,
+            offset,
+            width4,
+            scale,
+            documents,
+            first: part.start,
+            end: part.end,
+        }
+    }
+
+    /// The parameters of a launch that covers all of a row.
+    pub(super) fn whole(&self) -> BlockParams {
+        self.part(0..usize::MAX)
     }
 }

@@ -6,72 +6,45 @@ use crate::gpu::Words;
 /// Number of queries, or of keys, per thread of the block kernels.
 const BLOCK: usize = 8;
 
-impl Params {
+impl BlockParams {
     fn width(&self) -> usize {
-        self.width4 as usize * 4
+        self.width4 * 4
     }
 
     /// Returns the index of query `t` of head `h` of sequence `b`, counted in rows of the width of a head.
     fn query(&self, b: usize, t: usize, h: usize) -> usize {
-        (b * self.len as usize + t) * self.heads as usize + h
+        (b * self.len + t) * self.heads + h
     }
 
     /// Returns the index of key `j` for head `h` of sequence `b`, counted in rows of the width of a head.
     fn key(&self, b: usize, j: usize, h: usize) -> usize {
-        let group = (self.heads / self.kv_heads) as usize;
-        (b * (self.offset + self.len) as usize + j) * self.kv_heads as usize + h / group
+        let group = self.heads / self.kv_heads;
+        (b * (self.offset + self.len) + j) * self.kv_heads + h / group
     }
 
     /// Returns the index in the stats at which the first key of query `t` of sequence `b` is stored.
     fn first_at(&self, b: usize, t: usize) -> usize {
-        (2 * (self.batch * self.heads) as usize + b) * self.len as usize + t
+        (2 * self.batch * self.heads + b) * self.len + t
     }
 
     /// Returns the first key that query `t` of sequence `b` sees, as the stats have it.
-    fn first(&self, stats: &[f32], b: usize, t: usize) -> usize {
-        if self.documents == 0 {
-            0
-        } else {
+    fn first_key(&self, stats: &[f32], b: usize, t: usize) -> usize {
+        if self.documents {
             stats[self.first_at(b, t)] as usize
+        } else {
+            0
         }
     }
 
     /// Iterates over all queries as (sequence, time, head).
     fn queries(self) -> impl Iterator<Item = (usize, usize, usize)> {
-        let (len, heads) = (self.len as usize, self.heads as usize);
-        (0..self.batch as usize * len * heads)
-            .map(move |i| (i / heads / len, i / heads % len, i % heads))
-    }
-}
-
-impl BlockParams {
-    fn whole(&self) -> Params {
-        let Self {
-            batch,
-            heads,
-            kv_heads,
-            len,
-            offset,
-            width4,
-            scale,
-            documents,
-            ..
-        } = *self;
-        Params {
-            batch,
-            heads,
-            kv_heads,
-            len,
-            offset,
-            width4,
-            scale,
-            documents,
-        }
+        let (len, heads) = (self.len, self.heads);
+        (0..self.batch * len * heads).map(move |i| (i / heads / len, i / heads % len, i % heads))
     }
 
-    /// Returns the number of keys that the last query of the block of query `t` sees.
+    /// The number of keys that the last query of the block of query `t` sees.
     fn keys_of_block(&self, t: usize) -> usize {
-        self.offset as usize + (t / BLOCK * BLOCK + BLOCK).min(self.len as usize)
+        self.offset + (t / BLOCK * BLOCK + BLOCK).min(self.len)
     }
 }
 
@@ -110,32 +83,31 @@ fn held(floats: &[f32], at: usize, width: usize, fresh: bool) -> Vec<f64> {
 /// A value below every score: the maximum of a row before its first key.
 const LOWEST: f64 = f32::MIN as f64;
 
-/// Adds the keys of `part`. Before the last key of a block, y holds the sums and stats the maximum and the total; after it they hold the results.
+/// Adds the keys of a part. Before the last key of a block, y holds the sums and stats the maximum and the total; after it they hold the results.
 fn forward(
     [q, k, v, starts]: [&[u32]; 4],
     written: [&mut [u32]; 2],
-    p: Params,
-    part: std::ops::Range<usize>,
+    p: BlockParams,
     keys_of_block: impl Fn(usize) -> usize,
 ) {
     let [q, k, v] = [q, k, v].map(Words::floats);
     let [y, stats] = written.map(Words::floats_mut);
     let width = p.width();
     for (b, t, h) in p.queries() {
-        if part.start >= keys_of_block(t) {
+        if p.first >= keys_of_block(t) {
             continue;
         }
         let at = p.query(b, t, h);
-        let last = p.offset as usize + t;
-        if p.documents != 0 {
-            let start = starts[b * p.len as usize + t] as usize;
+        let last = p.offset + t;
+        if p.documents {
+            let start = starts[b * p.len + t] as usize;
             stats[p.first_at(b, t)] = start.min(last) as f32;
         }
-        let first = p.first(stats, b, t);
-        let fresh = part.start == 0;
+        let first = p.first_key(stats, b, t);
+        let fresh = p.first == 0;
         let (top, total) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
         let (top, total) = if fresh { (LOWEST, 0.0) } else { (top, total) };
-        let keys = part.start.max(first)..part.end.min(last + 1);
+        let keys = p.first.max(first)..p.end.min(last + 1);
         let score =
             |j: usize| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width));
         let next = keys.clone().map(score).fold(top, f64::max);
@@ -152,7 +124,7 @@ fn forward(
             );
         }
         let total = total * old + keys.map(|j| (score(j) - next).exp()).sum::<f64>();
-        let done = keys_of_block(t) <= part.end;
+        let done = keys_of_block(t) <= p.end;
         sums.iter_mut()
             .filter(|_| done)
             .for_each(|sum| *sum /= total);
@@ -163,38 +135,27 @@ fn forward(
 }
 
 pub fn forward_twin(read: [&[u32]; 4], written: [&mut [u32]; 2], p: &Params) {
-    forward(read, written, *p, 0..usize::MAX, |_| usize::MAX);
+    forward(read, written, p.whole(), |_| usize::MAX);
 }
 
 pub fn forward_block_twin(read: [&[u32]; 4], written: [&mut [u32]; 2], p: &BlockParams) {
-    forward(
-        read,
-        written,
-        p.whole(),
-        p.first as usize..p.end as usize,
-        |t| p.keys_of_block(t),
-    );
+    forward(read, written, *p, |t| p.keys_of_block(t));
 }
 
-fn backward_query(
-    read: [&[u32]; 5],
-    written: [&mut [u32]; 2],
-    p: Params,
-    part: std::ops::Range<usize>,
-) {
+fn backward_query(read: [&[u32]; 5], written: [&mut [u32]; 2], p: BlockParams) {
     let [q, k, v, y, dy] = read.map(Words::floats);
     let [stats, dq] = written.map(Words::floats_mut);
     let width = p.width();
     for (b, t, h) in p.queries() {
         let at = p.query(b, t, h);
-        let end = part.end.min(p.offset as usize + t + 1);
-        if part.start >= end {
+        let end = p.end.min(p.offset + t + 1);
+        if p.first >= end {
             continue;
         }
         let delta = dot(row(dy, at, width), row(y, at, width));
         let lse = f64::from(stats[2 * at]);
-        let mut sums = held(dq, at, width, part.start == 0);
-        for j in part.start.max(p.first(stats, b, t))..end {
+        let mut sums = held(dq, at, width, p.first == 0);
+        for j in p.first.max(p.first_key(stats, b, t))..end {
             let key = p.key(b, j, h);
             let weight =
                 (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
@@ -207,19 +168,18 @@ fn backward_query(
 }
 
 pub fn backward_query_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
-    backward_query(read, written, *p, 0..usize::MAX);
+    backward_query(read, written, p.whole());
 }
 
 pub fn backward_query_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
-    backward_query(read, written, p.whole(), p.first as usize..p.end as usize);
+    backward_query(read, written, *p);
 }
 
-/// Sums over the queries of `part`. `slot` gives the place of a sum, one of `slots`, for a sequence, a key and a query head.
+/// Sums over the queries of a part. `slot` gives the place of a sum, one of `slots`, for a sequence, a key and a query head.
 fn backward_key_value(
     read: [&[u32]; 5],
     written: [&mut [u32]; 2],
-    p: Params,
-    part: std::ops::Range<usize>,
+    p: BlockParams,
     slots: usize,
     slot: impl Fn(usize, usize, usize) -> usize,
 ) {
@@ -228,14 +188,14 @@ fn backward_key_value(
     let width = p.width();
     let begin = |sums: &[f32]| {
         (0..slots)
-            .flat_map(|i| held(sums, i, width, part.start == 0))
+            .flat_map(|i| held(sums, i, width, p.first == 0))
             .collect::<Vec<f64>>()
     };
     let (mut key_sums, mut value_sums) = (begin(dk), begin(dv));
-    for (b, t, h) in p.queries().filter(|(_, t, _)| part.contains(t)) {
+    for (b, t, h) in p.queries().filter(|(_, t, _)| (p.first..p.end).contains(t)) {
         let at = p.query(b, t, h);
         let (lse, delta) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
-        for j in p.first(stats, b, t)..=p.offset as usize + t {
+        for j in p.first_key(stats, b, t)..=p.offset + t {
             let (key, slot) = (p.key(b, j, h), slot(b, j, h));
             let weight =
                 (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
@@ -260,44 +220,30 @@ fn backward_key_value(
 
 /// Computes dk and dv by query head.
 pub fn backward_key_value_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
-    let (all, heads) = ((p.offset + p.len) as usize, p.heads as usize);
+    let (all, heads) = (p.offset + p.len, p.heads);
     let slot = |b, j, h| (b * all + j) * heads + h;
-    backward_key_value(
-        read,
-        written,
-        *p,
-        0..usize::MAX,
-        p.batch as usize * all * heads,
-        slot,
-    );
+    let slots = p.batch * all * heads;
+    backward_key_value(read, written, p.whole(), slots, slot);
 }
 
 /// Computes dk and dv by the head that query heads share.
-fn backward_key_value_shared(
-    read: [&[u32]; 5],
-    written: [&mut [u32]; 2],
-    p: Params,
-    part: std::ops::Range<usize>,
-) {
-    let slots = (p.batch * (p.offset + p.len) * p.kv_heads) as usize;
-    backward_key_value(read, written, p, part, slots, |b, j, h| p.key(b, j, h));
+fn backward_key_value_shared(read: [&[u32]; 5], written: [&mut [u32]; 2], p: BlockParams) {
+    let slots = p.batch * (p.offset + p.len) * p.kv_heads;
+    backward_key_value(read, written, p, slots, |b, j, h| p.key(b, j, h));
 }
 
 pub fn backward_key_value_shared_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
-    backward_key_value_shared(read, written, *p, 0..usize::MAX);
+    backward_key_value_shared(read, written, p.whole());
 }
 
 pub fn backward_key_value_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
-    backward_key_value_shared(read, written, p.whole(), p.first as usize..p.end as usize);
+    backward_key_value_shared(read, written, *p);
 }
 
 pub fn head_sum_twin(read: [&[u32]; 2], written: [&mut [u32]; 2], p: &HeadSumParams) {
-    let (group, width) = (p.group as usize, p.width4 as usize * 4);
+    let (group, width) = (p.group, p.width4 * 4);
     for (from, to) in read.into_iter().zip(written) {
-        for (i, sum) in to.floats_mut()[..p.n as usize * width]
-            .iter_mut()
-            .enumerate()
-        {
+        for (i, sum) in to.floats_mut()[..p.n * width].iter_mut().enumerate() {
             let first = i / width * group * width + i % width;
             *sum = (0..group)
                 .map(|g| f64::from(from.floats()[first + g * width]))

@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
 
 use super::params::{BlockParams, TransposeParams};
 use super::{SLICE, kernels};
@@ -66,26 +65,20 @@ fn product<B: Launch>(
 ) -> FloatTensor<B> {
     let (n, m) = (at.rows.len(), w.form.rows);
     let [stride4, k4, first4] =
-        [rows_columns(&x.shape()).1, w.form.columns, at.column].map(|width| width as u32 / 4);
-    let (first, add, plane) = (at.rows.start as u32, u32::from(at.add), w.form.plane());
+        [rows_columns(&x.shape()).1, w.form.columns, at.column].map(|width| width / 4);
     let params = BlockParams {
-        n: n as u32,
-        m: m as u32,
+        n,
+        m,
         k4,
         stride4,
         first4,
-        first,
-        add,
-        plane,
+        first: at.rows.start,
+        add: at.add,
+        plane: w.form.plane(),
     };
     let kernel = kernels::BLOCK.of(w.form.storage);
-    let [y] = B::launch(
-        kernel,
-        [w.words, x],
-        [y],
-        &params,
-        kernel.groups(threads(n, m)),
-    );
+    let groups = kernel.groups(threads(n, m));
+    let [y] = B::launch(kernel, [w.words, x], [y], &params, groups);
     y
 }
 
@@ -95,25 +88,18 @@ fn transposed<B: Launch>(
     rows: Range<usize>,
     columns: Range<usize>,
 ) -> Weights<FloatTensor<B>> {
-    let y = B::empty(
-        &w.words,
-        [columns.len(), rows.len().next_multiple_of(4)].into(),
-        DType::F32,
-    );
-    let [n, m4, k4] = [rows.len(), columns.len() / 4, w.form.columns / 4].map(|size| size as u32);
-    let (first, first4) = (rows.start as u32, columns.start as u32 / 4);
     let params = TransposeParams {
-        n,
-        m4,
-        k4,
-        first,
-        first4,
+        n: rows.len(),
+        m4: columns.len() / 4,
+        k4: w.form.columns / 4,
+        first: rows.start,
+        first4: columns.start / 4,
         plane: w.form.plane(),
     };
     let kernel = kernels::TRANSPOSE.of(w.form.storage);
-    let groups = kernel.groups(rows.len().div_ceil(4) * columns.len() / 4);
-    let [y] = B::launch(kernel, [w.words.clone()], [y], &params, groups);
-    Weights::of(y)
+    let shape = [columns.len(), rows.len().next_multiple_of(4)];
+    let threads = rows.len().div_ceil(4) * columns.len() / 4;
+    Weights::of(B::made(kernel, [w.words.clone()], shape, &params, threads))
 }
 
 /// Returns the number of rows of a part of a matrix with this number of columns, a multiple of 4.
@@ -145,23 +131,16 @@ pub(super) fn weight_work([n, m, k]: [usize; 3]) -> usize {
     part * (k + longest(m, part))
 }
 
-/// Computes `x [n, k] · w [m, k]ᵀ → y [n, m]`.
-pub(super) fn forward<B: Launch>(
-    x: FloatTensor<B>,
-    w: Weights<FloatTensor<B>>,
-    y: FloatTensor<B>,
-) -> FloatTensor<B> {
-    let rows = 0..rows_columns(&x.shape()).0;
-    product::<B>(
-        x,
-        w,
-        y,
-        &Place {
-            rows,
-            column: 0,
-            add: false,
-        },
-    )
+/// Computes `x [n, k] · w [m, k]ᵀ → [n, m]`.
+pub(super) fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
+    let n = rows_columns(&x.shape()).0;
+    let y = B::floats(&x, [n, w.form.rows]);
+    let at = Place {
+        rows: 0..n,
+        column: 0,
+        add: false,
+    };
+    product::<B>(x, w, y, &at)
 }
 
 /// Computes `dy [n, m] · w [m, k] → [n, k]`, added to `sum` if there is one.
@@ -172,7 +151,7 @@ pub(super) fn backward_input<B: Launch>(
 ) -> FloatTensor<B> {
     let ((n, _), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     let mut add = sum.is_some();
-    let mut dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
+    let mut dx = sum.unwrap_or_else(|| B::floats(&dy, [n, k]));
     for part in parts(m, k) {
         let at = Place {
             rows: 0..n,
@@ -193,22 +172,18 @@ pub(super) fn backward_weight<B: Launch>(
 ) -> FloatTensor<B> {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     let mut add = sum.is_some();
-    let mut dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
+    let mut dw = sum.unwrap_or_else(|| B::floats(&x, [m, k]));
     let (dy, x) = (Weights::of(dy), Weights::of(x));
     for part in parts(n, k) {
         let xt = transposed::<B>(&x, part.clone(), 0..k);
         for rows in parts(m, part.len()) {
             let dyt = transposed::<B>(&dy, part.clone(), rows.clone());
-            dw = product::<B>(
-                dyt.words,
-                xt.clone(),
-                dw,
-                &Place {
-                    rows,
-                    column: 0,
-                    add,
-                },
-            );
+            let at = Place {
+                rows,
+                column: 0,
+                add,
+            };
+            dw = product::<B>(dyt.words, xt.clone(), dw, &at);
         }
         add = true;
     }

@@ -9,7 +9,7 @@ use super::{Linear, SLICE, twins};
 use crate::gpu::StorageType::{Bf16, F32};
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words};
-use crate::ops::tape::Vjp;
+use crate::ops::tape::gradients;
 use crate::ops::weights::Weights;
 
 /// The kernels of this file.
@@ -28,15 +28,15 @@ crate::kernel! {
     /// Shapes of three products.
     struct ForwardParams {
         /// Number of rows of x and of each y.
-        n: u32,
+        n: usize,
         /// Number of columns of all y, and of rows of all w.
-        m: u32,
+        m: usize,
         /// Number of columns of x and of each w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Number of columns of y0, and of rows of w0.
-        m0: u32,
+        m0: usize,
         /// Number of columns of y1, and of rows of w1.
-        m1: u32,
+        m1: usize,
     },
     twin forward_twin;
 
@@ -51,24 +51,24 @@ crate::kernel! {
     /// Shapes of the gradients of several products.
     struct BackwardParams {
         /// Number of rows of x and of each dy.
-        n: u32,
+        n: usize,
         /// Number of columns of all dy, and of rows of all w, divided by 4.
-        m4: u32,
+        m4: usize,
         /// Number of columns of x and of each w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// The same as `m4`, since dx is not summed in slices.
-        slice4: u32,
+        slice4: usize,
         /// Number of workgroups that compute dx; the remaining ones compute dW.
-        input: u32,
+        input: usize,
         /// 1 where dx holds a sum that the gradient is added to, else 0.
-        add: u32,
+        add: bool,
         /// Number of columns of the first dy, and of rows of w0.
-        m0: u32,
+        m0: usize,
         /// Number of columns of the second dy, and of rows of w1.
-        m1: u32,
+        m1: usize,
     },
     twin |[w0, w1, w2, dy, x], [dx, dw], p| {
-        let [n, m, m0, m1] = [p.n, 4 * p.m4, p.m0, p.m1].map(|size| size as usize);
+        let [n, m, m0, m1] = [p.n, 4 * p.m4, p.m0, p.m1];
         let (dy0, rest) = dy.split_at(n * m0);
         let (dy1, dy2) = rest.split_at(n * m1);
         backward_twin(&[(w0, dy0, m0), (w1, dy1, m1), (w2, dy2, m - m0 - m1)], x, [dx, dw], p);
@@ -82,7 +82,7 @@ crate::kernel! {
     pub BACKWARD_TWO_TILE = "linear_backward_two_tile" of two4 through "chunks/input_tile" [64],
     (w0, w1, dy0, dy1, x) -> (mut dx, dw), BackwardParams,
     twin |[w0, w1, dy0, dy1, x], [dx, dw], p| {
-        backward_twin(&[(w0, dy0, p.m0 as usize), (w1, dy1, (4 * p.m4 - p.m0) as usize)], x, [dx, dw], p);
+        backward_twin(&[(w0, dy0, p.m0), (w1, dy1, 4 * p.m4 - p.m0)], x, [dx, dw], p);
     };
 
     /// [`BACKWARD_TWO_TILE`] by tiles of half the size.
@@ -102,11 +102,11 @@ fn backward_twin(
     [dx, dw]: [&mut [u32]; 2],
     p: &BackwardParams,
 ) {
-    let k = 4 * p.k4 as usize;
+    let k = 4 * p.k4;
     let mut sums: Vec<f64> = dx
         .floats()
         .iter()
-        .map(|&dx| if p.add == 1 { f64::from(dx) } else { 0.0 })
+        .map(|&dx| if p.add { f64::from(dx) } else { 0.0 })
         .collect();
     let mut first = 0;
     for &(w, dy, m) in parts {
@@ -119,7 +119,7 @@ fn backward_twin(
         twins::backward_weight(
             [dy, x],
             &mut dw[first * k..][..m * k],
-            [p.n, m as u32, 4 * p.k4],
+            [p.n, m, 4 * p.k4],
             false,
         );
         first += m;
@@ -160,7 +160,7 @@ pub fn forward<B: Launch, const N: usize>(
     }
     let ((n, k), storage) = (rows_columns(&x.shape()), ws[0].form.storage);
     // A binding cannot be omitted: with two matrices, those of the third one are bound and not used.
-    let made = |m: usize| B::empty(&x, if m == 0 { [1, 4] } else { [n, m] }.into(), DType::F32);
+    let made = |m: usize| B::floats(&x, if m == 0 { [1, 4] } else { [n, m] });
     let m = ws.each_ref().map(|w| w.form.rows);
     let [m0, m1, m2] = [m[0], m[1], m.get(2).copied().unwrap_or(0)];
     let ys = [m0, m1, m2].map(made);
@@ -168,11 +168,11 @@ pub fn forward<B: Launch, const N: usize>(
     let [w0, w1, w2] = [(); 3].map(|()| words.next().unwrap_or_else(|| made(0)));
     let m = m0 + m1 + m2;
     let params = ForwardParams {
-        n: n as u32,
-        m: m as u32,
-        k4: k as u32 / 4,
-        m0: m0 as u32,
-        m1: m1 as u32,
+        n,
+        m,
+        k4: k / 4,
+        m0,
+        m1,
     };
     let (tile, groups) = tiling(|tile| tile.of(n, m));
     let kernel = tile.choose(&FORWARD_TILE, &FORWARD_TILE_SMALL);
@@ -208,10 +208,7 @@ pub fn apart<B: Launch, const N: usize>(
     let dws = [(); N].map(|()| {
         let ((w, dy), dw_needed) = parts.next()?;
         let (one, needs) = (Linear { x: x.clone(), w }, [dx_needed, dw_needed]);
-        let [dx, dw] = match sum.take() {
-            Some(sum) => Vjp::<B, 2>::backward_onto(one, sum, dy, needs),
-            None => Vjp::<B, 2>::backward(one, dy, needs),
-        };
+        let [dx, dw] = gradients::<B, 2>(one, dy, needs, sum.take());
         sum = dx;
         dw
     });
@@ -274,24 +271,17 @@ fn planned<B: Launch, const N: usize>(
     let (n, k) = rows_columns(&of.x.shape());
     let m: usize = of.ws.iter().map(|w| w.form.rows).sum();
     let (tile, groups) = tiling(|tile| tile.of(n, k) + tile.of(m, k));
-    let [m0, m1] = [of.ws[0].form.rows as u32, of.ws[1].form.rows as u32];
-    let (m4, k4, input, add) = (
-        m as u32 / 4,
-        k as u32 / 4,
-        tile.of(n, k),
-        u32::from(sum.is_some()),
-    );
     let params = BackwardParams {
-        n: n as u32,
-        m4,
-        k4,
-        slice4: m4,
-        input,
-        add,
-        m0,
-        m1,
+        n,
+        m4: m / 4,
+        k4: k / 4,
+        slice4: m / 4,
+        input: tile.of(n, k) as usize,
+        add: sum.is_some(),
+        m0: of.ws[0].form.rows,
+        m1: of.ws[1].form.rows,
     };
-    let made = |rows: usize| B::empty(&of.x, [rows, k].into(), DType::F32);
+    let made = |rows: usize| B::floats(&of.x, [rows, k]);
     let outputs = [sum.unwrap_or_else(|| made(n)), made(m)];
     (tile, params, groups, outputs)
 }

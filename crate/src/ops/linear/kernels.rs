@@ -44,10 +44,10 @@ crate::kernel! {
     /// Transposes a part of w into f32, with rows filled up with zeros to a multiple of 4.
     pub TRANSPOSE = "linear_transpose" of weight4 [32], (w) -> (y), TransposeParams,
     twin |[w], [y], p| {
-        let [n, columns] = [p.n, p.k4 * 4].map(|size| size as usize);
-        for (i, row) in y.chunks_mut(n.next_multiple_of(4)).enumerate().take(p.m4 as usize * 4) {
+        let [n, columns] = [p.n, p.k4 * 4];
+        for (i, row) in y.chunks_mut(n.next_multiple_of(4)).enumerate().take(p.m4 * 4) {
             row.fill(0);
-            let from = p.first as usize * columns + p.first4 as usize * 4 + i;
+            let from = p.first * columns + p.first4 * 4 + i;
             row[..n].iter_mut().zip(w[from..].iter().step_by(columns)).for_each(|(y, &w)| *y = w);
         }
     }
@@ -87,12 +87,12 @@ crate::kernel! {
 crate::kernel! {
     /// Computes `dW (+)= dyᵀ x`, m and k multiples of 4.
     pub BACKWARD_WEIGHT = "linear_backward_weight" [64], (dy, x) -> (mut dw), BackwardParams,
-    twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m4 * 4, p.k4 * 4], p.add == 1)
+    twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m4 * 4, p.k4 * 4], p.add)
 }
 crate::kernel! {
     /// Computes `dW (+)= dyᵀ x`, any shape.
     pub BACKWARD_WEIGHT_ANY = "linear_backward_weight_any" [64], (dy, x) -> (mut dw), AnyWeightParams,
-    twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m, p.k], p.add == 1);
+    twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m, p.k], p.add);
 
     /// [`BACKWARD_WEIGHT_ANY`] by large register blocks.
     pub BACKWARD_WEIGHT_ANY_BLOCK = "linear_backward_weight_any_block" [32] as BACKWARD_WEIGHT_ANY;

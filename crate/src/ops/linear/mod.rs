@@ -22,8 +22,8 @@ use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{StorageType, StoredMatrix};
 use crate::ops::column_sum::column_sum;
 use crate::ops::embedding;
-use crate::ops::residual::residual_add;
-use crate::ops::tape::Vjp;
+use crate::ops::residual::added;
+use crate::ops::tape::{Grads, Sum, Vjp};
 use crate::ops::weights::Weights;
 use blocks::{blocked, blocked_input, blocked_weight};
 pub use operations::{conv1d, linear};
@@ -86,58 +86,43 @@ fn strided<B: Launch>(
     if B::TWINS {
         return B::float_matmul(x, B::float_transpose(widened::<B>(w)));
     }
-    let y = B::empty(&x, [n, stride].into(), DType::F32);
     let software = B::software(&x);
     if k % 4 == 0 && blocked(software, n, m) {
-        return blocks::forward::<B>(x, w, y);
+        return blocks::forward::<B>(x, w);
     }
     let (storage, plane, w) = (w.form.storage, w.form.plane(), w.words);
     let small = n.div_ceil(4) * m.div_ceil(4);
-    let [y] = if k % 4 != 0 {
-        let params = AnyParams {
-            n: n as u32,
-            m: m as u32,
-            k: k as u32,
-            plane,
-        };
+    if k % 4 != 0 {
+        let params = AnyParams { n, m, k, plane };
         let (kernel, threads) = match any_block_threads(software, n, m) {
             Some(threads) => (&kernels::FORWARD_ANY_BLOCK, threads),
             None => (&kernels::FORWARD_ANY, small),
         };
-        let kernel = kernel.of(storage);
-        B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
+        return B::made(kernel.of(storage), [w, x], [n, m], &params, threads);
+    }
+    let k4 = k / 4;
+    if tiled(software, n) {
+        let params = ForwardTileParams {
+            n,
+            m,
+            k4,
+            stride,
+            plane,
+        };
+        let (tile, groups) = tiling(|tile| tile.of(n, m));
+        let kernel = tile.choose(&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL);
+        let y = B::floats(&x, [n, stride]);
+        let [y] = B::launch(kernel.of(storage), [w, x], [y], &params, groups);
+        return y;
+    }
+    let params = ForwardParams { n, m, k4, plane };
+    let (kernel, threads) = if n <= FEW_ROWS {
+        let group = kernels::ROW.of(storage).any().workgroup as usize;
+        (&kernels::ROW, n * m.div_ceil(ROW_OUTPUTS) * group)
     } else {
-        let (n32, m32, k4) = (n as u32, m as u32, k as u32 / 4);
-        if tiled(software, n) {
-            let params = ForwardTileParams {
-                n: n32,
-                m: m32,
-                k4,
-                stride: stride as u32,
-                plane,
-            };
-            let (tile, groups) = tiling(|tile| tile.of(n, m));
-            let kernel = tile.choose(&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL);
-            B::launch(kernel.of(storage), [w, x], [y], &params, groups)
-        } else {
-            let params = ForwardParams {
-                n: n32,
-                m: m32,
-                k4,
-                plane,
-            };
-            let row =
-                n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
-            let (kernel, threads) = if n <= FEW_ROWS {
-                (&kernels::ROW, row)
-            } else {
-                (&kernels::FORWARD, small)
-            };
-            let kernel = kernel.of(storage);
-            B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
-        }
+        (&kernels::FORWARD, small)
     };
-    y
+    B::made(kernel.of(storage), [w, x], [n, m], &params, threads)
 }
 
 /// Computes `dy [n, m] · w [m, k] → [n, k]`; rows of dy may be [`padded`].
@@ -156,8 +141,8 @@ fn backward_input_onto<B: Launch>(
     if !B::TWINS && blocked_input(software, [n, m, k]) {
         return blocks::backward_input::<B>(dy, &w, sum);
     }
-    if let Some(sum) = sum {
-        return residual_add::<B>(sum, backward_input::<B>(dy, w));
+    if sum.is_some() {
+        return added::<B>(backward_input::<B>(dy, w), sum);
     }
     if B::TWINS {
         return B::float_matmul(dy, widened::<B>(w));
@@ -167,50 +152,31 @@ fn backward_input_onto<B: Launch>(
         let [dx, _] = by_tiles::<B>(dy, None, Some(w), [m, k], 1.0, [None, None]);
         return whole::<B>(dx, [n, k]);
     }
-    let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
-    let (storage, plane, w, small) = (
-        w.form.storage,
-        w.form.plane(),
-        w.words,
-        n.div_ceil(4) * k.div_ceil(4),
-    );
-    let [dx] = if m % 4 != 0 || k % 4 != 0 {
+    let (storage, plane, shape) = (w.form.storage, w.form.plane(), [slices, n * k]);
+    let (read, small) = ([w.words, dy], n.div_ceil(4) * k.div_ceil(4));
+    let dx = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyInputParams {
-            n: n as u32,
-            m: m as u32,
-            k: k as u32,
-            slice: SLICE as u32,
+            n,
+            m,
+            k,
+            slice: SLICE,
             plane,
         };
         let (kernel, threads) = match any_block_threads(software, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_INPUT_ANY, small),
         };
-        let kernel = kernel.of(storage);
-        B::launch(
-            kernel,
-            [w, dy],
-            [dx],
-            &params,
-            kernel.groups(slices * threads),
-        )
+        B::made(kernel.of(storage), read, shape, &params, slices * threads)
     } else {
-        let (n32, m4, k4, slice4) = (n as u32, m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
         let params = InputParams {
-            n: n32,
-            m4,
-            k4,
-            slice4,
+            n,
+            m4: m / 4,
+            k4: k / 4,
+            slice4: SLICE / 4,
             plane,
         };
         let kernel = kernels::BACKWARD_INPUT.of(storage);
-        B::launch(
-            kernel,
-            [w, dy],
-            [dx],
-            &params,
-            kernel.groups(slices * small),
-        )
+        B::made(kernel, read, shape, &params, slices * small)
     };
     whole::<B>(dx, [n, k])
 }
@@ -224,12 +190,7 @@ pub fn backward_weight<B: Launch>(
 ) -> FloatTensor<B> {
     let ((n, stride), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     if B::TWINS {
-        let dw = B::float_matmul(B::float_transpose(dy), x);
-        return if let Some(sum) = sum {
-            residual_add::<B>(sum, dw)
-        } else {
-            dw
-        };
+        return added::<B>(B::float_matmul(B::float_transpose(dy), x), sum);
     }
     let software = B::software(&dy);
     if tiled(software, n) && stride % 4 == 0 && k % 4 == 0 {
@@ -239,16 +200,11 @@ pub fn backward_weight<B: Launch>(
     if blocked_weight(software, [m, k]) {
         return blocks::backward_weight::<B>(dy, x, sum);
     }
-    let add = u32::from(sum.is_some());
-    let dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
+    let add = sum.is_some();
+    let dw = sum.unwrap_or_else(|| B::floats(&x, [m, k]));
     let small = m.div_ceil(4) * k.div_ceil(4);
     let [dw] = if !m.is_multiple_of(4) || !k.is_multiple_of(4) {
-        let params = AnyWeightParams {
-            n: n as u32,
-            m: m as u32,
-            k: k as u32,
-            add,
-        };
+        let params = AnyWeightParams { n, m, k, add };
         let (kernel, threads) = match any_block_threads(software, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_WEIGHT_ANY, small),
@@ -256,9 +212,9 @@ pub fn backward_weight<B: Launch>(
         B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
     } else {
         let params = BackwardParams {
-            n: n as u32,
-            m4: m as u32 / 4,
-            k4: k as u32 / 4,
+            n,
+            m4: m / 4,
+            k4: k / 4,
             add,
         };
         let kernel = &kernels::BACKWARD_WEIGHT;
@@ -309,27 +265,12 @@ pub struct Linear<T> {
 }
 
 impl<B: Launch> Vjp<B, 2> for Linear<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2], sum: Sum<'_, B>) -> Grads<B, 2> {
         if needs == [true; 2] && fits::<B>(&dy, &self) {
-            return both::<B>(dy, self, None).map(Some);
+            return both::<B>(dy, self, sum.take()).map(Some);
         }
         let m = self.w.form.rows;
-        let dx = needs[0].then(|| backward_input::<B>(dy.clone(), self.w));
-        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x, m, None));
-        [dx, dw]
-    }
-
-    fn backward_onto(
-        self,
-        sum: FloatTensor<B>,
-        dy: FloatTensor<B>,
-        needs: [bool; 2],
-    ) -> [Option<FloatTensor<B>>; 2] {
-        if needs[1] && fits::<B>(&dy, &self) {
-            return both::<B>(dy, self, Some(sum)).map(Some);
-        }
-        let m = self.w.form.rows;
-        let dx = needs[0].then(|| backward_input_onto::<B>(dy.clone(), self.w, Some(sum)));
+        let dx = needs[0].then(|| backward_input_onto::<B>(dy.clone(), self.w, sum.take()));
         let dw = needs[1].then(|| backward_weight::<B>(dy, self.x, m, None));
         [dx, dw]
     }
@@ -345,7 +286,7 @@ pub struct Conv1d<T> {
 }
 
 impl<B: Launch> Vjp<B, 2> for Conv1d<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2], _: Sum<'_, B>) -> Grads<B, 2> {
         let k = self.w.form.rows;
         let dx = needs[0].then(|| forward::<B>(dy.clone(), self.w));
         let dw = needs[1].then(|| backward_weight::<B>(self.x, dy, k, None));
@@ -361,18 +302,8 @@ pub struct FrozenLinear<T> {
 }
 
 impl<B: Launch> Vjp<B, 1> for FrozenLinear<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
-        [Some(backward_input::<B>(dy, self.w))]
-    }
-
-    // As in [`Linear`], so that a sum has the same order however the weights are stored.
-    fn backward_onto(
-        self,
-        sum: FloatTensor<B>,
-        dy: FloatTensor<B>,
-        _needs: [bool; 1],
-    ) -> [Option<FloatTensor<B>>; 1] {
-        [Some(backward_input_onto::<B>(dy, self.w, Some(sum)))]
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], sum: Sum<'_, B>) -> Grads<B, 1> {
+        [Some(backward_input_onto::<B>(dy, self.w, sum.take()))]
     }
 }
 
@@ -384,7 +315,7 @@ pub struct FrozenConv1d<T> {
 }
 
 impl<B: Launch> Vjp<B, 1> for FrozenConv1d<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], _: Sum<'_, B>) -> Grads<B, 1> {
         [Some(forward::<B>(dy, self.w))]
     }
 }

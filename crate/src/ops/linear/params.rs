@@ -4,13 +4,13 @@ crate::kernel! {
     /// Shapes of a product whose width k is a multiple of 4.
     pub struct ForwardParams {
         /// Number of rows of x and y.
-        n: u32,
+        n: usize,
         /// Number of columns of y, and of rows of w.
-        m: u32,
+        m: usize,
         /// Number of columns of x and w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     }
 }
 
@@ -18,21 +18,21 @@ crate::kernel! {
     /// Shapes of the product, and its place in x and y.
     pub struct BlockParams {
         /// Number of rows of the product.
-        n: u32,
+        n: usize,
         /// Number of columns of y, and of rows of w.
-        m: u32,
+        m: usize,
         /// Number of columns of w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Number of columns of x, divided by 4.
-        stride4: u32,
+        stride4: usize,
         /// Index of the first column of x that counts, divided by 4.
-        first4: u32,
+        first4: usize,
         /// Index of the first row of y.
-        first: u32,
+        first: usize,
         /// 1 where y contains sums that the products are added to, else 0.
-        add: u32,
+        add: bool,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     }
 }
 
@@ -40,17 +40,17 @@ crate::kernel! {
     /// The part of w.
     pub struct TransposeParams {
         /// Number of rows of the part.
-        n: u32,
+        n: usize,
         /// Number of columns of the part, divided by 4.
-        m4: u32,
+        m4: usize,
         /// Number of columns of w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Index of the first row of the part.
-        first: u32,
+        first: usize,
         /// Index of the first column of the part, divided by 4.
-        first4: u32,
+        first4: usize,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     }
 }
 
@@ -58,15 +58,15 @@ crate::kernel! {
     /// Shapes of a product by tiles.
     pub struct ForwardTileParams {
         /// Number of rows of x and y.
-        n: u32,
+        n: usize,
         /// Number of columns of y that are written, and of rows of w.
-        m: u32,
+        m: usize,
         /// Number of columns of x and w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Distance from one row of y to the next in elements, at least m.
-        stride: u32,
+        stride: usize,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     }
 }
 
@@ -74,13 +74,13 @@ crate::kernel! {
     /// Shapes of a product of any width.
     pub struct AnyParams {
         /// Number of rows of x and y.
-        n: u32,
+        n: usize,
         /// Number of columns of y, and of rows of w.
-        m: u32,
+        m: usize,
         /// Number of columns of x and w.
-        k: u32,
+        k: usize,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     }
 }
 
@@ -88,15 +88,15 @@ crate::kernel! {
     /// Shapes of `dx = dy W` in slices of dy's columns.
     pub struct InputParams {
         /// Number of rows of dx and dy.
-        n: u32,
+        n: usize,
         /// Number of columns of dy, and of rows of w, divided by 4.
-        m4: u32,
+        m4: usize,
         /// Number of columns of dx and w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Number of columns of a slice, divided by 4.
-        slice4: u32,
+        slice4: usize,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     }
 }
 
@@ -104,15 +104,15 @@ crate::kernel! {
     /// Shapes of `dx = dy W` of any width, in slices of dy's columns.
     pub struct AnyInputParams {
         /// Number of rows of dx and dy.
-        n: u32,
+        n: usize,
         /// Number of columns of dy, and of rows of w.
-        m: u32,
+        m: usize,
         /// Number of columns of dx and w.
-        k: u32,
+        k: usize,
         /// Number of columns of a slice.
-        slice: u32,
+        slice: usize,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     }
 }
 
@@ -120,13 +120,13 @@ crate::kernel! {
     /// Shapes of the weight gradient for widths that are multiples of 4.
     pub struct BackwardParams {
         /// Number of rows of x and dy.
-        n: u32,
+        n: usize,
         /// Number of columns of dy, and of rows of w, divided by 4.
-        m4: u32,
+        m4: usize,
         /// Number of columns of x and w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// 1 where dw contains a sum that this gradient is added to, else 0.
-        add: u32,
+        add: bool,
     }
 }
 
@@ -134,13 +134,13 @@ crate::kernel! {
     /// Shapes of the weight gradient for any widths.
     pub struct AnyWeightParams {
         /// Number of rows of x and dy.
-        n: u32,
+        n: usize,
         /// Number of columns of dy, and of rows of dw.
-        m: u32,
+        m: usize,
         /// Number of columns of x and dw.
-        k: u32,
+        k: usize,
         /// 1 where dw contains a sum that this gradient is added to, else 0.
-        add: u32,
+        add: bool,
     }
 }
 
@@ -148,22 +148,22 @@ crate::kernel! {
     /// Shapes of the gradients by tiles, and the scale of dW.
     pub struct TileParams {
         /// Number of rows of x and dy.
-        n: u32,
+        n: usize,
         /// Number of rows of w and dW, and of columns of dy that count.
-        m: u32,
+        m: usize,
         /// Number of columns of dy, divided by 4.
-        m4: u32,
+        m4: usize,
         /// Number of columns of x and w, divided by 4.
-        k4: u32,
+        k4: usize,
         /// Number of columns of a slice of dy, divided by 4.
-        slice4: u32,
+        slice4: usize,
         /// Number of workgroups that compute dx; the remaining ones compute dW.
-        input: u32,
+        input: usize,
         /// Flags: bit 0 is set where dx, bit 1 where dW holds a sum that the gradient is added to.
         add: u32,
         /// Factor of dW.
         scale: f32,
         /// Index of the word at which the second plane of the weights begins.
-        plane: u32,
+        plane: usize,
     }
 }

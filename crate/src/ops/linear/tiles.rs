@@ -2,7 +2,6 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
 
 use super::params::TileParams;
 use super::{SLICE, kernels};
@@ -90,24 +89,19 @@ pub(in crate::ops) fn by_tiles<B: Launch>(
         tiling(|tile| of_input(tile) + if x.is_some() { tile.of(m, k) } else { 0 });
     let input = of_input(tile);
     let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
-    let (m4, k4, slice4) = (columns as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
     let params = TileParams {
-        n: n as u32,
-        m: m as u32,
-        m4,
-        k4,
-        slice4,
-        input,
+        n,
+        m,
+        m4: columns / 4,
+        k4: k / 4,
+        slice4: SLICE / 4,
+        input: input as usize,
         add,
         scale,
         plane,
     };
     let place = |made: bool, rows: usize, columns: usize| {
-        B::empty(
-            &dy,
-            if made { [rows, columns] } else { [1, 4] }.into(),
-            DType::F32,
-        )
+        B::floats(&dy, if made { [rows, columns] } else { [1, 4] })
     };
     let [dx, dw] = sums;
     let dx = dx.unwrap_or_else(|| place(w.is_some(), slices, n * k));

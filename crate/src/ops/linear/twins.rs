@@ -4,31 +4,30 @@ use super::params::{BlockParams, TileParams};
 use crate::gpu::Words;
 
 /// Computes `y[r, c] = Σ_i x[r, i] w[c, i]`; rows of y are `stride` elements apart.
-pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], stride: u32) {
-    let [n, m, k] = shape.map(|size| size as usize);
+pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], [n, m, k]: [usize; 3], stride: usize) {
     for r in 0..n {
         for c in 0..m {
             let sum: f64 = (0..k)
                 .map(|i| f64::from(x.floats()[r * k + i]) * f64::from(w.floats()[c * k + i]))
                 .sum();
-            y.floats_mut()[r * stride as usize + c] = sum as f32;
+            y.floats_mut()[r * stride + c] = sum as f32;
         }
     }
 }
 
 /// Computes `y[first + r, c] = before + Σ_i x[r, 4 first4 + i] w[c, i]`.
 pub fn block([w, x]: [&[u32]; 2], y: &mut [u32], p: &BlockParams) {
-    let [n, m, k] = [p.n, p.m, p.k4 * 4].map(|size| size as usize);
+    let [n, m, k] = [p.n, p.m, p.k4 * 4];
     let rows = x
         .floats()
-        .chunks(p.stride4 as usize * 4)
-        .map(|row| &row[p.first4 as usize * 4..][..k]);
+        .chunks(p.stride4 * 4)
+        .map(|row| &row[p.first4 * 4..][..k]);
     for (x, y) in rows
-        .zip(y.floats_mut()[p.first as usize * m..].chunks_mut(m))
+        .zip(y.floats_mut()[p.first * m..].chunks_mut(m))
         .take(n)
     {
         for (w, y) in w.floats().chunks(k).zip(y) {
-            let before = if p.add == 1 { f64::from(*y) } else { 0.0 };
+            let before = if p.add { f64::from(*y) } else { 0.0 };
             *y = (before
                 + x.iter()
                     .zip(w)
@@ -39,9 +38,7 @@ pub fn block([w, x]: [&[u32]; 2], y: &mut [u32], p: &BlockParams) {
 }
 
 /// Computes `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s.
-pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32) {
-    let [n, m, k] = shape.map(|size| size as usize);
-    let slice = slice as usize;
+pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], [n, m, k]: [usize; 3], slice: usize) {
     for from in (0..m).step_by(slice) {
         for r in 0..n {
             for i in 0..k {
@@ -56,8 +53,7 @@ pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], sli
 }
 
 /// Computes `dw[c, i] = before + Σ_r dy[r, c] x[r, i]`.
-pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], shape: [u32; 3], add: bool) {
-    let [n, m, k] = shape.map(|size| size as usize);
+pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], [n, m, k]: [usize; 3], add: bool) {
     for c in 0..m {
         for i in 0..k {
             let sum: f64 = (0..n)
@@ -78,9 +74,9 @@ pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], shape: [u32; 3], ad
 pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
     let shape = [p.n, p.m, p.k4 * 4];
     // Drops the elements of dy's rows beyond the columns that count.
-    let rows = dy.chunks(p.m4.max(1) as usize * 4);
+    let rows = dy.chunks(p.m4.max(1) * 4);
     let dy = &rows
-        .flat_map(|row| &row[..p.m as usize])
+        .flat_map(|row| &row[..p.m])
         .copied()
         .collect::<Vec<u32>>();
     if p.input > 0 {
@@ -95,7 +91,7 @@ pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) 
             .zip(before)
             .for_each(|(dx, before)| *dx += before);
     }
-    if dw.len() == (shape[1] * shape[2]) as usize {
+    if dw.len() == shape[1] * shape[2] {
         let before = if p.add & 2 == 2 {
             dw.floats().to_vec()
         } else {

@@ -2,7 +2,6 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
@@ -25,13 +24,13 @@ crate::kernel! {
     /// Shapes of the forward passes and of the hits.
     struct ForwardParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// V, the number of columns that are logits.
-        vocab: u32,
+        vocab: usize,
         /// Number of parts that a row is cut into.
-        parts: u32,
+        parts: usize,
         /// Elements from one row of the logits to the next.
-        stride: u32,
+        stride: usize,
     },
     twin partials_twin
 }
@@ -45,11 +44,11 @@ crate::kernel! {
     /// Shapes of the gradient.
     struct BackwardParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// V, the number of columns that are logits.
-        vocab: u32,
+        vocab: usize,
         /// Elements from one row of the logits to the next.
-        stride: u32,
+        stride: usize,
     },
     twin backward_twin
 }
@@ -63,10 +62,10 @@ crate::kernel! {
     /// The rows to add up.
     struct SumParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
     },
     twin |[stats], [y], p| {
-        let sum: f64 = (0..p.n as usize).map(|r| f64::from(stats.floats()[2 * r])).sum();
+        let sum: f64 = (0..p.n).map(|r| f64::from(stats.floats()[2 * r])).sum();
         y.floats_mut()[0] = sum as f32;
     }
 }
@@ -77,8 +76,8 @@ fn top_and_sum(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 }
 
 fn partials_twin([logits]: [&[u32]; 1], [partials]: [&mut [u32]; 1], p: &ForwardParams) {
-    let [vocab, parts, stride] = [p.vocab, p.parts, p.stride].map(|size| size as usize);
-    for i in 0..p.n as usize * parts {
+    let [vocab, parts, stride] = [p.vocab, p.parts, p.stride];
+    for i in 0..p.n * parts {
         let row = &logits.floats()[i / parts * stride..][..vocab];
         let (top, sum) = top_and_sum(
             row.iter()
@@ -92,8 +91,8 @@ fn partials_twin([logits]: [&[u32]; 1], [partials]: [&mut [u32]; 1], p: &Forward
 }
 
 fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: &ForwardParams) {
-    let (vocab, stride) = (p.vocab as usize, p.stride as usize);
-    for r in 0..p.n as usize {
+    let (vocab, stride) = (p.vocab, p.stride);
+    for r in 0..p.n {
         let row = &logits.floats()[r * stride..][..vocab];
         let (top, sum) = top_and_sum(row.iter().map(|&v| f64::from(v)));
         let lse = top + sum.ln();
@@ -106,8 +105,8 @@ fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: 
 }
 
 fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &BackwardParams) {
-    let (vocab, stride) = (p.vocab as usize, p.stride as usize);
-    for r in 0..p.n as usize {
+    let (vocab, stride) = (p.vocab, p.stride);
+    for r in 0..p.n {
         let target = usize::try_from(targets.ints()[r])
             .ok()
             .filter(|&id| id < vocab);
@@ -127,8 +126,8 @@ fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &B
 }
 
 fn hits_twin([logits, targets, _]: [&[u32]; 3], [hits]: [&mut [u32]; 1], p: &ForwardParams) {
-    let (vocab, stride) = (p.vocab as usize, p.stride as usize);
-    for r in 0..p.n as usize {
+    let (vocab, stride) = (p.vocab, p.stride);
+    for r in 0..p.n {
         let row = &logits.floats()[r * stride..][..vocab];
         let target = usize::try_from(targets.ints()[r])
             .ok()
@@ -150,34 +149,21 @@ pub fn stats<B: Launch>(
     targets: FloatTensor<B>,
 ) -> FloatTensor<B> {
     let (partials, params) = partials::<B>(&logits, vocab);
-    let stats = B::empty(&logits, [params.n as usize, 2].into(), DType::F32);
-    let [stats] = B::launch(
-        &FORWARD,
-        [logits, targets, partials],
-        [stats],
-        &params,
-        groups_of_64(params.n as usize),
-    );
-    stats
+    let n = params.n;
+    B::made(&FORWARD, [logits, targets, partials], [n, 2], &params, n)
 }
 
 fn partials<B: Launch>(logits: &FloatTensor<B>, vocab: usize) -> (FloatTensor<B>, ForwardParams) {
     let (n, stride) = rows_columns(&logits.shape());
     let parts = vocab.div_ceil(PART).clamp(1, 64);
     let params = ForwardParams {
-        n: n as u32,
-        vocab: vocab as u32,
-        parts: parts as u32,
-        stride: stride as u32,
+        n,
+        vocab,
+        parts,
+        stride,
     };
-    let partials = B::empty(logits, [n, parts, 2].into(), DType::F32);
-    let [partials] = B::launch(
-        &PARTIALS,
-        [logits.clone()],
-        [partials],
-        &params,
-        groups_of_64(n * parts),
-    );
+    let (read, shape) = ([logits.clone()], [n, parts, 2]);
+    let partials = B::made(&PARTIALS, read, shape, &params, n * parts);
     (partials, params)
 }
 
@@ -189,18 +175,18 @@ pub(crate) fn stats_and_hits<B: Launch>(
     targets: FloatTensor<B>,
 ) -> [FloatTensor<B>; 2] {
     let (partials, params) = partials::<B>(&logits, vocab);
-    let n = params.n as usize;
-    let [stats, hits] = [(); 2].map(|()| B::empty(&logits, [n, 2].into(), DType::F32));
+    let n = params.n;
+    let hits = B::floats(&logits, [n, 2]);
     let read = [logits, targets, partials];
-    let [stats] = B::launch(&FORWARD, read.clone(), [stats], &params, groups_of_64(n));
-    let [hits] = B::launch(&HITS, read, [hits], &params, params.n);
+    let stats = B::made(&FORWARD, read.clone(), [n, 2], &params, n);
+    let [hits] = B::launch(&HITS, read, [hits], &params, n as u32);
     [stats, hits]
 }
 
 /// Sums the first column of a result `[n, 2]` of [`stats`], or of the losses that an evaluation computes → `[1]`.
 pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
-    let n = rows_columns(&stats.shape()).0 as u32;
-    let y = B::empty(&stats, [1].into(), DType::F32);
+    let n = rows_columns(&stats.shape()).0;
+    let y = B::floats(&stats, [1]);
     let [y] = B::launch(&LOSS_SUM, [stats], [y], &SumParams { n }, 1);
     y
 }
@@ -213,17 +199,8 @@ pub fn gradient<B: Launch>(
     stats: FloatTensor<B>,
 ) -> FloatTensor<B> {
     let (n, stride) = rows_columns(&logits.shape());
-    let params = BackwardParams {
-        n: n as u32,
-        vocab: vocab as u32,
-        stride: stride as u32,
-    };
-    let [logits] = B::launch(
-        &BACKWARD,
-        [targets, stats],
-        [logits],
-        &params,
-        groups_of_64(n * stride),
-    );
+    let params = BackwardParams { n, vocab, stride };
+    let (read, groups) = ([targets, stats], groups_of_64(n * stride));
+    let [logits] = B::launch(&BACKWARD, read, [logits], &params, groups);
     logits
 }

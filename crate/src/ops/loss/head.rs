@@ -13,7 +13,7 @@ use crate::ops::linear::{self, Linear};
 use crate::ops::loss::cross_entropy;
 use crate::ops::operation::operation;
 use crate::ops::scale::scale;
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp, gradients};
 use crate::ops::weights::Weights;
 
 /// The plan by which a head's loss is computed.
@@ -74,14 +74,11 @@ pub fn forward<B: Launch>(
         let dy = cross_entropy::gradient::<B>(logits, vocab, ids, stats);
         if plan.needs == [true; 2] && rows_of_run == n && vocab == rows_columns(&dy.shape()).1 {
             // With a single run both gradients are one dispatch, where the vocabulary is small.
-            let [dx, dw] = Vjp::<B, 2>::backward(
-                Linear {
-                    x: part,
-                    w: w.clone(),
-                },
-                dy,
-                [true; 2],
-            );
+            let vjp = Linear {
+                x: part,
+                w: w.clone(),
+            };
+            let [dx, dw] = gradients::<B, 2>(vjp, dy, [true; 2], None);
             inputs.extend(dx);
             weight = dw;
             continue;
@@ -166,7 +163,7 @@ fn summed<B: Launch>(parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
 }
 
 impl<B: Launch> Vjp<B, 2> for HeadLoss<FloatTensor<B>> {
-    fn backward(self, g: FloatTensor<B>, _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+    fn backward(self, g: FloatTensor<B>, _needs: [bool; 2], _: Sum<'_, B>) -> Grads<B, 2> {
         [self.dx, self.dw].map(|part| part.map(|part| scale::<B>(part, g.clone())))
     }
 }

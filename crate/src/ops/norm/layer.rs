@@ -2,7 +2,7 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
@@ -11,7 +11,7 @@ use crate::ops::elementwise::{BiasedResidual, Residual, add_bias};
 use crate::ops::norm::rms::{self, ForwardParams};
 use crate::ops::operation::operation;
 use crate::ops::residual::residual_add;
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp};
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[
@@ -36,18 +36,18 @@ crate::kernel! {
     /// Shapes of the sum and its norm.
     struct AddParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// C, the length of a row.
-        width: u32,
+        width: usize,
         /// ε, which is added to the variance.
         eps: f32,
         /// 1 where there is a bias.
-        biased: u32,
+        biased: bool,
     },
     twin |[x, bias, w, b], [sum, y, stats], p| {
-        let width = p.width as usize;
-        for i in 0..p.n as usize * width {
-            let added = sum.floats()[i] + if p.biased == 1 { bias.floats()[i % width] } else { 0.0 };
+        let width = p.width;
+        for i in 0..p.n * width {
+            let added = sum.floats()[i] + if p.biased { bias.floats()[i % width] } else { 0.0 };
             sum.floats_mut()[i] = x.floats()[i] + added;
         }
         forward_twin([&*sum, w, b], [y, stats], &ForwardParams { n: p.n, width: p.width, eps: p.eps });
@@ -59,9 +59,9 @@ crate::kernel! {
     /// Shapes of the input's gradient.
     struct BackwardParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// C, the length of a row.
-        width: u32,
+        width: usize,
     },
     twin backward_input_twin
 }
@@ -75,8 +75,8 @@ crate::kernel! {
 }
 
 fn forward_twin([x, w, b]: [&[u32]; 3], [y, stats]: [&mut [u32]; 2], p: &ForwardParams) {
-    let width = p.width as usize;
-    for row in 0..p.n as usize {
+    let width = p.width;
+    for row in 0..p.n {
         let x = &x.floats()[row * width..][..width];
         let mean = x.iter().map(|&v| f64::from(v)).sum::<f64>() / width as f64;
         let variance = x
@@ -96,8 +96,8 @@ fn forward_twin([x, w, b]: [&[u32]; 3], [y, stats]: [&mut [u32]; 2], p: &Forward
 }
 
 fn backward_input_twin([x, w, stats, dy]: [&[u32]; 4], [dx]: [&mut [u32]; 1], p: &BackwardParams) {
-    let width = p.width as usize;
-    for row in 0..p.n as usize {
+    let width = p.width;
+    for row in 0..p.n {
         let at = row * width;
         let (mean, r) = (
             f64::from(stats.floats()[2 * row]),
@@ -118,8 +118,8 @@ fn backward_weight_twin(
     [dw, db]: [&mut [u32]; 2],
     p: &column_sum::Params,
 ) {
-    let width = p.width as usize;
-    for i in 0..p.parts as usize * width {
+    let width = p.width;
+    for i in 0..p.parts * width {
         let dy = |r: usize| f64::from(dy.floats()[r * width + i % width]);
         let z = |r: usize| {
             let x = f64::from(x.floats()[r * width + i % width]);
@@ -146,7 +146,7 @@ fn backward_twin(
     );
     for (sum, made) in dx.floats_mut().iter_mut().zip(made.floats()) {
         // Rounded before the addition, so that the bits equal those of two launches.
-        *sum = if p.add == 1 { *sum } else { 0.0 } + made;
+        *sum = if p.add { *sum } else { 0.0 } + made;
     }
     let cut = column_sum::Params {
         n: p.n,
@@ -165,13 +165,9 @@ pub fn forward<B: Launch>(
     eps: f32,
 ) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
-    let y = B::empty(&x, x.shape(), DType::F32);
-    let stats = B::empty(&x, [n, 2].into(), DType::F32);
-    let params = ForwardParams {
-        n: n as u32,
-        width: width as u32,
-        eps,
-    };
+    let y = B::floats(&x, x.shape());
+    let stats = B::floats(&x, [n, 2]);
+    let params = ForwardParams { n, width, eps };
     let (kernel, groups) = if by_groups::<B>(&x, width) {
         (&FORWARD_GROUP, n as u32)
     } else {
@@ -197,16 +193,13 @@ pub(crate) fn add_forward<B: Launch>(
         return [sum, y, stats];
     }
     let params = AddParams {
-        n: n as u32,
-        width: width as u32,
+        n,
+        width,
         eps,
-        biased: u32::from(bias.is_some()),
+        biased: bias.is_some(),
     };
-    let bias = bias.unwrap_or_else(|| B::empty(&x, [4].into(), DType::F32));
-    let (normed, stats) = (
-        B::empty(&x, x.shape(), DType::F32),
-        B::empty(&x, [n, 2].into(), DType::F32),
-    );
+    let bias = bias.unwrap_or_else(|| B::floats(&x, [4]));
+    let (normed, stats) = (B::floats(&x, x.shape()), B::floats(&x, [n, 2]));
     B::launch(
         &ADD_FORWARD_GROUP,
         [x, bias, w, b],
@@ -238,22 +231,21 @@ fn backward_by_groups<B: Launch>(
     dy: FloatTensor<B>,
     needs: [bool; 3],
     sum: Option<FloatTensor<B>>,
-) -> [Option<FloatTensor<B>>; 3] {
+) -> Grads<B, 3> {
     let LayerNorm { x, w, stats } = of;
     let (n, width) = rows_columns(&x.shape());
     let cut = column_sum::Params::cut(n, width);
     let parts = if needs[1] || needs[2] { cut.parts } else { 0 };
     let params = rms::BackwardParams {
-        n: n as u32,
-        width: width as u32,
+        n,
+        width,
         rows: cut.rows,
         parts,
-        add: u32::from(sum.is_some()),
+        add: sum.is_some(),
     };
-    let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
-    let [dw, db] =
-        [(); 2].map(|()| B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32));
-    let groups = n as u32 + groups_of_64(parts as usize * width / 4);
+    let dx = sum.unwrap_or_else(|| B::floats(&x, x.shape()));
+    let [dw, db] = [(); 2].map(|()| B::floats(&x, [parts.max(1), width]));
+    let groups = n as u32 + groups_of_64(parts * width / 4);
     let [dx, dw, db] = B::launch(
         &BACKWARD_GROUP,
         [x, w, stats, dy],
@@ -269,17 +261,16 @@ fn backward_by_groups<B: Launch>(
 }
 
 impl<B: Launch> Vjp<B, 3> for LayerNorm<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3], sum: Sum<'_, B>) -> Grads<B, 3> {
         let (n, width) = rows_columns(&self.x.shape());
         if by_groups::<B>(&self.x, width) {
-            return backward_by_groups::<B>(self, dy, needs, None);
+            return backward_by_groups::<B>(self, dy, needs, sum.take());
         }
         let Self { x, w, stats } = self;
         let (mut dw, mut db) = (None, None);
         if needs[1] || needs[2] {
             let params = column_sum::Params::cut(n, width);
-            let [part_w, part_b] =
-                [(); 2].map(|()| B::empty(&x, [params.parts as usize, width].into(), DType::F32));
+            let [part_w, part_b] = [(); 2].map(|()| B::floats(&x, [params.parts, width]));
             let read = [x.clone(), stats.clone(), dy.clone()];
             let [part_w, part_b] = B::launch(
                 &BACKWARD_WEIGHT,
@@ -292,34 +283,10 @@ impl<B: Launch> Vjp<B, 3> for LayerNorm<FloatTensor<B>> {
             db = needs[2].then(|| column_sum::<B>(part_b));
         }
         let dx = needs[0].then(|| {
-            let dx = B::empty(&x, x.shape(), DType::F32);
-            let params = BackwardParams {
-                n: n as u32,
-                width: width as u32,
-            };
-            let [dx] = B::launch(
-                &BACKWARD_INPUT,
-                [x, w, stats, dy],
-                [dx],
-                &params,
-                groups_of_64(n),
-            );
-            dx
+            let (shape, params) = (x.shape(), BackwardParams { n, width });
+            B::made(&BACKWARD_INPUT, [x, w, stats, dy], shape, &params, n)
         });
         [dx, dw, db]
-    }
-
-    fn backward_onto(
-        self,
-        sum: FloatTensor<B>,
-        dy: FloatTensor<B>,
-        needs: [bool; 3],
-    ) -> [Option<FloatTensor<B>>; 3] {
-        if by_groups::<B>(&self.x, rows_columns(&self.x.shape()).1) {
-            return backward_by_groups::<B>(self, dy, needs, Some(sum));
-        }
-        let [dx, dw, db] = Vjp::<B, 3>::backward(self, dy, needs);
-        [dx.map(|dx| residual_add::<B>(sum, dx)), dw, db]
     }
 }
 

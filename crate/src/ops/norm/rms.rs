@@ -2,14 +2,13 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernel, KernelParams, Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
 use crate::ops::elementwise::Residual;
 use crate::ops::operation::operation;
-use crate::ops::tape::Vjp;
+use crate::ops::tape::{Grads, Sum, Vjp};
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[
@@ -30,9 +29,9 @@ crate::kernel! {
     /// Shapes and ε.
     struct ForwardParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// C, the length of a row.
-        width: u32,
+        width: usize,
         /// ε, which is added to the mean square.
         eps: f32,
     },
@@ -58,15 +57,15 @@ crate::kernel! {
     /// Shapes of the gradients.
     struct BackwardParams {
         /// Number of rows.
-        n: u32,
+        n: usize,
         /// C, the length of a row.
-        width: u32,
+        width: usize,
         /// Number of rows of a part of the weight's gradient.
-        rows: u32,
+        rows: usize,
         /// Number of parts of the weight's gradient; 0 if it is not requested.
-        parts: u32,
+        parts: usize,
         /// 1 if dx contains a sum that this gradient is added to.
-        add: u32,
+        add: bool,
     },
     twin backward_twin;
 
@@ -93,8 +92,8 @@ fn chosen<P: KernelParams, const R: usize, const W: usize>(
 }
 
 fn forward_twin([x, w]: [&[u32]; 2], [y, scales]: [&mut [u32]; 2], p: &ForwardParams) {
-    let width = p.width as usize;
-    for row in 0..p.n as usize {
+    let width = p.width;
+    for row in 0..p.n {
         let x = &x.floats()[row * width..][..width];
         let mean = x.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / width as f64;
         let r = 1.0 / (mean + f64::from(p.eps)).sqrt();
@@ -107,22 +106,22 @@ fn forward_twin([x, w]: [&[u32]; 2], [y, scales]: [&mut [u32]; 2], p: &ForwardPa
 }
 
 fn add_forward_twin([x, w]: [&[u32]; 2], [sum, y, scales]: [&mut [u32]; 3], p: &ForwardParams) {
-    for i in 0..(p.n * p.width) as usize {
+    for i in 0..p.n * p.width {
         sum.floats_mut()[i] += x.floats()[i];
     }
     forward_twin([sum, w], [y, scales], p);
 }
 
 fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: &BackwardParams) {
-    let width = p.width as usize;
-    for row in 0..p.n as usize {
+    let width = p.width;
+    for row in 0..p.n {
         let at = row * width;
         let x = |c: usize| f64::from(x.floats()[at + c]);
         let d = |c: usize| f64::from(dy.floats()[at + c]) * f64::from(w.floats()[c]);
         let r = f64::from(scales.floats()[row]);
         let mean = (0..width).map(|c| d(c) * x(c)).sum::<f64>() / width as f64;
         for c in 0..width {
-            let before = if p.add == 1 { dx.floats()[at + c] } else { 0.0 };
+            let before = if p.add { dx.floats()[at + c] } else { 0.0 };
             // Rounded before the addition, so that the bits equal those of two launches.
             dx.floats_mut()[at + c] = before + (r * (d(c) - x(c) * r * r * mean)) as f32;
         }
@@ -133,7 +132,7 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
         rows: p.rows,
         parts: p.parts,
     };
-    for i in 0..p.parts as usize * width {
+    for i in 0..p.parts * width {
         let term = |r: usize| {
             let at = r * width + i % width;
             f64::from(dy.floats()[at]) * f64::from(x.floats()[at]) * f64::from(scales.floats()[r])
@@ -145,13 +144,9 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
 /// Computes RMSNorm: `x [n, C]`, `w [C]` → `y [n, C]`, and the scale of each row `[n]`.
 pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
-    let y = B::empty(&x, x.shape(), DType::F32);
-    let scales = B::empty(&x, [n].into(), DType::F32);
-    let params = ForwardParams {
-        n: n as u32,
-        width: width as u32,
-        eps,
-    };
+    let y = B::floats(&x, x.shape());
+    let scales = B::floats(&x, [n]);
+    let params = ForwardParams { n, width, eps };
     let (kernel, groups) = chosen(
         B::software(&x),
         n,
@@ -170,13 +165,9 @@ pub(crate) fn add_forward<B: Launch>(
     eps: f32,
 ) -> [FloatTensor<B>; 3] {
     let (n, width) = rows_columns(&x.shape());
-    let y = B::empty(&x, x.shape(), DType::F32);
-    let scales = B::empty(&x, [n].into(), DType::F32);
-    let params = ForwardParams {
-        n: n as u32,
-        width: width as u32,
-        eps,
-    };
+    let y = B::floats(&x, x.shape());
+    let scales = B::floats(&x, [n]);
+    let params = ForwardParams { n, width, eps };
     let (kernel, groups) = chosen(
         B::software(&x),
         n,
@@ -197,58 +188,38 @@ pub struct RmsNorm<T> {
     pub scales: T,
 }
 
-/// Computes dx, added to `sum` if there is one, and dw.
-fn backward<B: Launch>(
-    vjp: RmsNorm<FloatTensor<B>>,
-    dy: FloatTensor<B>,
-    needs: [bool; 2],
-    sum: Option<FloatTensor<B>>,
-) -> [Option<FloatTensor<B>>; 2] {
-    let RmsNorm { x, w, scales } = vjp;
-    let (n, width) = rows_columns(&x.shape());
-    let cut = column_sum::Params::cut(n, width);
-    let parts = if needs[1] { cut.parts } else { 0 };
-    let add = u32::from(sum.is_some());
-    let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
-    let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
-    let params = BackwardParams {
-        n: n as u32,
-        width: width as u32,
-        rows: cut.rows,
-        parts,
-        add,
-    };
-    let (kernel, of_rows) = chosen(
-        B::software(&dy),
-        n,
-        width,
-        [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP],
-    );
-    let columns = if width.is_multiple_of(4) {
-        width / 4
-    } else {
-        width
-    };
-    let groups = of_rows + groups_of_64(parts as usize * columns);
-    let [dx, dw] = B::launch(kernel, [x, w, scales, dy], [dx, dw], &params, groups);
-    [
-        needs[0].then_some(dx),
-        needs[1].then(|| column_sum::<B>(dw)),
-    ]
-}
-
 impl<B: Launch> Vjp<B, 2> for RmsNorm<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
-        backward::<B>(self, dy, needs, None)
-    }
-
-    fn backward_onto(
-        self,
-        sum: FloatTensor<B>,
-        dy: FloatTensor<B>,
-        needs: [bool; 2],
-    ) -> [Option<FloatTensor<B>>; 2] {
-        backward::<B>(self, dy, needs, Some(sum))
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2], sum: Sum<'_, B>) -> Grads<B, 2> {
+        let Self { x, w, scales } = self;
+        let (n, width) = rows_columns(&x.shape());
+        let cut = column_sum::Params::cut(n, width);
+        let parts = if needs[1] { cut.parts } else { 0 };
+        let params = BackwardParams {
+            n,
+            width,
+            rows: cut.rows,
+            parts,
+            add: sum.is_some(),
+        };
+        let dx = sum.take().unwrap_or_else(|| B::floats(&x, x.shape()));
+        let dw = B::floats(&x, [parts.max(1), width]);
+        let (kernel, of_rows) = chosen(
+            B::software(&dy),
+            n,
+            width,
+            [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP],
+        );
+        let columns = if width.is_multiple_of(4) {
+            width / 4
+        } else {
+            width
+        };
+        let groups = of_rows + groups_of_64(parts * columns);
+        let [dx, dw] = B::launch(kernel, [x, w, scales, dy], [dx, dw], &params, groups);
+        [
+            needs[0].then_some(dx),
+            needs[1].then(|| column_sum::<B>(dw)),
+        ]
     }
 }
 

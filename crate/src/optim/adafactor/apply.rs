@@ -11,11 +11,11 @@ crate::kernel! {
     /// Scalars of a step and its noise.
     struct Params {
         /// A, the number of rows.
-        rows: u32,
+        rows: usize,
         /// B, the number of columns.
-        cols: u32,
+        cols: usize,
         /// L, the number of workgroups of `adafactor_norm`.
-        lanes: u32,
+        lanes: usize,
         /// η, the learning rate.
         rate: f32,
         /// λ, the weight decay, for the relative step.
@@ -27,7 +27,7 @@ crate::kernel! {
         /// ε₂.
         eps2: f32,
         /// 1: η is multiplied by max(ε₂, RMS of p).
-        relative_step: u32,
+        relative_step: bool,
         /// Source of the rounding of the writes.
         noise: Noise,
     } varying,
@@ -46,11 +46,11 @@ fn at_least(x: f32, least: f32) -> f32 {
 pub(crate) fn scalars(
     rms_u: f32,
     rms_p: f32,
-    relative_step: u32,
+    relative_step: bool,
     [rate, decay, d, clip, eps2]: [f32; 5],
 ) -> (f32, f32, f32) {
     let c = at_least(rms_u / clip, 1.0);
-    if relative_step == 0 {
+    if !relative_step {
         return (c, rate, d);
     }
     let rate = at_least(rms_p, eps2) * rate;
@@ -72,14 +72,14 @@ fn twin([g, row, col, sums, given, gate]: [&[u32]; 6], [p]: [&mut [u32]; 1], s: 
         return;
     }
     let (g, row, col) = (g.floats(), row.floats(), col.floats());
-    let lanes = s.lanes as usize;
+    let lanes = s.lanes;
     let sum = |k: usize| {
         sums.floats()[k * lanes..][..lanes]
             .iter()
             .map(|&x| f64::from(x))
             .sum::<f64>()
     };
-    let (cols, n) = (s.cols as usize, s.rows as usize * s.cols as usize);
+    let (cols, n) = (s.cols, s.rows * s.cols);
     let total = sum(2) as f32;
     let rms_u = (sum(2) * sum(0) / n as f64).sqrt() as f32;
     let rms_p = (sum(1) / n as f64).sqrt() as f32;

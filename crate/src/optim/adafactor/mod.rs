@@ -25,7 +25,7 @@ pub(crate) static KERNELS: Kernels = &[
     &vector_apply::KERNEL.all(),
 ];
 
-const MAX_LANES: u32 = 256;
+const MAX_LANES: usize = 256;
 
 /// Adafactor without a first moment (arXiv:1804.04235).
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Rule for Adafactor {
         state: Vec<Buffer>,
     ) -> Result<(Buffer, Vec<Buffer>)> {
         match u.parameter.matrix() {
-            Some((rows, cols)) => matrix(&self.0, u, (rows as u32, cols as u32), p, g, state),
+            Some(shape) => matrix(&self.0, u, shape, p, g, state),
             None => vector(&self.0, u, p, g, state),
         }
     }
@@ -68,8 +68,8 @@ fn weight(rule: &AdafactorConfig, step: u64) -> f32 {
 fn applied(
     rule: &AdafactorConfig,
     u: &Update<'_>,
-    (rows, cols): (u32, u32),
-    lanes: u32,
+    (rows, cols): (usize, usize),
+    lanes: usize,
 ) -> apply::Params {
     apply::Params {
         rows,
@@ -80,7 +80,7 @@ fn applied(
         d: u.decay(rule.weight_decay),
         clip: rule.clip_threshold as f32,
         eps2: rule.eps2 as f32,
-        relative_step: u32::from(rule.relative_step),
+        relative_step: rule.relative_step,
         noise: u.noise,
     }
 }
@@ -88,25 +88,24 @@ fn applied(
 fn matrix(
     rule: &AdafactorConfig,
     u: &Update<'_>,
-    (rows, cols): (u32, u32),
+    (rows, cols): (usize, usize),
     p: Buffer,
     g: Buffer,
     state: Vec<Buffer>,
 ) -> Result<(Buffer, Vec<Buffer>)> {
     let (across, down) = (
-        cols.div_ceil(sums::TILE_COLS as u32),
-        rows.div_ceil(sums::TILE_ROWS as u32),
+        cols.div_ceil(sums::TILE_COLS),
+        rows.div_ceil(sums::TILE_ROWS),
     );
     let lanes = (across * down).min(MAX_LANES);
-    let relative_step = u32::from(rule.relative_step);
-    let row_sums = p.empty_like([rows as usize, across as usize], DType::F32);
-    let col_sums = p.empty_like([down as usize, cols as usize], DType::F32);
+    let row_sums = p.floats_like([rows, across]);
+    let col_sums = p.floats_like([down, cols]);
     let params = sums::Params {
         rows,
         cols,
         eps1: rule.eps1 as f32,
     };
-    let groups = (across * down).div_ceil(sums::TILES as u32);
+    let groups = (across * down).div_ceil(sums::TILES) as u32;
     let [row_sums, col_sums] = run(
         &sums::KERNEL,
         [g.clone(), u.gate.clone()],
@@ -124,16 +123,15 @@ fn matrix(
         [row_sums, col_sums, u.gate.clone()],
         u.state(state)?,
         &params,
-        (rows + cols).div_ceil(256),
+        moments::KERNEL.groups(rows + cols),
     )?;
-    let sums = p.empty_like([3 * lanes as usize], DType::F32);
-    let packed = u32::from(u.parameter.dtype == DType::BF16);
+    let sums = p.floats_like([3 * lanes]);
     let params = norm::Params {
         rows,
         cols,
         lanes,
-        relative_step,
-        packed,
+        relative_step: rule.relative_step,
+        packed: u.parameter.dtype == DType::BF16,
     };
     let read = [
         g.clone(),
@@ -142,9 +140,9 @@ fn matrix(
         col.clone(),
         u.gate.clone(),
     ];
-    let [sums] = run(&norm::KERNEL, read, [sums], &params, lanes)?;
+    let [sums] = run(&norm::KERNEL, read, [sums], &params, lanes as u32)?;
     let params = applied(rule, u, (rows, cols), lanes);
-    let groups = u.n().div_ceil(2).div_ceil(apply::PAIRS as u32);
+    let groups = (rows * cols).div_ceil(2 * apply::PAIRS) as u32;
     let [p] = run(
         &apply::KERNEL,
         [
@@ -169,29 +167,27 @@ fn vector(
     g: Buffer,
     state: Vec<Buffer>,
 ) -> Result<(Buffer, Vec<Buffer>)> {
-    let n = u.n();
-    let lanes = n.div_ceil(vector_moments::CHUNK as u32).min(MAX_LANES);
-    let relative_step = u32::from(rule.relative_step);
-    let packed = u32::from(u.parameter.dtype == DType::BF16);
+    let n = u.parameter.elements();
+    let lanes = n.div_ceil(vector_moments::CHUNK).min(MAX_LANES);
     let params = vector_moments::Params {
         n,
         lanes,
         eps1: rule.eps1 as f32,
         w: weight(rule, u.step),
-        relative_step,
-        packed,
+        relative_step: rule.relative_step,
+        packed: u.parameter.dtype == DType::BF16,
     };
     let [row] = u.state(state)?;
-    let sums = p.empty_like([2 * lanes as usize], DType::F32);
+    let sums = p.floats_like([2 * lanes]);
     let [row, sums] = run(
         &vector_moments::KERNEL,
         [g.clone(), p.clone(), u.gate.clone()],
         [row, sums],
         &params,
-        lanes,
+        lanes as u32,
     )?;
     let params = applied(rule, u, (n, 1), lanes);
-    let groups = n.div_ceil(2).div_ceil(apply::PAIRS as u32);
+    let groups = n.div_ceil(2 * apply::PAIRS) as u32;
     let [p] = run(
         &vector_apply::KERNEL,
         [g, row.clone(), sums, u.given.clone(), u.gate.clone()],

@@ -12,9 +12,9 @@ crate::kernel! {
     /// Shape of the matrix, and the weight of this step.
     struct Params {
         /// A, the number of rows.
-        rows: u32,
+        rows: usize,
         /// B, the number of columns.
-        cols: u32,
+        cols: usize,
         /// w = max(t^decay_rate, 1 − beta2_cap).
         w: f32,
     } varying,
@@ -26,7 +26,7 @@ fn twin([row_sums, col_sums, gate]: [&[u32]; 3], [row, col]: [&mut [u32]; 2], s:
         return;
     }
     let (row_sums, col_sums) = (row_sums.floats(), col_sums.floats());
-    let (rows, cols) = (s.rows as usize, s.cols as usize);
+    let (rows, cols) = (s.rows, s.cols);
     let (across, down) = (cols.div_ceil(TILE_COLS), rows.div_ceil(TILE_ROWS));
     for (row, sums) in row.floats_mut()[..rows]
         .iter_mut()

@@ -12,22 +12,22 @@ crate::kernel! {
     /// Shape of the matrix, and the distribution of the work.
     struct Params {
         /// A, the number of rows.
-        rows: u32,
+        rows: usize,
         /// B, the number of columns.
-        cols: u32,
+        cols: usize,
         /// L = min(256, tiles), the number of workgroups.
-        lanes: u32,
+        lanes: usize,
         /// 1: Σ p² is needed.
-        relative_step: u32,
+        relative_step: bool,
         /// 1: p is packed bf16.
-        packed: u32,
+        packed: bool,
     } varying,
     twin twin
 }
 
 fn twin([g, p, row, col, gate]: [&[u32]; 5], [sums]: [&mut [u32]; 1], s: &Params) {
     let (g, row, col) = (g.floats(), row.floats(), col.floats());
-    let (rows, cols, lanes) = (s.rows as usize, s.cols as usize, s.lanes as usize);
+    let (rows, cols, lanes) = (s.rows, s.cols, s.lanes);
     let across = cols.div_ceil(TILE_COLS);
     let mut total = vec![0f64; 3 * lanes];
     for i in 0..rows {
@@ -38,8 +38,8 @@ fn twin([g, p, row, col, gate]: [&[u32]; 5], [sums]: [&mut [u32]; 1], s: &Params
             let lane = (i / TILE_ROWS * across + j / TILE_COLS) % lanes;
             let a = (bounded(g[at]) * factor(gate) * rho) * (1.0 / col[j].sqrt());
             total[lane] += f64::from(a).powi(2);
-            if s.relative_step != 0 {
-                let x = if s.packed != 0 {
+            if s.relative_step {
+                let x = if s.packed {
                     get(p, at)
                 } else {
                     f32::from_bits(p[at])

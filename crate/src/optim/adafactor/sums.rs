@@ -17,9 +17,9 @@ crate::kernel! {
     /// Shape of the matrix, and the constant that is added to its squares.
     struct Params {
         /// A, the number of rows.
-        rows: u32,
+        rows: usize,
         /// B, the number of columns.
-        cols: u32,
+        cols: usize,
         /// ε₁.
         eps1: f32,
     } varying,
@@ -28,7 +28,7 @@ crate::kernel! {
 
 fn twin([g, gate]: [&[u32]; 2], [row_sums, col_sums]: [&mut [u32]; 2], s: &Params) {
     let (g, row_sums, col_sums) = (g.floats(), row_sums.floats_mut(), col_sums.floats_mut());
-    let (rows, cols) = (s.rows as usize, s.cols as usize);
+    let (rows, cols) = (s.rows, s.cols);
     let across = cols.div_ceil(TILE_COLS);
     let q = |i: usize, j: usize| {
         let g = bounded(g[i * cols + j]) * factor(gate);

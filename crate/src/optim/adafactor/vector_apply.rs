@@ -19,7 +19,7 @@ fn twin([g, row, sums, given, gate]: [&[u32]; 5], [p]: [&mut [u32]; 1], s: &Para
         return;
     }
     let (g, row) = (g.floats(), row.floats());
-    let (lanes, n) = (s.lanes as usize, s.rows as usize);
+    let (lanes, n) = (s.lanes, s.rows);
     let rms = |k: usize| {
         (sums.floats()[k * lanes..][..lanes]
             .iter()

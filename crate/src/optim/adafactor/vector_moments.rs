@@ -14,26 +14,26 @@ crate::kernel! {
     /// Length of the vector, and the scalars of a step.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// L = min(256, chunks), the number of workgroups.
-        lanes: u32,
+        lanes: usize,
         /// ε₁.
         eps1: f32,
         /// w = max(t^decay_rate, 1 − beta2_cap).
         w: f32,
         /// 1: Σ p² is needed.
-        relative_step: u32,
+        relative_step: bool,
         /// 1: p is packed bf16.
-        packed: u32,
+        packed: bool,
     } varying,
     twin twin
 }
 
 fn twin([g, p, gate]: [&[u32]; 3], [row, sums]: [&mut [u32]; 2], s: &Params) {
     let (g, row) = (g.floats(), row.floats_mut());
-    let lanes = s.lanes as usize;
+    let lanes = s.lanes;
     let mut total = vec![0f64; 2 * lanes];
-    for i in 0..s.n as usize {
+    for i in 0..s.n {
         let g = bounded(g[i]) * factor(gate);
         let moment = lerp(row[i], g * g + s.eps1, s.w);
         if open(gate) {
@@ -41,8 +41,8 @@ fn twin([g, p, gate]: [&[u32]; 3], [row, sums]: [&mut [u32]; 2], s: &Params) {
         }
         let lane = i / CHUNK % lanes;
         total[lane] += f64::from(g / moment.sqrt()).powi(2);
-        if s.relative_step != 0 {
-            let x = if s.packed != 0 {
+        if s.relative_step {
+            let x = if s.packed {
                 get(p, i)
             } else {
                 f32::from_bits(p[i])

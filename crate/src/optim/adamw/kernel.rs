@@ -10,7 +10,7 @@ crate::kernel! {
     /// Scalars of a step, computed in f64 and rounded once.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// 1 − β1.
         w1: f32,
         /// 1 − β2.
@@ -41,7 +41,7 @@ fn twin([g, gate]: [&[u32]; 2], [p, m, v]: [&mut [u32]; 3], s: &Params) {
         return;
     }
     let (p, m, v) = (p.floats_mut(), m.floats_mut(), v.floats_mut());
-    for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
+    for (i, &g) in g.floats().iter().enumerate().take(s.n) {
         (p[i], m[i], v[i]) = element(s, factor(gate), [p[i], g, m[i], v[i]]);
     }
 }

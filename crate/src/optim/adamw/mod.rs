@@ -52,7 +52,7 @@ impl Adamw {
         } = self.config;
         let (w1, w2) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32);
         kernel::Params {
-            n: u.n(),
+            n: u.parameter.elements(),
             w1,
             w2,
             d: u.decay(weight_decay),

@@ -13,7 +13,7 @@ crate::kernel! {
     /// Scalars of a step and its noise.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// 1 − β1.
         w1: f32,
         /// 1 − β2.
@@ -43,7 +43,7 @@ fn twin([g, given, gate]: [&[u32]; 3], [p, m, v]: [&mut [u32]; 3], s: &Params) {
         eps: s.eps,
     };
     let writes = Writes::new(s.noise);
-    let n = s.n as usize;
+    let n = s.n;
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let (x, m1, v1) =
             kernel::element(&rule, factor(gate), [get(p, i), g, get(m, i), get(v, i)]);

@@ -9,7 +9,7 @@ use crate::bf16::{get, put};
 use crate::error::Result;
 use crate::gpu::noise::{Noise, Rounding, Writes};
 use crate::gpu::paired_buffer::distance;
-use crate::gpu::{Buffer, Words, run};
+use crate::gpu::{Buffer, KernelParams, Words, run};
 use crate::optim::ParamInfo;
 use crate::optim::gate::{factor, open};
 use crate::optim::rule::{Member, Stepped, Update};
@@ -22,9 +22,9 @@ crate::kernel! {
     /// Scalars of a step of both tensors, computed in f64 and rounded once.
     struct Params {
         /// Number of elements of the first tensor.
-        n: u32,
+        n: usize,
         /// Index of the vector of four elements at which its v begins.
-        second: u32,
+        second: usize,
         /// 1 − β1.
         w1: f32,
         /// 1 − β2.
@@ -36,9 +36,9 @@ crate::kernel! {
         /// ε.
         eps: f32,
         /// Number of elements of the other tensor.
-        other_n: u32,
+        other_n: usize,
         /// Index of the vector of four elements at which its v begins.
-        other_second: u32,
+        other_second: usize,
         /// Its 1 − β1.
         other_w1: f32,
         /// Its 1 − β2.
@@ -58,9 +58,9 @@ crate::kernel! {
     /// Scalars of a step of both tensors, and the source of the rounding of their writes.
     struct PackedParams {
         /// Number of elements of the first tensor.
-        n: u32,
+        n: usize,
         /// Index of the word at which its v begins.
-        second: u32,
+        second: usize,
         /// 1 − β1.
         w1: f32,
         /// 1 − β2.
@@ -82,9 +82,9 @@ crate::kernel! {
         /// Rounding of its writes.
         rounding: u32,
         /// Number of elements of the other tensor.
-        other_n: u32,
+        other_n: usize,
         /// Index of the word at which its v begins.
-        other_second: u32,
+        other_second: usize,
         /// Its 1 − β1.
         other_w1: f32,
         /// Its 1 − β2.
@@ -109,52 +109,124 @@ crate::kernel! {
     twin packed_twin
 }
 
-/// One of two tensors for a twin: number of elements, word at which v begins, scalars.
-type Part = (usize, usize, kernel::Params);
+crate::kernel! {
+    /// The scalars of one of two tensors.
+    struct TensorScalars {
+        /// Number of elements.
+        n: usize,
+        /// Place at which its v begins.
+        second: usize,
+        /// 1 − β1.
+        w1: f32,
+        /// 1 − β2.
+        w2: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+        alpha: f32,
+        /// ε.
+        eps: f32,
+    } varying
+}
 
-fn parts(s: &Params) -> [Part; 2] {
-    let rule = |n, w1, w2, d, alpha, eps| kernel::Params {
-        n,
-        w1,
-        w2,
-        d,
-        alpha,
-        eps,
-    };
-    [
-        (
-            s.n as usize,
-            4 * s.second as usize,
-            rule(s.n, s.w1, s.w2, s.d, s.alpha, s.eps),
-        ),
-        (
-            s.other_n as usize,
-            4 * s.other_second as usize,
-            rule(
-                s.other_n,
-                s.other_w1,
-                s.other_w2,
-                s.other_d,
-                s.other_alpha,
-                s.other_eps,
-            ),
-        ),
-    ]
+crate::kernel! {
+    /// The source of the rounding of a tensor's writes, which follows its [`TensorScalars`] if it is packed.
+    struct NoiseWords {
+        /// Philox key, low word.
+        key_low: u32,
+        /// Philox key, high word.
+        key_high: u32,
+        /// Step, low word.
+        step_low: u32,
+        /// Step, high word.
+        step_high: u32,
+        /// Rounding of the writes.
+        rounding: u32,
+    } varying
+}
+
+impl TensorScalars {
+    fn new(rule: kernel::Params, second: usize) -> Self {
+        let kernel::Params {
+            n,
+            w1,
+            w2,
+            d,
+            alpha,
+            eps,
+        } = rule;
+        Self {
+            n,
+            second,
+            w1,
+            w2,
+            d,
+            alpha,
+            eps,
+        }
+    }
+
+    fn rule(self) -> kernel::Params {
+        let Self {
+            n,
+            w1,
+            w2,
+            d,
+            alpha,
+            eps,
+            ..
+        } = self;
+        kernel::Params {
+            n,
+            w1,
+            w2,
+            d,
+            alpha,
+            eps,
+        }
+    }
+}
+
+impl NoiseWords {
+    fn new(noise: Noise) -> Self {
+        Self {
+            key_low: noise.key[0],
+            key_high: noise.key[1],
+            step_low: noise.step as u32,
+            step_high: (noise.step >> 32) as u32,
+            rounding: noise.rounding.word(),
+        }
+    }
+
+    fn noise(self) -> Noise {
+        Noise {
+            key: [self.key_low, self.key_high],
+            step: u64::from(self.step_low) | u64::from(self.step_high) << 32,
+            rounding: Rounding::from_word(self.rounding),
+        }
+    }
+}
+
+/// The parameters of the first tensor and of the other one, as words.
+fn halves(params: &impl KernelParams) -> [Vec<u32>; 2] {
+    let mut first = params.words();
+    let other = first.split_off(first.len() / 2);
+    [first, other]
 }
 
 fn twin([g0, g1, gate]: [&[u32]; 3], [p0, s0, p1, s1]: [&mut [u32]; 4], s: &Params) {
     if !open(gate) {
         return;
     }
-    for ((n, second, rule), (g, p, moments)) in
-        parts(s).into_iter().zip([(g0, p0, s0), (g1, p1, s1)])
-    {
-        let (p, moments) = (p.floats_mut(), moments.floats_mut());
-        for i in 0..n {
-            (p[i], moments[i], moments[second + i]) = kernel::element(
+    for (words, (g, p, moments)) in halves(s).into_iter().zip([(g0, p0, s0), (g1, p1, s1)]) {
+        let own = TensorScalars::from_words(&words);
+        let (p, moments, rule) = (p.floats_mut(), moments.floats_mut(), own.rule());
+        for i in 0..own.n {
+            let v = 4 * own.second + i;
+            (p[i], moments[i], moments[v]) = kernel::element(
                 &rule,
                 factor(gate),
-                [p[i], g.floats()[i], moments[i], moments[second + i]],
+                [p[i], g.floats()[i], moments[i], moments[v]],
             );
         }
     }
@@ -164,49 +236,11 @@ fn packed_twin([g0, g1, gate]: [&[u32]; 3], [p0, s0, p1, s1]: [&mut [u32]; 4], s
     if !open(gate) {
         return;
     }
-    let rule = |n, w1, w2, d, alpha, eps| kernel::Params {
-        n,
-        w1,
-        w2,
-        d,
-        alpha,
-        eps,
-    };
-    let noise = |key, [low, high]: [u32; 2], rounding| Noise {
-        key,
-        step: u64::from(low) | u64::from(high) << 32,
-        rounding: Rounding::from_word(rounding),
-    };
-    let first = (rule(s.n, s.w1, s.w2, s.d, s.alpha, s.eps), s.second);
-    let other = (
-        rule(
-            s.other_n,
-            s.other_w1,
-            s.other_w2,
-            s.other_d,
-            s.other_alpha,
-            s.other_eps,
-        ),
-        s.other_second,
-    );
-    let noises = [
-        noise(
-            [s.key_low, s.key_high],
-            [s.step_low, s.step_high],
-            s.rounding,
-        ),
-        noise(
-            [s.other_key_low, s.other_key_high],
-            [s.other_step_low, s.other_step_high],
-            s.other_rounding,
-        ),
-    ];
-    let buffers = [(g0, p0, s0), (g1, p1, s1)];
-    for (((rule, second), noise), (g, p, moments)) in
-        [first, other].into_iter().zip(noises).zip(buffers)
-    {
-        let (n, writes) = (rule.n as usize, Writes::new(noise));
-        let (m, v) = moments.split_at_mut(second as usize);
+    for (words, (g, p, moments)) in halves(s).into_iter().zip([(g0, p0, s0), (g1, p1, s1)]) {
+        let own = TensorScalars::from_words(&words);
+        let noise = NoiseWords::from_words(&words[TensorScalars::FIELDS.len()..]).noise();
+        let (n, rule, writes) = (own.n, own.rule(), Writes::new(noise));
+        let (m, v) = moments.split_at_mut(own.second);
         for i in 0..n {
             let (x, m1, v1) = kernel::element(
                 &rule,
@@ -291,10 +325,10 @@ fn step(
     stepped: &mut [Option<Stepped>],
 ) -> Result<()> {
     let of = |half: &Half<'_, '_>| {
-        let (n, dtype) = (half.update.n(), half.update.parameter.dtype);
+        let parameter = half.update.parameter;
         (
             half.rule.params(&half.update),
-            distance(n as usize, dtype) as u32,
+            distance(parameter.elements(), parameter.dtype),
             half.update.noise,
         )
     };
@@ -313,21 +347,19 @@ fn step(
         None => {
             let spare = match rule.spare.take() {
                 Some(spare) => spare,
-                None => persistent(update.device, || {
-                    Ok([(); 3].map(|()| g.empty_like([4], DType::F32)))
-                })?,
+                None => persistent(update.device, || Ok([(); 3].map(|()| g.floats_like([4]))))?,
             };
             (spare, None)
         }
     };
     let packed = update.parameter.dtype == DType::BF16;
     let (read, written) = ([g, g1.clone(), update.gate.clone()], [p, moments, p1, s1]);
-    let threads = |n: u32| if packed { n.div_ceil(2) } else { n / 4 };
-    let groups = (threads(a.0.n) + threads(b.0.n)).div_ceil(256);
+    let threads = |n: usize| if packed { n.div_ceil(2) } else { n / 4 };
+    let groups = KERNEL.groups(threads(a.0.n) + threads(b.0.n));
     let [p0, s0, p1, s1] = if packed {
-        run(&PACKED, read, written, &packed_params(a, b), groups)?
+        run(&PACKED, read, written, &packed_params([a, b]), groups)?
     } else {
-        run(&KERNEL, read, written, &params(a, b), groups)?
+        run(&KERNEL, read, written, &params([a, b]), groups)?
     };
     let halves = |moments: Buffer, update: &Update<'_>| {
         moments
@@ -343,54 +375,21 @@ fn step(
 }
 
 /// The scalars of a tensor, the distance from its m to its v in words, and its noise.
-type Scalars = (kernel::Params, u32, Noise);
+/// The scalars of one tensor: those of its rule, the word at which its v begins, and its noise.
+type Scalars = (kernel::Params, usize, Noise);
 
-fn params((a, second, _): Scalars, (b, other_second, _): Scalars) -> Params {
-    Params {
-        n: a.n,
-        second: second / 4,
-        w1: a.w1,
-        w2: a.w2,
-        d: a.d,
-        alpha: a.alpha,
-        eps: a.eps,
-        other_n: b.n,
-        other_second: other_second / 4,
-        other_w1: b.w1,
-        other_w2: b.w2,
-        other_d: b.d,
-        other_alpha: b.alpha,
-        other_eps: b.eps,
-    }
+fn params(both: [Scalars; 2]) -> Params {
+    let words = both.map(|(rule, second, _)| TensorScalars::new(rule, second / 4).words());
+    Params::from_words(&words.concat())
 }
 
-fn packed_params((a, second, noise): Scalars, (b, other_second, other): Scalars) -> PackedParams {
-    let [[step_low, step_high], [other_step_low, other_step_high]] =
-        [noise, other].map(|noise| [noise.step as u32, (noise.step >> 32) as u32]);
-    PackedParams {
-        n: a.n,
-        second,
-        w1: a.w1,
-        w2: a.w2,
-        d: a.d,
-        alpha: a.alpha,
-        eps: a.eps,
-        key_low: noise.key[0],
-        key_high: noise.key[1],
-        step_low,
-        step_high,
-        rounding: noise.rounding.word(),
-        other_n: b.n,
-        other_second,
-        other_w1: b.w1,
-        other_w2: b.w2,
-        other_d: b.d,
-        other_alpha: b.alpha,
-        other_eps: b.eps,
-        other_key_low: other.key[0],
-        other_key_high: other.key[1],
-        other_step_low,
-        other_step_high,
-        other_rounding: other.rounding.word(),
-    }
+fn packed_params(both: [Scalars; 2]) -> PackedParams {
+    let words = |(rule, second, noise)| {
+        [
+            TensorScalars::new(rule, second).words(),
+            NoiseWords::new(noise).words(),
+        ]
+        .concat()
+    };
+    PackedParams::from_words(&both.map(words).concat())
 }

@@ -11,13 +11,13 @@ crate::kernel! {
     /// Scalars of a step and its noise.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// B, the number of columns.
-        cols: u32,
+        cols: usize,
         /// 1: a channel is a row (side right); 0: a column.
-        channels_are_rows: u32,
+        channels_are_rows: bool,
         /// 1: one scale for the whole tensor.
-        mini: u32,
+        mini: bool,
         /// √scale if it is applied before the limiter, else 1.
         front: f32,
         /// √scale if it is applied after the limiter, else 1.
@@ -37,21 +37,15 @@ fn twin([g, stats, factors, gate]: [&[u32]; 4], [p]: [&mut [u32]; 1], s: &Params
         return;
     }
     let (g, stats, factors) = (g.floats(), stats.floats(), factors.floats());
-    let (n, cols) = (s.n as usize, s.cols as usize);
+    let (n, cols) = (s.n, s.cols);
     let writes = Writes::new(s.noise);
     for i in 0..n {
-        let channel = if s.channels_are_rows != 0 {
+        let channel = if s.channels_are_rows {
             i / cols
         } else {
             i % cols
         };
-        let u = bounded(g[i])
-            * factor(gate)
-            * if s.mini != 0 {
-                factors[0]
-            } else {
-                stats[channel]
-            };
+        let u = bounded(g[i]) * factor(gate) * if s.mini { factors[0] } else { stats[channel] };
         let u = ((u * s.front) / factors[1]) * s.back;
         writes.parameter(p, i, n, None, |p| p * s.d - s.alpha * u);
     }

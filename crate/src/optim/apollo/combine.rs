@@ -9,9 +9,9 @@ crate::kernel! {
     /// Scalars of a step.
     struct Params {
         /// Number of channels.
-        channels: u32,
+        channels: usize,
         /// 1: one scale for the whole tensor.
-        mini: u32,
+        mini: bool,
         /// √scale if it is applied before the limiter, else 1.
         front: f32,
         /// Smallest stored norm by which an update is limited.
@@ -28,14 +28,14 @@ fn twin([stats, gate]: [&[u32]; 2], [norm, factors]: [&mut [u32]; 2], p: &Params
         &mut norm.floats_mut()[0],
         factors.floats_mut(),
     );
-    let channels = p.channels as usize;
+    let channels = p.channels;
     let sum = |k: usize| {
         stats[k * channels..][..channels]
             .iter()
             .map(|&x| f64::from(x))
             .sum::<f64>()
     };
-    let (s, length) = if p.mini != 0 {
+    let (s, length) = if p.mini {
         (sum(2).sqrt() as f32 / (sum(3).sqrt() as f32 + 1e-8), sum(1))
     } else {
         (

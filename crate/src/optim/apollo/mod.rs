@@ -230,7 +230,6 @@ fn step(
         }
         (None, ProjectorKind::Normal) => None,
     };
-    let mini = u32::from(rule.mini);
     let (front, back) = if rule.scale_front {
         (root, 1.0)
     } else {
@@ -261,13 +260,13 @@ fn step(
         None => (NEVER, 1.0),
     };
     let combine = combine::Params {
-        channels: channels as u32,
-        mini,
+        channels,
+        mini: rule.mini,
         front: front as f32,
         threshold,
         gamma,
     };
-    let factors = p.empty_like([2], DType::F32);
+    let factors = p.floats_like([2]);
     let [norm, factors] = run(
         &combine::KERNEL,
         [stats.clone(), u.gate.clone()],
@@ -276,10 +275,10 @@ fn step(
         1,
     )?;
     let apply = apply::Params {
-        n: u.n(),
-        cols: cols as u32,
-        channels_are_rows: u32::from(by_row),
-        mini,
+        n: u.parameter.elements(),
+        cols,
+        channels_are_rows: by_row,
+        mini: rule.mini,
         front: front as f32,
         back: back as f32,
         d: u.decay(rule.weight_decay),

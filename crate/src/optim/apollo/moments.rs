@@ -10,11 +10,11 @@ crate::kernel! {
     /// Shapes, and the scalars of a step.
     struct Params {
         /// Number of channels.
-        channels: u32,
+        channels: usize,
         /// r, the rank.
-        rank: u32,
+        rank: usize,
         /// Number of parts of the length of a channel.
-        parts: u32,
+        parts: usize,
         /// σ = √(dim/r).
         sigma: f32,
         /// 1 − β1.
@@ -32,10 +32,10 @@ pub const CHANNELS: usize = 16;
 
 fn twin([made, lengths, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Params) {
     let (m, v, stats) = (m.floats_mut(), v.floats_mut(), stats.floats_mut());
-    let channels = s.channels as usize;
+    let channels = s.channels;
     for c in 0..channels {
         let (mut projected, mut moment) = (0f64, 0f64);
-        for j in 0..s.rank as usize {
+        for j in 0..s.rank {
             let at = j * channels + c;
             let r = s.sigma * (made.floats()[at] * factor(gate));
             let (m1, v1) = (lerp(m[at], r, s.w1), lerp(v[at], r * r, s.w2));
@@ -45,7 +45,7 @@ fn twin([made, lengths, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &
             projected += f64::from(r).powi(2);
             moment += f64::from(m1 / (v1.sqrt() + s.eps)).powi(2);
         }
-        let length: f64 = (0..s.parts as usize)
+        let length: f64 = (0..s.parts)
             .map(|part| f64::from(lengths.floats()[part * channels + c]))
             .sum();
         stats[c] = moment.sqrt() as f32 / (projected.sqrt() as f32 + 1e-8);

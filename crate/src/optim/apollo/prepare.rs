@@ -13,17 +13,17 @@ crate::kernel! {
     /// The matrix, its cut into channels, and the projector.
     struct Params {
         /// Number of rows of g.
-        rows: u32,
+        rows: usize,
         /// Number of columns of g.
-        cols: u32,
+        cols: usize,
         /// r, the rank.
-        rank: u32,
+        rank: usize,
         /// 1: a channel is a row; 0: a column.
-        by_row: u32,
+        by_row: bool,
         /// Number of workgroups for g; the remaining ones make the projector.
-        lines: u32,
+        lines: usize,
         /// 1: P is in the buffer `given`; 0: it is made from the key.
-        given: u32,
+        given: bool,
         /// 1/√(63·dim).
         unit: f32,
         /// Philox key of the projector, low word.
@@ -41,19 +41,15 @@ crate::kernel! {
 impl Params {
     /// Returns the length of a channel.
     pub fn dim(&self) -> usize {
-        if self.by_row == 1 {
-            self.cols as usize
-        } else {
-            self.rows as usize
-        }
+        if self.by_row { self.cols } else { self.rows }
     }
 
     /// Returns the number of parts of the length of a channel.
     pub fn parts(&self) -> usize {
-        if self.by_row == 1 {
+        if self.by_row {
             1
         } else {
-            (self.rows as usize).div_ceil(PART)
+            (self.rows).div_ceil(PART)
         }
     }
 
@@ -68,18 +64,18 @@ impl Params {
 
     /// Returns the number of all workgroups.
     pub fn groups(&self) -> u32 {
-        let entries = self.dim() * self.rank as usize;
-        self.lines + entries.div_ceil(2).div_ceil(64) as u32
+        let entries = self.dim() * self.rank;
+        (self.lines + entries.div_ceil(2).div_ceil(64)) as u32
     }
 }
 
 fn twin([given]: [&[u32]; 1], [g, pt, lengths]: [&mut [u32]; 3], s: &Params) {
     let (g, pt, lengths) = (g.floats_mut(), pt.floats_mut(), lengths.floats_mut());
-    let (rows, cols, rank, dim) = (s.rows as usize, s.cols as usize, s.rank as usize, s.dim());
+    let (rows, cols, rank, dim) = (s.rows, s.cols, s.rank, s.dim());
     g[..rows * cols].iter_mut().for_each(|g| *g = bounded(*g));
     let square = |r: usize, c: usize| f64::from(g[r * cols + c]).powi(2);
     for part in 0..s.parts() {
-        if s.by_row == 1 {
+        if s.by_row {
             (0..rows)
                 .for_each(|r| lengths[r] = (0..cols).map(|c| square(r, c)).sum::<f64>() as f32);
         } else {
@@ -90,7 +86,7 @@ fn twin([given]: [&[u32]; 1], [g, pt, lengths]: [&mut [u32]; 3], s: &Params) {
         }
     }
     let made;
-    let p = if s.given != 0 {
+    let p = if s.given {
         given.floats()
     } else {
         made = normal(

@@ -11,17 +11,17 @@ crate::kernel! {
     /// The cut of the matrix into channels, the projector, and the scalars of a step.
     struct Params {
         /// Number of channels.
-        channels: u32,
+        channels: usize,
         /// Length of a channel.
-        dim: u32,
+        dim: usize,
         /// r, the rank.
-        rank: u32,
+        rank: usize,
         /// Distance from a channel to the next, in elements.
-        channel_stride: u32,
+        channel_stride: usize,
         /// Distance from an entry of a channel to the next, in elements.
-        dim_stride: u32,
+        dim_stride: usize,
         /// 1: P is in the buffer `given`; 0: it is made from the key.
-        given: u32,
+        given: bool,
         /// σ = √(dim/r).
         sigma: f32,
         /// 1/√(63·dim).
@@ -91,9 +91,9 @@ fn twin([g, given, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Param
         v.floats_mut(),
         stats.floats_mut(),
     );
-    let (channels, dim, rank) = (s.channels as usize, s.dim as usize, s.rank as usize);
+    let (channels, dim, rank) = (s.channels, s.dim, s.rank);
     let made;
-    let p = if s.given != 0 {
+    let p = if s.given {
         given.floats()
     } else {
         made = normal(
@@ -105,8 +105,7 @@ fn twin([g, given, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Param
         &made
     };
     for c in 0..channels {
-        let entry =
-            |i: usize| bounded(g[c * s.channel_stride as usize + i * s.dim_stride as usize]);
+        let entry = |i: usize| bounded(g[c * s.channel_stride + i * s.dim_stride]);
         let (mut projected, mut moment) = (0f64, 0f64);
         for j in 0..rank {
             let sum =

@@ -1,7 +1,5 @@
 //! Projection of a gradient to APOLLO's low rank, by sums or by an ordinary product.
 
-use burn::tensor::DType;
-
 use super::{Side, moments, prepare, project};
 use crate::config::ApolloConfig;
 use crate::error::Result;
@@ -37,12 +35,12 @@ impl Projection<'_> {
             channels,
         } = self.side;
         let params = project::Params {
-            channels: channels as u32,
-            dim: dim as u32,
-            rank: rule.rank(dim) as u32,
-            channel_stride: if by_row { cols as u32 } else { 1 },
-            dim_stride: if by_row { 1 } else { cols as u32 },
-            given: u32::from(self.projector.is_some()),
+            channels,
+            dim,
+            rank: rule.rank(dim),
+            channel_stride: if by_row { cols } else { 1 },
+            dim_stride: if by_row { 1 } else { cols },
+            given: self.projector.is_some(),
             sigma: self.sigma(),
             unit: project::unit(dim),
             w1: (1.0 - rule.beta1) as f32,
@@ -53,7 +51,7 @@ impl Projection<'_> {
             refresh_low: self.refresh as u32,
             refresh_high: (self.refresh >> 32) as u32,
         };
-        let stats = like.empty_like([4, channels], DType::F32);
+        let stats = like.floats_like([4, channels]);
         let read = [
             g.clone(),
             self.projector.unwrap_or_else(|| u.unread.clone()),
@@ -66,7 +64,7 @@ impl Projection<'_> {
                 read,
                 [m, v, stats],
                 &params,
-                (channels as u32).div_ceil(256),
+                project::KERNEL.groups(channels),
             )?,
         ))
     }
@@ -84,22 +82,22 @@ impl Projection<'_> {
             dim,
             channels,
         } = self.side;
-        let (rank, rows) = (rule.rank(dim), u.n() as usize / cols);
+        let (rank, rows) = (rule.rank(dim), u.parameter.elements() / cols);
         let params = prepare::Params {
-            rows: rows as u32,
-            cols: cols as u32,
-            rank: rank as u32,
-            by_row: u32::from(by_row),
-            lines: prepare::Params::lines_of(by_row, rows, cols) as u32,
-            given: u32::from(self.projector.is_some()),
+            rows,
+            cols,
+            rank,
+            by_row,
+            lines: prepare::Params::lines_of(by_row, rows, cols),
+            given: self.projector.is_some(),
             unit: project::unit(dim),
             key0: self.key[0],
             key1: self.key[1],
             refresh_low: self.refresh as u32,
             refresh_high: (self.refresh >> 32) as u32,
         };
-        let [pt, lengths] = [[rank, dim], [params.parts(), channels]]
-            .map(|shape| like.empty_like(shape, DType::F32));
+        let [pt, lengths] =
+            [[rank, dim], [params.parts(), channels]].map(|shape| like.floats_like(shape));
         let sigma = self.sigma();
         let read = [self.projector.unwrap_or_else(|| u.unread.clone())];
         let [g, pt, lengths] = run(
@@ -119,15 +117,15 @@ impl Projection<'_> {
             ops::conv1d(pt, matrix)
         });
         let params = moments::Params {
-            channels: channels as u32,
-            rank: rank as u32,
-            parts: params.parts() as u32,
+            channels,
+            rank,
+            parts: params.parts(),
             sigma,
             w1: (1.0 - rule.beta1) as f32,
             w2: (1.0 - rule.beta2) as f32,
             eps: rule.eps as f32,
         };
-        let stats = like.empty_like([4, channels], DType::F32);
+        let stats = like.floats_like([4, channels]);
         let groups = channels.div_ceil(moments::CHANNELS) as u32;
         Ok((
             g,

@@ -9,29 +9,29 @@ crate::kernel! {
     /// Lengths of the gradients, and their places among the partials.
     struct SixParams {
         /// Number of elements of the first gradient.
-        n0: u32,
+        n0: usize,
         /// Number of elements of the second gradient.
-        n1: u32,
+        n1: usize,
         /// Number of elements of the third gradient.
-        n2: u32,
+        n2: usize,
         /// Number of elements of the fourth gradient.
-        n3: u32,
+        n3: usize,
         /// Number of elements of the fifth gradient.
-        n4: u32,
+        n4: usize,
         /// Number of elements of the sixth gradient.
-        n5: u32,
+        n5: usize,
         /// Index of the first partial of the first gradient.
-        first0: u32,
+        first0: usize,
         /// Index of the first partial of the second gradient.
-        first1: u32,
+        first1: usize,
         /// Index of the first partial of the third gradient.
-        first2: u32,
+        first2: usize,
         /// Index of the first partial of the fourth gradient.
-        first3: u32,
+        first3: usize,
         /// Index of the first partial of the fifth gradient.
-        first4: u32,
+        first4: usize,
         /// Index of the first partial of the sixth gradient.
-        first5: u32,
+        first5: usize,
     },
     twin |gradients, [partials], s| {
         let places = [(s.n0, s.first0), (s.n1, s.first1), (s.n2, s.first2), (s.n3, s.first3), (s.n4, s.first4), (s.n5, s.first5)];
@@ -51,7 +51,7 @@ impl SixParams {
             (n3, first3),
             (n4, first4),
             (n5, first5),
-        ]: [(u32, u32); 6],
+        ]: [(usize, usize); 6],
     ) -> Self {
         Self {
             n0,
@@ -76,9 +76,9 @@ crate::kernel! {
     /// Length of the gradient, and its place among the partials.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// Index of the first partial of this gradient.
-        first: u32,
+        first: usize,
     },
     twin twin
 }
@@ -87,8 +87,8 @@ crate::kernel! {
 pub const ELEMENTS: usize = 2048;
 
 fn twin([g]: [&[u32]; 1], [partials]: [&mut [u32]; 1], s: &Params) {
-    let partials = partials.floats_mut().iter_mut().skip(s.first as usize);
-    for (block, out) in g.floats()[..s.n as usize].chunks(256).zip(partials) {
+    let partials = partials.floats_mut().iter_mut().skip(s.first);
+    for (block, out) in g.floats()[..s.n].chunks(256).zip(partials) {
         *out = block
             .iter()
             .map(|&g| f64::from(bounded(g)).powi(2))

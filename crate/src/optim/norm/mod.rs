@@ -4,7 +4,7 @@
 pub mod blocks;
 pub mod tree;
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 
 use crate::error::{Error, Result};
 use crate::gpu::{Buffer, Kernels, run};
@@ -17,7 +17,7 @@ pub(crate) static KERNELS: Kernels = &[
 ];
 
 /// A gradient, its number of elements, and the index of its first partial.
-type Placed = (Buffer, u32, u32);
+type Placed = (Buffer, usize, usize);
 
 fn six_of(of: &mut impl Iterator<Item = Placed>) -> Option<[Placed; 6]> {
     of.take(6).collect::<Vec<_>>().try_into().ok()
@@ -49,18 +49,18 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> 
     let Some(first) = grads.iter().find(|(_, n)| *n > 0) else {
         return Ok(None);
     };
-    let mut partials = first.0.empty_like([total], DType::F32);
+    let mut partials = first.0.floats_like([total]);
     // A software adapter would execute the reads of all six for each element.
     let software = first.0.on_software();
     let mut next = 0;
     let mut placed = Vec::with_capacity(grads.len());
     for (grad, n) in grads.into_iter().filter(|(_, n)| *n > 0) {
-        placed.push((grad, n as u32, next));
-        next += blocks_of(n) as u32;
+        placed.push((grad, n, next));
+        next += blocks_of(n);
     }
     let together = if software { 0 } else { placed.len() / 6 * 6 };
     let alone = placed.split_off(together);
-    let groups = |n: u32| n.div_ceil(blocks::ELEMENTS as u32);
+    let groups = |n: usize| n.div_ceil(blocks::ELEMENTS) as u32;
     let mut together = placed.into_iter();
     while let Some(six) = six_of(&mut together) {
         let params = blocks::SixParams::of(six.each_ref().map(|(_, n, first)| (*n, *first)));
@@ -85,8 +85,8 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> 
     let (mut n, mut sum) = (total, partials.clone());
     while n > 1 {
         let outputs = n.div_ceil(tree::VALUES);
-        let out = sum.empty_like([outputs], DType::F32);
-        let params = tree::Params { n: n as u32 };
+        let out = sum.floats_like([outputs]);
+        let params = tree::Params { n };
         [sum] = run(&tree::KERNEL, [sum], [out], &params, outputs as u32)?;
         n = outputs;
     }

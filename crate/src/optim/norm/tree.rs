@@ -8,7 +8,7 @@ crate::kernel! {
     /// Length of the sequence.
     struct Params {
         /// Number of values.
-        n: u32,
+        n: usize,
     },
     twin twin
 }
@@ -17,10 +17,7 @@ crate::kernel! {
 pub const VALUES: usize = 65_536;
 
 fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], s: &Params) {
-    for (part, out) in x.floats()[..s.n as usize]
-        .chunks(VALUES)
-        .zip(y.floats_mut())
-    {
+    for (part, out) in x.floats()[..s.n].chunks(VALUES).zip(y.floats_mut()) {
         *out = part.iter().map(|&x| f64::from(x)).sum::<f64>() as f32;
     }
 }

@@ -11,7 +11,7 @@ crate::kernel! {
     /// Scalars of a step and its noise.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// η, the learning rate.
         rate: f32,
         /// 1 − ηλ.
@@ -27,8 +27,8 @@ fn twin([g, gate]: [&[u32]; 2], [p]: [&mut [u32]; 1], s: &Params) {
         return;
     }
     let writes = Writes::new(s.noise);
-    for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
-        writes.parameter(p, i, s.n as usize, None, |p| {
+    for (i, &g) in g.floats().iter().enumerate().take(s.n) {
+        writes.parameter(p, i, s.n, None, |p| {
             p * s.d - s.rate * (bounded(g) * factor(gate))
         });
     }

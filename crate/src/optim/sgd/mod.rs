@@ -43,7 +43,8 @@ impl Rule for Sgd {
         g: Buffer,
         state: Vec<Buffer>,
     ) -> Result<(Buffer, Vec<Buffer>)> {
-        let (n, rate, d, noise) = (u.n(), u.rate as f32, u.decay(self.0.weight_decay), u.noise);
+        let n = u.parameter.elements();
+        let (rate, d, noise) = (u.rate as f32, u.decay(self.0.weight_decay), u.noise);
         if self.0.momentum == 0.0 {
             let [] = u.state(state)?;
             let [p] = run(
@@ -55,7 +56,7 @@ impl Rule for Sgd {
             )?;
             return Ok((p, Vec::new()));
         }
-        let (momentum, nesterov) = (self.0.momentum as f32, u32::from(self.0.nesterov));
+        let (momentum, nesterov) = (self.0.momentum as f32, self.0.nesterov);
         let params = momentum::Params {
             n,
             rate,

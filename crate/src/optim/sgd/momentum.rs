@@ -13,7 +13,7 @@ crate::kernel! {
     /// Scalars of a step and its noise.
     struct Params {
         /// Number of elements.
-        n: u32,
+        n: usize,
         /// η, the learning rate.
         rate: f32,
         /// 1 − ηλ.
@@ -21,7 +21,7 @@ crate::kernel! {
         /// μ, the momentum.
         momentum: f32,
         /// 1: u = g + μ·b (Nesterov); 0: u = b.
-        nesterov: u32,
+        nesterov: bool,
         /// Source of the rounding of the writes.
         noise: Noise,
     } varying,
@@ -32,7 +32,7 @@ fn twin([g, gate]: [&[u32]; 2], [p, buf]: [&mut [u32]; 2], s: &Params) {
     if !open(gate) {
         return;
     }
-    let n = s.n as usize;
+    let n = s.n;
     let writes = Writes::new(s.noise);
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let g = bounded(g) * factor(gate);
@@ -42,11 +42,7 @@ fn twin([g, gate]: [&[u32]; 2], [p, buf]: [&mut [u32]; 2], s: &Params) {
             get(buf, i)
         };
         let b = s.momentum * old + g;
-        let u = if s.nesterov != 0 {
-            g + s.momentum * b
-        } else {
-            b
-        };
+        let u = if s.nesterov { g + s.momentum * b } else { b };
         writes.parameter(p, i, n, None, |p| p * s.d - s.rate * u);
         if writes.is_f32() {
             buf[i] = b.to_bits();

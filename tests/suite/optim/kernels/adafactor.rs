@@ -37,8 +37,8 @@ fn lanes(rows: usize, cols: usize) -> usize {
 
 pub(crate) fn sums((rows, cols): (usize, usize)) -> Case {
     let params = adafactor_sums::Params {
-        rows: rows as u32,
-        cols: cols as u32,
+        rows,
+        cols,
         eps1: 1e-30,
     };
     let (across, down) = (cols.div_ceil(64), rows.div_ceil(32));
@@ -54,11 +54,7 @@ pub(crate) fn sums((rows, cols): (usize, usize)) -> Case {
 }
 
 pub(super) fn moments((rows, cols): (usize, usize)) -> Case {
-    let params = adafactor_moments::Params {
-        rows: rows as u32,
-        cols: cols as u32,
-        w: 0.3,
-    };
+    let params = adafactor_moments::Params { rows, cols, w: 0.3 };
     let (across, down) = (cols.div_ceil(64), rows.div_ceil(32));
     let (read, written) = (
         [
@@ -80,11 +76,11 @@ pub(super) fn moments((rows, cols): (usize, usize)) -> Case {
 pub(crate) fn norm((rows, cols): (usize, usize), is_packed: bool) -> Case {
     let lanes = lanes(rows, cols);
     let params = adafactor_norm::Params {
-        rows: rows as u32,
-        cols: cols as u32,
-        lanes: lanes as u32,
-        relative_step: 1,
-        packed: u32::from(is_packed),
+        rows,
+        cols,
+        lanes,
+        relative_step: true,
+        packed: is_packed,
     };
     let p = if is_packed {
         packed(&noise(rows * cols, 2)).0
@@ -107,12 +103,12 @@ pub(crate) fn norm((rows, cols): (usize, usize), is_packed: bool) -> Case {
     )
 }
 
-pub(crate) fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: u32) -> Case {
+pub(crate) fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: bool) -> Case {
     let (lanes, n) = (lanes(rows, cols), rows * cols);
     let params = adafactor_apply::Params {
-        rows: rows as u32,
-        cols: cols as u32,
-        lanes: lanes as u32,
+        rows,
+        cols,
+        lanes,
         rate: 0.01,
         decay: 0.1,
         d: 0.999,
@@ -155,12 +151,12 @@ fn vector_lanes(n: usize) -> usize {
 pub(crate) fn vector_moments(n: usize) -> Case {
     let lanes = vector_lanes(n);
     let params = adafactor_vector_moments::Params {
-        n: n as u32,
-        lanes: lanes as u32,
+        n,
+        lanes,
         eps1: 1e-30,
         w: 0.3,
-        relative_step: 1,
-        packed: 0,
+        relative_step: true,
+        packed: false,
     };
     let (read, written) = (
         [words(&noise(n, 1)), words(&noise(n, 2)), open(0.5)],
@@ -178,15 +174,15 @@ pub(crate) fn vector_moments(n: usize) -> Case {
 pub(crate) fn vector_apply(n: usize, rounding: u32) -> Case {
     let lanes = vector_lanes(n);
     let params = adafactor_apply::Params {
-        rows: n as u32,
+        rows: n,
         cols: 1,
-        lanes: lanes as u32,
+        lanes,
         rate: 0.01,
         decay: 0.1,
         d: 0.999,
         clip: 0.7,
         eps2: 1e-3,
-        relative_step: 1,
+        relative_step: true,
         noise: place(rounding),
     };
     let p = if rounding == 0 {
@@ -254,7 +250,7 @@ fn adafactor_norm_equals_its_twin() {
 fn adafactor_apply_equals_its_twin() {
     let cases: Vec<Case> = SHAPES
         .into_iter()
-        .flat_map(|shape| [apply(shape, 0, 0), apply(shape, 0, 1)])
+        .flat_map(|shape| [false, true].map(|relative_step| apply(shape, 0, relative_step)))
         .collect();
     check(&cases, BOUND, ("p0 * s.w - s.z", "p0 * s.w + s.z"));
     check(&cases, BOUND, ("1.0 - rate * params.decay", "params.d"));
@@ -263,7 +259,7 @@ fn adafactor_apply_equals_its_twin() {
 #[test]
 fn adafactor_keeps_a_silent_row_next_to_a_huge_gradient() {
     // row/S underflows in f32: 0·∞ would make NaN of a row without gradients.
-    let mut case = apply((3, 64), 0, 0);
+    let mut case = apply((3, 64), 0, false);
     case.buffers[0][..64].fill(0);
     case.buffers[1] = words(&[6.4e-29, 1e30, 1.0]);
     case.buffers[2] = words(&[1e30; 64]);
@@ -306,7 +302,10 @@ fn adafactor_vectors_equal_their_twins() {
 fn adafactor_rounds_like_its_twin() {
     // One lane and statistics of one: the sums have the same bits on both sides, so every rounding decision is the same too.
     let exact = |rounding| {
-        let (mut matrix, mut vector) = (apply((32, 64), rounding, 0), vector_apply(2001, rounding));
+        let (mut matrix, mut vector) = (
+            apply((32, 64), rounding, false),
+            vector_apply(2001, rounding),
+        );
         matrix.buffers[3] = vec![2048f32.to_bits(), 0, 32f32.to_bits()];
         vector.buffers[2] = vec![2001f32.to_bits(), 2001f32.to_bits()];
         (matrix, vector)

@@ -11,7 +11,7 @@ const BOUND: f64 = 1e-6;
 
 pub(super) fn case(n: usize) -> Case {
     let params = adamw::Params {
-        n: n as u32,
+        n,
         w1: 0.1,
         w2: 1e-3,
         d: 0.999,
@@ -43,7 +43,7 @@ pub(super) fn wide_case(n: usize) -> Case {
 
 pub(super) fn packed_case(n: usize, rounding: u32) -> Case {
     let params = adamw_bf16::Params {
-        n: n as u32,
+        n,
         w1: 0.1,
         w2: 1e-3,
         d: 0.999,
@@ -98,15 +98,15 @@ fn half(
 
 pub(super) fn two_case(n: usize, other: usize) -> Case {
     let params = two::Params {
-        n: n as u32,
-        second: distance(n, DType::F32) as u32 / 4,
+        n,
+        second: distance(n, DType::F32) / 4,
         w1: 0.1,
         w2: 1e-3,
         d: 0.999,
         alpha: 1e-2,
         eps: 1e-6,
-        other_n: other as u32,
-        other_second: distance(other, DType::F32) as u32 / 4,
+        other_n: other,
+        other_second: distance(other, DType::F32) / 4,
         other_w1: 0.2,
         other_w2: 2e-3,
         other_d: 0.998,
@@ -132,8 +132,8 @@ pub(super) fn packed_two_case(
 ) -> Case {
     let Noise { key, step, .. } = place(rounding);
     let params = two::PackedParams {
-        n: n as u32,
-        second: distance(n, DType::BF16) as u32,
+        n,
+        second: distance(n, DType::BF16),
         w1: 0.1,
         w2: 1e-3,
         d: 0.999,
@@ -144,8 +144,8 @@ pub(super) fn packed_two_case(
         step_low: step as u32,
         step_high: (step >> 32) as u32,
         rounding,
-        other_n: other as u32,
-        other_second: distance(other, DType::BF16) as u32,
+        other_n: other,
+        other_second: distance(other, DType::BF16),
         other_w1: 0.2,
         other_w2: 2e-3,
         other_d: 0.998,

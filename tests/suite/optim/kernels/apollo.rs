@@ -24,12 +24,12 @@ pub(super) fn project(
     given: bool,
 ) -> Case {
     let params = apollo_project::Params {
-        channels: channels as u32,
-        dim: dim as u32,
-        rank: rank as u32,
-        channel_stride: if by_row { dim as u32 } else { 1 },
-        dim_stride: if by_row { 1 } else { channels as u32 },
-        given: u32::from(given),
+        channels,
+        dim,
+        rank,
+        channel_stride: if by_row { dim } else { 1 },
+        dim_stride: if by_row { 1 } else { channels },
+        given,
         sigma: (dim as f32 / rank as f32).sqrt(),
         unit: apollo_project::unit(dim),
         w1: 0.1,
@@ -66,12 +66,12 @@ pub(super) fn project(
 
 fn prepare((rows, cols, rank, by_row): (usize, usize, usize, bool), given: bool) -> Case {
     let params = apollo_prepare::Params {
-        rows: rows as u32,
-        cols: cols as u32,
-        rank: rank as u32,
-        by_row: u32::from(by_row),
-        lines: apollo_prepare::Params::lines_of(by_row, rows, cols) as u32,
-        given: u32::from(given),
+        rows,
+        cols,
+        rank,
+        by_row,
+        lines: apollo_prepare::Params::lines_of(by_row, rows, cols),
+        given,
         unit: apollo_project::unit(if by_row { cols } else { rows }),
         key0: 7,
         key1: 11,
@@ -126,9 +126,9 @@ fn apollo_prepare_equals_its_twin() {
 
 pub(super) fn moments((channels, rank, parts): (usize, usize, usize)) -> Case {
     let params = apollo_moments::Params {
-        channels: channels as u32,
-        rank: rank as u32,
-        parts: parts as u32,
+        channels,
+        rank,
+        parts,
         sigma: 1.5,
         w1: 0.1,
         w2: 0.01,
@@ -192,9 +192,9 @@ fn apollo_moments_equal_their_twin() {
     );
 }
 
-pub(super) fn combine(channels: usize, mini: u32, norm: f32) -> Case {
+pub(super) fn combine(channels: usize, mini: bool, norm: f32) -> Case {
     let params = apollo_combine::Params {
-        channels: channels as u32,
+        channels,
         mini,
         front: 2.0,
         threshold: 0.5,
@@ -213,12 +213,12 @@ pub(super) fn combine(channels: usize, mini: u32, norm: f32) -> Case {
     )
 }
 
-pub(super) fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -> Case {
+pub(super) fn apply((rows, cols): (usize, usize), by_row: bool, mini: bool, rounding: u32) -> Case {
     let n = rows * cols;
     let params = apollo_apply::Params {
-        n: n as u32,
-        cols: cols as u32,
-        channels_are_rows: u32::from(by_row),
+        n,
+        cols,
+        channels_are_rows: by_row,
         mini,
         front: 2.0,
         back: 3.0,
@@ -285,7 +285,13 @@ fn apollo_project_keeps_what_large_entries_hide() {
 fn apollo_combine_equals_its_twin() {
     let cases: Vec<Case> = [1, 255, 256, 257, 4099]
         .into_iter()
-        .flat_map(|n| [combine(n, 0, 1.0), combine(n, 1, 1.0), combine(n, 0, 0.1)])
+        .flat_map(|n| {
+            [
+                combine(n, false, 1.0),
+                combine(n, true, 1.0),
+                combine(n, false, 0.1),
+            ]
+        })
         .collect();
     check(
         &cases,
@@ -302,7 +308,7 @@ fn apollo_combine_equals_its_twin() {
 /// With R = 0 and entries of 1e15, s = ‖R̃‖/1e-8, and the square of s·‖g‖ exceeds f32.
 #[test]
 fn apollo_combine_takes_what_a_projector_misses() {
-    let mut case = combine(300, 0, 1.0);
+    let mut case = combine(300, false, 1.0);
     (case.buffers[0][7], case.buffers[0][307]) = (2e8f32.to_bits(), 3e30f32.to_bits());
     check(
         &[case],
@@ -318,16 +324,16 @@ fn apollo_apply_equals_its_twin() {
         .into_iter()
         .flat_map(|s| {
             [
-                apply(s, true, 0, 0),
-                apply(s, false, 0, 0),
-                apply(s, true, 1, 0),
+                apply(s, true, false, 0),
+                apply(s, false, false, 0),
+                apply(s, true, true, 0),
             ]
         })
         .collect();
     check(&cases, BOUND, ("/ factors[1]", "* factors[1]"));
     let cases: Vec<Case> = shapes
         .into_iter()
-        .flat_map(|s| [apply(s, true, 0, 1), apply(s, false, 0, 2)])
+        .flat_map(|s| [apply(s, true, false, 1), apply(s, false, false, 2)])
         .collect();
     check(&cases, 0.0, ("words.z", "words.x"));
 }

@@ -36,15 +36,15 @@ fn closed_gate_leaves_parameters_and_states() {
             "gate.closed != 0u",
         ),
         (adafactor::moments((33, 65)), "gate.closed != 0u"),
-        (adafactor::apply((33, 65), 2, 0), "gate.closed != 0u"),
+        (adafactor::apply((33, 65), 2, false), "gate.closed != 0u"),
         (adafactor::vector_moments(4099), "gate.closed == 0u"),
         (adafactor::vector_apply(4099, 2), "gate.closed != 0u"),
         (apollo::project((5, 3, 3, true), false), "gate.closed == 0u"),
         (apollo::moments((17, 10, 3)), "gate.closed == 0u"),
-        (apollo::combine(257, 0, 1.0), "gate.closed == 0u"),
-        (apollo::apply((257, 3), true, 0, 2), "gate.closed != 0u"),
+        (apollo::combine(257, false, 1.0), "gate.closed == 0u"),
+        (apollo::apply((257, 3), true, false, 2), "gate.closed != 0u"),
         (sgd::plain(257, 2), "gate.closed != 0u"),
-        (sgd::momentum(257, 2, 1), "gate.closed != 0u"),
+        (sgd::momentum(257, 2, true), "gate.closed != 0u"),
     ];
     for (case, condition) in cases {
         let case = closed(case);
@@ -87,9 +87,9 @@ fn judged(
     }
     let width = HEAD + losses.len();
     let params = gate::Params {
-        losses: losses.len() as u32,
-        partials: partials as u32,
-        row: width as u32,
+        losses: losses.len(),
+        partials,
+        row: width,
         max_norm,
     };
     let read = [words(losses), words(&[sum]), words(&blocks)];

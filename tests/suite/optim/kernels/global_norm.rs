@@ -6,10 +6,7 @@ const BOUND: f64 = 2e-6;
 
 fn squares(n: usize) -> Case {
     let blocks = n.div_ceil(256);
-    let params = global_norm::Params {
-        n: n as u32,
-        first: 3,
-    };
+    let params = global_norm::Params { n, first: 3 };
     let groups = n.div_ceil(global_norm::ELEMENTS) as u32;
     Case::new(
         &global_norm::KERNEL,
@@ -25,7 +22,7 @@ fn six(lengths: [usize; 6]) -> Case {
     let mut end = 2;
     let places = lengths.map(|n| {
         end += n.div_ceil(256);
-        (n as u32, (end - n.div_ceil(256)) as u32)
+        (n, end - n.div_ceil(256))
     });
     let groups = lengths
         .iter()
@@ -48,7 +45,7 @@ fn six(lengths: [usize; 6]) -> Case {
 fn tree(n: usize) -> Case {
     let outputs = n.div_ceil(sum_tree::VALUES);
     let x = noise(n, 1).into_iter().map(f32::abs).collect::<Vec<f32>>();
-    let params = sum_tree::Params { n: n as u32 };
+    let params = sum_tree::Params { n };
     Case::new(
         &sum_tree::KERNEL,
         [words(&x)],

@@ -15,9 +15,8 @@ fn values(n: usize, seed: u32, rounding: u32) -> Vec<u32> {
 
 pub(super) fn plain(n: usize, rounding: u32) -> Case {
     let (rate, d) = (0.05, 0.99);
-    let n32 = n as u32;
     let params = sgd::Params {
-        n: n32,
+        n,
         rate,
         d,
         noise: place(rounding),
@@ -27,15 +26,14 @@ pub(super) fn plain(n: usize, rounding: u32) -> Case {
         [words(&noise(n, 2)), open(0.5)],
         [values(n, 1, rounding)],
         &params,
-        n32.div_ceil(512),
+        n.div_ceil(512) as u32,
     )
 }
 
-pub(super) fn momentum(n: usize, rounding: u32, nesterov: u32) -> Case {
+pub(super) fn momentum(n: usize, rounding: u32, nesterov: bool) -> Case {
     let (rate, d, momentum) = (0.05, 0.99, 0.9);
-    let n32 = n as u32;
     let params = sgd_momentum::Params {
-        n: n32,
+        n,
         rate,
         d,
         momentum,
@@ -48,7 +46,7 @@ pub(super) fn momentum(n: usize, rounding: u32, nesterov: u32) -> Case {
         [words(&noise(n, 2)), open(0.5)],
         written,
         &params,
-        n32.div_ceil(512),
+        n.div_ceil(512) as u32,
     )
 }
 
@@ -72,7 +70,7 @@ fn sgd_equals_its_twin() {
 fn sgd_momentum_equals_its_twin() {
     let cases: Vec<Case> = SIZES
         .into_iter()
-        .flat_map(|n| [0, 1].map(|nesterov| momentum(n, 0, nesterov)))
+        .flat_map(|n| [false, true].map(|nesterov| momentum(n, 0, nesterov)))
         .collect();
     check(
         &cases,
@@ -81,7 +79,7 @@ fn sgd_momentum_equals_its_twin() {
     );
     let cases: Vec<Case> = SIZES
         .into_iter()
-        .flat_map(|n| [1, 2].map(|rounding| momentum(n, rounding, 1)))
+        .flat_map(|n| [1, 2].map(|rounding| momentum(n, rounding, true)))
         .collect();
     check(&cases, 0.0, ("r1.x, words.x", "r1.x, words.z"));
 }
