@@ -32,6 +32,16 @@ pub trait Words {
     fn ints(&self) -> &[i32];
     /// Returns the words as writable f32.
     fn floats_mut(&mut self) -> &mut [f32];
+
+    /// The f32 at `i`, for sums in f64.
+    fn wide(&self, i: usize) -> f64 {
+        f64::from(self.floats()[i])
+    }
+
+    /// Stores a value at `i`, rounded to f32.
+    fn set(&mut self, i: usize, value: f64) {
+        self.floats_mut()[i] = value as f32;
+    }
 }
 
 impl Words for [u32] {

@@ -69,13 +69,17 @@ impl Field for Noise {
         let first = at.next_multiple_of(4);
         *at = (first + 5).next_multiple_of(4);
         let word = |i: usize| words[first + i];
-        let step = u64::from(word(2)) | u64::from(word(3)) << 32;
         Self {
             key: [word(0), word(1)],
-            step,
+            step: long([word(2), word(3)]),
             rounding: Rounding::from_word(word(4)),
         }
     }
+}
+
+/// Joins the low and the high word of a number, which parameters have as two.
+pub(crate) fn long([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << 32
 }
 
 /// The rounded writes of one step, for twins.
@@ -94,10 +98,10 @@ impl Writes {
     }
 
     /// Returns writes whose first two elements take this pair (low, high word) of the noise.
-    pub(crate) fn from_pair(noise: Noise, [low, high]: [u32; 2]) -> Self {
+    pub(crate) fn from_pair(noise: Noise, pair: [u32; 2]) -> Self {
         Self {
             noise,
-            first_pair: u64::from(low) | u64::from(high) << 32,
+            first_pair: long(pair),
         }
     }
 

@@ -44,8 +44,8 @@ crate::kernel! {
     },
     twin |[x], [y], p| {
         for c in 0..p.width {
-            let sum: f64 = (0..p.n).map(|r| f64::from(x.floats()[r * p.width + c])).sum();
-            y.floats_mut()[c] = sum as f32;
+            let sum: f64 = (0..p.n).map(|r| x.wide(r * p.width + c)).sum();
+            y.set(c, sum);
         }
     }
 }
@@ -78,9 +78,9 @@ fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], p: &Params) {
     for i in 0..p.parts * width {
         let sum: f64 = p
             .part(i / width)
-            .map(|r| f64::from(x.floats()[r * width + i % width]))
+            .map(|r| x.wide(r * width + i % width))
             .sum();
-        y.floats_mut()[i] = sum as f32;
+        y.set(i, sum);
     }
 }
 

@@ -46,8 +46,8 @@ crate::kernel! {
     /// Computes GELU, `y = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
     pub GELU_FORWARD = "gelu_forward" through "chunks/gelu" [64], (x) -> (y), Params, twin |[x], [y], p| {
         for i in 0..p.n {
-            let v = f64::from(x.floats()[i]);
-            y.floats_mut()[i] = (0.5 * v * (1.0 + gelu_inner(v).tanh())) as f32;
+            let v = x.wide(i);
+            y.set(i, 0.5 * v * (1.0 + gelu_inner(v).tanh()));
         }
     }
 }
@@ -55,10 +55,10 @@ crate::kernel! {
     /// Computes the gradient `x ← dy gelu'(x)`.
     pub GELU_BACKWARD = "gelu_backward" through "chunks/gelu" [64], (dy) -> (mut x), Params, twin |[dy], [x], p| {
         for i in 0..p.n {
-            let v = f64::from(x.floats()[i]);
+            let v = x.wide(i);
             let t = gelu_inner(v).tanh();
             let slope = if v.abs() > 20.0 { 0.0 } else { 0.5 * v * (1.0 - t * t) * ROOT_2_PI * (1.0 + 3.0 * 0.044715 * v * v) };
-            x.floats_mut()[i] = (f64::from(dy.floats()[i]) * (0.5 * (1.0 + t) + slope)) as f32;
+            x.set(i, dy.wide(i) * (0.5 * (1.0 + t) + slope));
         }
     }
 }
@@ -83,8 +83,8 @@ crate::kernel! {
     pub GELU_BIAS_FORWARD = "gelu_bias_forward" through "chunks/gelu" [64], (b) -> (mut x, y), BiasParams, twin |[b], [x, y], p| {
         for i in 0..p.n * p.width {
             x.floats_mut()[i] += b.floats()[i % p.width];
-            let v = f64::from(x.floats()[i]);
-            y.floats_mut()[i] = (0.5 * v * (1.0 + gelu_inner(v).tanh())) as f32;
+            let v = x.wide(i);
+            y.set(i, 0.5 * v * (1.0 + gelu_inner(v).tanh()));
         }
     }
 }
@@ -101,21 +101,17 @@ fn gelu_inner(x: f64) -> f64 {
 
 fn swiglu_twin([gate, up]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &Params) {
     for i in 0..p.n {
-        let (g, u) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]));
-        y.floats_mut()[i] = (g * sigmoid(g) * u) as f32;
+        let (g, u) = (gate.wide(i), up.wide(i));
+        y.set(i, g * sigmoid(g) * u);
     }
 }
 
 fn swiglu_backward_twin([dy]: [&[u32]; 1], [gate, up]: [&mut [u32]; 2], p: &Params) {
     for i in 0..p.n {
-        let (g, u, d) = (
-            f64::from(gate.floats()[i]),
-            f64::from(up.floats()[i]),
-            f64::from(dy.floats()[i]),
-        );
+        let (g, u, d) = (gate.wide(i), up.wide(i), dy.wide(i));
         let s = sigmoid(g);
-        gate.floats_mut()[i] = (d * u * s * (1.0 + g * (1.0 - s))) as f32;
-        up.floats_mut()[i] = (d * g * s) as f32;
+        gate.set(i, d * u * s * (1.0 + g * (1.0 - s)));
+        up.set(i, d * g * s);
     }
 }
 

@@ -90,7 +90,7 @@ fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardPa
             let mut sum = 0.0;
             let mut r = links[v] as usize;
             while r < n {
-                sum += f64::from(dy.floats()[r * width + c]);
+                sum += dy.wide(r * width + c);
                 r = links[vocab + r] as usize;
             }
             // Rounded before it is added, so that the bits equal those of a sum of two gradients.

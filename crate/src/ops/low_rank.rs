@@ -51,7 +51,7 @@ crate::kernel! {
         let (factor, read) = (factor_values(factor, p.wide), product(x.floats(), w.floats(), k));
         let low_rank = product(z.floats(), &factor, r);
         for at in 0..n * m {
-            y.floats_mut()[at] = (read(at / m, at % m) + f64::from(p.scale) * low_rank(at / m, at % m)) as f32;
+            y.set(at, read(at / m, at % m) + f64::from(p.scale) * low_rank(at / m, at % m));
         }
     };
 
@@ -90,10 +90,10 @@ crate::kernel! {
         for (s, from) in (0..m).step_by(slice).enumerate() {
             for at in 0..n * k {
                 let (row, i) = (at / k, at % k);
-                let products = (from..m.min(from + slice)).map(|c| f64::from(dy.floats()[row * m + c]) * f64::from(w.floats()[c * k + i]));
+                let products = (from..m.min(from + slice)).map(|c| dy.wide(row * m + c) * w.wide(c * k + i));
                 let mut sum: f64 = products.sum();
                 if s == 0 {
-                    let products = (0..r).map(|j| f64::from(dz.floats()[row * r + j]) * f64::from(factor[j * k + i]));
+                    let products = (0..r).map(|j| dz.wide(row * r + j) * f64::from(factor[j * k + i]));
                     sum += f64::from(p.scale) * products.sum::<f64>();
                 }
                 let dx = &mut dx.floats_mut()[s * n * k + at];

@@ -71,9 +71,7 @@ fn backward_twin(
     let shared = |x: &[u32]| -> Vec<f64> {
         let sum = |at: usize| {
             (0..sharing)
-                .map(|other| {
-                    f64::from(x.floats()[((at / width) * sharing + other) * width + at % width])
-                })
+                .map(|other| x.wide(((at / width) * sharing + other) * width + at % width))
                 .sum()
         };
         (0..rows * kv_heads * width).map(sum).collect()
@@ -82,10 +80,7 @@ fn backward_twin(
         let element = |at: usize| {
             let (head, i) = (at / width, at % half);
             let entry = (p.offset + head / heads % p.len) * half + i;
-            let (c, s) = (
-                f64::from(cosines.floats()[entry]),
-                f64::from(sines.floats()[entry]),
-            );
+            let (c, s) = (cosines.wide(entry), sines.wide(entry));
             let (a, b) = (x[head * width + i], x[head * width + half + i]);
             if at % width < half {
                 a * c + b * s
@@ -113,11 +108,11 @@ fn twin([cosines, sines]: [&[u32]; 2], [q, k]: [&mut [u32]; 2], p: &Params) {
             let head = i / half;
             let position = p.offset + head / heads % p.len;
             let at = head * 2 * half + i % half;
-            let c = f64::from(cosines.floats()[position * half + i % half]);
-            let s = f64::from(sines.floats()[position * half + i % half]) * f64::from(p.sign);
-            let (a, b) = (f64::from(x.floats()[at]), f64::from(x.floats()[at + half]));
-            x.floats_mut()[at] = (a * c - b * s) as f32;
-            x.floats_mut()[at + half] = (b * c + a * s) as f32;
+            let c = cosines.wide(position * half + i % half);
+            let s = sines.wide(position * half + i % half) * f64::from(p.sign);
+            let (a, b) = (x.wide(at), x.wide(at + half));
+            x.set(at, a * c - b * s);
+            x.set(at + half, b * c + a * s);
         }
     }
 }

@@ -246,7 +246,7 @@ pub fn head_sum_twin(read: [&[u32]; 2], written: [&mut [u32]; 2], p: &HeadSumPar
         for (i, sum) in to.floats_mut()[..p.n * width].iter_mut().enumerate() {
             let first = i / width * group * width + i % width;
             *sum = (0..group)
-                .map(|g| f64::from(from.floats()[first + g * width]))
+                .map(|g| from.wide(first + g * width))
                 .sum::<f64>() as f32;
         }
     }

@@ -111,9 +111,7 @@ fn backward_twin(
     let mut first = 0;
     for &(w, dy, m) in parts {
         for (at, sum) in sums.iter_mut().enumerate() {
-            let products = (0..m).map(|c| {
-                f64::from(dy.floats()[at / k * m + c]) * f64::from(w.floats()[c * k + at % k])
-            });
+            let products = (0..m).map(|c| dy.wide(at / k * m + c) * w.wide(c * k + at % k));
             *sum += products.sum::<f64>();
         }
         twins::backward_weight(

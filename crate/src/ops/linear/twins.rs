@@ -7,10 +7,8 @@ use crate::gpu::Words;
 pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], [n, m, k]: [usize; 3], stride: usize) {
     for r in 0..n {
         for c in 0..m {
-            let sum: f64 = (0..k)
-                .map(|i| f64::from(x.floats()[r * k + i]) * f64::from(w.floats()[c * k + i]))
-                .sum();
-            y.floats_mut()[r * stride + c] = sum as f32;
+            let sum: f64 = (0..k).map(|i| x.wide(r * k + i) * w.wide(c * k + i)).sum();
+            y.set(r * stride + c, sum);
         }
     }
 }
@@ -44,9 +42,9 @@ pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], [n, m, k]: [usize; 3
             for i in 0..k {
                 let columns = from..m.min(from + slice);
                 let sum: f64 = columns
-                    .map(|c| f64::from(dy.floats()[r * m + c]) * f64::from(w.floats()[c * k + i]))
+                    .map(|c| dy.wide(r * m + c) * w.wide(c * k + i))
                     .sum();
-                dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
+                dx.set((from / slice * n + r) * k + i, sum);
             }
         }
     }
@@ -56,15 +54,9 @@ pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], [n, m, k]: [usize; 3
 pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], [n, m, k]: [usize; 3], add: bool) {
     for c in 0..m {
         for i in 0..k {
-            let sum: f64 = (0..n)
-                .map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i]))
-                .sum();
-            let before = if add {
-                f64::from(dw.floats()[c * k + i])
-            } else {
-                0.0
-            };
-            dw.floats_mut()[c * k + i] = (before + sum) as f32;
+            let sum: f64 = (0..n).map(|r| dy.wide(r * m + c) * x.wide(r * k + i)).sum();
+            let before = if add { dw.wide(c * k + i) } else { 0.0 };
+            dw.set(c * k + i, before + sum);
         }
     }
 }

@@ -65,8 +65,8 @@ crate::kernel! {
         n: usize,
     },
     twin |[stats], [y], p| {
-        let sum: f64 = (0..p.n).map(|r| f64::from(stats.floats()[2 * r])).sum();
-        y.floats_mut()[0] = sum as f32;
+        let sum: f64 = (0..p.n).map(|r| stats.wide(2 * r)).sum();
+        y.set(0, sum);
     }
 }
 
@@ -85,8 +85,8 @@ fn partials_twin([logits]: [&[u32]; 1], [partials]: [&mut [u32]; 1], p: &Forward
                 .step_by(parts)
                 .map(|&v| f64::from(v)),
         );
-        partials.floats_mut()[2 * i] = top as f32;
-        partials.floats_mut()[2 * i + 1] = sum as f32;
+        partials.set(2 * i, top);
+        partials.set(2 * i + 1, sum);
     }
 }
 
@@ -99,8 +99,8 @@ fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: 
         let target = usize::try_from(targets.ints()[r])
             .ok()
             .and_then(|id| row.get(id));
-        stats.floats_mut()[2 * r] = target.map_or(0.0, |&v| lse - f64::from(v)) as f32;
-        stats.floats_mut()[2 * r + 1] = lse as f32;
+        stats.set(2 * r, target.map_or(0.0, |&v| lse - f64::from(v)));
+        stats.set(2 * r + 1, lse);
     }
 }
 
@@ -110,7 +110,7 @@ fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &B
         let target = usize::try_from(targets.ints()[r])
             .ok()
             .filter(|&id| id < vocab);
-        let lse = f64::from(stats.floats()[2 * r + 1]);
+        let lse = stats.wide(2 * r + 1);
         for (c, l) in logits.floats_mut()[r * stride..][..stride]
             .iter_mut()
             .enumerate()

@@ -87,11 +87,10 @@ fn forward_twin([x, w, b]: [&[u32]; 3], [y, stats]: [&mut [u32]; 2], p: &Forward
         let r = 1.0 / (variance + f64::from(p.eps)).sqrt();
         for c in 0..width {
             let z = (f64::from(x[c]) - mean) * r;
-            y.floats_mut()[row * width + c] =
-                (z * f64::from(w.floats()[c]) + f64::from(b.floats()[c])) as f32;
+            y.set(row * width + c, z * w.wide(c) + b.wide(c));
         }
-        stats.floats_mut()[2 * row] = mean as f32;
-        stats.floats_mut()[2 * row + 1] = r as f32;
+        stats.set(2 * row, mean);
+        stats.set(2 * row + 1, r);
     }
 }
 
@@ -99,16 +98,13 @@ fn backward_input_twin([x, w, stats, dy]: [&[u32]; 4], [dx]: [&mut [u32]; 1], p:
     let width = p.width;
     for row in 0..p.n {
         let at = row * width;
-        let (mean, r) = (
-            f64::from(stats.floats()[2 * row]),
-            f64::from(stats.floats()[2 * row + 1]),
-        );
-        let z = |c: usize| (f64::from(x.floats()[at + c]) - mean) * r;
-        let d = |c: usize| f64::from(dy.floats()[at + c]) * f64::from(w.floats()[c]);
+        let (mean, r) = (stats.wide(2 * row), stats.wide(2 * row + 1));
+        let z = |c: usize| (x.wide(at + c) - mean) * r;
+        let d = |c: usize| dy.wide(at + c) * w.wide(c);
         let first = (0..width).map(d).sum::<f64>() / width as f64;
         let second = (0..width).map(|c| d(c) * z(c)).sum::<f64>() / width as f64;
         for c in 0..width {
-            dx.floats_mut()[at + c] = (r * (d(c) - first - z(c) * second)) as f32;
+            dx.set(at + c, r * (d(c) - first - z(c) * second));
         }
     }
 }
@@ -120,13 +116,13 @@ fn backward_weight_twin(
 ) {
     let width = p.width;
     for i in 0..p.parts * width {
-        let dy = |r: usize| f64::from(dy.floats()[r * width + i % width]);
+        let dy = |r: usize| dy.wide(r * width + i % width);
         let z = |r: usize| {
-            let x = f64::from(x.floats()[r * width + i % width]);
-            (x - f64::from(stats.floats()[2 * r])) * f64::from(stats.floats()[2 * r + 1])
+            let x = x.wide(r * width + i % width);
+            (x - stats.wide(2 * r)) * stats.wide(2 * r + 1)
         };
-        dw.floats_mut()[i] = p.part(i / width).map(|r| dy(r) * z(r)).sum::<f64>() as f32;
-        db.floats_mut()[i] = p.part(i / width).map(dy).sum::<f64>() as f32;
+        dw.set(i, p.part(i / width).map(|r| dy(r) * z(r)).sum::<f64>());
+        db.set(i, p.part(i / width).map(dy).sum::<f64>());
     }
 }
 

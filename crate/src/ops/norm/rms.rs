@@ -98,10 +98,9 @@ fn forward_twin([x, w]: [&[u32]; 2], [y, scales]: [&mut [u32]; 2], p: &ForwardPa
         let mean = x.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / width as f64;
         let r = 1.0 / (mean + f64::from(p.eps)).sqrt();
         for c in 0..width {
-            y.floats_mut()[row * width + c] =
-                (f64::from(x[c]) * r * f64::from(w.floats()[c])) as f32;
+            y.set(row * width + c, f64::from(x[c]) * r * w.wide(c));
         }
-        scales.floats_mut()[row] = r as f32;
+        scales.set(row, r);
     }
 }
 
@@ -116,9 +115,9 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
     let width = p.width;
     for row in 0..p.n {
         let at = row * width;
-        let x = |c: usize| f64::from(x.floats()[at + c]);
-        let d = |c: usize| f64::from(dy.floats()[at + c]) * f64::from(w.floats()[c]);
-        let r = f64::from(scales.floats()[row]);
+        let x = |c: usize| x.wide(at + c);
+        let d = |c: usize| dy.wide(at + c) * w.wide(c);
+        let r = scales.wide(row);
         let mean = (0..width).map(|c| d(c) * x(c)).sum::<f64>() / width as f64;
         for c in 0..width {
             let before = if p.add { dx.floats()[at + c] } else { 0.0 };
@@ -135,9 +134,9 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
     for i in 0..p.parts * width {
         let term = |r: usize| {
             let at = r * width + i % width;
-            f64::from(dy.floats()[at]) * f64::from(x.floats()[at]) * f64::from(scales.floats()[r])
+            dy.wide(at) * x.wide(at) * scales.wide(r)
         };
-        dw.floats_mut()[i] = cut.part(i / width).map(term).sum::<f64>() as f32;
+        dw.set(i, cut.part(i / width).map(term).sum::<f64>());
     }
 }
 

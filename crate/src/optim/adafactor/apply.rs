@@ -2,7 +2,7 @@
 
 use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
-use crate::optim::arithmetic::bounded;
+use crate::optim::arithmetic::{bounded, lane_sum};
 use crate::optim::gate::{factor, open};
 
 crate::kernel! {
@@ -72,13 +72,8 @@ fn twin([g, row, col, sums, given, gate]: [&[u32]; 6], [p]: [&mut [u32]; 1], s: 
         return;
     }
     let (g, row, col) = (g.floats(), row.floats(), col.floats());
-    let lanes = s.lanes;
-    let sum = |k: usize| {
-        sums.floats()[k * lanes..][..lanes]
-            .iter()
-            .map(|&x| f64::from(x))
-            .sum::<f64>()
-    };
+    let (lanes, sums) = (s.lanes, sums.floats());
+    let sum = |k: usize| lane_sum(sums, k, lanes);
     let (cols, n) = (s.cols, s.rows * s.cols);
     let total = sum(2) as f32;
     let rms_u = (sum(2) * sum(0) / n as f64).sqrt() as f32;

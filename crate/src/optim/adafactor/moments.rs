@@ -3,7 +3,7 @@
 
 use crate::gpu::Words;
 use crate::optim::adafactor::sums::{TILE_COLS, TILE_ROWS};
-use crate::optim::arithmetic::lerp;
+use crate::optim::arithmetic::{lerp, sum};
 use crate::optim::gate::open;
 
 crate::kernel! {
@@ -32,11 +32,7 @@ fn twin([row_sums, col_sums, gate]: [&[u32]; 3], [row, col]: [&mut [u32]; 2], s:
         .iter_mut()
         .zip(row_sums.chunks(across))
     {
-        *row = lerp(
-            *row,
-            sums.iter().map(|&x| f64::from(x)).sum::<f64>() as f32,
-            s.w,
-        );
+        *row = lerp(*row, sum(sums) as f32, s.w);
     }
     for (j, col) in col.floats_mut()[..cols].iter_mut().enumerate() {
         let sum: f64 = (0..down)

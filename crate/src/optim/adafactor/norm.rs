@@ -1,9 +1,8 @@
 //! Adafactor's sums for the size of an update: Σ a², Σ p² (relative step) and Σ row of a matrix (shaders/README.md, "Adafactor").
 
-use crate::bf16::get;
 use crate::gpu::Words;
 use crate::optim::adafactor::sums::{TILE_COLS, TILE_ROWS};
-use crate::optim::arithmetic::bounded;
+use crate::optim::arithmetic::{bounded, value};
 use crate::optim::gate::factor;
 
 crate::kernel! {
@@ -39,12 +38,7 @@ fn twin([g, p, row, col, gate]: [&[u32]; 5], [sums]: [&mut [u32]; 1], s: &Params
             let a = (bounded(g[at]) * factor(gate) * rho) * (1.0 / col[j].sqrt());
             total[lane] += f64::from(a).powi(2);
             if s.relative_step {
-                let x = if s.packed {
-                    get(p, at)
-                } else {
-                    f32::from_bits(p[at])
-                };
-                total[lanes + lane] += f64::from(x).powi(2);
+                total[lanes + lane] += f64::from(value(p, at, s.packed)).powi(2);
             }
         }
     }

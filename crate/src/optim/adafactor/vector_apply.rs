@@ -3,7 +3,7 @@
 use crate::gpu::Words;
 use crate::gpu::noise::Writes;
 use crate::optim::adafactor::apply::{Params, scalars};
-use crate::optim::arithmetic::bounded;
+use crate::optim::arithmetic::{bounded, lane_sum};
 use crate::optim::gate::{factor, open};
 
 crate::kernel! {
@@ -20,14 +20,8 @@ fn twin([g, row, sums, given, gate]: [&[u32]; 5], [p]: [&mut [u32]; 1], s: &Para
     }
     let (g, row) = (g.floats(), row.floats());
     let (lanes, n) = (s.lanes, s.rows);
-    let rms = |k: usize| {
-        (sums.floats()[k * lanes..][..lanes]
-            .iter()
-            .map(|&x| f64::from(x))
-            .sum::<f64>()
-            / n as f64)
-            .sqrt() as f32
-    };
+    let sums = sums.floats();
+    let rms = |k: usize| (lane_sum(sums, k, lanes) / n as f64).sqrt() as f32;
     let (c, rate, d) = scalars(
         rms(0),
         rms(1),

@@ -1,8 +1,7 @@
 //! Adafactor's second moment of a vector, and the sums behind the update's size (shaders/README.md, "Adafactor").
 
-use crate::bf16::get;
 use crate::gpu::Words;
-use crate::optim::arithmetic::{bounded, lerp};
+use crate::optim::arithmetic::{bounded, lerp, value};
 use crate::optim::gate::{factor, open};
 
 /// Number of elements of a chunk, the unit of work of a lane.
@@ -42,12 +41,7 @@ fn twin([g, p, gate]: [&[u32]; 3], [row, sums]: [&mut [u32]; 2], s: &Params) {
         let lane = i / CHUNK % lanes;
         total[lane] += f64::from(g / moment.sqrt()).powi(2);
         if s.relative_step {
-            let x = if s.packed {
-                get(p, i)
-            } else {
-                f32::from_bits(p[i])
-            };
-            total[lanes + lane] += f64::from(x).powi(2);
+            total[lanes + lane] += f64::from(value(p, i, s.packed)).powi(2);
         }
     }
     for (out, sum) in sums.floats_mut().iter_mut().zip(total) {

@@ -7,7 +7,7 @@ use burn::tensor::DType;
 use super::{Adamw, kernel};
 use crate::bf16::{get, put};
 use crate::error::Result;
-use crate::gpu::noise::{Noise, Rounding, Writes};
+use crate::gpu::noise::{Noise, Rounding, Writes, long};
 use crate::gpu::paired_buffer::distance;
 use crate::gpu::{Buffer, KernelParams, Words, run};
 use crate::optim::ParamInfo;
@@ -201,7 +201,7 @@ impl NoiseWords {
     fn noise(self) -> Noise {
         Noise {
             key: [self.key_low, self.key_high],
-            step: u64::from(self.step_low) | u64::from(self.step_high) << 32,
+            step: long([self.step_low, self.step_high]),
             rounding: Rounding::from_word(self.rounding),
         }
     }

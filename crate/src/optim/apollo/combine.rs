@@ -1,6 +1,7 @@
 //! APOLLO's tensor scale (mini) and norm-growth limiter (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623).
 
 use crate::gpu::Words;
+use crate::optim::arithmetic::lane_sum;
 use crate::optim::gate::open;
 
 crate::kernel! {
@@ -29,12 +30,7 @@ fn twin([stats, gate]: [&[u32]; 2], [norm, factors]: [&mut [u32]; 2], p: &Params
         factors.floats_mut(),
     );
     let channels = p.channels;
-    let sum = |k: usize| {
-        stats[k * channels..][..channels]
-            .iter()
-            .map(|&x| f64::from(x))
-            .sum::<f64>()
-    };
+    let sum = |k: usize| lane_sum(stats, k, channels);
     let (s, length) = if p.mini {
         (sum(2).sqrt() as f32 / (sum(3).sqrt() as f32 + 1e-8), sum(1))
     } else {

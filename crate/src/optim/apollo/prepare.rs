@@ -1,7 +1,7 @@
 //! The inputs of APOLLO's product (shaders/README.md, "APOLLO"): a bounded gradient and the projector, and also the lengths of the channels.
 
 use crate::gpu::Words;
-use crate::optim::apollo::project::normal;
+use crate::optim::apollo::project::entries;
 use crate::optim::arithmetic::bounded;
 
 /// Number of rows of a part of the length of a column.
@@ -85,18 +85,9 @@ fn twin([given]: [&[u32]; 1], [g, pt, lengths]: [&mut [u32]; 3], s: &Params) {
             });
         }
     }
-    let made;
-    let p = if s.given {
-        given.floats()
-    } else {
-        made = normal(
-            [s.key0, s.key1],
-            u64::from(s.refresh_low) | u64::from(s.refresh_high) << 32,
-            dim,
-            rank,
-        );
-        &made
-    };
+    let refresh = [s.refresh_low, s.refresh_high];
+    let given = s.given.then_some(given);
+    let p = entries(given, [s.key0, s.key1], refresh, [dim, rank]);
     for e in 0..dim * rank {
         pt[e % rank * dim + e / rank] = p[e];
     }

@@ -1,8 +1,11 @@
 //! APOLLO's projected moments and channel scales (shaders/README.md, "APOLLO"): `R = σ·Pᵀ·G`, Adam's moments of R, `s = ‖R̃‖/‖R‖`.
 
+use std::borrow::Cow;
+
+use super::moments;
 use crate::gpu::Words;
-use crate::optim::arithmetic::{bounded, lerp};
-use crate::optim::gate::{factor, open};
+use crate::gpu::noise::long;
+use crate::optim::arithmetic::bounded;
 use crate::random::words;
 
 crate::kernel! {
@@ -84,47 +87,38 @@ fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
-fn twin([g, given, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Params) {
-    let (g, m, v, stats) = (
-        g.floats(),
-        m.floats_mut(),
-        v.floats_mut(),
-        stats.floats_mut(),
-    );
-    let (channels, dim, rank) = (s.channels, s.dim, s.rank);
-    let made;
-    let p = if s.given {
-        given.floats()
-    } else {
-        made = normal(
-            [s.key0, s.key1],
-            u64::from(s.refresh_low) | u64::from(s.refresh_high) << 32,
-            dim,
-            rank,
-        );
-        &made
-    };
-    for c in 0..channels {
-        let entry = |i: usize| bounded(g[c * s.channel_stride + i * s.dim_stride]);
-        let (mut projected, mut moment) = (0f64, 0f64);
-        for j in 0..rank {
-            let sum =
-                compensated((0..dim).map(|i| f64::from(p[i * rank + j]) * f64::from(entry(i))));
-            // Scaled after the sum: where terms cancel, the rounding of entries scaled before would show.
-            let r = s.sigma * (sum as f32 * factor(gate));
-            let at = j * channels + c;
-            let (m1, v1) = (lerp(m[at], r, s.w1), lerp(v[at], r * r, s.w2));
-            if open(gate) {
-                (m[at], v[at]) = (m1, v1);
-            }
-            projected += f64::from(r).powi(2);
-            moment += f64::from(m1 / (v1.sqrt() + s.eps)).powi(2);
-        }
-        stats[c] = moment.sqrt() as f32 / (projected.sqrt() as f32 + 1e-8);
-        stats[channels + c] = (0..dim).map(|i| f64::from(entry(i)).powi(2)).sum::<f64>() as f32
-            * factor(gate)
-            * factor(gate);
-        stats[2 * channels + c] = moment as f32;
-        stats[3 * channels + c] = projected as f32;
+/// The entries of the projector: given ones, or those of the normal projector that the key makes.
+pub(super) fn entries<'a>(
+    given: Option<&'a [u32]>,
+    key: [u32; 2],
+    refresh: [u32; 2],
+    [dim, rank]: [usize; 2],
+) -> Cow<'a, [f32]> {
+    match given {
+        Some(words) => words.floats().into(),
+        None => normal(key, long(refresh), dim, rank).into(),
     }
+}
+
+fn twin([g, given, gate]: [&[u32]; 3], written: [&mut [u32]; 3], s: &Params) {
+    let (g, dim, rank) = (g.floats(), s.dim, s.rank);
+    let given = s.given.then_some(given);
+    let refresh = [s.refresh_low, s.refresh_high];
+    let p = entries(given, [s.key0, s.key1], refresh, [dim, rank]);
+    let entry = |c: usize, i: usize| f64::from(bounded(g[c * s.channel_stride + i * s.dim_stride]));
+    let projected = |c, j| {
+        let terms = (0..dim).map(|i| f64::from(p[i * rank + j]) * entry(c, i));
+        compensated(terms) as f32
+    };
+    let moments = moments::Params {
+        channels: s.channels,
+        rank,
+        parts: 1,
+        sigma: s.sigma,
+        w1: s.w1,
+        w2: s.w2,
+        eps: s.eps,
+    };
+    let length = |c| (0..dim).map(|i| entry(c, i).powi(2)).sum();
+    moments.update(gate, written, projected, length);
 }

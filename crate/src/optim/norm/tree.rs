@@ -1,6 +1,7 @@
 //! The later stages of the global norm: sums of 65,536 values each by the block tree (shaders/README.md, "Block tree").
 
 use crate::gpu::Words;
+use crate::optim::arithmetic::sum;
 
 crate::kernel! {
     /// Sums `x [n] → y [⌈n/65536⌉]`, f32.
@@ -18,6 +19,6 @@ pub const VALUES: usize = 65_536;
 
 fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], s: &Params) {
     for (part, out) in x.floats()[..s.n].chunks(VALUES).zip(y.floats_mut()) {
-        *out = part.iter().map(|&x| f64::from(x)).sum::<f64>() as f32;
+        *out = sum(part) as f32;
     }
 }

@@ -1,9 +1,9 @@
 //! SGD with momentum, optionally Nesterov's, in place (shaders/README.md, "SGD"): `b = μ·buf + g`, `p ← p·d − η·(b or g + μ·b)`.
 
-use crate::bf16::{get, put};
+use crate::bf16::put;
 use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
-use crate::optim::arithmetic::bounded;
+use crate::optim::arithmetic::{bounded, value};
 use crate::optim::gate::{factor, open};
 use crate::random::Stream;
 
@@ -36,11 +36,7 @@ fn twin([g, gate]: [&[u32]; 2], [p, buf]: [&mut [u32]; 2], s: &Params) {
     let writes = Writes::new(s.noise);
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let g = bounded(g) * factor(gate);
-        let old = if writes.is_f32() {
-            f32::from_bits(buf[i])
-        } else {
-            get(buf, i)
-        };
+        let old = value(buf, i, !writes.is_f32());
         let b = s.momentum * old + g;
         let u = if s.nesterov { g + s.momentum * b } else { b };
         writes.parameter(p, i, n, None, |p| p * s.d - s.rate * u);
