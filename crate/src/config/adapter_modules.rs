@@ -46,17 +46,17 @@ pub struct PeftNames {
 
 /// A name that PEFT sees in a model: a module with weights, one without, or a container of modules.
 pub(super) struct Known<'a> {
-    pub(super) name: Cow<'a, str>,
-    pub(super) module: Option<&'a Module>,
+    pub name: Cow<'a, str>,
+    pub module: Option<&'a Module>,
 }
 
 impl Known<'_> {
-    pub(super) fn kind(&self) -> Option<ModuleKind> {
+    pub fn kind(&self) -> Option<ModuleKind> {
         self.module.map(|module| module.kind)
     }
 
     /// Describes the module for a message.
-    pub(super) fn what(&self) -> &'static str {
+    pub fn what(&self) -> &'static str {
         match self.kind() {
             Some(ModuleKind::Matrix) => "a matrix",
             Some(ModuleKind::Norm) => "a norm",

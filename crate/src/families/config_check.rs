@@ -11,61 +11,53 @@ const MAX_CONTEXT: usize = 1 << 24;
 /// Refuses impossible shapes.
 pub(crate) fn check(config: &ModelConfig) -> Result<()> {
     let mut refusals = Vec::new();
-    let mut refuse = |code: Word, key: &str, expected: String, found: usize| {
-        refusals.push(
-            Refusal::new(code)
-                .of("configuration")
-                .subject(key)
-                .expected(expected)
-                .found(found),
-        );
+    let mut check = |holds: bool, code: Word, key: &str, expected: String, found: usize| {
+        if !holds {
+            let refusal = Refusal::new(code).of("configuration").subject(key);
+            refusals.push(refusal.expected(expected).found(found));
+        }
     };
     let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
-    if heads == 0 || config.head_dim == 0 {
-        refuse(
-            word!("model.config.heads"),
-            "num_attention_heads",
-            "at least one head of at least one value".into(),
-            heads,
-        );
-    }
-    if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
-        refuse(
-            word!("model.config.kv-heads"),
-            "num_key_value_heads",
-            format!("a divisor of {heads}"),
-            kv_heads,
-        );
-    }
-    if !(1..=MAX_LAYERS).contains(&config.num_hidden_layers) {
-        refuse(
-            word!("model.config.layers"),
-            "num_hidden_layers",
-            format!("1 to {MAX_LAYERS}"),
-            config.num_hidden_layers,
-        );
-    }
-    if !(1..=MAX_CONTEXT).contains(&config.max_position_embeddings) {
-        refuse(
-            word!("model.config.context"),
-            "max_position_embeddings",
-            format!("1 to {MAX_CONTEXT}"),
-            config.max_position_embeddings,
-        );
-    }
+    check(
+        heads > 0 && config.head_dim > 0,
+        word!("model.config.heads"),
+        "num_attention_heads",
+        "at least one head of at least one value".into(),
+        heads,
+    );
+    check(
+        kv_heads > 0 && heads.is_multiple_of(kv_heads),
+        word!("model.config.kv-heads"),
+        "num_key_value_heads",
+        format!("a divisor of {heads}"),
+        kv_heads,
+    );
+    check(
+        (1..=MAX_LAYERS).contains(&config.num_hidden_layers),
+        word!("model.config.layers"),
+        "num_hidden_layers",
+        format!("1 to {MAX_LAYERS}"),
+        config.num_hidden_layers,
+    );
+    check(
+        (1..=MAX_CONTEXT).contains(&config.max_position_embeddings),
+        word!("model.config.context"),
+        "max_position_embeddings",
+        format!("1 to {MAX_CONTEXT}"),
+        config.max_position_embeddings,
+    );
     // Some layers, if their number is one that is refused.
     let bounded = ModelConfig {
         num_hidden_layers: config.num_hidden_layers.clamp(1, MAX_LAYERS),
         ..config.clone()
     };
-    if odd_rotation(&described(&bounded)).is_some() {
-        refuse(
-            word!("model.config.rope"),
-            "head_dim",
-            "an even number".into(),
-            config.head_dim,
-        );
-    }
+    check(
+        odd_rotation(&described(&bounded)).is_none(),
+        word!("model.config.rope"),
+        "head_dim",
+        "an even number".into(),
+        config.head_dim,
+    );
     if !refusals.is_empty() {
         return Err(Error::Refused(refusals));
     }

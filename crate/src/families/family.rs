@@ -31,37 +31,37 @@ pub enum Effect {
 /// A family of models. A new one is a file with one of these, and its row in `mod.rs`.
 pub(super) struct Family {
     /// Words of `model_type` in a `config.json`.
-    pub(super) model_types: &'static [&'static str],
+    pub model_types: &'static [&'static str],
     /// Words of `general.architecture` in a GGUF file.
-    pub(super) gguf: &'static [&'static str],
+    pub gguf: &'static [&'static str],
     /// Names of the tensors in Hugging Face's files.
-    pub(super) names: &'static TensorNames,
+    pub names: &'static TensorNames,
     /// Names by which PEFT knows its modules.
-    pub(super) peft: &'static PeftNames,
+    pub peft: &'static PeftNames,
     /// True if the head is the input embedding where a `config.json` does not state it.
-    pub(super) tied: bool,
+    pub tied: bool,
     /// Returns the norm after the last block.
-    pub(super) last_norm: fn(&ModelConfig) -> Norm,
+    pub last_norm: fn(&ModelConfig) -> Norm,
     /// Describes the layers of a model.
-    pub(super) stack: fn(&ModelConfig) -> Stack,
+    pub stack: fn(&ModelConfig) -> Stack,
     /// Keys of a `config.json` that the family reads, though the shared rules refuse them.
-    pub(super) hf_reads: &'static [&'static str],
+    pub hf_reads: &'static [&'static str],
     /// Returns the rules of the family's own keys of a `config.json` with this `model_type`.
-    pub(super) hf_rules: fn(&str) -> &'static [Rule],
+    pub hf_rules: fn(&str) -> &'static [Rule],
     /// Reads a `config.json` with this `model_type`; keys with a default of the family's publication are noted.
-    pub(super) read_hf: fn(&Keys<'_>, &str, &mut Taken) -> Result<ModelConfig>,
+    pub read_hf: fn(&Keys<'_>, &str, &mut Taken) -> Result<ModelConfig>,
     /// Writes a `config.json`.
-    pub(super) write_hf: fn(&ModelConfig) -> Value,
+    pub write_hf: fn(&ModelConfig) -> Value,
     /// Reads the metadata of a GGUF file; the flag is true if the head is the input embedding.
-    pub(super) read_gguf: fn(&GgufKeys<'_>, bool) -> Result<ModelConfig>,
+    pub read_gguf: fn(&GgufKeys<'_>, bool) -> Result<ModelConfig>,
     /// Returns the word of `general.architecture` for a model, if GGUF can describe it.
-    pub(super) gguf_word: fn(&ModelConfig) -> Option<&'static str>,
+    pub gguf_word: fn(&ModelConfig) -> Option<&'static str>,
     /// Returns the keys below the architecture that only this family has, in the order of a file.
-    pub(super) gguf_keys: fn(&ModelConfig) -> Vec<(&'static str, GgufValue)>,
+    pub gguf_keys: fn(&ModelConfig) -> Vec<(&'static str, GgufValue)>,
     /// Effects of keys below the architecture that differ from those in `gguf_keys.rs`.
-    pub(super) gguf_effects: &'static [(&'static str, Effect)],
+    pub gguf_effects: &'static [(&'static str, Effect)],
     /// Returns the order of the elements of `blk.<n>.<part>.<end>` in a GGUF file of this architecture.
-    pub(super) order: fn(&str, &str, &str, &ModelConfig) -> Reordering,
+    pub order: fn(&str, &str, &str, &ModelConfig) -> Reordering,
     /// Returns the full name of a tensor of a folder; `None` for buffers that hold nothing trained.
-    pub(super) full_name: fn(&str) -> Option<Cow<'_, str>>,
+    pub full_name: fn(&str) -> Option<Cow<'_, str>>,
 }

@@ -16,14 +16,14 @@ pub(super) fn missing(name: &str, key: &str) -> crate::error::Error {
 }
 
 pub(super) struct Keys<'a> {
-    pub(super) file: &'a GgufFile,
-    pub(super) divisors: Option<&'a [f32]>,
-    pub(super) name: &'a str,
-    pub(super) family: &'a str,
+    pub file: &'a GgufFile,
+    pub divisors: Option<&'a [f32]>,
+    pub name: &'a str,
+    pub family: &'a str,
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn get(&self, key: &str) -> Option<&'a GgufValue> {
+    pub fn get(&self, key: &str) -> Option<&'a GgufValue> {
         let family = self.family;
         self.file
             .metadata
@@ -34,50 +34,70 @@ impl<'a> Keys<'a> {
             .map(|(_, v)| v)
     }
 
-    pub(super) fn wrong(&self, key: &str, expected: &str) -> crate::error::Error {
+    pub fn wrong(&self, key: &str, expected: &str) -> crate::error::Error {
         Refusal::new(word!("model.config.type"))
             .of(self.name)
-            .subject(&format!("{}.{key}", self.family))
+            .subject(&self.full(key))
             .expected(expected)
             .into()
     }
 
-    pub(super) fn count(&self, key: &str) -> Result<Option<usize>> {
-        let read = |value: &GgufValue| {
-            value
-                .count()
-                .and_then(|n| usize::try_from(n).ok())
-                .ok_or_else(|| self.wrong(key, "a count"))
-        };
-        self.get(key).map(read).transpose()
-    }
-
-    pub(super) fn need(&self, key: &str) -> Result<usize> {
-        self.count(key)?
-            .ok_or_else(|| missing(self.name, &format!("{}.{key}", self.family)))
-    }
-
-    pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
+    /// The value of a key that may be absent, as `of` reads it.
+    fn read<T>(
+        &self,
+        key: &str,
+        expected: &str,
+        of: impl Fn(&'a GgufValue) -> Option<T>,
+    ) -> Result<Option<T>> {
         self.get(key)
-            .map(|value| value.number().ok_or_else(|| self.wrong(key, "a number")))
+            .map(|value| of(value).ok_or_else(|| self.wrong(key, expected)))
             .transpose()
     }
 
-    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>> {
-        self.get(key)
-            .map(|value| value.text().ok_or_else(|| self.wrong(key, "text")))
-            .transpose()
+    /// The error of a key that the file lacks.
+    pub fn absent(&self, key: &str) -> crate::error::Error {
+        missing(self.name, &self.full(key))
+    }
+
+    pub fn count(&self, key: &str) -> Result<Option<usize>> {
+        self.read(key, "a count", |value| usize::try_from(value.count()?).ok())
+    }
+
+    pub fn need(&self, key: &str) -> Result<usize> {
+        self.count(key)?.ok_or_else(|| self.absent(key))
+    }
+
+    pub fn number(&self, key: &str) -> Result<Option<f64>> {
+        self.read(key, "a number", GgufValue::number)
+    }
+
+    pub fn text(&self, key: &str) -> Result<Option<&'a str>> {
+        self.read(key, "text", GgufValue::text)
+    }
+
+    /// The width of a head where the file does not state it: the width of the model divided by the number of heads.
+    pub fn head_dim(&self, hidden_size: usize, heads: usize) -> Result<usize> {
+        if heads > 0 && hidden_size.is_multiple_of(heads) {
+            return Ok(hidden_size / heads);
+        }
+        let refusal = Refusal::new(word!("model.config.heads"))
+            .of(self.name)
+            .subject(&self.full("attention.head_count"));
+        Err(refusal
+            .expected(format!("a divisor of {hidden_size}"))
+            .found(heads)
+            .into())
     }
 
     /// Returns a count, given as one number or as a list with the same count for every layer.
-    pub(super) fn uniform(&self, key: &str) -> Result<Option<usize>> {
+    pub fn uniform(&self, key: &str) -> Result<Option<usize>> {
         match self.get(key).and_then(GgufValue::counts) {
             Some(list) => match list.split_first() {
                 Some((first, rest)) if rest.iter().all(|n| n == first) => usize::try_from(*first)
                     .map(Some)
                     .map_err(|_| self.wrong(key, "a count")),
                 _ => Err(unsupported(
-                    &format!("{}.{key}", self.family),
+                    &self.full(key),
                     "different per layer",
                     "one number",
                 )),
@@ -87,13 +107,12 @@ impl<'a> Keys<'a> {
     }
 
     /// Returns a count like [`Self::uniform`], which must be there.
-    pub(super) fn need_uniform(&self, key: &str) -> Result<usize> {
-        self.uniform(key)?
-            .ok_or_else(|| missing(self.name, &self.full(key)))
+    pub fn need_uniform(&self, key: &str) -> Result<usize> {
+        self.uniform(key)?.ok_or_else(|| self.absent(key))
     }
 
     /// Refuses widths of keys and values, and a scale of their products, that differ from those of these heads.
-    pub(super) fn check_heads(&self, head_dim: usize) -> Result<()> {
+    pub fn check_heads(&self, head_dim: usize) -> Result<()> {
         for key in ["attention.key_length", "attention.value_length"] {
             if let Some(other) = self.count(key)?.filter(|n| *n != head_dim) {
                 return Err(unsupported(&self.full(key), other, &head_dim.to_string()));
@@ -112,12 +131,12 @@ impl<'a> Keys<'a> {
         })
     }
 
-    pub(super) fn full(&self, key: &str) -> String {
+    pub fn full(&self, key: &str) -> String {
         format!("{}.{key}", self.family)
     }
 
     /// Returns the number of rows of the embedding.
-    pub(super) fn vocab_size(&self) -> Result<usize> {
+    pub fn vocab_size(&self) -> Result<usize> {
         let tensor = self.file.tensor("token_embd.weight");
         let rows = tensor
             .filter(|t| t.shape.len() == 2)
@@ -143,7 +162,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    pub(super) fn rope_scaling(&self, head_dim: usize, theta: f64) -> Result<RopeScaling> {
+    pub fn rope_scaling(&self, head_dim: usize, theta: f64) -> Result<RopeScaling> {
         let own = match self.number("rope.scaling.factor")? {
             Some(factor) => Some(factor),
             None => self.number("rope.scale_linear")?,
@@ -188,7 +207,7 @@ impl<'a> Keys<'a> {
                     factor,
                     "a number above 0",
                 )),
-                None => Err(missing(self.name, &self.full("rope.scaling.factor"))),
+                None => Err(self.absent("rope.scaling.factor")),
             },
             _ => Err(unsupported(
                 &self.full("rope.scaling.type"),

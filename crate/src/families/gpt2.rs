@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::family::{Effect, Family, HEAD};
-use super::gguf_values::{Keys as GgufKeys, missing};
+use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::hf_rules::{Accepted, Rule};
 use super::refusal::unsupported;
@@ -13,7 +13,7 @@ use crate::config::{
     Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames,
     RopeScaling, Slot, Stack, TensorNames,
 };
-use crate::error::{Refusal, Result, word};
+use crate::error::Result;
 use crate::formats::GgufValue;
 use crate::state::Reordering;
 
@@ -175,19 +175,9 @@ fn write_hf(config: &ModelConfig) -> Value {
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     let hidden_size = keys.need("embedding_length")?;
-    let heads = keys
-        .uniform("attention.head_count")?
-        .ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
-    if heads == 0 || !hidden_size.is_multiple_of(heads) {
-        let refusal = Refusal::new(word!("model.config.heads"))
-            .of(keys.name)
-            .subject(&keys.full("attention.head_count"));
-        return Err(refusal
-            .expected(format!("a divisor of {hidden_size}"))
-            .found(heads)
-            .into());
-    }
-    keys.check_heads(hidden_size / heads)?;
+    let heads = keys.need_uniform("attention.head_count")?;
+    let head_dim = keys.head_dim(hidden_size, heads)?;
+    keys.check_heads(head_dim)?;
     if let Some(other) = keys
         .uniform("attention.head_count_kv")?
         .filter(|n| *n != heads)
@@ -207,7 +197,7 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
         num_hidden_layers: keys.need("block_count")?,
         num_attention_heads: heads,
         num_key_value_heads: heads,
-        head_dim: hidden_size / heads,
+        head_dim,
         max_position_embeddings: keys.need("context_length")?,
         norm_eps: keys.number("attention.layer_norm_epsilon")?.unwrap_or(1e-5),
         rope_theta: 10_000.0,

@@ -32,14 +32,14 @@ impl fmt::Display for PublishedValue {
 /// Facts about the sliding window of a family that its configurations do not state (transformers).
 pub(super) struct Window {
     /// Its length in a configuration without the key.
-    pub(super) absent: Option<usize>,
+    pub absent: Option<usize>,
     /// Key that switches it on; without one it is.
-    pub(super) switch: Option<&'static str>,
+    pub switch: Option<&'static str>,
 }
 
 impl Window {
     /// A window that only its key gives.
-    pub(super) const STATED: Self = Self {
+    pub const STATED: Self = Self {
         absent: None,
         switch: None,
     };
@@ -68,51 +68,47 @@ pub(super) fn wrong(key: &str, expected: &str, found: &Value) -> crate::error::E
 
 impl<'a> Keys<'a> {
     /// Returns the value of a key that is present and not null.
-    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+    pub fn get(&self, key: &str) -> Option<&'a Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
 
-    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>> {
+    /// The value of a key that may be absent, as `of` reads it.
+    fn read<T>(
+        &self,
+        key: &str,
+        expected: &str,
+        of: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>> {
         self.get(key)
-            .map(|value| value.as_str().ok_or_else(|| wrong(key, "text", value)))
+            .map(|value| of(value).ok_or_else(|| wrong(key, expected, value)))
             .transpose()
     }
 
-    pub(super) fn bool(&self, key: &str, default: bool) -> Result<bool> {
-        self.get(key).map_or(Ok(default), |value| {
-            value
-                .as_bool()
-                .ok_or_else(|| wrong(key, "true or false", value))
+    pub fn text(&self, key: &str) -> Result<Option<&'a str>> {
+        self.read(key, "text", Value::as_str)
+    }
+
+    pub fn bool(&self, key: &str, default: bool) -> Result<bool> {
+        let given = self.read(key, "true or false", Value::as_bool)?;
+        Ok(given.unwrap_or(default))
+    }
+
+    pub fn number(&self, key: &str) -> Result<Option<f64>> {
+        self.read(key, "a number", Value::as_f64)
+    }
+
+    pub fn count(&self, key: &str) -> Result<Option<usize>> {
+        self.read(key, "a count", |value| {
+            usize::try_from(value.as_u64()?).ok()
         })
     }
 
-    pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
-        self.get(key)
-            .map(|value| value.as_f64().ok_or_else(|| wrong(key, "a number", value)))
-            .transpose()
-    }
-
-    pub(super) fn count(&self, key: &str) -> Result<Option<usize>> {
-        let read = |value: &Value| {
-            value
-                .as_u64()
-                .and_then(|n| usize::try_from(n).ok())
-                .ok_or_else(|| wrong(key, "a count", value))
-        };
-        self.get(key).map(read).transpose()
-    }
-
-    pub(super) fn need(&self, key: &str) -> Result<usize> {
+    pub fn need(&self, key: &str) -> Result<usize> {
         self.count(key)?.ok_or_else(|| missing(key))
     }
 
     /// Returns the context, or that of the family's publication (transformers, `configuration_<family>.py`).
-    pub(super) fn context(
-        &self,
-        key: &'static str,
-        published: usize,
-        taken: &mut Taken,
-    ) -> Result<usize> {
+    pub fn context(&self, key: &'static str, published: usize, taken: &mut Taken) -> Result<usize> {
         Ok(self.count(key)?.unwrap_or_else(|| {
             taken.push((key, PublishedValue::Length(published)));
             published
@@ -120,12 +116,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Returns a constant of the arithmetic, or that of the family's publication.
-    pub(super) fn constant(
-        &self,
-        key: &'static str,
-        published: f64,
-        taken: &mut Taken,
-    ) -> Result<f64> {
+    pub fn constant(&self, key: &'static str, published: f64, taken: &mut Taken) -> Result<f64> {
         Ok(self.number(key)?.unwrap_or_else(|| {
             taken.push((key, PublishedValue::Constant(published)));
             published
@@ -133,7 +124,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Refuses a sliding window that is switched on and shorter than the context.
-    pub(super) fn refuse_sliding_window(&self, window: &Window, context: usize) -> Result<()> {
+    pub fn refuse_sliding_window(&self, window: &Window, context: usize) -> Result<()> {
         let given = match self.0.get("sliding_window") {
             None => window.absent,
             Some(_) => self.count("sliding_window")?,
@@ -153,7 +144,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Returns base and scaling of the rotary positions, which may be stated twice, under keys of older and newer files, if both are equal.
-    pub(super) fn rope(&self, taken: &mut Taken) -> Result<(f64, RopeScaling)> {
+    pub fn rope(&self, taken: &mut Taken) -> Result<(f64, RopeScaling)> {
         let (newer, older) = (
             self.rope_at("rope_parameters")?,
             self.rope_at("rope_scaling")?,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::gguf_values::{Keys as GgufKeys, missing};
+use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, Window, head_dim};
 use super::hf_rules::{Accepted, Rule};
 use super::refusal::unsupported;
@@ -12,7 +12,7 @@ use crate::config::{
     Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Rope,
     RopeScaling, Stack, TensorNames,
 };
-use crate::error::{Refusal, Result, word};
+use crate::error::Result;
 use crate::formats::GgufValue;
 
 /// Names by which PEFT knows the modules of these families.
@@ -36,14 +36,14 @@ pub(super) const ACTIVATION: Rule = ("hidden_act", Accepted::Word("silu", &["swi
 
 /// Facts of a family that its configurations do not state: its parts, and the values of its publication for absent keys.
 pub(super) struct Published {
-    pub(super) architecture: Architecture,
-    pub(super) context: usize,
-    pub(super) head_dim: Option<usize>,
-    pub(super) norm_eps: f64,
-    pub(super) tied: bool,
-    pub(super) attention_bias: bool,
-    pub(super) qk_norm: bool,
-    pub(super) window: Window,
+    pub architecture: Architecture,
+    pub context: usize,
+    pub head_dim: Option<usize>,
+    pub norm_eps: f64,
+    pub tied: bool,
+    pub attention_bias: bool,
+    pub qk_norm: bool,
+    pub window: Window,
 }
 
 /// Returns the norm of every part of a model.
@@ -165,21 +165,10 @@ pub(super) fn read_gguf(
         ));
     }
     let hidden_size = keys.need("embedding_length")?;
-    let heads = keys
-        .uniform("attention.head_count")?
-        .ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    let heads = keys.need_uniform("attention.head_count")?;
     let head_dim = match keys.count("attention.key_length")? {
         Some(dim) => dim,
-        None if heads > 0 && hidden_size.is_multiple_of(heads) => hidden_size / heads,
-        None => {
-            let refusal = Refusal::new(word!("model.config.heads"))
-                .of(keys.name)
-                .subject(&keys.full("attention.head_count"));
-            return Err(refusal
-                .expected(format!("a divisor of {hidden_size}"))
-                .found(heads)
-                .into());
-        }
+        None => keys.head_dim(hidden_size, heads)?,
     };
     keys.check_heads(head_dim)?;
     if let Some(other) = keys
@@ -206,7 +195,7 @@ pub(super) fn read_gguf(
         max_position_embeddings: context,
         norm_eps: keys
             .number("attention.layer_norm_rms_epsilon")?
-            .ok_or_else(|| missing(keys.name, &keys.full("attention.layer_norm_rms_epsilon")))?,
+            .ok_or_else(|| keys.absent("attention.layer_norm_rms_epsilon"))?,
         rope_theta,
         rope_scaling: keys.rope_scaling(head_dim, rope_theta)?,
         tie_word_embeddings: tied,

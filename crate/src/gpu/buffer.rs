@@ -38,6 +38,36 @@ enum Held {
     Flex(burn_flex::FlexTensor),
 }
 
+/// Evaluates an expression with the tensor of a buffer and its backend, whichever it is.
+macro_rules! with_tensor {
+    ($held:expr, |$backend:ident, $tensor:ident| $value:expr) => {
+        match $held {
+            Held::Cube($tensor) => {
+                type $backend = CubeBackend;
+                $value
+            }
+            #[cfg(feature = "cpu")]
+            Held::Flex($tensor) => {
+                type $backend = burn_flex::Flex;
+                $value
+            }
+        }
+    };
+}
+
+impl From<CubeTensor> for Held {
+    fn from(tensor: CubeTensor) -> Self {
+        Self::Cube(tensor)
+    }
+}
+
+#[cfg(feature = "cpu")]
+impl From<burn_flex::FlexTensor> for Held {
+    fn from(tensor: burn_flex::FlexTensor) -> Self {
+        Self::Flex(tensor)
+    }
+}
+
 fn primitive<
     B: Backend<IntTensorPrimitive = <B as burn::backend::BackendTypes>::FloatTensorPrimitive>,
 >(
@@ -66,11 +96,7 @@ impl<const D: usize> From<Tensor<D, Int>> for Buffer {
     fn from(tensor: Tensor<D, Int>) -> Self {
         let held = Self::of_kind(tensor.into_dispatch().kind)
             .expect("a tensor of a device that this crate opened");
-        Self(match held.0 {
-            Held::Cube(tensor) => Held::Cube(CubeBackend::ids(tensor)),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::ids(tensor)),
-        })
+        Self(with_tensor!(held.0, |B, tensor| B::ids(tensor).into()))
     }
 }
 
@@ -89,13 +115,13 @@ impl Buffer {
             DispatchTensorKind::Cube(tensor) => {
                 let tensor = primitive(tensor);
                 if runs_wgsl(&tensor.device) {
-                    Ok(Self(Held::Cube(tensor)))
+                    Ok(Self(tensor.into()))
                 } else {
                     Err(foreign(&tensor.device))
                 }
             }
             #[cfg(feature = "cpu")]
-            DispatchTensorKind::Flex(tensor) => Ok(Self(Held::Flex(primitive(tensor)))),
+            DispatchTensorKind::Flex(tensor) => Ok(Self(primitive(tensor).into())),
             DispatchTensorKind::Autodiff(kind) => Self::of_kind(*kind),
             #[allow(
                 unreachable_patterns,
@@ -107,21 +133,15 @@ impl Buffer {
 
     /// Returns the buffer as a float tensor (f32 or packed bf16) of rank `D`.
     pub fn float<const D: usize>(self) -> Tensor<D> {
-        match self.0 {
-            Held::Cube(tensor) => Tensor::from_primitive::<CubeBackend>(tensor),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => Tensor::from_primitive::<burn_flex::Flex>(tensor),
-        }
+        with_tensor!(self.0, |B, tensor| Tensor::from_primitive::<B>(tensor))
     }
 
     /// Returns the same elements in another shape.
     pub(crate) fn reshaped(self, shape: impl Into<Shape>) -> Self {
         use burn::backend::ops::FloatTensorOps;
-        Self(match self.0 {
-            Held::Cube(tensor) => Held::Cube(CubeBackend::float_reshape(tensor, shape.into())),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::float_reshape(tensor, shape.into())),
-        })
+        Self(with_tensor!(self.0, |B, tensor| {
+            B::float_reshape(tensor, shape.into()).into()
+        }))
     }
 
     /// Returns an identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
@@ -143,9 +163,9 @@ impl Buffer {
         }
     }
 
-    /// Returns the buffer of a tensor on a GPU.
+    /// The buffer of a tensor on a GPU.
     pub(super) fn of_cube(tensor: CubeTensor) -> Self {
-        Self(Held::Cube(tensor))
+        Self(tensor.into())
     }
 
     /// Returns the GPU that has the buffer; `None` on the CPU.
@@ -155,11 +175,7 @@ impl Buffer {
 
     /// Returns true on a device with the [kernels for software adapters](crate::gpu::launch::is_software).
     pub(crate) fn on_software(&self) -> bool {
-        match &self.0 {
-            Held::Cube(tensor) => CubeBackend::software(tensor),
-            #[cfg(feature = "cpu")]
-            Held::Flex(_) => false,
-        }
+        with_tensor!(&self.0, |B, tensor| B::software(tensor))
     }
 
     /// Allocates an uninitialised f32 tensor on the device of this one.
@@ -169,11 +185,9 @@ impl Buffer {
 
     /// Allocates an uninitialised tensor on the device of this one.
     pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
-        Self(match &self.0 {
-            Held::Cube(tensor) => Held::Cube(CubeBackend::empty(tensor, shape.into(), dtype)),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::empty(tensor, shape.into(), dtype)),
-        })
+        Self(with_tensor!(&self.0, |B, tensor| {
+            B::empty(tensor, shape.into(), dtype).into()
+        }))
     }
 }
 
@@ -291,11 +305,11 @@ pub fn run_any(
     if cube.is_empty() {
         return Ok(burn_flex::Flex::launch_any(kernel, flex, params, groups)
             .into_iter()
-            .map(|t| Buffer(Held::Flex(t)))
+            .map(|tensor| Buffer(tensor.into()))
             .collect());
     }
     Ok(CubeBackend::launch_any(kernel, cube, params, groups)
         .into_iter()
-        .map(|t| Buffer(Held::Cube(t)))
+        .map(|tensor| Buffer(tensor.into()))
         .collect())
 }

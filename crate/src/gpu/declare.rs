@@ -123,21 +123,21 @@ macro_rules! kernel {
     (@made $stem:literal, $kernel:expr) => {
         $kernel
     };
-    (@made $stem:literal of weight4, $kernel:expr) => {
-        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of weight4), &$crate::gpu::WEIGHT4)
+    (@made $stem:literal of $weights:ident, $kernel:expr) => {
+        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of $weights), &$crate::kernel!(@chunks $weights))
     };
-    (@made $stem:literal of weight1, $kernel:expr) => {
-        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of weight1), &$crate::gpu::WEIGHT1)
+    (@chunks weight4) => {
+        $crate::gpu::WEIGHT4
     };
-
-    (@made $stem:literal of two4, $kernel:expr) => {
-        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of two4), &$crate::gpu::TWO4)
+    (@chunks weight1) => {
+        $crate::gpu::WEIGHT1
     };
-    (@made $stem:literal of three4, $kernel:expr) => {
-        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of three4), &$crate::gpu::THREE4)
+    (@chunks two4) => {
+        $crate::gpu::TWO4
     };
-
-    // The binding of a written buffer.
+    (@chunks three4) => {
+        $crate::gpu::THREE4
+    };
     (@written mut $name:ident) => {
         $crate::gpu::Binding { name: stringify!($name), access: $crate::gpu::Access::Update }
     };

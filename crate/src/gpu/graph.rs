@@ -11,7 +11,7 @@ use crate::gpu::Buffer;
 use crate::gpu::allocation::part;
 use crate::gpu::capture::{ALIGNMENT, CaptureMode, Slots, Tape, Varied, with_tape};
 use crate::gpu::counter::{count_dispatches, dispatches};
-use crate::gpu::launch::{CubeBackend, CubeTensor};
+use crate::gpu::launch::{CubeBackend, CubeTensor, tensor_at};
 
 fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
@@ -38,13 +38,7 @@ impl RunBuffer {
         let bytes =
             inputs.iter().map(|words| aligned(words * 4)).sum::<usize>() + slots * ALIGNMENT;
         let handle = like.client.empty(bytes);
-        let whole = CubeTensor::new_contiguous(
-            like.client.clone(),
-            like.device.clone(),
-            [bytes / 4].into(),
-            handle,
-            DType::I32,
-        );
+        let whole = tensor_at(like, handle, [bytes / 4], DType::I32);
         Some(Self {
             whole,
             inputs,
@@ -59,32 +53,20 @@ impl RunBuffer {
             .sum()
     }
 
-    /// Returns the input of this index `[words]`, as the launches see it.
+    /// The input of this index `[words]`, as the launches see it.
     pub fn input(&self, index: usize) -> Tensor<1, Int> {
-        let (whole, words) = (&self.whole, self.inputs[index]);
-        let handle = part(&whole.handle, self.first(index), words);
-        let tensor = CubeTensor::new_contiguous(
-            whole.client.clone(),
-            whole.device.clone(),
-            [words].into(),
-            handle,
-            DType::I32,
-        );
-        Tensor::from_primitive::<CubeBackend>(tensor)
+        let words = self.inputs[index];
+        Tensor::from_primitive::<CubeBackend>(self.words(index, words, DType::I32))
     }
 
-    /// Returns the first word of the input of this index as an f32 with its bits, `[1]`.
+    /// The first word of the input of this index as an f32 with its bits, `[1]`.
     pub fn number(&self, index: usize) -> Tensor<1> {
-        let whole = &self.whole;
-        let handle = part(&whole.handle, self.first(index), 1);
-        let tensor = CubeTensor::new_contiguous(
-            whole.client.clone(),
-            whole.device.clone(),
-            [1].into(),
-            handle,
-            DType::F32,
-        );
-        Tensor::from_primitive::<CubeBackend>(tensor)
+        Tensor::from_primitive::<CubeBackend>(self.words(index, 1, DType::F32))
+    }
+
+    fn words(&self, index: usize, words: usize, dtype: DType) -> CubeTensor {
+        let handle = part(&self.whole.handle, self.first(index), words);
+        tensor_at(&self.whole, handle, [words], dtype)
     }
 
     /// Uploads the inputs and the varying parameters of the next run. Returns `false`, and writes nothing, if there are more of these parameters

@@ -190,18 +190,22 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
         twin: AnyTwin,
     ) -> Self {
         assert!(bindings.len() == R + W);
+        Self::of(AnyKernel {
+            name,
+            source,
+            entry: None,
+            chunk: None,
+            bindings,
+            params: P::FIELDS,
+            varies: P::VARIES,
+            workgroup,
+            twin,
+        })
+    }
+
+    const fn of(any: AnyKernel) -> Self {
         Self {
-            any: AnyKernel {
-                name,
-                source,
-                entry: None,
-                chunk: None,
-                bindings,
-                params: P::FIELDS,
-                varies: P::VARIES,
-                workgroup,
-                twin,
-            },
+            any,
             types: PhantomData,
         }
     }
@@ -209,50 +213,38 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// Returns the same kernel with another shader.
     #[doc(hidden)]
     pub const fn variant(&self, name: &'static str, source: &'static str) -> Self {
-        Self {
-            any: AnyKernel {
-                name,
-                source,
-                ..self.any
-            },
-            types: PhantomData,
-        }
+        Self::of(AnyKernel {
+            name,
+            source,
+            ..self.any
+        })
     }
 
     /// Returns the same kernel with an entry point that stems share.
     #[doc(hidden)]
     pub const fn with_entry(&self, entry: &'static str) -> Self {
-        Self {
-            any: AnyKernel {
-                entry: Some(entry),
-                ..self.any
-            },
-            types: PhantomData,
-        }
+        Self::of(AnyKernel {
+            entry: Some(entry),
+            ..self.any
+        })
     }
 
     /// Returns the same kernel with a chunk that reads the weights.
     pub(crate) const fn with_chunk(&self, name: &'static str, chunk: &'static Chunk) -> Self {
-        Self {
-            any: AnyKernel {
-                name,
-                chunk: Some(chunk),
-                ..self.any
-            },
-            types: PhantomData,
-        }
+        Self::of(AnyKernel {
+            name,
+            chunk: Some(chunk),
+            ..self.any
+        })
     }
 
     /// Returns the same kernel with workgroups of another size.
     #[doc(hidden)]
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
-        Self {
-            any: AnyKernel {
-                workgroup,
-                ..self.any
-            },
-            types: PhantomData,
-        }
+        Self::of(AnyKernel {
+            workgroup,
+            ..self.any
+        })
     }
 
     /// Returns the kernel without its types.

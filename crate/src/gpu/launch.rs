@@ -16,6 +16,7 @@ pub(crate) use cubecl::logging::{
     LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
 };
 
+use crate::gpu::allocation::Handle;
 use crate::gpu::counter::count_launch;
 use crate::gpu::trace::{self, Bytes, Launched};
 use crate::gpu::{Access, AnyKernel, Kernel, KernelParams, allocation, capture, copy as u32_copy};
@@ -290,13 +291,18 @@ fn new_like(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
     // An empty buffer cannot be bound.
     let bytes = (words_for(shape.num_elements(), dtype) * 4).max(4);
     let handle = like.client.empty(bytes);
-    CubeTensor::new_contiguous(
-        like.client.clone(),
-        like.device.clone(),
-        shape,
-        handle,
-        dtype,
-    )
+    tensor_at(like, handle, shape, dtype)
+}
+
+/// Makes the tensor that lies at `handle`, a place on the device of `like`.
+pub(super) fn tensor_at(
+    like: &CubeTensor,
+    handle: Handle,
+    shape: impl Into<Shape>,
+    dtype: DType,
+) -> CubeTensor {
+    let (client, device) = (like.client.clone(), like.device.clone());
+    CubeTensor::new_contiguous(client, device, shape.into(), handle, dtype)
 }
 
 fn contiguous(tensor: CubeTensor) -> CubeTensor {
@@ -324,13 +330,7 @@ impl Launch for CubeBackend {
             let words = words_for(shape.num_elements(), whole.dtype);
             let handle = allocation::part(&whole.handle, first, words);
             first += words * 4;
-            CubeTensor::new_contiguous(
-                whole.client.clone(),
-                whole.device.clone(),
-                shape,
-                handle,
-                whole.dtype,
-            )
+            tensor_at(&whole, handle, shape, whole.dtype)
         })
     }
 

@@ -90,7 +90,7 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// Returns the writes of a whole tensor.
-    pub(crate) fn new(noise: Noise) -> Self {
+    pub fn new(noise: Noise) -> Self {
         Self {
             noise,
             first_pair: 0,
@@ -98,7 +98,7 @@ impl Writes {
     }
 
     /// Returns writes whose first two elements take this pair (low, high word) of the noise.
-    pub(crate) fn from_pair(noise: Noise, pair: [u32; 2]) -> Self {
+    pub fn from_pair(noise: Noise, pair: [u32; 2]) -> Self {
         Self {
             noise,
             first_pair: long(pair),
@@ -106,12 +106,12 @@ impl Writes {
     }
 
     /// Returns true if the tensor is f32.
-    pub(crate) fn is_f32(&self) -> bool {
+    pub fn is_f32(&self) -> bool {
         self.noise.rounding == Rounding::None
     }
 
     /// Returns the Philox words of the pair of element `i`.
-    pub(crate) fn words(&self, i: usize) -> [u32; 4] {
+    pub fn words(&self, i: usize) -> [u32; 4] {
         let Noise {
             key,
             step,
@@ -125,7 +125,7 @@ impl Writes {
     }
 
     /// Rounds `value` to bf16 bits, with the noise of `stream` or the given noise.
-    pub(crate) fn round(
+    pub fn round(
         &self,
         value: f32,
         words: [u32; 4],
@@ -143,7 +143,7 @@ impl Writes {
     }
 
     /// Replaces element `i` of `n` of a parameter, f32 or packed, by `new(old)` (stream p).
-    pub(crate) fn parameter(
+    pub fn parameter(
         &self,
         p: &mut [u32],
         i: usize,

@@ -4,7 +4,7 @@ use burn::backend::{DispatchDevice, TensorMetadata};
 use burn::tensor::{DType, Device};
 
 use crate::error::Result;
-use crate::gpu::launch::{CubeTensor, is_software, words_for};
+use crate::gpu::launch::{is_software, tensor_at, words_for};
 use crate::gpu::{Buffer, allocation, transfer};
 
 /// Alignment of the second tensor in words: 256 bytes, which every device accepts as an offset of a binding.
@@ -49,14 +49,7 @@ impl Buffer {
         };
         [0, distance(elements, dtype)].map(|first| {
             let handle = allocation::part(&whole.handle, 4 * first, words);
-            let half = CubeTensor::new_contiguous(
-                whole.client.clone(),
-                whole.device.clone(),
-                [elements].into(),
-                handle,
-                dtype,
-            );
-            Self::of_cube(half)
+            Self::of_cube(tensor_at(whole, handle, [elements], dtype))
         })
     }
 
@@ -71,13 +64,7 @@ impl Buffer {
         }
         let mut handle = a.handle.clone();
         (handle.offset_start, handle.offset_end) = (None, None);
-        let shape = [bytes as usize / 2].into();
-        Some(Self::of_cube(CubeTensor::new_contiguous(
-            a.client.clone(),
-            a.device.clone(),
-            shape,
-            handle,
-            DType::F32,
-        )))
+        let words = bytes as usize / 2;
+        Some(Self::of_cube(tensor_at(a, handle, [words], DType::F32)))
     }
 }

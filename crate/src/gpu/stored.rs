@@ -8,6 +8,20 @@ use super::{AnyKernel, Chunks, Kernel, KernelParams, StorageType};
 #[derive(Debug)]
 pub struct Stored<P, const R: usize, const W: usize, const N: usize = COUNT>([Kernel<P, R, W>; N]);
 
+/// Changes each of an array of kernels, in a constant.
+macro_rules! each {
+    ($kernels:expr, |$kernel:ident, $i:ident| $changed:expr) => {{
+        let mut kernels = $kernels;
+        let mut $i = 0;
+        while $i < N {
+            let $kernel = kernels[$i];
+            kernels[$i] = $changed;
+            $i += 1;
+        }
+        Self(kernels)
+    }};
+}
+
 impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, R, W, N> {
     /// Makes the kernels. For [`kernel!`](crate::kernel), which names them in the order of [`StorageType::ALL`].
     pub const fn new(
@@ -15,46 +29,23 @@ impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, 
         names: [&'static str; N],
         chunks: &'static Chunks<N>,
     ) -> Self {
-        let mut kernels = [*f32; N];
-        let mut i = 0;
-        while i < N {
-            kernels[i] = f32.with_chunk(names[i], &chunks[i]);
-            i += 1;
-        }
-        Self(kernels)
+        each!([*f32; N], |kernel, i| kernel
+            .with_chunk(names[i], &chunks[i]))
     }
 
     /// Returns the same kernels with another shader.
     pub const fn variant(&self, names: [&'static str; N], source: &'static str) -> Self {
-        let mut kernels = self.0;
-        let mut i = 0;
-        while i < N {
-            kernels[i] = kernels[i].variant(names[i], source);
-            i += 1;
-        }
-        Self(kernels)
+        each!(self.0, |kernel, i| kernel.variant(names[i], source))
     }
 
     /// Returns the same kernels with an entry point that stems share.
     pub const fn with_entry(&self, entry: &'static str) -> Self {
-        let mut kernels = self.0;
-        let mut i = 0;
-        while i < N {
-            kernels[i] = kernels[i].with_entry(entry);
-            i += 1;
-        }
-        Self(kernels)
+        each!(self.0, |kernel, i| kernel.with_entry(entry))
     }
 
     /// Returns the same kernels with workgroups of another size.
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
-        let mut kernels = self.0;
-        let mut i = 0;
-        while i < N {
-            kernels[i] = kernels[i].in_groups_of(workgroup);
-            i += 1;
-        }
-        Self(kernels)
+        each!(self.0, |kernel, i| kernel.in_groups_of(workgroup))
     }
 
     /// Returns the kernel for weights of a storage type, which must be one of the `N`.

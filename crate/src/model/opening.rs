@@ -10,6 +10,7 @@ use super::adaptation::Adaptation;
 use super::body::Body;
 use super::frozen_weights::FrozenWeights;
 use super::load::{Loaded, Plan};
+use super::parameter_request::ParameterRequest;
 use super::rope::Ropes;
 use super::values::{BundleValues, FreshValues, Loading, Values};
 use crate::bundle::Bundle;
@@ -29,36 +30,38 @@ pub struct AdaptedBase<'a> {
 
 impl Model {
     async fn load(loading: Loading<'_>, plan: Plan, source: &mut impl Values) -> Result<Self> {
-        let parts = Arc::new(
-            plan.parameters
-                .iter()
-                .map(|request| (request.name.clone(), request.part))
-                .collect(),
-        );
         check_device(loading.device)?;
+        let (loaded, frozen_weights) = loading.run(&plan.parameters, source).await?;
+        let (config, adaptation) = (loading.config, loading.adaptation.cloned());
+        let model = Self::of_loaded(config, loading.precision, loading.device, plan, loaded)?;
+        Ok(Self {
+            adaptation: adaptation.map(Arc::new),
+            frozen_weights,
+            ..model
+        })
+    }
+
+    /// Builds the modules of a model without an adapter from what was loaded for them.
+    fn of_loaded(
+        config: &ModelConfig,
+        precision: Precision,
+        device: &Device,
+        plan: Plan,
+        mut loaded: Loaded<'_>,
+    ) -> Result<Self> {
         let Plan {
             stack, parameters, ..
         } = plan;
-        let (mut loaded, frozen_weights) = loading.run(parameters, source).await?;
-        let Loading {
-            config,
-            precision,
-            device,
-            adaptation,
-            ..
-        } = loading;
-        let body = Body::new(config, &stack, &mut loaded)?;
-        let ropes = Ropes::new(&stack, config.max_position_embeddings, device);
-        let adaptation = adaptation.cloned().map(Arc::new);
+        let part = |request: ParameterRequest| (request.name, request.part);
         Ok(Self {
             config: config.clone(),
             precision,
-            body,
-            ropes,
+            body: Body::new(config, &stack, &mut loaded)?,
+            ropes: Ropes::new(&stack, config.max_position_embeddings, device),
             device: device.clone(),
-            parts,
-            adaptation,
-            frozen_weights,
+            parts: Arc::new(parameters.into_iter().map(part).collect()),
+            adaptation: None,
+            frozen_weights: FrozenWeights::default(),
             non_finite: Vec::new(),
         })
     }
@@ -178,34 +181,10 @@ impl Model {
         device: &Device,
         tensors: BTreeMap<String, Tensor<1>>,
     ) -> Result<Self> {
-        let Plan {
-            stack, parameters, ..
-        } = Plan::of(config, None)?;
-        let parts = Arc::new(
-            parameters
-                .into_iter()
-                .map(|request| (request.name, request.part))
-                .collect(),
-        );
-        let body = Body::new(
-            config,
-            &stack,
-            &mut Loaded {
-                tensors,
-                ..Loaded::default()
-            },
-        )?;
-        let ropes = Ropes::new(&stack, config.max_position_embeddings, device);
-        Ok(Self {
-            config: config.clone(),
-            precision,
-            body,
-            ropes,
-            device: device.clone(),
-            parts,
-            adaptation: None,
-            frozen_weights: FrozenWeights::default(),
-            non_finite: Vec::new(),
-        })
+        let loaded = Loaded {
+            tensors,
+            ..Loaded::default()
+        };
+        Self::of_loaded(config, precision, device, Plan::of(config, None)?, loaded)
     }
 }

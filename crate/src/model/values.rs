@@ -71,7 +71,7 @@ impl<'a> Loading<'a> {
     /// The errors of `source`, and `call.aborted`.
     pub async fn run(
         &self,
-        request: Vec<ParameterRequest>,
+        requests: &[ParameterRequest],
         source: &mut impl Values,
     ) -> Result<(Loaded<'a>, FrozenWeights)> {
         let mut loaded = Loaded {
@@ -80,17 +80,17 @@ impl<'a> Loading<'a> {
         };
         let mut frozen_weights = FrozenWeights::default();
         let mut unsettled = 0;
-        for request in request {
+        for request in requests {
             self.interrupt.check()?;
-            if let Some(packed) = self.packed(&request, source).await? {
+            if let Some(packed) = self.packed(request, source).await? {
                 frozen_weights.count(&packed);
-                loaded.as_stored.insert(request.name, packed);
+                loaded.as_stored.insert(request.name.clone(), packed);
                 continue;
             }
             let elements = request.shape.iter().product();
-            let dtype = self.dtype(&request, source);
+            let dtype = self.dtype(request, source);
             let mut upload = Upload::new(elements, dtype, self.device);
-            source.give(&request, &mut upload, self.interrupt).await?;
+            source.give(request, &mut upload, self.interrupt).await?;
             let tensor = upload.finish()?;
             unsettled += elements * dtype.size();
             if unsettled >= PIECE_BYTES {
@@ -99,26 +99,24 @@ impl<'a> Loading<'a> {
                 unsettled = 0;
             }
             if !request.trained {
-                frozen_weights
-                    .widened
-                    .extend(self.widened(&request, source));
+                frozen_weights.widened.extend(self.widened(request, source));
                 frozen_weights.add(
                     request.kind.is_matrix().then_some(StorageType::of(dtype)),
                     elements * dtype.size(),
                 );
             }
             match request.shape.as_slice() {
-                &[input, out] if source.turns(&request) => {
+                &[input, out] if source.turns(request) => {
                     let weight = Weight::Frozen(tensor.reshape([out, input]));
                     loaded.as_stored.insert(
-                        request.name,
+                        request.name.clone(),
                         Matrix::Dense {
                             weight,
                             transposed: true,
                         },
                     );
                 }
-                _ => drop(loaded.tensors.insert(request.name, tensor)),
+                _ => drop(loaded.tensors.insert(request.name.clone(), tensor)),
             }
         }
         Ok((loaded, frozen_weights))

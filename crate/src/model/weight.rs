@@ -47,6 +47,17 @@ impl<const D: usize> Weight<D> {
     }
 
     /// Returns whether a backward pass produces its gradient.
+    fn on(
+        self,
+        trained: impl FnOnce(Param<Tensor<D>>) -> Param<Tensor<D>>,
+        frozen: impl FnOnce(Tensor<D>) -> Tensor<D>,
+    ) -> Self {
+        match self {
+            Self::Trained(param) => Self::Trained(trained(param)),
+            Self::Frozen(tensor) => Self::Frozen(frozen(tensor)),
+        }
+    }
+
     pub(crate) fn is_tracked(&self) -> bool {
         matches!(self, Self::Trained(param) if param.val().is_tracked())
     }
@@ -61,24 +72,21 @@ impl<const D: usize> Module for Weight<D> {
     }
 
     fn fork(self, device: &Device) -> Self {
-        match self {
-            Self::Trained(param) => Self::Trained(param.fork(device)),
-            Self::Frozen(tensor) => Self::Frozen(Module::fork(tensor, device)),
-        }
+        self.on(
+            |param| param.fork(device),
+            |tensor| Module::fork(tensor, device),
+        )
     }
 
     fn to_device(self, device: &Device) -> Self {
-        match self {
-            Self::Trained(param) => Self::Trained(Module::to_device(param, device)),
-            Self::Frozen(tensor) => Self::Frozen(Module::to_device(tensor, device)),
-        }
+        self.on(
+            |param| Module::to_device(param, device),
+            |tensor| Module::to_device(tensor, device),
+        )
     }
 
     fn train(self) -> Self {
-        match self {
-            Self::Trained(param) => Self::Trained(param.train()),
-            Self::Frozen(tensor) => Self::Frozen(tensor),
-        }
+        self.on(Module::train, |tensor| tensor)
     }
 
     fn valid(&self) -> Self {
@@ -89,10 +97,7 @@ impl<const D: usize> Module for Weight<D> {
     }
 
     fn materialize(self) -> Self {
-        match self {
-            Self::Trained(param) => Self::Trained(param.materialize()),
-            frozen @ Self::Frozen(_) => frozen,
-        }
+        self.on(Module::materialize, |tensor| tensor)
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
@@ -102,10 +107,7 @@ impl<const D: usize> Module for Weight<D> {
     }
 
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
-        match self {
-            Self::Trained(param) => Self::Trained(Module::map(param, mapper)),
-            frozen @ Self::Frozen(_) => frozen,
-        }
+        self.on(|param| Module::map(param, mapper), |tensor| tensor)
     }
 }
 
@@ -163,22 +165,17 @@ impl Matrix {
     /// Computes x·W with a matrix `[in, out]`. `x [N, in]` → `[N, out]`.
     pub fn conv1d(&self, x: Tensor<2>) -> Tensor<2> {
         match self {
-            Self::Dense { weight, transposed } => {
-                let weight = weight.beside(&x);
-                if *transposed {
-                    ops::linear(x, weight)
-                } else {
-                    ops::conv1d(x, weight)
-                }
+            Self::Dense {
+                transposed: true, ..
             }
-            Self::Packed {
-                matrix,
-                transposed: true,
-            } => ops::packed_linear(x, matrix),
-            Self::Packed {
-                matrix,
-                transposed: false,
-            } => ops::packed_conv1d(x, matrix),
+            | Self::Packed {
+                transposed: true, ..
+            } => self.linear(x),
+            Self::Dense { weight, .. } => {
+                let weight = weight.beside(&x);
+                ops::conv1d(x, weight)
+            }
+            Self::Packed { matrix, .. } => ops::packed_conv1d(x, matrix),
         }
     }
 

@@ -94,6 +94,11 @@ fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> (Box<dyn Rule>, Opti
     }
 }
 
+/// The error of a parameter that the optimizer was not made for.
+fn unexpected(name: &str) -> Error {
+    Error::UnexpectedTensors(vec![name.to_string()])
+}
+
 /// A parameter with its update rule, its state, and the values that stay the same over the run.
 #[derive(Debug)]
 struct Slot {
@@ -132,12 +137,11 @@ impl Slot {
             }
         }
         if p.dtype() != *dtype || grad.dtype() != DType::F32 {
-            let fault = Fault::new(
+            return Err(Error::invalid(
                 name,
                 format!("{dtype:?} with an F32 gradient"),
                 format!("{:?}, {:?}", p.dtype(), grad.dtype()),
-            );
-            return Err(Error::InvalidConfig(vec![fault]));
+            ));
         }
         Ok(())
     }
@@ -298,35 +302,34 @@ impl Optim {
     }
 
     fn slot(&self, name: &str) -> Result<&Slot> {
-        self.slots
-            .get(name)
-            .ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))
+        self.slots.get(name).ok_or_else(|| unexpected(name))
+    }
+
+    fn slot_mut(&mut self, name: &str) -> Result<&mut Slot> {
+        self.slots.get_mut(name).ok_or_else(|| unexpected(name))
+    }
+
+    /// The parameters that are trained in this step.
+    fn trained(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.values().filter(|slot| slot.trains())
     }
 
     /// Returns the number of bytes of all state, which is saved, once every trained parameter has had a gradient.
     #[doc(hidden)]
     pub fn state_bytes(&self) -> u64 {
-        self.slots
-            .values()
-            .filter(|slot| slot.trains())
-            .map(|slot| slot.layout.bytes())
-            .sum()
+        self.trained().map(|slot| slot.layout.bytes()).sum()
     }
 
     /// Returns the number of bytes on the device that the rules keep in addition to the state and do not save.
     pub(crate) fn side_bytes(&self) -> u64 {
-        self.slots
-            .values()
-            .filter(|slot| slot.trains())
+        self.trained()
             .map(|slot| slot.rule.side_bytes(&slot.info))
             .sum()
     }
 
     /// Returns the maximum number of bytes that the step of one parameter takes for its duration.
     pub(crate) fn work_bytes(&self) -> u64 {
-        self.slots
-            .values()
-            .filter(|slot| slot.trains())
+        self.trained()
             .map(|slot| slot.rule.work_bytes(&slot.info))
             .max()
             .unwrap_or(0)

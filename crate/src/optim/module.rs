@@ -144,12 +144,11 @@ impl Optim {
         let clip = match self.clip.take() {
             Some(clip) => clip,
             None if self.max_grad_norm > 0.0 => {
-                let fault = Fault::new(
+                return Err(Error::invalid(
                     "max_grad_norm",
                     "0, or a call of grad_norm before each step",
                     self.max_grad_norm,
-                );
-                return Err(Error::InvalidConfig(vec![fault]));
+                ));
             }
             None => 1.0,
         };

@@ -35,10 +35,7 @@ impl Optim {
         step: u64,
         device: &burn::tensor::Device,
     ) -> Result<()> {
-        let slot = self
-            .slots
-            .get_mut(name)
-            .ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
+        let slot = self.slot_mut(name)?;
         let zeros = slot.zeros(device)?;
         slot.state = slot.trains().then_some(State { step, ..zeros });
         Ok(())
@@ -59,12 +56,7 @@ impl Optim {
 
     /// Returns true if the steps of all parameters that train [repeat](super::Rule::repeats), and no recorded randomness is given for the next one.
     pub(crate) fn repeats(&self) -> bool {
-        self.recorded.is_empty()
-            && self
-                .slots
-                .values()
-                .filter(|slot| slot.trains())
-                .all(|slot| slot.rule.repeats())
+        self.recorded.is_empty() && self.trained().all(|slot| slot.rule.repeats())
     }
 
     /// Returns the step of `name` and the names of its state tensors, without `step`; `None` without state.
@@ -89,10 +81,7 @@ impl Optim {
         step: u64,
         mut tensors: BTreeMap<&str, Tensor<1>>,
     ) -> Result<()> {
-        let slot = self
-            .slots
-            .get_mut(name)
-            .ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
+        let slot = self.slot_mut(name)?;
         let (mut faults, mut kept) = (Vec::new(), Vec::new());
         for (key, shape, dtype) in &slot.layout.0 {
             let rule = || format!("{} {shape:?}", word(*dtype));

@@ -267,14 +267,15 @@ impl Update<'_> {
     pub fn state<const N: usize>(&self, state: Vec<Buffer>) -> Result<[Buffer; N]> {
         state
             .try_into()
-            .map_err(|state: Vec<Buffer>| self.another_state(N, state.len()))
+            .map_err(|state: Vec<Buffer>| another_state(&self.parameter.name, N, state.len()))
     }
+}
 
-    pub(super) fn another_state(&self, expected: usize, found: usize) -> Error {
-        Error::StateMismatch(vec![Fault::new(
-            &self.parameter.name,
-            format!("a state of {expected} tensors"),
-            found,
-        )])
-    }
+/// The error of a state with another number of tensors than the rule keeps.
+pub(super) fn another_state(parameter: &str, expected: usize, found: usize) -> Error {
+    Error::StateMismatch(vec![Fault::new(
+        parameter,
+        format!("a state of {expected} tensors"),
+        found,
+    )])
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{Device, Tensor};
 
-use super::rule::{Member, Recorded, Rule, Update};
+use super::rule::{Member, Recorded, Rule, Update, another_state};
 use super::state::State;
-use super::{Gate, Optim, ParamInfo, Slot};
+use super::{Gate, Optim, ParamInfo, Slot, unexpected};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::noise::{Noise, Rounding};
@@ -129,7 +129,7 @@ impl Optim {
         let mut batches: Vec<(TypeId, Batch<'_>)> = Vec::new();
         for (Moved { name, p, grad, .. }, slot) in moved.into_iter().zip(slots) {
             let recorded = self.recorded.remove(&name);
-            let slot = slot.ok_or_else(|| Error::UnexpectedTensors(vec![name.clone()]))?;
+            let slot = slot.ok_or_else(|| unexpected(&name))?;
             slot.check_devices(&p, &grad, recorded.as_ref())?;
             let State {
                 step,
@@ -197,11 +197,7 @@ impl Optim {
             }
             for ((name, step, expected, place), (p, tensors)) in ends.into_iter().zip(made) {
                 if tensors.len() != expected {
-                    return Err(Error::StateMismatch(vec![Fault::new(
-                        name,
-                        format!("a state of {expected} tensors"),
-                        tensors.len(),
-                    )]));
+                    return Err(another_state(&name, expected, tensors.len()));
                 }
                 *place = Some(State { step, tensors });
                 stepped.push((name, p));

@@ -138,6 +138,13 @@ impl Trainer {
         self.launch_step(submit).await
     }
 
+    /// The inputs of a recorded step: those of its batch, and the factor of the loss as its last.
+    fn inputs<'a>(&self, submit: &Submit<'a>, factor: &'a [i32]) -> Result<Vec<&'a [i32]>> {
+        let mut inputs = DeviceBatch::inputs(self.model(), &submit.batches[0])?;
+        inputs.push(factor);
+        Ok(inputs)
+    }
+
     /// Keeps the recording for the next step. Returns the number of partials of each gradient's norm.
     fn keep(&mut self, recorded: Recorded) -> Vec<(String, usize)> {
         let partials = recorded.output.partials();
@@ -148,11 +155,7 @@ impl Trainer {
     /// Reserves the words that differ from step to step for the recording of the next step.
     fn reserve_recording(&mut self, submit: &Submit<'_>) -> Result<()> {
         let factor = submit.factor();
-        let inputs = [
-            DeviceBatch::inputs(self.model(), &submit.batches[0])?,
-            vec![&factor[..]],
-        ]
-        .concat();
+        let inputs = self.inputs(submit, &factor)?;
         let words = inputs.iter().map(|input| input.len()).collect();
         let repeats = self.repeats.get_mut();
         repeats.buffer = self
@@ -195,8 +198,8 @@ impl Trainer {
     /// Records a step and runs it. Returns `None` if it cannot be recorded.
     fn record(&mut self, submit: &Submit<'_>) -> Result<Option<Recorded>> {
         let batch = &submit.batches[0];
-        let (factor, batch_inputs) = (submit.factor(), DeviceBatch::inputs(self.model(), batch)?);
-        let inputs = [batch_inputs.as_slice(), &[&factor[..]]].concat();
+        let factor = submit.factor();
+        let inputs = self.inputs(submit, &factor)?;
         let Some(buffer) = self.repeats.get_mut().buffer.take() else {
             return Ok(None);
         };
@@ -210,7 +213,7 @@ impl Trainer {
             let mut gradients = NamedGradients::new();
             let frozen = |name: &str| self.optim.frozen(name);
             let recompute = self.config.gradient_checkpointing;
-            let scale = Scale::Given(Box::new(buffer.number(batch_inputs.len())));
+            let scale = Scale::Given(Box::new(buffer.number(inputs.len() - 1)));
             let loss = accumulate_on_device(
                 self.model(),
                 device_batch,
@@ -264,11 +267,7 @@ impl Trainer {
     /// Runs a step as recorded. Returns `false`, with nothing changed, if it would not be the same.
     fn replay_step(&mut self, submit: &Submit<'_>, recorded: &Recorded) -> Result<bool> {
         let factor = submit.factor();
-        let inputs = [
-            DeviceBatch::inputs(self.model(), &submit.batches[0])?,
-            vec![&factor[..]],
-        ]
-        .concat();
+        let inputs = self.inputs(submit, &factor)?;
         let before = self.optim.state_steps();
         let clip_and_update = |trainer: &mut Self| {
             trainer.clip_and_update(recorded.output.clone(), submit.learning_rate)

@@ -9,20 +9,20 @@ use crate::optim::rule::Update;
 
 /// The projection of a gradient in a step.
 pub(super) struct Projection<'a> {
-    pub(super) rule: &'a ApolloConfig,
-    pub(super) u: &'a Update<'a>,
-    pub(super) side: Side,
-    pub(super) cols: usize,
-    pub(super) key: [u32; 2],
-    pub(super) refresh: u64,
+    pub rule: &'a ApolloConfig,
+    pub u: &'a Update<'a>,
+    pub side: Side,
+    pub cols: usize,
+    pub key: [u32; 2],
+    pub refresh: u64,
     /// P `[dim, r]`; `None` if the kernel makes it from the key.
-    pub(super) projector: Option<Buffer>,
+    pub projector: Option<Buffer>,
 }
 
 impl Projection<'_> {
     /// Returns the gradient, and m, v and the stats of the channels, computed by sums that keep their digits where terms cancel; `like` is on their
     /// device.
-    pub(super) fn exact(
+    pub fn exact(
         self,
         like: &Buffer,
         g: Buffer,
@@ -70,7 +70,7 @@ impl Projection<'_> {
     }
 
     /// Does the same as [`Self::exact`] by an ordinary product with the projector, which is made once; the gradient is bounded in place.
-    pub(super) fn product(
+    pub fn product(
         self,
         like: &Buffer,
         g: Buffer,

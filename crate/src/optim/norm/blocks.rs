@@ -1,6 +1,6 @@
 //! The first stage of the global norm: Σg² of a gradient by blocks of 256 elements (shaders/README.md, "Block tree").
 
-use crate::gpu::Words;
+use crate::gpu::{KernelParams, Words};
 use crate::optim::arithmetic::bounded;
 
 crate::kernel! {
@@ -42,31 +42,11 @@ crate::kernel! {
 }
 
 impl SixParams {
-    /// Makes the parameters of six gradients, given as (number of elements, index of the first partial).
-    pub fn of(
-        [
-            (n0, first0),
-            (n1, first1),
-            (n2, first2),
-            (n3, first3),
-            (n4, first4),
-            (n5, first5),
-        ]: [(usize, usize); 6],
-    ) -> Self {
-        Self {
-            n0,
-            n1,
-            n2,
-            n3,
-            n4,
-            n5,
-            first0,
-            first1,
-            first2,
-            first3,
-            first4,
-            first5,
-        }
+    /// The parameters of six gradients, each with its number of elements and the index of its first partial sum.
+    pub fn of(gradients: [(usize, usize); 6]) -> Self {
+        let lengths = gradients.map(|(n, _)| n as u32);
+        let firsts = gradients.map(|(_, first)| first as u32);
+        Self::from_words(&[lengths, firsts].concat())
     }
 }
 
