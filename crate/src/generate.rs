@@ -212,13 +212,7 @@ impl Generator {
             return Ok(None);
         }
         let mut logits = read_f32(self.prefix.extend(model, &self.pending)?).await?;
-        if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
-            return Err(Error::NonFinite {
-                step: self.generated as u64,
-                tensor: "logits".into(),
-                value: f64::from(*value),
-            });
-        }
+        check_finite(&logits, self.generated)?;
         let probabilities = softmax(&logits, 1.0);
         let absent = self.absent.get_or_insert_with(|| {
             (0..logits.len() as u32)
@@ -352,6 +346,18 @@ fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
     }
     order.sort_unstable_by(by_logit);
     order
+}
+
+/// Checks the logits of a token, the number of tokens before which is `position`.
+fn check_finite(logits: &[f32], position: usize) -> Result<()> {
+    let value = logits.iter().find(|value| !value.is_finite());
+    value.map_or(Ok(()), |&value| {
+        Err(Error::NonFinite {
+            step: position as u64,
+            tensor: "logits".into(),
+            value: f64::from(value),
+        })
+    })
 }
 
 /// Computes softmax(logits / temperature) in f64.

@@ -113,27 +113,17 @@ impl AdapterConfig {
             "0 ≤ p < 1 in f32",
             self.dropout,
         );
-        for (name, rank) in self
-            .rank_pattern
-            .0
-            .iter()
-            .filter(|(_, rank)| !(1..=MAX_RANK).contains(rank))
-        {
+        for (name, rank) in &self.rank_pattern.0 {
             rules.check(
-                false,
+                (1..=MAX_RANK).contains(rank),
                 "rank_pattern",
                 format!("integers from 1 to {MAX_RANK}"),
                 format!("{name}: {rank}"),
             );
         }
-        for (name, alpha) in self
-            .alpha_pattern
-            .0
-            .iter()
-            .filter(|(_, alpha)| !is_positive_f32(*alpha))
-        {
+        for (name, alpha) in &self.alpha_pattern.0 {
             rules.check(
-                false,
+                is_positive_f32(*alpha),
                 "alpha_pattern",
                 "numbers that are finite and > 0 in f32",
                 format!("{name}: {alpha}"),
@@ -154,13 +144,13 @@ impl AdapterConfig {
             ("layers_to_transform", &layers),
             ("layers_pattern", &pattern),
         ] {
-            if let Some(given) = given.as_ref().filter(|_| text) {
-                rules.check(false, key, "absent unless target_modules is a list", given);
+            if let Some(given) = given {
+                rules.check(!text, key, "absent unless target_modules is a list", given);
             }
         }
-        if let Some(pattern) = pattern.filter(|_| layers.is_none()) {
+        if let Some(pattern) = pattern {
             rules.check(
-                false,
+                layers.is_some(),
                 "layers_pattern",
                 "absent without layers_to_transform",
                 pattern,
@@ -190,26 +180,10 @@ impl AdapterConfig {
                 None => {}
             }
         }
-        for (key, texts) in [
-            (
-                "rank_pattern",
-                self.rank_pattern
-                    .0
-                    .iter()
-                    .map(|(text, _)| text)
-                    .collect::<Vec<_>>(),
-            ),
-            (
-                "alpha_pattern",
-                self.alpha_pattern.0.iter().map(|(text, _)| text).collect(),
-            ),
-        ] {
+        for (key, texts) in self.tables() {
             all.push((key, check_count(key, texts.len())));
-            all.extend(
-                texts
-                    .into_iter()
-                    .map(|text| (key, one(Pattern::end, key, text))),
-            );
+            let checked = texts.into_iter().map(|text| one(Pattern::end, key, text));
+            all.extend(checked.map(|result| (key, result)));
         }
         let key = "layers_pattern";
         all.extend(
@@ -244,6 +218,14 @@ impl AdapterConfig {
                 }
             }
         }
+    }
+
+    /// The patterns of the two tables, with the keys of these.
+    pub(super) fn tables(&self) -> [(&'static str, Vec<&str>); 2] {
+        [
+            ("rank_pattern", self.rank_pattern.texts()),
+            ("alpha_pattern", self.alpha_pattern.texts()),
+        ]
     }
 
     /// Returns the blocks that the settings are limited to; an empty list limits nothing.

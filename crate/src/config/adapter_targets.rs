@@ -307,23 +307,13 @@ impl AdapterConfig {
                 );
             }
         }
-        let ranks = self
-            .rank_pattern
-            .0
-            .iter()
-            .map(|(text, _)| ("rank_pattern", text));
-        for (key, text) in ranks.chain(
-            self.alpha_pattern
-                .0
-                .iter()
-                .map(|(text, _)| ("alpha_pattern", text)),
-        ) {
-            let matches = Pattern::end(key, text)?.prepared()?;
-            if !known
-                .iter()
-                .any(|one| one.module.is_some() && matches(&one.name))
-            {
-                refuse(key, text, "a pattern that a module matches");
+        for (key, texts) in self.tables() {
+            for text in texts {
+                let matches = Pattern::end(key, text)?.prepared()?;
+                let mut modules = known.iter().filter(|one| one.module.is_some());
+                if !modules.any(|one| matches(&one.name)) {
+                    refuse(key, text, "a pattern that a module matches");
+                }
             }
         }
         for end in self

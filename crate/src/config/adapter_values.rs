@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use super::declare::words;
 
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
@@ -113,18 +114,21 @@ impl<'de> Deserialize<'de> for Layers {
     }
 }
 
-fn items<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(mut list: A) -> Result<Vec<T>, A::Error> {
-    let mut all = Vec::new();
-    while let Some(item) = list.next_element()? {
-        all.push(item);
-    }
-    Ok(all)
+fn items<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(list: A) -> Result<Vec<T>, A::Error> {
+    Vec::deserialize(SeqAccessDeserializer::new(list))
 }
 
 /// Values by patterns of names, in the order of the document; the first key that matches counts.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table<T>(pub Vec<(String, T)>);
+
+impl<T> Table<T> {
+    /// The patterns, in their order.
+    pub(super) fn texts(&self) -> Vec<&str> {
+        self.0.iter().map(|(text, _)| text.as_str()).collect()
+    }
+}
 
 impl<T> Default for Table<T> {
     fn default() -> Self {

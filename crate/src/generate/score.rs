@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{TopToken, likeliest};
+use super::{TopToken, check_finite, likeliest};
 use crate::config::settings;
 use crate::error::{Error, Result};
 use crate::gpu::read_f32;
@@ -59,8 +59,7 @@ pub struct Score {
 ///
 /// # Errors
 /// `config.invalid` for an empty list of tokens or more than 20 alternatives, `model.token-range` for an id outside the
-/// vocabulary,
-/// `model.context` for a text longer than the context, `train.non-finite` for weights that give no number.
+/// vocabulary, `model.context` for a text longer than the context, `train.non-finite` for weights that give no number.
 pub async fn score(
     model: &Model,
     tokenizer: &Tokenizer,
@@ -123,13 +122,7 @@ fn scored(
     top: usize,
     position: usize,
 ) -> Result<ScoredToken> {
-    if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
-        return Err(Error::NonFinite {
-            step: position as u64,
-            tensor: "logits".into(),
-            value: f64::from(*value),
-        });
-    }
+    check_finite(logits, position)?;
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let powers: f64 = logits
         .iter()

@@ -169,6 +169,16 @@ fn traced<T>(work: impl FnOnce() -> T) -> Vec<Launched> {
     trace::finish()
 }
 
+/// Traces one pass of an operation.
+fn traced_pass<const D: usize>(pass: Pass, forward: impl FnOnce() -> Tensor<D>) -> Vec<Launched> {
+    let mut y = None;
+    let launches = traced(|| y = Some(forward()));
+    match (pass, y) {
+        (Pass::Backward, Some(y)) => traced(|| y.backward()),
+        _ => launches,
+    }
+}
+
 impl Work {
     /// Returns the launch of a copy of `words`.
     pub fn copy_of(words: usize) -> Vec<Launched> {
@@ -292,14 +302,12 @@ impl Work {
                     Product::Forward => traced(|| {
                         ops::linear(Tensor::ones([n, k], &plain), Tensor::ones([m, k], &plain))
                     }),
-                    Product::Input => {
-                        let y = ops::linear(tracked(n, k), constant(m, k));
-                        traced(|| y.backward())
-                    }
-                    Product::Weight => {
-                        let y = ops::linear(constant(n, k), tracked(m, k));
-                        traced(|| y.backward())
-                    }
+                    Product::Input => traced_pass(Pass::Backward, || {
+                        ops::linear(tracked(n, k), constant(m, k))
+                    }),
+                    Product::Weight => traced_pass(Pass::Backward, || {
+                        ops::linear(constant(n, k), tracked(m, k))
+                    }),
                 }
             }
             Self::Attention(pass, len) => {
@@ -314,26 +322,14 @@ impl Work {
                 };
                 let [q, k, v] =
                     [heads, kv_heads, kv_heads].map(|heads| tracked(seq_len, heads * head_dim));
-                let mut y = None;
-                let forward = traced(|| y = Some(ops::attention(q, k, v, None, shape)));
-                if pass == Pass::Forward {
-                    forward
-                } else {
-                    traced(|| y.map(|y| y.backward()))
-                }
+                traced_pass(pass, || ops::attention(q, k, v, None, shape))
             }
             Self::RmsNorm(pass, [rows, width]) => {
                 let (x, w) = (
                     tracked(rows / divisor, width),
                     Tensor::<1>::ones([width], &device.autodiff()).require_grad(),
                 );
-                let mut y = None;
-                let forward = traced(|| y = Some(ops::rms_norm(x, w, 1e-5)));
-                if pass == Pass::Forward {
-                    forward
-                } else {
-                    traced(|| y.map(|y| y.backward()))
-                }
+                traced_pass(pass, || ops::rms_norm(x, w, 1e-5))
             }
             Self::Adamw(dtype, rows) => {
                 let n = rows / divisor * COLUMNS;

@@ -20,8 +20,8 @@ use crate::ops::residual::added;
 pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
     /// Computes the gradient of each input that `needs` one.
     ///
-    /// `sum` may hold the gradient of the first input that other operations have begun. A vjp whose kernel can add to it takes it out; what is
-    /// left is added by another launch, as in [`gradients`].
+    /// `sum` may hold the gradient of the first input that other operations have begun. A vjp whose kernel can add to it
+    /// takes it out; what is left is added by one more launch.
     fn backward(self, grad: FloatTensor<B>, needs: [bool; N], sum: Sum<'_, B>) -> Grads<B, N>;
 }
 

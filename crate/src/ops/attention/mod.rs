@@ -176,44 +176,26 @@ pub fn forward<B: Launch>(
         0
     };
     let stats = B::floats(&q, [2 * shape.queries() + firsts]);
+    let (written, params) = ([y, stats], shape.params(documents));
+    let read = || [q.clone(), k.clone(), v.clone(), starts.clone()];
     let [y, stats] = if !B::software(&q) {
         let kernel = if shape.wide() {
             &kernels::FORWARD_TILE_WIDE
         } else {
             &kernels::FORWARD_TILE
         };
-        let read = [q.clone(), k.clone(), v.clone(), starts];
-        B::launch(
-            kernel,
-            read,
-            [y, stats],
-            &shape.params(documents),
-            shape.tiles(shape.seq_len),
-        )
+        B::launch(kernel, read(), written, &params, shape.tiles(shape.seq_len))
     } else if shape.by_row(4) {
-        let read = [q.clone(), k.clone(), v.clone(), starts];
-        B::launch(
-            &kernels::FORWARD,
-            read,
-            [y, stats],
-            &shape.params(documents),
-            groups_of_64(shape.queries()),
-        )
+        let groups = groups_of_64(shape.queries());
+        B::launch(&kernels::FORWARD, read(), written, &params, groups)
     } else {
-        // Each number that a thread loads serves 8 products, which pays off where loads are slow.
-        let groups = kernels::FORWARD_BLOCK.groups(shape.block_threads(shape.seq_len, shape.heads));
+        let kernel = &kernels::FORWARD_BLOCK;
+        let groups = kernel.groups(shape.block_threads(shape.seq_len, shape.heads));
+        let add = |sums, params: &BlockParams| B::launch(kernel, read(), sums, params, groups);
         shape
             .parts(documents, shape.offset + shape.seq_len, 1)
             .iter()
-            .fold([y, stats], |sums, params| {
-                B::launch(
-                    &kernels::FORWARD_BLOCK,
-                    [q.clone(), k.clone(), v.clone(), starts.clone()],
-                    sums,
-                    params,
-                    groups,
-                )
-            })
+            .fold(written, add)
     };
     (
         resized::<B>(y.clone(), to, from),

@@ -4,11 +4,11 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::{DType, Shape};
 
-use super::tiles::{Tile, tiled, tiling};
+use super::tiles::{tiled, tiling};
 use super::{Linear, SLICE, twins};
 use crate::gpu::StorageType::{Bf16, F32};
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Kernels, Words};
+use crate::gpu::{Kernels, Stored, Words};
 use crate::ops::tape::gradients;
 use crate::ops::weights::Weights;
 
@@ -219,18 +219,8 @@ pub fn three<B: Launch>(
     of: Joint<FloatTensor<B>, 3>,
     sum: Option<FloatTensor<B>>,
 ) -> Gradients<FloatTensor<B>, 3> {
-    let (shapes, storage) = (of.shapes(), of.ws[0].form.storage);
-    let (tile, params, groups, outputs) = planned::<B, 3>(&of, sum);
-    let kernel = tile.choose(&BACKWARD_THREE_TILE, &BACKWARD_THREE_TILE_SMALL);
-    let [w0, w1, w2] = of.ws.map(|w| w.words);
-    let [dx, dw] = B::launch(
-        kernel.of(storage),
-        [w0, w1, w2, dy, of.x],
-        outputs,
-        &params,
-        groups,
-    );
-    (Some(dx), B::parts(dw, shapes).map(Some))
+    let kernels = [&BACKWARD_THREE_TILE, &BACKWARD_THREE_TILE_SMALL];
+    together::<B, 3, 5>(of, sum, kernels, |[w0, w1, w2], x| [w0, w1, w2, dy, x])
 }
 
 /// Computes all gradients of two products from `dy_p [n, m_p]`; dx is added to `sum`.
@@ -239,33 +229,23 @@ pub fn two<B: Launch>(
     of: Joint<FloatTensor<B>, 2>,
     sum: Option<FloatTensor<B>>,
 ) -> Gradients<FloatTensor<B>, 2> {
-    let (shapes, storage) = (of.shapes(), of.ws[0].form.storage);
-    let (tile, params, groups, outputs) = planned::<B, 2>(&of, sum);
-    let kernel = tile.choose(&BACKWARD_TWO_TILE, &BACKWARD_TWO_TILE_SMALL);
-    let [w0, w1] = of.ws.map(|w| w.words);
-    let [dx, dw] = B::launch(
-        kernel.of(storage),
-        [w0, w1, dy0, dy1, of.x],
-        outputs,
-        &params,
-        groups,
-    );
-    (Some(dx), B::parts(dw, shapes).map(Some))
+    let kernels = [&BACKWARD_TWO_TILE, &BACKWARD_TWO_TILE_SMALL];
+    together::<B, 2, 5>(of, sum, kernels, |[w0, w1], x| [w0, w1, dy0, dy1, x])
 }
 
-impl<T, const N: usize> Joint<T, N> {
-    fn shapes(&self) -> [Shape; N] {
-        self.ws
-            .each_ref()
-            .map(|w| [w.form.rows, w.form.columns].into())
-    }
-}
-
-/// Plans a launch: size of the tiles, parameters, number of workgroups, and the outputs dx and the dW one after another.
-fn planned<B: Launch, const N: usize>(
-    of: &Joint<FloatTensor<B>, N>,
+/// Computes all gradients by one of two kernels, for large tiles and for small ones. `read` orders the matrices, the dy_p and x as the kernels
+/// read them.
+fn together<B: Launch, const N: usize, const R: usize>(
+    of: Joint<FloatTensor<B>, N>,
     sum: Option<FloatTensor<B>>,
-) -> (Tile, BackwardParams, u32, [FloatTensor<B>; 2]) {
+    [large, small]: [&'static Stored<BackwardParams, R, 2, 2>; 2],
+    read: impl FnOnce([FloatTensor<B>; N], FloatTensor<B>) -> [FloatTensor<B>; R],
+) -> Gradients<FloatTensor<B>, N> {
+    let storage = of.ws[0].form.storage;
+    let shapes = of
+        .ws
+        .each_ref()
+        .map(|w| Shape::from([w.form.rows, w.form.columns]));
     let (n, k) = rows_columns(&of.x.shape());
     let m: usize = of.ws.iter().map(|w| w.form.rows).sum();
     let (tile, groups) = tiling(|tile| tile.of(n, k) + tile.of(m, k));
@@ -281,5 +261,8 @@ fn planned<B: Launch, const N: usize>(
     };
     let made = |rows: usize| B::floats(&of.x, [rows, k]);
     let outputs = [sum.unwrap_or_else(|| made(n)), made(m)];
-    (tile, params, groups, outputs)
+    let read = read(of.ws.map(|w| w.words), of.x);
+    let kernel = tile.choose(large, small).of(storage);
+    let [dx, dw] = B::launch(kernel, read, outputs, &params, groups);
+    (Some(dx), B::parts(dw, shapes).map(Some))
 }

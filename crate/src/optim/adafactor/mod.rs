@@ -13,7 +13,7 @@ use crate::config::{ADAFACTOR, AdafactorConfig};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
-use crate::optim::rule::{Layout, Rule, Update};
+use crate::optim::rule::{Layout, Rule, Stepped, Update};
 
 /// The kernels of this folder.
 pub(crate) static KERNELS: Kernels = &[
@@ -49,7 +49,7 @@ impl Rule for Adafactor {
         p: Buffer,
         g: Buffer,
         state: Vec<Buffer>,
-    ) -> Result<(Buffer, Vec<Buffer>)> {
+    ) -> Result<Stepped> {
         match u.parameter.matrix() {
             Some(shape) => matrix(&self.0, u, shape, p, g, state),
             None => vector(&self.0, u, p, g, state),
@@ -92,7 +92,7 @@ fn matrix(
     p: Buffer,
     g: Buffer,
     state: Vec<Buffer>,
-) -> Result<(Buffer, Vec<Buffer>)> {
+) -> Result<Stepped> {
     let (across, down) = (
         cols.div_ceil(sums::TILE_COLS),
         rows.div_ceil(sums::TILE_ROWS),
@@ -166,7 +166,7 @@ fn vector(
     p: Buffer,
     g: Buffer,
     state: Vec<Buffer>,
-) -> Result<(Buffer, Vec<Buffer>)> {
+) -> Result<Stepped> {
     let n = u.parameter.elements();
     let lanes = n.div_ceil(vector_moments::CHUNK).min(MAX_LANES);
     let params = vector_moments::Params {

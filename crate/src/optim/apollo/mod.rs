@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::ops::linear::SLICE;
 use crate::optim::ParamInfo;
-use crate::optim::rule::{Layout, Rule, Update};
+use crate::optim::rule::{Layout, Rule, Stepped, Update};
 use crate::random::{self, PROJECTOR};
 
 /// The kernels of this folder.
@@ -189,7 +189,7 @@ impl Rule for Apollo {
         p: Buffer,
         g: Buffer,
         state: Vec<Buffer>,
-    ) -> Result<(Buffer, Vec<Buffer>)> {
+    ) -> Result<Stepped> {
         step(&self.config, &mut self.projector, u, p, g, state)
     }
 }
@@ -202,7 +202,7 @@ fn step(
     p: Buffer,
     g: Buffer,
     state: Vec<Buffer>,
-) -> Result<(Buffer, Vec<Buffer>)> {
+) -> Result<Stepped> {
     let cols = u
         .parameter
         .matrix()

@@ -7,7 +7,7 @@ use crate::config::{SGD, SgdConfig};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
-use crate::optim::rule::{Layout, Rule, Update};
+use crate::optim::rule::{Layout, Rule, Stepped, Update};
 
 /// The kernels of this folder.
 pub(crate) static KERNELS: Kernels = &[&kernel::KERNEL.all(), &momentum::KERNEL.all()];
@@ -42,7 +42,7 @@ impl Rule for Sgd {
         p: Buffer,
         g: Buffer,
         state: Vec<Buffer>,
-    ) -> Result<(Buffer, Vec<Buffer>)> {
+    ) -> Result<Stepped> {
         let n = u.parameter.elements();
         let (rate, d, noise) = (u.rate as f32, u.decay(self.0.weight_decay), u.noise);
         if self.0.momentum == 0.0 {
