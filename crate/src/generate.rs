@@ -171,18 +171,18 @@ impl Generator {
         })
     }
 
-    /// Returns the warnings about the prompt or the conversation.
+    /// The warnings about the prompt or the conversation.
     pub fn warnings(&self) -> Vec<TextWarning> {
         self.findings.warnings()
     }
 
-    /// Returns the number of tokens that are computed, and of those that the next token computes.
+    /// The number of tokens that are computed, and of those that the next token computes.
     #[doc(hidden)]
     pub fn progress(&self) -> (usize, usize) {
         (self.prefix.len(), self.pending.len())
     }
 
-    /// Returns the computed tokens, for a text that begins with them.
+    /// The computed tokens, for a text that begins with them.
     #[doc(hidden)]
     pub fn into_prefix(self) -> Prefix {
         self.prefix
@@ -193,7 +193,7 @@ impl Generator {
         self.ended
     }
 
-    /// Returns the next token, or `None` after a stop token, `max_tokens`, or the model's context. An id that no token has is never drawn.
+    /// The next token, or `None` after a stop token, `max_tokens`, or the model's context. An id that no token has is never drawn.
     ///
     /// # Errors
     /// [`Error::NonFinite`] for logits that are not finite, with the number of tokens so far as its step; the text cannot continue then.
@@ -294,7 +294,7 @@ impl Generator {
         Ok(kept.last().copied().unwrap_or(first))
     }
 
-    /// Returns the text that the newest token adds after the prompt. A character that is split over tokens appears with the last of them.
+    /// The text that the newest token adds after the prompt. A character that is split over tokens appears with the last of them.
     fn added_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
         let shown = match self.shown.take() {
             Some(shown) => shown,
@@ -314,7 +314,7 @@ impl Generator {
         Ok(added)
     }
 
-    /// Returns the text of the prompt, without ids that no token has. A prompt of special tokens alone has no text: the text begins after
+    /// The text of the prompt, without ids that no token has. A prompt of special tokens alone has no text: the text begins after
     /// it, where a vocabulary that writes a space before each word leaves that space out.
     fn prompt_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
         let newest = self.ids.pop();
@@ -330,7 +330,7 @@ impl Generator {
     }
 }
 
-/// Returns the `count` likeliest token ids by descending logit; equal logits by ascending id. Ids at −∞ are not tokens.
+/// The `count` likeliest token ids by descending logit; equal logits by ascending id. Ids at −∞ are not tokens.
 fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
     let by_logit = |&a: &u32, &b: &u32| {
         logits[b as usize]

@@ -86,7 +86,7 @@ pub(crate) fn is_all_linear(text: &str) -> bool {
     text.eq_ignore_ascii_case(ALL_LINEAR)
 }
 
-/// Returns the factor of the product of two factors: alpha / r, or alpha / √r with `rslora`.
+/// The factor of the product of two factors: alpha / r, or alpha / √r with `rslora`.
 pub(crate) fn adapter_scale(rank: u64, alpha: f64, rslora: bool) -> f64 {
     // At most 65,536, so exact in f64.
     let rank = rank as f64;
@@ -95,7 +95,7 @@ pub(crate) fn adapter_scale(rank: u64, alpha: f64, rslora: bool) -> f64 {
 
 #[doc(hidden)]
 impl AdapterConfig {
-    /// Returns the rules that these values break; keys begin with `adapter.`.
+    /// The rules that these values break; keys begin with `adapter.`.
     pub fn faults(&self) -> Vec<Fault> {
         let mut rules = Rules::of("adapter");
         let ranks = (1..=MAX_RANK).contains(&self.r);
@@ -228,7 +228,7 @@ impl AdapterConfig {
         ]
     }
 
-    /// Returns the blocks that the settings are limited to; an empty list limits nothing.
+    /// The blocks that the settings are limited to; an empty list limits nothing.
     pub(super) fn layers(&self) -> Option<&[u64]> {
         self.layers_to_transform
             .as_ref()
@@ -236,7 +236,7 @@ impl AdapterConfig {
             .filter(|numbers| !numbers.is_empty())
     }
 
-    /// Returns the patterns of the part before the number of a block; an empty list or text means any part.
+    /// The patterns of the part before the number of a block; an empty list or text means any part.
     pub(super) fn layer_patterns(&self) -> Option<&[String]> {
         self.layers_pattern
             .as_ref()

@@ -58,7 +58,7 @@ impl AdapterConfig {
     }
 }
 
-/// Returns a list in a fixed order, and one number as a list.
+/// A list in a fixed order, and one number as a list.
 fn settled(value: &Value) -> Value {
     match value {
         Value::Array(items) => {

@@ -67,7 +67,7 @@ impl Known<'_> {
     }
 }
 
-/// Returns the modules, followed by the other names that PEFT sees in the model, since PEFT also refuses a pattern that matches one of
+/// The modules, followed by the other names that PEFT sees in the model, since PEFT also refuses a pattern that matches one of
 /// these. Names of modules without weights are those of transformers.
 pub(super) fn known<'a>(names: &PeftNames, modules: &'a [Module]) -> Vec<Known<'a>> {
     let mut others = BTreeSet::from([names.outside.to_string()]);

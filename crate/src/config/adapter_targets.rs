@@ -100,7 +100,7 @@ impl AdapterConfig {
         })
     }
 
-    /// Returns the matrices that the settings select, and a refusal for each other module that they select.
+    /// The matrices that the settings select, and a refusal for each other module that they select.
     fn chosen<'a>(
         &self,
         family: &PeftNames,
@@ -138,7 +138,7 @@ impl AdapterConfig {
         ))
     }
 
-    /// Returns a test for modules that never get factors: excluded ones, and those trained in full.
+    /// A test for modules that never get factors: excluded ones, and those trained in full.
     fn spared(&self) -> Result<Matcher> {
         let excluded = match &self.exclude_modules {
             Some(names) => matcher("exclude_modules", names.clone())?,
@@ -154,7 +154,7 @@ impl AdapterConfig {
         }))
     }
 
-    /// Returns a test for modules that `target_modules` and the chosen blocks select.
+    /// A test for modules that `target_modules` and the chosen blocks select.
     fn wanted(&self, family: &PeftNames) -> Result<Matcher> {
         let names = match self.targets(family) {
             Names::One(text) if is_all_linear(&text) => {
@@ -188,7 +188,7 @@ impl AdapterConfig {
         }))
     }
 
-    /// Returns the patterns that find the number of a block in a name, each with its text.
+    /// The patterns that find the number of a block in a name, each with its text.
     fn block_patterns(&self) -> Result<Vec<(&str, BlockPattern)>> {
         let path = "layers_pattern";
         match self.layer_patterns() {
@@ -204,7 +204,7 @@ impl AdapterConfig {
         self.modules_to_save.as_deref().unwrap_or_default()
     }
 
-    /// Returns the modules that are trained in full. A name is compared by its end, which need not begin after a dot.
+    /// The modules that are trained in full. A name is compared by its end, which need not begin after a dot.
     fn saved(&self, known: &[Known<'_>], findings: &mut Vec<Refusal>) -> Vec<String> {
         let (mut saved, mut tied, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for one in known.iter().filter(|one| {

@@ -22,7 +22,7 @@ pub enum Names {
 }
 
 impl Names {
-    /// Returns a list of these names.
+    /// A list of these names.
     pub fn many(names: &[&str]) -> Self {
         Self::Many(names.iter().map(|name| (*name).to_string()).collect())
     }
@@ -81,7 +81,7 @@ pub enum Layers {
 
 #[doc(hidden)]
 impl Layers {
-    /// Returns the numbers as a slice.
+    /// The numbers as a slice.
     pub fn numbers(&self) -> &[u64] {
         match self {
             Self::One(number) => std::slice::from_ref(number),

@@ -51,7 +51,7 @@ settings! {
 
 #[doc(hidden)]
 impl ApolloConfig {
-    /// Returns the rank for a matrix whose shorter side has this length.
+    /// The rank for a matrix whose shorter side has this length.
     pub fn rank(&self, side: usize) -> usize {
         match self.rank {
             Some(rank) => rank as usize,
@@ -60,7 +60,7 @@ impl ApolloConfig {
         }
     }
 
-    /// Returns the scale for a matrix whose shorter side has this length.
+    /// The scale for a matrix whose shorter side has this length.
     pub fn scale(&self, side: usize) -> f64 {
         match self.scale {
             ApolloScale::Auto => side as f64 / self.rank(side) as f64,
@@ -68,7 +68,7 @@ impl ApolloConfig {
         }
     }
 
-    /// Returns the rule of parameters that are not projected. Their learning rate has the factor
+    /// The rule of parameters that are not projected. Their learning rate has the factor
     /// `adamw_learning_rate_scale`.
     pub(crate) fn fallback(&self) -> AdamwConfig {
         AdamwConfig {
@@ -80,7 +80,7 @@ impl ApolloConfig {
         }
     }
 
-    /// Returns the same settings with the defaults that depend on other keys filled in.
+    /// The same settings with the defaults that depend on other keys filled in.
     pub(super) fn in_force(self) -> Self {
         Self {
             rank: self.rank.or(self.mini.then_some(1)),

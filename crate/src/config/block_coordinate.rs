@@ -43,7 +43,7 @@ settings! {
 }
 
 impl BlockCoordinateConfig {
-    /// Returns the rules that these settings break in `run`. The number of blocks is compared with the model's
+    /// The rules that these settings break in `run`. The number of blocks is compared with the model's
     /// elsewhere, once there is a model.
     ///
     /// Only AdamW is accepted: restarting moments were studied with it, and the other rules keep little or no state

@@ -29,7 +29,7 @@ pub enum Form {
 
 #[doc(hidden)]
 impl Form {
-    /// Returns the name used in settings and reports.
+    /// The name used in settings and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -99,7 +99,7 @@ words! {
 }
 
 impl ValidationRows {
-    /// Returns the value for checkpoints without this setting, which kept the last rows.
+    /// The value for checkpoints without this setting, which kept the last rows.
     pub(super) fn before_it_was_set() -> Self {
         Self::Last
     }
@@ -147,7 +147,7 @@ pub struct DataSettings {
 }
 
 impl DataSettings {
-    /// Returns the names of the settings about rows that differ from their defaults.
+    /// The names of the settings about rows that differ from their defaults.
     pub(crate) fn about_rows(&self) -> Vec<&'static str> {
         let given = [
             ("loss_on", self.loss_on != LossOn::default()),
@@ -166,7 +166,7 @@ impl DataSettings {
 }
 
 impl TrainConfig {
-    /// Returns the settings that control how the data of a resume is read, for which `given` are set again: the others
+    /// The settings that control how the data of a resume is read, for which `given` are set again: the others
     /// are the checkpoint's.
     pub fn data_settings_of_resume(&self, given: &Map<String, Value>) -> DataSettings {
         DataSettings {
@@ -175,7 +175,7 @@ impl TrainConfig {
         }
     }
 
-    /// Returns the settings that control how data is read.
+    /// The settings that control how data is read.
     pub fn data_settings(&self) -> DataSettings {
         DataSettings {
             form: self.form,
@@ -193,7 +193,7 @@ impl TrainConfig {
 }
 
 impl Columns {
-    /// Returns the rules that these columns break.
+    /// The rules that these columns break.
     pub(super) fn faults(&self) -> Vec<Fault> {
         let Self {
             prompt,

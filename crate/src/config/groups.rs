@@ -34,7 +34,7 @@ fn one() -> f64 {
 }
 
 impl GroupConfig {
-    /// Returns a group with this pattern that overrides nothing.
+    /// A group with this pattern that overrides nothing.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
@@ -45,7 +45,7 @@ impl GroupConfig {
         }
     }
 
-    /// Returns the preset `no_decay`: no weight decay for norms, biases and embeddings, and the run's for everything else.
+    /// The preset `no_decay`: no weight decay for norms, biases and embeddings, and the run's for everything else.
     pub fn no_decay() -> Vec<Self> {
         let spared = Self {
             weight_decay: Some(0.0),
@@ -60,7 +60,7 @@ impl GroupConfig {
         frozen.then(|| Fault::new("groups", "at least one that is not frozen", "none"))
     }
 
-    /// Returns the update rule of this group in a run with the rule `run`.
+    /// The update rule of this group in a run with the rule `run`.
     #[doc(hidden)]
     pub fn rule(&self, run: &OptimizerConfig) -> OptimizerConfig {
         let rule = self.optimizer.as_ref().unwrap_or(run).clone();
@@ -70,7 +70,7 @@ impl GroupConfig {
         }
     }
 
-    /// Returns the rules that this group, at `index`, breaks.
+    /// The rules that this group, at `index`, breaks.
     #[doc(hidden)]
     pub fn faults(&self, index: usize, learning_rate: f64) -> Vec<Fault> {
         let key = format!("groups[{index}]");

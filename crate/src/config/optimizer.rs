@@ -34,12 +34,12 @@ const fn carried(word: &'static str, state: &'static [KeptTensor]) -> OptimizerK
 }
 
 impl OptimizerKind {
-    /// Returns the kind with this word.
+    /// The kind with this word.
     pub fn of_word(word: &str) -> Option<&'static Self> {
         KINDS.into_iter().find(|kind| kind.word == word)
     }
 
-    /// Returns the words of the kinds that tabtune trains, ascending.
+    /// The words of the kinds that tabtune trains, ascending.
     pub fn trained() -> Vec<&'static str> {
         KINDS
             .into_iter()
@@ -50,7 +50,7 @@ impl OptimizerKind {
 }
 
 impl Hyperparameter {
-    /// Returns the hyperparameter or scale of a group with this key, which means the same for every optimizer.
+    /// The hyperparameter or scale of a group with this key, which means the same for every optimizer.
     pub fn of_key(key: &str) -> Option<&'static Self> {
         let of_groups = [&LEARNING_RATE, &LEARNING_RATE_SCALE, &WEIGHT_DECAY_SCALE];
         KINDS
@@ -116,12 +116,12 @@ impl OptimizerConfig {
         with_settings!(self, settings => settings.kind().word)
     }
 
-    /// Returns the weight decay λ.
+    /// The weight decay λ.
     pub fn weight_decay(&self) -> f64 {
         with_settings!(self, settings => settings.weight_decay)
     }
 
-    /// Returns the same rule with another weight decay λ.
+    /// The same rule with another weight decay λ.
     #[must_use]
     pub(crate) fn with_weight_decay(mut self, decay: f64) -> Self {
         with_settings!(&mut self, settings => settings.weight_decay = decay);
@@ -133,7 +133,7 @@ impl OptimizerConfig {
         with_settings!(self, settings => settings.stochastic_rounding)
     }
 
-    /// Returns the same rule with the defaults that depend on other keys filled in, so that rules with the same effect are equal.
+    /// The same rule with the defaults that depend on other keys filled in, so that rules with the same effect are equal.
     pub(crate) fn in_force(self) -> Self {
         match self {
             Self::Apollo(settings) => Self::Apollo(settings.in_force()),
@@ -141,7 +141,7 @@ impl OptimizerConfig {
         }
     }
 
-    /// Returns the rules that these values break at the given learning rate.
+    /// The rules that these values break at the given learning rate.
     pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
         self.faults_at("optimizer", learning_rate)
     }

@@ -19,7 +19,7 @@ pub(super) fn is_decay(decay: f64, rate: f64) -> bool {
 
 /// Settings of an update rule.
 pub(super) trait RuleSettings {
-    /// Returns the description of its kind.
+    /// The description of its kind.
     fn kind(&self) -> &'static OptimizerKind;
 
     /// Checks these values at this learning rate; 0 if it is not known yet. The weight decay is checked for every rule.

@@ -141,6 +141,15 @@ impl InfiniteSchedule {
             self.constant_learning_rate.unwrap_or(learning_rate)
         }
     }
+
+    /// The number of steps of an annealing that starts after step `start`.
+    pub(crate) fn annealing_length(&self, start: u64) -> f64 {
+        if self.annealing_steps > 0 {
+            self.annealing_steps as f64
+        } else {
+            self.tau.unwrap_or(0.0) + start as f64
+        }
+    }
 }
 
 /// Rule of the number of steps of a decay that starts.
@@ -229,7 +238,7 @@ impl Checks<'_> {
 
 #[doc(hidden)]
 impl ScheduleConfig {
-    /// Returns the number of steps of the warmup, and whether it starts at 0.
+    /// The number of steps of the warmup, and whether it starts at 0.
     pub(crate) fn warmup(&self) -> (u64, bool) {
         match self {
             Self::Constant(s) => (s.warmup_steps, s.warmup_from_zero),
@@ -239,7 +248,7 @@ impl ScheduleConfig {
         }
     }
 
-    /// Returns the rules that these values break at the given peak rate.
+    /// The rules that these values break at the given peak rate.
     pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
         let mut checks = Checks {
             rules: Rules::of("schedule"),

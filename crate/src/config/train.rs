@@ -139,7 +139,7 @@ settings! {
 /// Maximum seed: every integer up to it is an exact number in JSON and in JavaScript.
 const MAX_SEED: u64 = (1 << 53) - 1;
 
-/// Returns the fault of a seed that a browser could not represent.
+/// The fault of a seed that a browser could not represent.
 pub(crate) fn seed_fault(seed: u64) -> Option<Fault> {
     (seed > MAX_SEED).then(|| {
         Fault::new(
@@ -159,7 +159,7 @@ impl TrainConfig {
         Error::of_faults(self.faults())
     }
 
-    /// Returns the rules that these values break.
+    /// The rules that these values break.
     #[doc(hidden)]
     pub fn faults(&self) -> Vec<Fault> {
         let mut rules = Rules::default();

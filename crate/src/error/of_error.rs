@@ -55,7 +55,7 @@ impl Error {
         }
     }
 
-    /// Returns the stable dotted code of this error.
+    /// The stable dotted code of this error.
     pub fn code(&self) -> &'static str {
         if cfg!(debug_assertions) {
             self.refusals().iter().for_each(Refusal::keep);
@@ -111,7 +111,7 @@ impl Error {
         word.text()
     }
 
-    /// Returns the upper-case name of the class that TypeScript shows.
+    /// The upper-case name of the class that TypeScript shows.
     pub fn kind(&self) -> &'static str {
         // A refusal that was not made in this crate may have a code of its own.
         class(self.code()).unwrap_or(Class::BadModelFile).text()
@@ -120,7 +120,7 @@ impl Error {
 
 #[doc(hidden)]
 impl Error {
-    /// Returns the values that its sentences are made of: those of refused files, or of what else is wrong.
+    /// The values that its sentences are made of: those of refused files, or of what else is wrong.
     pub fn refusals(&self) -> Cow<'_, [Refusal]> {
         let none = "";
         let refusal = match self {

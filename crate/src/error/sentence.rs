@@ -142,7 +142,7 @@ mod native {
         out
     }
 
-    /// Returns the value of a place; `None` if it has none.
+    /// The value of a place; `None` if it has none.
     fn value<'a>(refusal: &'a Refusal, place: &str) -> Option<&'a str> {
         let value = match place.trim_start_matches('?') {
             "artifact" => Some(&refusal.artifact),

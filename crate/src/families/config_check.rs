@@ -132,7 +132,7 @@ pub fn check_stack(stack: &Stack) -> Result<()> {
         .map_or(Ok(()), |cap| refuse("cap of the logits", cap, "none"))
 }
 
-/// Returns the number of rotated dimensions of a layer whose pairs are not complete.
+/// The number of rotated dimensions of a layer whose pairs are not complete.
 fn odd_rotation(stack: &Stack) -> Option<usize> {
     stack
         .ropes()

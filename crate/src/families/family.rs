@@ -40,13 +40,13 @@ pub(super) struct Family {
     pub peft: &'static PeftNames,
     /// True if the head is the input embedding where a `config.json` does not state it.
     pub tied: bool,
-    /// Returns the norm after the last block.
+    /// The norm after the last block.
     pub last_norm: fn(&ModelConfig) -> Norm,
     /// Describes the layers of a model.
     pub stack: fn(&ModelConfig) -> Stack,
     /// Keys of a `config.json` that the family reads, though the shared rules refuse them.
     pub hf_reads: &'static [&'static str],
-    /// Returns the rules of the family's own keys of a `config.json` with this `model_type`.
+    /// The rules of the family's own keys of a `config.json` with this `model_type`.
     pub hf_rules: fn(&str) -> &'static [Rule],
     /// Reads a `config.json` with this `model_type`; keys with a default of the family's publication are noted.
     pub read_hf: fn(&Keys<'_>, &str, &mut Taken) -> Result<ModelConfig>,
@@ -54,14 +54,14 @@ pub(super) struct Family {
     pub write_hf: fn(&ModelConfig) -> Value,
     /// Reads the metadata of a GGUF file; the flag is true if the head is the input embedding.
     pub read_gguf: fn(&GgufKeys<'_>, bool) -> Result<ModelConfig>,
-    /// Returns the word of `general.architecture` for a model, if GGUF can describe it.
+    /// The word of `general.architecture` for a model, if GGUF can describe it.
     pub gguf_word: fn(&ModelConfig) -> Option<&'static str>,
-    /// Returns the keys below the architecture that only this family has, in the order of a file.
+    /// The keys below the architecture that only this family has, in the order of a file.
     pub gguf_keys: fn(&ModelConfig) -> Vec<(&'static str, GgufValue)>,
     /// Effects of keys below the architecture that differ from those in `gguf_keys.rs`.
     pub gguf_effects: &'static [(&'static str, Effect)],
-    /// Returns the order of the elements of `blk.<n>.<part>.<end>` in a GGUF file of this architecture.
+    /// The order of the elements of `blk.<n>.<part>.<end>` in a GGUF file of this architecture.
     pub order: fn(&str, &str, &str, &ModelConfig) -> Reordering,
-    /// Returns the full name of a tensor of a folder; `None` for buffers that hold nothing trained.
+    /// The full name of a tensor of a folder; `None` for buffers that hold nothing trained.
     pub full_name: fn(&str) -> Option<Cow<'_, str>>,
 }

@@ -89,7 +89,7 @@ impl<'a> Keys<'a> {
             .into())
     }
 
-    /// Returns a count, given as one number or as a list with the same count for every layer.
+    /// A count, given as one number or as a list with the same count for every layer.
     pub fn uniform(&self, key: &str) -> Result<Option<usize>> {
         match self.get(key).and_then(GgufValue::counts) {
             Some(list) => match list.split_first() {
@@ -106,7 +106,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a count like [`Self::uniform`], which must be there.
+    /// A count like [`Self::uniform`], which must be there.
     pub fn need_uniform(&self, key: &str) -> Result<usize> {
         self.uniform(key)?.ok_or_else(|| self.absent(key))
     }
@@ -135,7 +135,7 @@ impl<'a> Keys<'a> {
         format!("{}.{key}", self.family)
     }
 
-    /// Returns the number of rows of the embedding.
+    /// The number of rows of the embedding.
     pub fn vocab_size(&self) -> Result<usize> {
         let tensor = self.file.tensor("token_embd.weight");
         let rows = tensor

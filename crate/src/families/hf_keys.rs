@@ -67,7 +67,7 @@ pub(super) fn wrong(key: &str, expected: &str, found: &Value) -> crate::error::E
 }
 
 impl<'a> Keys<'a> {
-    /// Returns the value of a key that is present and not null.
+    /// The value of a key that is present and not null.
     pub fn get(&self, key: &str) -> Option<&'a Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
@@ -107,7 +107,7 @@ impl<'a> Keys<'a> {
         self.count(key)?.ok_or_else(|| missing(key))
     }
 
-    /// Returns the context, or that of the family's publication (transformers, `configuration_<family>.py`).
+    /// The context, or that of the family's publication (transformers, `configuration_<family>.py`).
     pub fn context(&self, key: &'static str, published: usize, taken: &mut Taken) -> Result<usize> {
         Ok(self.count(key)?.unwrap_or_else(|| {
             taken.push((key, PublishedValue::Length(published)));
@@ -115,7 +115,7 @@ impl<'a> Keys<'a> {
         }))
     }
 
-    /// Returns a constant of the arithmetic, or that of the family's publication.
+    /// A constant of the arithmetic, or that of the family's publication.
     pub fn constant(&self, key: &'static str, published: f64, taken: &mut Taken) -> Result<f64> {
         Ok(self.number(key)?.unwrap_or_else(|| {
             taken.push((key, PublishedValue::Constant(published)));
@@ -234,7 +234,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Returns the values of the rotary positions, which may be nested by the type of the layers. All layers have full attention here, so that
+/// The values of the rotary positions, which may be nested by the type of the layers. All layers have full attention here, so that
 /// types with other values are refused.
 fn of_all_layers<'a>(key: &str, fields: &'a Map<String, Value>) -> Result<&'a Map<String, Value>> {
     let mut nested = fields
@@ -257,7 +257,7 @@ fn of_all_layers<'a>(key: &str, fields: &'a Map<String, Value>) -> Result<&'a Ma
     }
 }
 
-/// Returns the stated head dimension, by default `hidden_size / heads`.
+/// The stated head dimension, by default `hidden_size / heads`.
 pub(super) fn head_dim(stated: Option<usize>, hidden_size: usize, heads: usize) -> Result<usize> {
     match stated {
         Some(dim) => Ok(dim),

@@ -46,7 +46,7 @@ pub(super) struct Published {
     pub window: Window,
 }
 
-/// Returns the norm of every part of a model.
+/// The norm of every part of a model.
 pub(super) fn norm(config: &ModelConfig) -> Norm {
     Norm::new(NormKind::Rms, config.norm_eps)
 }
@@ -205,7 +205,7 @@ pub(super) fn read_gguf(
     })
 }
 
-/// Returns the keys below the architecture that these families have, in the order of a file.
+/// The keys below the architecture that these families have, in the order of a file.
 pub(super) fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
     let count = GgufValue::of_count;
     let mut keys = vec![(
@@ -234,7 +234,7 @@ pub(super) fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> 
     keys
 }
 
-/// Returns the full name of a tensor of a folder; `None` for the frequencies that some exporters write.
+/// The full name of a tensor of a folder; `None` for the frequencies that some exporters write.
 pub(super) fn full_name(name: &str) -> Option<Cow<'_, str>> {
     (!name.ends_with("rotary_emb.inv_freq")).then_some(Cow::Borrowed(name))
 }

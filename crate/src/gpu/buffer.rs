@@ -101,7 +101,7 @@ impl<const D: usize> From<Tensor<D, Int>> for Buffer {
 }
 
 impl Buffer {
-    /// Returns the buffer of `tensor`.
+    /// The buffer of `tensor`.
     ///
     /// # Errors
     ///
@@ -131,12 +131,12 @@ impl Buffer {
         }
     }
 
-    /// Returns the buffer as a float tensor (f32 or packed bf16) of rank `D`.
+    /// The buffer as a float tensor (f32 or packed bf16) of rank `D`.
     pub fn float<const D: usize>(self) -> Tensor<D> {
         with_tensor!(self.0, |B, tensor| Tensor::from_primitive::<B>(tensor))
     }
 
-    /// Returns the same elements in another shape.
+    /// The same elements in another shape.
     pub(crate) fn reshaped(self, shape: impl Into<Shape>) -> Self {
         use burn::backend::ops::FloatTensorOps;
         Self(with_tensor!(self.0, |B, tensor| {
@@ -144,7 +144,7 @@ impl Buffer {
         }))
     }
 
-    /// Returns an identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
+    /// An identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
     #[doc(hidden)]
     pub fn place(&self) -> usize {
         match &self.0 {
@@ -154,7 +154,7 @@ impl Buffer {
         }
     }
 
-    /// Returns the tensor on a GPU; `None` on the CPU.
+    /// The tensor on a GPU; `None` on the CPU.
     pub(super) fn cube(&self) -> Option<&CubeTensor> {
         match &self.0 {
             Held::Cube(tensor) => Some(tensor),
@@ -168,7 +168,7 @@ impl Buffer {
         Self(tensor.into())
     }
 
-    /// Returns the GPU that has the buffer; `None` on the CPU.
+    /// The GPU that has the buffer; `None` on the CPU.
     fn device(&self) -> Option<&<CubeBackend as BackendTypes>::Device> {
         self.cube().map(|tensor| &tensor.device)
     }
@@ -258,8 +258,9 @@ pub fn run<P: KernelParams, const R: usize, const W: usize>(
     groups: u32,
 ) -> Result<[Buffer; W]> {
     let buffers = read.into_iter().chain(written).collect();
-    let mut written = run_any(kernel.any(), buffers, &params.words(), groups)?.into_iter();
-    Ok([(); W].map(|()| written.next().expect("a kernel gives back what it writes")))
+    let written = run_any(kernel.any(), buffers, &params.words(), groups)?;
+    let written = written.try_into().ok();
+    Ok(written.expect("a kernel gives back what it writes"))
 }
 
 /// Runs a kernel without types, for launches that were recorded: as [`run`], with the buffers in binding order and the parameters as words.

@@ -25,7 +25,7 @@ crate::kernel! {
 }
 
 impl Params {
-    /// Returns the parameters that copy the first `n` words.
+    /// The parameters that copy the first `n` words.
     pub fn whole(n: usize) -> Self {
         Self {
             n,

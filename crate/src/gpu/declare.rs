@@ -11,6 +11,8 @@
 /// A parameter struct with a field that differs from step to step, as a rate does, is declared as `varying`: `struct Params { … } varying`. All
 /// other parameters keep the values with which a step was recorded; a step that would change one of them is refused (`kernel.parameter`).
 ///
+/// Numbers of elements and indices may be `usize` and switches `bool`: both are a `u32` in the shader, a switch 0 or 1.
+///
 /// A struct of parameters that other code than its kernels also needs can be declared by itself, `pub struct Params { … }`; its kernels name it.
 ///
 /// Stems that share an entry point name its text, as in `through "chunks/pairs"`.

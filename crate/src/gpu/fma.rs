@@ -37,7 +37,7 @@ crate::kernel! {
 }
 
 impl Params {
-    /// Returns the parameters of a launch of `n` threads, with constants by which a chain neither comes to rest nor leaves the range of x.
+    /// The parameters of a launch of `n` threads, with constants by which a chain neither comes to rest nor leaves the range of x.
     pub fn of(n: usize, rounds: u32) -> Self {
         Self {
             n,
@@ -47,7 +47,7 @@ impl Params {
         }
     }
 
-    /// Returns the number of floating point operations of a launch: two for each link.
+    /// The number of floating point operations of a launch: two for each link.
     pub fn flops(&self) -> f64 {
         self.n as f64 * f64::from(self.rounds) * f64::from(2 * LINKS) * CHAINS as f64
     }

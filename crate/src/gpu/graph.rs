@@ -149,7 +149,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Returns the parameters with which it was recorded.
+    /// The parameters with which it was recorded.
     pub fn varied(&self) -> &Varied {
         &self.varied
     }

@@ -26,11 +26,11 @@ pub struct Binding {
 
 /// The raw 32-bit words of a buffer, as a twin sees them.
 pub trait Words {
-    /// Returns the words as f32.
+    /// The words as f32.
     fn floats(&self) -> &[f32];
-    /// Returns the words as i32.
+    /// The words as i32.
     fn ints(&self) -> &[i32];
-    /// Returns the words as writable f32.
+    /// The words as writable f32.
     fn floats_mut(&mut self) -> &mut [f32];
 
     /// The f32 at `i`, for sums in f64.
@@ -210,7 +210,7 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
         }
     }
 
-    /// Returns the same kernel with another shader.
+    /// The same kernel with another shader.
     #[doc(hidden)]
     pub const fn variant(&self, name: &'static str, source: &'static str) -> Self {
         Self::of(AnyKernel {
@@ -220,7 +220,7 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
         })
     }
 
-    /// Returns the same kernel with an entry point that stems share.
+    /// The same kernel with an entry point that stems share.
     #[doc(hidden)]
     pub const fn with_entry(&self, entry: &'static str) -> Self {
         Self::of(AnyKernel {
@@ -229,7 +229,7 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
         })
     }
 
-    /// Returns the same kernel with a chunk that reads the weights.
+    /// The same kernel with a chunk that reads the weights.
     pub(crate) const fn with_chunk(&self, name: &'static str, chunk: &'static Chunk) -> Self {
         Self::of(AnyKernel {
             name,
@@ -238,7 +238,7 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
         })
     }
 
-    /// Returns the same kernel with workgroups of another size.
+    /// The same kernel with workgroups of another size.
     #[doc(hidden)]
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
         Self::of(AnyKernel {
@@ -247,26 +247,26 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
         })
     }
 
-    /// Returns the kernel without its types.
+    /// The kernel without its types.
     #[doc(hidden)]
     pub const fn any(&self) -> &AnyKernel {
         &self.any
     }
 
-    /// Returns the kernel without its types as an array, for a list of [`Kernels`].
+    /// The kernel without its types as an array, for a list of [`Kernels`].
     #[doc(hidden)]
     pub const fn all(&self) -> [&AnyKernel; 1] {
         [&self.any]
     }
 
-    /// Returns the number of workgroups that cover `threads`.
+    /// The number of workgroups that cover `threads`.
     pub fn groups(&self, threads: usize) -> u32 {
         threads.div_ceil(self.any.workgroup as usize) as u32
     }
 }
 
 impl AnyKernel {
-    /// Returns the number of bindings that are only read; they come first.
+    /// The number of bindings that are only read; they come first.
     pub fn reads(&self) -> usize {
         self.bindings
             .iter()
@@ -298,7 +298,7 @@ impl AnyKernel {
         (self.twin)(read, written, params);
     }
 
-    /// Returns the WGSL as it is compiled: `common.wgsl`, the chunk and the shared entry point if there are any, the stem.
+    /// The WGSL as it is compiled: `common.wgsl`, the chunk and the shared entry point if there are any, the stem.
     pub fn assembled(&self) -> String {
         let chunk = self
             .chunk
@@ -315,7 +315,7 @@ impl AnyKernel {
     }
 }
 
-/// Returns the number of workgroups of 64 invocations that cover `threads`.
+/// The number of workgroups of 64 invocations that cover `threads`.
 pub(crate) fn groups_of_64(threads: usize) -> u32 {
     threads.div_ceil(64) as u32
 }

@@ -85,7 +85,7 @@ pub trait Launch: Backend {
         Self::empty(like, shape.into(), DType::F32)
     }
 
-    /// Returns the tensors of these shapes that lie one after another in `whole`, each of a multiple of 256 bytes. None of them is uniquely owned
+    /// The tensors of these shapes that lie one after another in `whole`, each of a multiple of 256 bytes. None of them is uniquely owned
     /// while another one exists.
     fn parts<const N: usize>(
         whole: FloatTensor<Self>,
@@ -105,9 +105,9 @@ pub trait Launch: Backend {
         groups: u32,
     ) -> [FloatTensor<Self>; W] {
         let buffers = read.into_iter().chain(written).collect();
-        let mut written =
-            Self::launch_any(kernel.any(), buffers, &params.words(), groups).into_iter();
-        [(); W].map(|()| written.next().expect("a kernel gives back what it writes"))
+        let written = Self::launch_any(kernel.any(), buffers, &params.words(), groups);
+        let written = written.try_into().ok();
+        written.expect("a kernel gives back what it writes")
     }
 
     /// Runs a kernel over `threads` invocations; it writes one tensor, a new one in f32 of this shape.
@@ -141,7 +141,7 @@ pub(crate) fn configure_runtime() {
     }
 }
 
-/// Returns the name of the runtime and compiler of a device. Kernels need `wgpu<wgsl>`; on the CPU it is `none`.
+/// The name of the runtime and compiler of a device. Kernels need `wgpu<wgsl>`; on the CPU it is `none`.
 pub(crate) fn compiler_of(device: &burn::tensor::Device) -> String {
     match device.as_dispatch() {
         burn::backend::DispatchDevice::Cube(device) => device.client().name().to_string(),
@@ -180,12 +180,12 @@ impl KernelSource for Wgsl {
     }
 }
 
-/// Returns the number of 32-bit words that hold `n` elements of `dtype`.
+/// The number of 32-bit words that hold `n` elements of `dtype`.
 pub(crate) fn words_for(n: usize, dtype: DType) -> usize {
     (n * dtype.size()).div_ceil(4)
 }
 
-/// Returns a shape as a matrix: the product of all leading dimensions as rows, and the last dimension as columns.
+/// A shape as a matrix: the product of all leading dimensions as rows, and the last dimension as columns.
 pub(crate) fn rows_columns(shape: &Shape) -> (usize, usize) {
     let columns = shape.last().copied().unwrap_or(1);
     (

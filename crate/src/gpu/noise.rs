@@ -8,27 +8,22 @@ use crate::random::{Stream, select, words};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// None, since the tensor is f32.
-    None,
+    None = 0,
     /// To the nearest bf16, ties to even.
-    Nearest,
+    Nearest = 1,
     /// To bf16, stochastically, with noise from Philox.
-    Stochastic,
+    Stochastic = 2,
     /// To bf16, stochastically, with noise from a buffer (recorded vectors).
-    Given,
+    Given = 3,
 }
 
 impl Rounding {
-    /// Returns the word that the shaders compare with.
+    /// The word that the shaders compare with.
     pub fn word(self) -> u32 {
-        match self {
-            Rounding::None => 0,
-            Rounding::Nearest => 1,
-            Rounding::Stochastic => 2,
-            Rounding::Given => 3,
-        }
+        self as u32
     }
 
-    /// Returns the rounding of this word; every other word is taken for `Given`, and by the shaders for given noise of zero.
+    /// The rounding of this word; every other word is taken for `Given`, and by the shaders for given noise of zero.
     pub fn from_word(word: u32) -> Self {
         match word {
             0 => Rounding::None,
@@ -89,7 +84,7 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// Returns the writes of a whole tensor.
+    /// The writes of a whole tensor.
     pub fn new(noise: Noise) -> Self {
         Self {
             noise,
@@ -110,7 +105,7 @@ impl Writes {
         self.noise.rounding == Rounding::None
     }
 
-    /// Returns the Philox words of the pair of element `i`.
+    /// The Philox words of the pair of element `i`.
     pub fn words(&self, i: usize) -> [u32; 4] {
         let Noise {
             key,

@@ -33,12 +33,12 @@ impl PackedUpload {
         }
     }
 
-    /// Returns the storage type and shape of the matrix.
+    /// The storage type and shape of the matrix.
     pub fn form(&self) -> StoredMatrix {
         self.form
     }
 
-    /// Returns the size of a piece in bytes: an even number of blocks, so that it ends with a whole word in both planes.
+    /// The size of a piece in bytes: an even number of blocks, so that it ends with a whole word in both planes.
     fn piece_bytes(&self) -> usize {
         let pair = 2 * self.form.storage.block().1;
         PIECE_BYTES / pair * pair

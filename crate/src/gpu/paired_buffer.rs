@@ -14,7 +14,7 @@ const ALIGNMENT: usize = 64;
 /// dispatch.
 const MOST: usize = 32 << 20;
 
-/// Returns the distance in words from the start of the first tensor to that of the second, for two tensors `[elements]`.
+/// The distance in words from the start of the first tensor to that of the second, for two tensors `[elements]`.
 pub fn distance(elements: usize, dtype: DType) -> usize {
     words_for(elements, dtype).next_multiple_of(ALIGNMENT)
 }
@@ -53,7 +53,7 @@ impl Buffer {
         })
     }
 
-    /// Returns the buffer of which both are halves, or `None` if they are not halves of one. It is uniquely owned once they are dropped and no other
+    /// The buffer of which both are halves, or `None` if they are not halves of one. It is uniquely owned once they are dropped and no other
     /// handle to a part of it exists.
     pub fn whole(first: &Self, second: &Self) -> Option<Self> {
         let (a, b) = (first.cube()?, second.cube()?);

@@ -6,7 +6,7 @@ pub trait KernelParams: Copy {
     const FIELDS: &'static [(&'static str, &'static str)];
     /// True if the fields change from step to step, as rates and noise do. All other parameters keep the values with which a step was recorded.
     const VARIES: bool;
-    /// Returns the struct as words.
+    /// The struct as words.
     fn words(&self) -> Vec<u32>;
     /// Makes the struct from words.
     ///
@@ -47,7 +47,7 @@ impl<W: Word> Field for W {
 pub trait Word: Copy {
     /// The name of the type in WGSL.
     const WGSL: &'static str;
-    /// Returns the bits of the value.
+    /// The bits of the value.
     fn to_word(self) -> u32;
     /// Makes the value from its bits.
     fn from_word(word: u32) -> Self;

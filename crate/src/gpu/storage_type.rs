@@ -86,7 +86,7 @@ impl StorageType {
         Self::Q5K,
     ];
 
-    /// Returns the storage type of a tensor of this dtype.
+    /// The storage type of a tensor of this dtype.
     pub fn of(dtype: DType) -> Self {
         if dtype == DType::BF16 {
             Self::Bf16
@@ -95,7 +95,7 @@ impl StorageType {
         }
     }
 
-    /// Returns the storage type of a ggml type by its number, or `None` if a device cannot read that type as it is.
+    /// The storage type of a ggml type by its number, or `None` if a device cannot read that type as it is.
     pub fn of_ggml(id: u32) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -107,7 +107,7 @@ impl StorageType {
         self.row().name
     }
 
-    /// Returns the number of elements and of bytes of a block; a block of a plain type is a single element.
+    /// The number of elements and of bytes of a block; a block of a plain type is a single element.
     pub fn block(self) -> (usize, usize) {
         (self.row().block.elements, self.row().block.bytes)
     }
@@ -116,7 +116,7 @@ impl StorageType {
         &ROWS[self as usize]
     }
 
-    /// Returns the number of words of each plane of `blocks` blocks.
+    /// The number of words of each plane of `blocks` blocks.
     pub fn words(self, blocks: usize) -> [usize; 2] {
         self.row().planes.words(blocks)
     }
@@ -177,17 +177,17 @@ impl StoredMatrix {
         })
     }
 
-    /// Returns the number of its blocks.
+    /// The number of its blocks.
     pub fn blocks(self) -> usize {
         self.rows * self.columns / self.storage.block().0
     }
 
-    /// Returns the number of its words on the device.
+    /// The number of its words on the device.
     pub fn words(self) -> usize {
         self.storage.words(self.blocks()).iter().sum()
     }
 
-    /// Returns the index of the word at which the second plane begins, the `plane` of a kernel's parameters; 0 where there is one plane.
+    /// The index of the word at which the second plane begins, the `plane` of a kernel's parameters; 0 where there is one plane.
     pub fn plane(self) -> usize {
         let [first, second] = self.storage.words(self.blocks());
         if second == 0 { 0 } else { first }

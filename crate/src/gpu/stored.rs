@@ -33,22 +33,22 @@ impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, 
             .with_chunk(names[i], &chunks[i]))
     }
 
-    /// Returns the same kernels with another shader.
+    /// The same kernels with another shader.
     pub const fn variant(&self, names: [&'static str; N], source: &'static str) -> Self {
         each!(self.0, |kernel, i| kernel.variant(names[i], source))
     }
 
-    /// Returns the same kernels with an entry point that stems share.
+    /// The same kernels with an entry point that stems share.
     pub const fn with_entry(&self, entry: &'static str) -> Self {
         each!(self.0, |kernel, i| kernel.with_entry(entry))
     }
 
-    /// Returns the same kernels with workgroups of another size.
+    /// The same kernels with workgroups of another size.
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
         each!(self.0, |kernel, i| kernel.in_groups_of(workgroup))
     }
 
-    /// Returns the kernel for weights of a storage type, which must be one of the `N`.
+    /// The kernel for weights of a storage type, which must be one of the `N`.
     pub const fn of(&self, storage: StorageType) -> &Kernel<P, R, W> {
         &self.0[storage as usize]
     }

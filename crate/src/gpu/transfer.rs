@@ -98,7 +98,7 @@ impl Upload {
         }
     }
 
-    /// Returns the size of the tensor in bytes.
+    /// The size of the tensor in bytes.
     fn bytes(&self) -> usize {
         self.elements * self.dtype.size()
     }
@@ -258,7 +258,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the index of the first 32-bit word that holds the bytes, and the number of words.
+    /// The index of the first 32-bit word that holds the bytes, and the number of words.
     fn words(&self) -> (usize, usize) {
         let (first, end) = (self.bytes.start / 4, self.bytes.end.div_ceil(4));
         (first as usize, (end - first) as usize)

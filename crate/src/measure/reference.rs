@@ -139,7 +139,7 @@ pub const LINEAR_OF_STEP: &[Reference] = &[
     of_step("head dW", Product::Weight, HEAD, 1),
 ];
 
-/// Returns the number of operations of the product of this name at its whole shape.
+/// The number of operations of the product of this name at its whole shape.
 pub fn whole_flops(name: &str) -> f64 {
     LINEAR_OF_STEP
         .iter()
@@ -162,7 +162,7 @@ fn launched(
     }]
 }
 
-/// Returns the launches that `work` makes.
+/// The launches that `work` makes.
 fn traced<T>(work: impl FnOnce() -> T) -> Vec<Launched> {
     trace::start();
     work();
@@ -180,7 +180,7 @@ fn traced_pass<const D: usize>(pass: Pass, forward: impl FnOnce() -> Tensor<D>) 
 }
 
 impl Work {
-    /// Returns the launch of a copy of `words`.
+    /// The launch of a copy of `words`.
     pub fn copy_of(words: usize) -> Vec<Launched> {
         let kernel = &copy::KERNEL;
         launched(
@@ -191,7 +191,7 @@ impl Work {
         )
     }
 
-    /// Returns the numbers by which its shape may be divided, from 1 on.
+    /// The numbers by which its shape may be divided, from 1 on.
     pub fn divisors(self) -> impl DoubleEndedIterator<Item = usize> {
         let most = if matches!(self, Self::Fma { .. }) {
             12
@@ -221,7 +221,7 @@ impl Work {
         }
     }
 
-    /// Returns the floating point operations of the formula, even if a kernel computes some of them twice; `None` for work that is bound by
+    /// The floating point operations of the formula, even if a kernel computes some of them twice; `None` for work that is bound by
     /// memory.
     pub fn flops(self, divisor: usize) -> Option<f64> {
         match self {
@@ -244,7 +244,7 @@ impl Work {
         }
     }
 
-    /// Returns the bytes that have to be read and written, counting each value once.
+    /// The bytes that have to be read and written, counting each value once.
     pub fn bytes(self, divisor: usize) -> f64 {
         let [heads, kv_heads, width] = HEADS;
         let bytes = match self {
@@ -269,12 +269,12 @@ impl Work {
         bytes as f64
     }
 
-    /// Returns the quantity that the time of a pass grows with.
+    /// The quantity that the time of a pass grows with.
     pub fn amount(self, divisor: usize) -> f64 {
         self.flops(divisor).unwrap_or_else(|| self.bytes(divisor))
     }
 
-    /// Returns the launches that this device makes for it.
+    /// The launches that this device makes for it.
     ///
     /// # Errors
     /// The errors of the optimizer and of the device.

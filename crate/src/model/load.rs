@@ -128,7 +128,7 @@ impl Plan {
         })
     }
 
-    /// Returns the number of values per token that a block keeps for its backward pass if only the layers that `needs` selects need their
+    /// The number of values per token that a block keeps for its backward pass if only the layers that `needs` selects need their
     /// inputs; of different blocks, that of the one that keeps most.
     pub fn kept_per_token(&self, needs: impl Fn(Slot) -> bool) -> usize {
         self.kept
@@ -139,7 +139,7 @@ impl Plan {
     }
 }
 
-/// Returns the rows of a constant that stays packed on the device, as its file stores it, if the kernels can read that, and the form of the
+/// The rows of a constant that stays packed on the device, as its file stores it, if the kernels can read that, and the form of the
 /// matrix. `None` if it does not stay packed.
 pub(crate) fn packed_rows<'a>(
     bundle: &'a Bundle,
@@ -154,12 +154,12 @@ pub(crate) fn packed_rows<'a>(
     Some((StoredMatrix::new(storage, rows.shape)?, rows))
 }
 
-/// Returns the form of each matrix in the files of a `base`, for plans. `None` means f32 on the device, which is also assumed without
+/// The form of each matrix in the files of a `base`, for plans. `None` means f32 on the device, which is also assumed without
 /// files.
 pub fn files_form(base: Option<&Bundle>) -> impl Fn(&ParameterRequest) -> Option<StoredMatrix> {
     move |request| {
         let base = base?;
-        let halves = || StoredMatrix::new(StorageType::Bf16, [1, request.shape.iter().product()]);
+        let halves = || StoredMatrix::new(StorageType::Bf16, [1, request.elements()]);
         let bf16 = request.kind.is_matrix() && base.dtype(&request.name).as_deref() == Some("BF16");
         let packed = packed_rows(base, request).map(|(form, _)| form);
         packed.or_else(|| halves().filter(|_| bf16))

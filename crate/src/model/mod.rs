@@ -118,13 +118,13 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns the constants of a model with an adapter, as the device holds them.
+    /// The constants of a model with an adapter, as the device holds them.
     #[doc(hidden)]
     pub fn frozen_weights(&self) -> &FrozenWeights {
         &self.frozen_weights
     }
 
-    /// Returns the adapter, if the model has one; every parameter that does not belong to it is constant.
+    /// The adapter, if the model has one; every parameter that does not belong to it is constant.
     #[doc(hidden)]
     pub fn adaptation(&self) -> Option<&Adaptation> {
         self.adaptation.as_deref()
@@ -139,7 +139,7 @@ impl Model {
         refuse_non_finite(&self.non_finite).map_err(|error| error.in_file("model"))
     }
 
-    /// Returns the configuration.
+    /// The configuration.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
@@ -149,7 +149,7 @@ impl Model {
         self.precision
     }
 
-    /// Returns the device that holds the parameters.
+    /// The device that holds the parameters.
     #[doc(hidden)]
     pub fn device(&self) -> &Device {
         &self.device
@@ -166,11 +166,13 @@ impl Model {
 
     /// Checks that all ids are within the vocabulary.
     pub(crate) fn check_tokens(&self, ids: &[i32]) -> Result<()> {
+        self.check_ids(ids, |id| id < 0)
+    }
+
+    fn check_ids(&self, ids: &[i32], outside: impl Fn(i32) -> bool) -> Result<()> {
         let vocab_size = self.config.vocab_size;
-        match ids
-            .iter()
-            .position(|&id| id < 0 || id as usize >= vocab_size)
-        {
+        let beyond = |id: i32| usize::try_from(id).is_ok_and(|id| id >= vocab_size);
+        match ids.iter().position(|&id| outside(id) || beyond(id)) {
             Some(position) => Err(Error::TokenRange {
                 id: i64::from(ids[position]),
                 position,
@@ -192,18 +194,7 @@ impl Model {
 
     /// Checks that all targets are within the vocabulary; negative ones do not count.
     pub(crate) fn check_targets(&self, targets: &[i32]) -> Result<()> {
-        let vocab_size = self.config.vocab_size;
-        match targets
-            .iter()
-            .position(|&id| id >= 0 && id as usize >= vocab_size)
-        {
-            Some(position) => Err(Error::TokenRange {
-                id: i64::from(targets[position]),
-                position,
-                vocab_size,
-            }),
-            None => Ok(()),
-        }
+        self.check_ids(targets, |_| false)
     }
 
     /// Uploads the starts of documents to the model's device → `[starts.len()]`, for [`Span::document_starts`].
@@ -237,7 +228,7 @@ impl Model {
         }
     }
 
-    /// Returns the token (and position) vectors. `ids [B·T]` → `[B·T, C]`.
+    /// The token (and position) vectors. `ids [B·T]` → `[B·T, C]`.
     #[doc(hidden)]
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         let found = self
@@ -307,14 +298,14 @@ impl Model {
         weight.linear(x)
     }
 
-    /// Returns the sum of the token losses in nats, shape `[1]`, with at most `rows` rows of logits at once. `x [N, C]`, `targets [N]`.
+    /// The sum of the token losses in nats, shape `[1]`, with at most `rows` rows of logits at once. `x [N, C]`, `targets [N]`.
     #[doc(hidden)]
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         let (x, weight) = self.body.before_head(x);
         weight.head_loss(x, targets, rows)
     }
 
-    /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of all V logits (the lowest id among equals),
+    /// The sum of [`Self::head_loss`] and the number of targets that are the arg max of all V logits (the lowest id among equals),
     /// shape `[2]`.
     pub(crate) fn head_evaluation(
         &self,
@@ -326,7 +317,7 @@ impl Model {
         weight.head_evaluation(x, targets, rows)
     }
 
-    /// Returns the logits of every position. `ids [B·T]` → `[B·T, V]`.
+    /// The logits of every position. `ids [B·T]` → `[B·T, V]`.
     pub fn forward(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         self.head(self.blocks(
             0..self.config.num_hidden_layers,

@@ -20,6 +20,13 @@ pub struct ParameterRequest {
     pub trained: bool,
 }
 
+impl ParameterRequest {
+    /// The number of its elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
 /// Kind of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {

@@ -11,7 +11,7 @@ use crate::config::{AdapterConfig, ModelConfig, Module, ModuleKind, TrainConfig}
 use crate::error::{Error, Result};
 use crate::families::peft_names;
 
-/// Returns the settings of the adapter attached to `bundle` (opened with it and not merged into it), if any, without names that match no
+/// The settings of the adapter attached to `bundle` (opened with it and not merged into it), if any, without names that match no
 /// module of the model.
 ///
 /// # Errors
@@ -29,7 +29,7 @@ pub fn attached_settings(bundle: &Bundle) -> Result<Option<AdapterConfig>> {
         .transpose()
 }
 
-/// Returns the settings of a new run on the model of `bundle`: the `given` ones over the defaults. An adapter that was opened with it and is
+/// The settings of a new run on the model of `bundle`: the `given` ones over the defaults. An adapter that was opened with it and is
 /// trained further brings those in its files, which `adapter` may repeat.
 ///
 /// # Errors
@@ -54,7 +54,7 @@ impl Adaptation {
         Ok(Self::of_resolved(settings, resolved, seed))
     }
 
-    /// Returns the adapter that a run trains, if it trains one.
+    /// The adapter that a run trains, if it trains one.
     ///
     /// # Errors
     /// The errors of [`AdapterConfig::resolve`].
@@ -66,7 +66,7 @@ impl Adaptation {
             .transpose()
     }
 
-    /// Returns the adapter attached to `bundle`, if any.
+    /// The adapter attached to `bundle`, if any.
     ///
     /// # Errors
     /// The errors of [`AdapterConfig::resolve`].
@@ -98,7 +98,7 @@ pub(crate) fn adapter_document(
     ))
 }
 
-/// Returns the error that refuses an adapter for a new model, which has no base.
+/// The error that refuses an adapter for a new model, which has no base.
 pub fn no_base() -> Error {
     Error::invalid(
         "adapter",
@@ -107,7 +107,7 @@ pub fn no_base() -> Error {
     )
 }
 
-/// Returns the modules of a model that have weights, in the model's order.
+/// The modules of a model that have weights, in the model's order.
 ///
 /// # Errors
 /// The errors of [`ModelConfig::validate`].

@@ -30,7 +30,7 @@ pub(super) struct Loading<'a> {
 }
 
 impl<'a> Loading<'a> {
-    /// Returns the dtype in which the values of a parameter are stored. Vectors are f32.
+    /// The dtype in which the values of a parameter are stored. Vectors are f32.
     fn dtype(&self, request: &ParameterRequest, source: &impl Values) -> DType {
         let packed = match (request.kind.is_matrix(), request.trained, self.base_storage) {
             (false, ..) | (_, false, BaseStorage::F32) => false,
@@ -41,7 +41,7 @@ impl<'a> Loading<'a> {
         if packed { DType::BF16 } else { DType::F32 }
     }
 
-    /// Returns the constant `request` as its file stores it, if the kernels can read that.
+    /// The constant `request` as its file stores it, if the kernels can read that.
     async fn packed(
         &self,
         request: &ParameterRequest,
@@ -59,7 +59,7 @@ impl<'a> Loading<'a> {
         }
     }
 
-    /// Returns the stored type of a matrix that should stay as it is stored, but cannot.
+    /// The stored type of a matrix that should stay as it is stored, but cannot.
     fn widened(&self, request: &ParameterRequest, source: &impl Values) -> Option<String> {
         let stays = request.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
         source.stored_blocks(request).filter(|_| stays)
@@ -87,7 +87,7 @@ impl<'a> Loading<'a> {
                 loaded.as_stored.insert(request.name.clone(), packed);
                 continue;
             }
-            let elements = request.shape.iter().product();
+            let elements = request.elements();
             let dtype = self.dtype(request, source);
             let mut upload = Upload::new(elements, dtype, self.device);
             source.give(request, &mut upload, self.interrupt).await?;
@@ -139,7 +139,7 @@ pub(super) trait Values {
         interrupt: &Interrupt,
     ) -> Result<()>;
 
-    /// Returns the constant `request` in the form in which its source stores it; `None` if the kernels cannot read that.
+    /// The constant `request` in the form in which its source stores it; `None` if the kernels cannot read that.
     async fn give_packed(
         &mut self,
         _asked: &ParameterRequest,
@@ -149,7 +149,7 @@ pub(super) trait Values {
         Ok(None)
     }
 
-    /// Returns the type of the blocks in which the values of `request` are stored, if they are stored in blocks.
+    /// The type of the blocks in which the values of `request` are stored, if they are stored in blocks.
     fn stored_blocks(&self, _asked: &ParameterRequest) -> Option<String> {
         None
     }
@@ -295,7 +295,7 @@ pub(super) struct FreshValues<'a> {
     pub seed: u64,
 }
 
-/// Returns the sum of eight uniforms on (0, 1) minus its mean 4; its variance is 8/12.
+/// The sum of eight uniforms on (0, 1) minus its mean 4; its variance is 8/12.
 fn near_normal(words: [u32; 4]) -> f64 {
     let halves: u32 = words.iter().map(|w| (w & 0xFFFF) + (w >> 16)).sum();
     (f64::from(halves) + 4.0) / 65536.0 - 4.0
@@ -325,7 +325,7 @@ async fn give_fresh(
 ) -> Result<()> {
     let draw = match (request.kind, request.shape.as_slice()) {
         (Kind::Vector(fresh), _) => {
-            return upload.put(&vec![fresh; request.shape.iter().product()]);
+            return upload.put(&vec![fresh; request.elements()]);
         }
         (Kind::Zero, _) => Box::new(|_| 0.0),
         (Kind::Uniform, [.., input]) => uniform(1.0 / (*input as f64).sqrt()),

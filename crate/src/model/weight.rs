@@ -30,7 +30,7 @@ impl<const D: usize> From<Param<Tensor<D>>> for Weight<D> {
 }
 
 impl<const D: usize> Weight<D> {
-    /// Returns the tensor as it is stored.
+    /// The tensor as it is stored.
     pub fn val(&self) -> Tensor<D> {
         match self {
             Self::Trained(param) => param.val(),
@@ -38,7 +38,7 @@ impl<const D: usize> Weight<D> {
         }
     }
 
-    /// Returns the tensor for an operation with `x`: a frozen tensor becomes a constant of the graph that `x` is in.
+    /// The tensor for an operation with `x`: a frozen tensor becomes a constant of the graph that `x` is in.
     pub fn beside<const E: usize, K: Autodiff>(&self, x: &Tensor<E, K>) -> Tensor<D> {
         match self {
             Self::Frozen(tensor) if x.is_autodiff() => Tensor::from_inner(tensor.clone()),
@@ -153,12 +153,22 @@ impl From<Param<Tensor<2>>> for Matrix {
 impl Matrix {
     /// Computes x·Wᵀ with a matrix `[out, in]`. `x [N, in]` → `[N, out]`.
     pub fn linear(&self, x: Tensor<2>) -> Tensor<2> {
+        self.with(x, ops::linear, ops::packed_linear)
+    }
+
+    /// Computes with `x` and the matrix, a tensor next to x or a packed one.
+    fn with<const E: usize, K: Autodiff>(
+        &self,
+        x: Tensor<E, K>,
+        dense: impl FnOnce(Tensor<E, K>, Tensor<2>) -> Tensor<2>,
+        packed: impl FnOnce(Tensor<E, K>, &PackedMatrix) -> Tensor<2>,
+    ) -> Tensor<2> {
         match self {
             Self::Dense { weight, .. } => {
                 let weight = weight.beside(&x);
-                ops::linear(x, weight)
+                dense(x, weight)
             }
-            Self::Packed { matrix, .. } => ops::packed_linear(x, matrix),
+            Self::Packed { matrix, .. } => packed(x, matrix),
         }
     }
 
@@ -171,26 +181,20 @@ impl Matrix {
             | Self::Packed {
                 transposed: true, ..
             } => self.linear(x),
-            Self::Dense { weight, .. } => {
-                let weight = weight.beside(&x);
-                ops::conv1d(x, weight)
-            }
-            Self::Packed { matrix, .. } => ops::packed_conv1d(x, matrix),
+            _ => self.with(x, ops::conv1d, ops::packed_conv1d),
         }
     }
 
     /// Looks up rows of a table. `ids [N]` → `[N, C]`; an id outside the table gives zeros.
     pub fn rows(&self, ids: Tensor<1, Int>) -> Tensor<2> {
-        match self {
-            Self::Dense { weight, .. } => {
-                let weight = weight.beside(&ids);
-                ops::embedding(weight, ids)
-            }
-            Self::Packed { matrix, .. } => ops::packed_embedding(matrix, ids),
-        }
+        self.with(
+            ids,
+            |ids, weight| ops::embedding(weight, ids),
+            |ids, matrix| ops::packed_embedding(matrix, ids),
+        )
     }
 
-    /// Returns the sum of the token losses of the rows of `x [N, C]` under a head `[V, C]`, with at most `rows` rows of logits at once. →
+    /// The sum of the token losses of the rows of `x [N, C]` under a head `[V, C]`, with at most `rows` rows of logits at once. →
     /// `[1]`
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         match self {
@@ -202,7 +206,7 @@ impl Matrix {
         }
     }
 
-    /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of their logits (the lowest id among equals).
+    /// The sum of [`Self::head_loss`] and the number of targets that are the arg max of their logits (the lowest id among equals).
     /// → `[2]`
     pub(crate) fn head_evaluation(
         &self,
@@ -219,7 +223,7 @@ impl Matrix {
         }
     }
 
-    /// Returns the words of a constant matrix without autodiff, how they lie, and whether it is stored as `[out, in]` where the layer has
+    /// The words of a constant matrix without autodiff, how they lie, and whether it is stored as `[out, in]` where the layer has
     /// `[in, out]`.
     pub fn stored(&self) -> (Tensor<1>, StoredMatrix, bool) {
         match self {
@@ -237,7 +241,7 @@ impl Matrix {
         }
     }
 
-    /// Returns the tensor, unless the matrix is packed.
+    /// The tensor, unless the matrix is packed.
     pub fn dense(&self) -> Option<&Weight<2>> {
         match self {
             Self::Dense { weight, .. } => Some(weight),

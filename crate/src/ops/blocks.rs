@@ -22,34 +22,6 @@ pub struct SelfAttention<T> {
     attention: Attention<T>,
 }
 
-/// Computes attention between the rows of `x [B·T, C]` by the matrices of queries `[heads·H, C]`, keys and values `[kv_heads·H, C]` and the
-/// tables of the rotation `[positions, H/2]` → `[B·T, heads·H]`, and the inputs of the backward pass.
-fn attention_forward<B: Launch>(
-    x: FloatTensor<B>,
-    ws: [Weights<FloatTensor<B>>; 3],
-    tables: [FloatTensor<B>; 2],
-    starts: FloatTensor<B>,
-    documents: bool,
-    shape: AttentionShape,
-) -> (FloatTensor<B>, SelfAttention<FloatTensor<B>>) {
-    let positions = Positions {
-        len: shape.seq_len,
-        offset: shape.offset,
-    };
-    let [q, k, v] = joint::forward::<B, 3>(x.clone(), ws.clone());
-    let [q, k] = rope::rotated::<B>([q, k], tables.clone(), positions, 1.0);
-    let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
-    (
-        y,
-        SelfAttention {
-            of: Joint { x, ws },
-            tables,
-            positions,
-            attention,
-        },
-    )
-}
-
 impl<B: Launch> Vjp<B, 4> for SelfAttention<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 4], sum: Sum<'_, B>) -> Grads<B, 4> {
         let Self {
@@ -83,22 +55,6 @@ pub struct Gated<T> {
     swiglu: Swiglu<T>,
 }
 
-/// Computes `silu(x Wgᵀ) · (x Wuᵀ)`: `x [n, C]`, the matrices of gate and up `[F, C]` → `[n, F]`, and the inputs of the backward pass.
-fn gated_forward<B: Launch>(
-    x: FloatTensor<B>,
-    ws: [Weights<FloatTensor<B>>; 2],
-) -> (FloatTensor<B>, Gated<FloatTensor<B>>) {
-    let [gate, up] = joint::forward::<B, 2>(x.clone(), ws.clone());
-    let y = elementwise::silu_times::<B>(gate.clone(), up.clone());
-    (
-        y,
-        Gated {
-            of: Joint { x, ws },
-            swiglu: Swiglu { gate, up },
-        },
-    )
-}
-
 impl<B: Launch> Vjp<B, 3> for Gated<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 3], sum: Sum<'_, B>) -> Grads<B, 3> {
         let Self { of, swiglu } = self;
@@ -124,8 +80,12 @@ operation! {
         let ([x, q, k, v], nodes) = B::parts([x, q, k, v]);
         let tables = [B::constant(cosines), B::constant(sines)];
         let starts = B::Inner::ids(B::integers(starts));
-        let (y, vjp) = attention_forward::<B::Inner>(x, [q, k, v].map(Weights::of), tables, starts, documents, shape);
-        B::record(nodes, y, vjp)
+        let ws = [q, k, v].map(Weights::of);
+        let positions = Positions { len: shape.seq_len, offset: shape.offset };
+        let [q, k, v] = joint::forward::<B::Inner, 3>(x.clone(), ws.clone());
+        let [q, k] = rope::rotated::<B::Inner>([q, k], tables.clone(), positions, 1.0);
+        let (y, attention) = attention::forward::<B::Inner>(q, k, v, starts, documents, shape);
+        B::record(nodes, y, SelfAttention { of: Joint { x, ws }, tables, positions, attention })
     }
 }
 
@@ -146,8 +106,10 @@ operation! {
     /// Computes [`gated`] with the matrices apart.
     fn gated_by(x: Tensor<2>, gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
         let ([x, gate, up], nodes) = B::parts([x, gate, up]);
-        let (y, vjp) = gated_forward::<B::Inner>(x, [gate, up].map(Weights::of));
-        B::record(nodes, y, vjp)
+        let ws = [gate, up].map(Weights::of);
+        let [gate, up] = joint::forward::<B::Inner, 2>(x.clone(), ws.clone());
+        let y = elementwise::silu_times::<B::Inner>(gate.clone(), up.clone());
+        B::record(nodes, y, Gated { of: Joint { x, ws }, swiglu: Swiglu { gate, up } })
     }
 }
 

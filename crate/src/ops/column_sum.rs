@@ -61,13 +61,13 @@ impl Params {
         }
     }
 
-    /// Returns the range of rows of a part, for the twins.
+    /// The range of rows of a part, for the twins.
     pub fn part(&self, part: usize) -> std::ops::Range<usize> {
         let first = part * self.rows;
         first..(first + self.rows).min(self.n)
     }
 
-    /// Returns the number of workgroups for one thread per column of each part.
+    /// The number of workgroups for one thread per column of each part.
     pub fn groups(&self) -> u32 {
         groups_of_64(self.parts * self.width)
     }

@@ -121,7 +121,7 @@ fn factor_values(words: &[u32], wide: bool) -> Vec<f32> {
         .collect()
 }
 
-/// Returns the function `(row, column) → Σ_i x[row, i] w[column, i]`, a sum of k products.
+/// The function `(row, column) → Σ_i x[row, i] w[column, i]`, a sum of k products.
 fn product<'a>(x: &'a [f32], w: &'a [f32], k: usize) -> impl Fn(usize, usize) -> f64 + 'a {
     move |row, column| {
         (0..k)
@@ -186,7 +186,7 @@ fn fuses(software: bool, n: usize, widths: [usize; 3]) -> bool {
     widths.iter().all(|width| width.is_multiple_of(4)) && linear::tiled(software, n)
 }
 
-/// Returns the maximum number of bytes that the gradients of y `[n, m]` take in addition to dy and to the tensors that the forward pass has kept, on
+/// The maximum number of bytes that the gradients of y `[n, m]` take in addition to dy and to the tensors that the forward pass has kept, on
 /// a software adapter or a GPU. `plain` is a product without dropout and not in GPT-2's layout.
 pub(crate) fn work_bytes(software: bool, plain: bool, [n, m, k, r]: [usize; 4]) -> u64 {
     let [factors, dx] = [r * (m + k), n * k].map(|values| 4 * values as u64);
@@ -208,11 +208,7 @@ pub fn forward<B: Launch>(of: &LowRank<FloatTensor<B>>) -> FloatTensor<B> {
     } = of.adapted;
     let (n, r) = rows_columns(&of.z.shape());
     if !of.fused::<B>() {
-        let y = if conv1d {
-            linear::backward_input::<B>(of.x.clone(), of.weights())
-        } else {
-            linear::forward::<B>(of.x.clone(), of.weights())
-        };
+        let y = linear::product::<B>(of.x.clone(), of.weights(), conv1d);
         return residual_add::<B>(
             y,
             linear::forward::<B>(scaled::<B>(of.z.clone(), scale), Weights::of(of.b.clone())),
@@ -331,12 +327,7 @@ fn by_parts<B: Launch>(
         let [_, da] = gradients::<B, 2>(down, dz, [false, needs[1]], None);
         return [None, da, db];
     }
-    let dx = if conv1d {
-        linear::forward::<B>(dy, w)
-    } else {
-        linear::backward_input::<B>(dy, w)
-    };
-    let dx = added::<B>(dx, sum);
+    let dx = added::<B>(linear::product::<B>(dy, w, !conv1d), sum);
     let [dx, da] = match mask {
         None => gradients::<B, 2>(down, dz, [true, needs[1]], Some(dx)),
         Some(mask) => {

@@ -5,7 +5,7 @@ use burn::tensor::kind::Autodiff;
 use burn::tensor::{Device, Int, Tensor};
 
 use super::embedding::embedding_of_words;
-use super::linear::{conv1d_of_words, linear_of_words};
+use super::linear::product_of_words;
 use super::loss::head::{HeadPlan, evaluation_of_words, planned_loss_of_words};
 use crate::error::Result;
 use crate::gpu::{PackedUpload, StoredMatrix};
@@ -32,7 +32,7 @@ impl PackedMatrix {
         Self::of(upload)
     }
 
-    /// Returns the matrix of an upload that has all of its bytes.
+    /// The matrix of an upload that has all of its bytes.
     ///
     /// # Errors
     ///
@@ -45,17 +45,17 @@ impl PackedMatrix {
         })
     }
 
-    /// Returns the storage type and shape of the matrix.
+    /// The storage type and shape of the matrix.
     pub fn form(&self) -> StoredMatrix {
         self.form
     }
 
-    /// Returns the shape `[rows, columns]`.
+    /// The shape `[rows, columns]`.
     pub fn shape(&self) -> [usize; 2] {
         [self.form.rows, self.form.columns]
     }
 
-    /// Returns the number of bytes on the device.
+    /// The number of bytes on the device.
     pub fn bytes(&self) -> usize {
         4 * self.form.words()
     }
@@ -68,7 +68,7 @@ impl PackedMatrix {
         }
     }
 
-    /// Returns the words for an operation with `x`, as a constant of the autodiff graph that x belongs to.
+    /// The words for an operation with `x`, as a constant of the autodiff graph that x belongs to.
     fn beside<const E: usize, K: Autodiff>(&self, x: &Tensor<E, K>) -> Tensor<1> {
         let words = self.words();
         if x.is_autodiff() {
@@ -78,7 +78,7 @@ impl PackedMatrix {
         }
     }
 
-    /// Returns the raw words on the device, `[words]`.
+    /// The raw words on the device, `[words]`.
     pub fn words(&self) -> Tensor<1> {
         self.words.clone()
     }
@@ -93,13 +93,13 @@ impl PackedMatrix {
 /// Computes `x [n, k] · w [m, k]ᵀ → [n, m]`.
 pub fn packed_linear(x: Tensor<2>, w: &PackedMatrix) -> Tensor<2> {
     let words = w.beside(&x);
-    linear_of_words(x, words, w.form)
+    product_of_words(x, words, w.form, false)
 }
 
 /// Computes `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D.
 pub fn packed_conv1d(x: Tensor<2>, w: &PackedMatrix) -> Tensor<2> {
     let words = w.beside(&x);
-    conv1d_of_words(x, words, w.form)
+    product_of_words(x, words, w.form, true)
 }
 
 /// Looks up the rows of `w [V, C]` at `ids [n]` → `[n, C]`, f32; an id outside the table gives zeros.

@@ -47,24 +47,6 @@ crate::kernel! {
     }
 }
 
-/// Computes attention from the rows of `x + b`, `x [B·T, 3 C]`, `b [3 C]`, whose thirds are queries, keys and values → `[B·T, C]`, and the inputs
-/// of the backward pass.
-fn forward<B: Launch>(
-    x: FloatTensor<B>,
-    b: FloatTensor<B>,
-    starts: FloatTensor<B>,
-    documents: bool,
-    shape: AttentionShape,
-) -> (FloatTensor<B>, PackedQkv<FloatTensor<B>>) {
-    let (n, columns) = rows_columns(&x.shape());
-    let width = columns / 3;
-    let qkv = [(); 3].map(|()| B::floats(&x, [n, width]));
-    let params = Params { n, width };
-    let [q, k, v] = B::launch(&SPLIT, [x, b], qkv, &params, groups_of_64(n * columns));
-    let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
-    (y, PackedQkv { attention })
-}
-
 /// The backward pass of [`attention_of_packed_qkv`].
 #[derive(Debug, Clone)]
 pub struct PackedQkv<T> {
@@ -87,8 +69,13 @@ operation! {
     /// Computes [`attention_of_packed_qkv`]; `starts` is read only with documents.
     fn attention_of_thirds(x: Tensor<2>, b: Tensor<1>; documents: bool, shape: AttentionShape; starts: Tensor<1, Int>) -> Tensor<2> {
         let ([x, b], nodes) = B::parts([x, b]);
-        let (y, vjp) = forward::<B::Inner>(x, b, B::Inner::ids(B::integers(starts)), documents, shape);
-        B::record(nodes, y, vjp)
+        let starts = B::Inner::ids(B::integers(starts));
+        let (n, columns) = rows_columns(&x.shape());
+        let params = Params { n, width: columns / 3 };
+        let qkv = [(); 3].map(|()| B::Inner::floats(&x, [n, params.width]));
+        let [q, k, v] = B::Inner::launch(&SPLIT, [x, b], qkv, &params, groups_of_64(n * columns));
+        let (y, attention) = attention::forward::<B::Inner>(q, k, v, starts, documents, shape);
+        B::record(nodes, y, PackedQkv { attention })
     }
 }
 

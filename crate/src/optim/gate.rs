@@ -45,7 +45,7 @@ pub(crate) fn open(gate: &[u32]) -> bool {
     gate[0] == 0
 }
 
-/// Returns the factor of the gradients.
+/// The factor of the gradients.
 pub(crate) fn factor(gate: &[u32]) -> f32 {
     f32::from_bits(gate[1])
 }
@@ -81,7 +81,7 @@ impl Gate {
         Self(Tensor::<1>::from_data(words, (device, DType::F32)).into())
     }
 
-    /// Returns the two words `[2]`, as the update kernels bind them.
+    /// The two words `[2]`, as the update kernels bind them.
     pub(super) fn buffer(&self) -> Buffer {
         self.0.clone()
     }

@@ -34,7 +34,7 @@ pub struct ResolvedGroup {
     pub members: Vec<String>,
 }
 
-/// Returns the groups of `config`, each with its parameters among `names`; without configured groups, one group of everything.
+/// The groups of `config`, each with its parameters among `names`; without configured groups, one group of everything.
 ///
 /// # Errors
 ///

@@ -294,7 +294,7 @@ impl Optim {
         Ok(self)
     }
 
-    /// Returns the rule instance of `name`, if it is an `R`.
+    /// The rule instance of `name`, if it is an `R`.
     #[doc(hidden)]
     pub fn rule<R: Rule>(&self, name: &str) -> Option<&R> {
         let rule: &dyn Any = &*self.slots.get(name)?.rule;
@@ -314,20 +314,20 @@ impl Optim {
         self.slots.values().filter(|slot| slot.trains())
     }
 
-    /// Returns the number of bytes of all state, which is saved, once every trained parameter has had a gradient.
+    /// The number of bytes of all state, which is saved, once every trained parameter has had a gradient.
     #[doc(hidden)]
     pub fn state_bytes(&self) -> u64 {
         self.trained().map(|slot| slot.layout.bytes()).sum()
     }
 
-    /// Returns the number of bytes on the device that the rules keep in addition to the state and do not save.
+    /// The number of bytes on the device that the rules keep in addition to the state and do not save.
     pub(crate) fn side_bytes(&self) -> u64 {
         self.trained()
             .map(|slot| slot.rule.side_bytes(&slot.info))
             .sum()
     }
 
-    /// Returns the maximum number of bytes that the step of one parameter takes for its duration.
+    /// The maximum number of bytes that the step of one parameter takes for its duration.
     pub(crate) fn work_bytes(&self) -> u64 {
         self.trained()
             .map(|slot| slot.rule.work_bytes(&slot.info))
@@ -335,7 +335,7 @@ impl Optim {
             .unwrap_or(0)
     }
 
-    /// Returns the names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, tensors without
+    /// The names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, tensors without
     /// two dimensions, and matrices whose shorter side is at most the rank.
     #[doc(hidden)]
     pub fn fallbacks(&self) -> Vec<&str> {

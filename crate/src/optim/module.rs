@@ -162,13 +162,10 @@ impl Optim {
             failed: None,
         };
         let module = map(module, &mut step);
-        match step.failed {
-            None => Ok(module),
-            Some(error) => Err(error),
-        }
+        step.failed.map_or(Ok(module), Err)
     }
 
-    /// Returns the gradients of all trained parameters, each with its number of elements; refuses what a step would refuse.
+    /// The gradients of all trained parameters, each with its number of elements; refuses what a step would refuse.
     fn gathered<M: Module>(
         &self,
         module: &M,
@@ -181,10 +178,7 @@ impl Optim {
             failed: None,
         };
         visit(module, &mut gather);
-        match gather.failed {
-            None => Ok(gather.found),
-            Some(error) => Err(error),
-        }
+        gather.failed.map_or(Ok(gather.found), Err)
     }
 }
 

@@ -15,7 +15,7 @@ impl Optim {
         self.slots.get(name).is_none_or(|slot| !slot.trains())
     }
 
-    /// Returns the number of steps that `name` has taken.
+    /// The number of steps that `name` has taken.
     pub fn step_count(&self, name: &str) -> u64 {
         self.slots
             .get(name)
@@ -59,7 +59,7 @@ impl Optim {
         self.recorded.is_empty() && self.trained().all(|slot| slot.rule.repeats())
     }
 
-    /// Returns the step of `name` and the names of its state tensors, without `step`; `None` without state.
+    /// The step of `name` and the names of its state tensors, without `step`; `None` without state.
     pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
         let slot = self.slots.get(name)?;
         let state = slot.state.as_ref()?;

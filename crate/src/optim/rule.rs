@@ -14,7 +14,7 @@ use crate::gpu::noise::Noise;
 /// An update rule for one parameter. [`Optim`](super::Optim) has an instance for each parameter, keeps its state, saves and loads it. The crate's
 /// own rules are made from an [`OptimizerConfig`](crate::config::OptimizerConfig); [`Optim::with_rule`](super::Optim::with_rule) takes others.
 pub trait Rule: Any + Debug + Send {
-    /// Returns the layout of the tensors that the rule keeps for `parameter` from step to step. They start at zero and are saved.
+    /// The layout of the tensors that the rule keeps for `parameter` from step to step. They start at zero and are saved.
     fn layout(&self, parameter: &ParamInfo) -> Layout;
 
     /// Takes one step: returns the new parameter and the new state, in the order of the layout. Buffers that are uniquely owned are best changed in
@@ -58,14 +58,14 @@ pub trait Rule: Any + Debug + Send {
         false
     }
 
-    /// Returns the number of bytes on the device that the rule keeps in addition to its state and does not save.
+    /// The number of bytes on the device that the rule keeps in addition to its state and does not save.
     #[doc(hidden)]
     fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
         let _ = parameter;
         0
     }
 
-    /// Returns the number of bytes on the device that a step of `parameter` takes for its duration, in addition to the gradient.
+    /// The number of bytes on the device that a step of `parameter` takes for its duration, in addition to the gradient.
     #[doc(hidden)]
     fn work_bytes(&self, parameter: &ParamInfo) -> u64 {
         let _ = parameter;
@@ -79,7 +79,7 @@ pub trait Rule: Any + Debug + Send {
         false
     }
 
-    /// Returns the faults of settings that cannot work at this peak rate. The settings of the crate's own rules are checked as configuration.
+    /// The faults of settings that cannot work at this peak rate. The settings of the crate's own rules are checked as configuration.
     #[doc(hidden)]
     fn faults(&self, rate: f64) -> Vec<Fault> {
         let _ = rate;
@@ -151,7 +151,7 @@ impl Layout {
         Self(own.map(tensor).collect())
     }
 
-    /// Returns the number of bytes of all tensors.
+    /// The number of bytes of all tensors.
     #[doc(hidden)]
     pub fn bytes(&self) -> u64 {
         self.0
@@ -160,7 +160,7 @@ impl Layout {
             .sum()
     }
 
-    /// Returns the faults of tensors that cannot be saved under their names, or have another dtype.
+    /// The faults of tensors that cannot be saved under their names, or have another dtype.
     pub(super) fn faults(&self, parameter: &str) -> Vec<Fault> {
         let mut faults = Vec::new();
         for (at, (name, _, dtype)) in self.0.iter().enumerate() {
@@ -236,7 +236,7 @@ pub struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Returns the number of elements, which fits: that was checked when the optimizer was made.
+    /// The number of elements, which fits: that was checked when the optimizer was made.
     pub fn n(&self) -> u32 {
         self.parameter.elements() as u32
     }
@@ -254,12 +254,12 @@ impl Update<'_> {
         (self.rate * (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))) as f32
     }
 
-    /// Returns the number of workgroups of 256 threads, for `per_thread` elements per thread.
+    /// The number of workgroups of 256 threads, for `per_thread` elements per thread.
     pub fn groups(&self, per_thread: u32) -> u32 {
         self.n().div_ceil(per_thread).div_ceil(256)
     }
 
-    /// Returns the state as an array, for a rule whose layout has `N` tensors.
+    /// The state as an array, for a rule whose layout has `N` tensors.
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ impl Optim {
         })
     }
 
-    /// Returns a buffer of one word, which is bound in place of a buffer that a kernel does not read.
+    /// A buffer of one word, which is bound in place of a buffer that a kernel does not read.
     pub(crate) fn word(&mut self, like: &Buffer) -> Buffer {
         self.unread
             .get_or_insert_with(|| like.floats_like([1]))

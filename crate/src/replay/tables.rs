@@ -238,7 +238,7 @@ pub(super) async fn noise(
     Ok(Some(()))
 }
 
-/// Returns the projector `[dim, rank]` that `apollo_project` uses, from its product with the unit vectors, one per channel, with moments
+/// The projector `[dim, rank]` that `apollo_project` uses, from its product with the unit vectors, one per channel, with moments
 /// that keep nothing. `given` is uploaded; without it the kernel generates the normal projector.
 async fn projected(
     key: [u32; 2],

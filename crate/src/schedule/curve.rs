@@ -7,14 +7,16 @@ use crate::config::{DecayType, FallingSchedule, InfiniteSchedule, ScheduleConfig
 /// Final rate of a decay as a share of the rate before it, if `min_learning_rate` is not given.
 const DEFAULT_MINIMUM: f64 = 0.1;
 
-/// Returns the rate of optimizer step `step`, counted from 1. `base` is the run's `learning_rate` B; `start` is the resolved start of the
+/// The rate of optimizer step `step`, counted from 1. `base` is the run's `learning_rate` B; `start` is the resolved start of the
 /// decay.
 pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> f64 {
     let n = step.saturating_sub(1);
+    let (warmup_steps, from_zero) = schedule.warmup();
+    if n < warmup_steps {
+        return warmup(n, base, warmup_steps, from_zero);
+    }
     match schedule {
-        ScheduleConfig::Constant(s) => {
-            warmup(n, base, s.warmup_steps, s.warmup_from_zero).unwrap_or(base)
-        }
+        ScheduleConfig::Constant(_) => base,
         ScheduleConfig::Cosine(s) => {
             // μ + (B − μ)·½(1 + cos(π·x))
             falling(n, base, s, |x| {
@@ -32,7 +34,7 @@ pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Opt
     }
 }
 
-/// Returns the rates of `steps`, for a plot.
+/// The rates of `steps`, for a plot.
 pub fn preview(
     steps: impl IntoIterator<Item = u64>,
     base: f64,
@@ -49,17 +51,14 @@ fn between(low: f64, high: f64, rate: f64) -> f64 {
     rate.max(low).min(high)
 }
 
-/// Returns the rate of the warmup, B·n/W, or B·(n + 1)/W, while n < W.
-fn warmup(n: u64, base: f64, warmup_steps: u64, from_zero: bool) -> Option<f64> {
+/// The rate of the warmup, B·n/W, or B·(n + 1)/W, for n < W.
+fn warmup(n: u64, base: f64, warmup_steps: u64, from_zero: bool) -> f64 {
     let done = if from_zero { n } else { n.saturating_add(1) };
-    (n < warmup_steps).then(|| (base * done as f64 / warmup_steps as f64).min(base))
+    (base * done as f64 / warmup_steps as f64).min(base)
 }
 
-/// Returns the rate of a warmup, then of `curve` at x = (n − W)/(T − W), then the minimum.
+/// The rate after a warmup: of `curve` at x = (n − W)/(T − W), then the minimum.
 fn falling(n: u64, base: f64, s: &FallingSchedule, curve: impl Fn(f64) -> f64) -> f64 {
-    if let Some(rate) = warmup(n, base, s.warmup_steps, s.warmup_from_zero) {
-        return rate;
-    }
     if n >= s.total_steps {
         return s.min_learning_rate;
     }
@@ -71,9 +70,6 @@ fn falling(n: u64, base: f64, s: &FallingSchedule, curve: impl Fn(f64) -> f64) -
 }
 
 fn wsd(n: u64, base: f64, s: &WsdSchedule, start: Option<u64>) -> f64 {
-    if let Some(rate) = warmup(n, base, s.warmup_steps, s.warmup_from_zero) {
-        return rate;
-    }
     let minimum = s.min_learning_rate.unwrap_or(DEFAULT_MINIMUM * base);
     match start {
         Some(start) if n >= start => {
@@ -84,9 +80,6 @@ fn wsd(n: u64, base: f64, s: &WsdSchedule, start: Option<u64>) -> f64 {
 }
 
 fn infinite(n: u64, base: f64, s: &InfiniteSchedule, start: Option<u64>) -> f64 {
-    if let Some(rate) = warmup(n, base, s.warmup_steps, s.warmup_from_zero) {
-        return rate;
-    }
     let constant = s.constant_rate(base);
     let cooled = n - s.warmup_steps;
     if cooled < s.cooldown_steps {
@@ -101,18 +94,14 @@ fn infinite(n: u64, base: f64, s: &InfiniteSchedule, start: Option<u64>) -> f64 
     let minimum = s.min_learning_rate.unwrap_or(DEFAULT_MINIMUM * constant);
     match start {
         Some(start) if n >= start => {
-            let length = if s.annealing_steps > 0 {
-                s.annealing_steps as f64
-            } else {
-                s.tau.unwrap_or(0.0) + start as f64
-            };
+            let length = s.annealing_length(start);
             decay(n - start, length, s.annealing_type, constant, minimum)
         }
         _ => constant,
     }
 }
 
-/// Returns the rate of a decay from `high` to `minimum` over `length` steps after `done` complete ones; from `length` on exactly `minimum`.
+/// The rate of a decay from `high` to `minimum` over `length` steps after `done` complete ones; from `length` on exactly `minimum`.
 fn decay(done: u64, length: f64, form: DecayType, high: f64, minimum: f64) -> f64 {
     let x = done as f64 / length;
     // Written so that a length of 0 (x is NaN or infinite) also gives the minimum.

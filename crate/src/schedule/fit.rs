@@ -3,7 +3,7 @@
 use super::learning_rate;
 use crate::config::{FallingSchedule, ScheduleConfig, TrainConfig};
 
-/// Returns the highest rate of the steps after `completed`; after its warmup no schedule rises again.
+/// The highest rate of the steps after `completed`; after its warmup no schedule rises again.
 pub(crate) fn highest_rate(config: &TrainConfig, completed: u64, start: Option<u64>) -> f64 {
     let rate = |step: u64| learning_rate(step, config.learning_rate, &config.schedule, start);
     let (first, last) = (completed.saturating_add(1), config.steps);
@@ -16,7 +16,7 @@ pub(crate) fn highest_rate(config: &TrainConfig, completed: u64, start: Option<u
     rate(first).max(rate(peak))
 }
 
-/// Returns a sentence for each phase of the schedule that the run's steps cut off or never reach, and for a start that is stated twice. `start` is the resolved start of a decay.
+/// A sentence for each phase of the schedule that the run's steps cut off or never reach, and for a start that is stated twice. `start` is the resolved start of a decay.
 pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
     let steps = config.steps;
     let last = || learning_rate(steps, config.learning_rate, &config.schedule, start);
@@ -92,11 +92,7 @@ pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
             if cooled > steps {
                 found.push(format!("a cooldown that ends after step {cooled} in a run of {steps}: it is cut off, and {}", ends()));
             }
-            let length = if s.annealing_steps > 0 {
-                s.annealing_steps as f64
-            } else {
-                s.tau.unwrap_or(0.0) + start.unwrap_or(0) as f64
-            };
+            let length = s.annealing_length(start.unwrap_or(0));
             found.extend(decays("an annealing", length));
         }
     }

@@ -16,7 +16,7 @@ fn decay_of(schedule: &ScheduleConfig) -> Option<(i64, bool, u64)> {
     }
 }
 
-/// Returns the step at which the decay starts: the configured step; otherwise, with the flag set, the checkpoint's start, or the current
+/// The step at which the decay starts: the configured step; otherwise, with the flag set, the checkpoint's start, or the current
 /// step (but never inside warmup or cooldown); otherwise `None`. `saved` is the checkpoint's resolved start, `completed` the number of
 /// completed steps (0 in a new run).
 pub fn resolve_start(schedule: &ScheduleConfig, saved: Option<u64>, completed: u64) -> Option<u64> {

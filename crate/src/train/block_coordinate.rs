@@ -20,7 +20,7 @@ use crate::random;
 /// Purpose string of the noise that orders the blocks (shaders/README.md, "Noise").
 const PURPOSE: &str = "blocks:";
 
-/// Returns the blocks among `all` that train in `step`, counted from 1, in a run with this seed.
+/// The blocks among `all` that train in `step`, counted from 1, in a run with this seed.
 pub fn active_blocks<'a>(
     config: &BlockCoordinateConfig,
     seed: u64,
@@ -43,7 +43,7 @@ pub fn active_blocks<'a>(
     }
 }
 
-/// Returns the numbers below `len` in the order of a cycle.
+/// The numbers below `len` in the order of a cycle.
 fn shuffled(seed: u64, cycle: u64, len: usize) -> Vec<usize> {
     let key = random::key(PURPOSE, seed, "order");
     let mut order: Vec<usize> = (0..len).collect();
@@ -143,7 +143,7 @@ impl BlockCoordinate {
         }))
     }
 
-    /// Returns the blocks that train in `step`.
+    /// The blocks that train in `step`.
     pub fn active(&self, step: u64) -> &[usize] {
         active_blocks(&self.config, self.seed, &self.blocks, step)
     }

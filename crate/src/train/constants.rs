@@ -11,13 +11,9 @@ use crate::model::{Adaptation, ParameterRequest, Plan, files_form};
 /// device.
 pub type StoredForms<'a> = dyn Fn(&ParameterRequest) -> Option<StoredMatrix> + 'a;
 
-/// Returns the form of a matrix of plain elements.
+/// The form of a matrix of plain elements.
 fn plain(storage: StorageType, request: &ParameterRequest) -> Option<StoredMatrix> {
-    StoredMatrix::new(storage, [1, elements(request)])
-}
-
-fn elements(request: &ParameterRequest) -> usize {
-    request.shape.iter().product()
+    StoredMatrix::new(storage, [1, request.elements()])
 }
 
 /// Constants of a model.
@@ -27,7 +23,7 @@ pub(super) struct Constants<'a> {
 }
 
 impl Constants<'_> {
-    /// Returns the form of a constant on the device; `None` if it is f32.
+    /// The form of a constant on the device; `None` if it is f32.
     fn form(&self, request: &ParameterRequest) -> Option<StoredMatrix> {
         match self.storage {
             _ if !request.kind.is_matrix() => None,
@@ -37,11 +33,11 @@ impl Constants<'_> {
         }
     }
 
-    /// Returns the size of a constant on the device in bytes.
+    /// The size of a constant on the device in bytes.
     pub fn bytes(&self, request: &ParameterRequest) -> u64 {
         4 * self
             .form(request)
-            .map_or(elements(request), StoredMatrix::words) as u64
+            .map_or(request.elements(), StoredMatrix::words) as u64
     }
 
     /// Returns whether a constant is read as its file stores it, neither f32 nor bf16.
@@ -50,12 +46,12 @@ impl Constants<'_> {
             .is_some_and(|form| form.storage != StorageType::Bf16)
     }
 
-    /// Returns the largest tensor of a model, among those that a kernel has to bind as a whole. A trained tensor counts with its gradient,
+    /// The largest tensor of a model, among those that a kernel has to bind as a whole. A trained tensor counts with its gradient,
     /// which is f32 whatever the weights are; a constant has none.
     pub fn largest(&self, plan: &Plan) -> LargestTensor {
         let bytes = |request: &ParameterRequest| {
             if request.trained {
-                4 * elements(request) as u64
+                4 * request.elements() as u64
             } else {
                 self.bytes(request)
             }
@@ -77,7 +73,7 @@ pub struct LargestTensor {
     pub bytes: u64,
 }
 
-/// Returns the bytes of the widest activation of a step: one row per token.
+/// The bytes of the widest activation of a step: one row per token.
 pub(super) fn widest_activation(model: &ModelConfig, train: &TrainConfig) -> u64 {
     let heads = model.num_attention_heads * model.head_dim;
     let width = model.hidden_size.max(model.intermediate_size).max(heads);

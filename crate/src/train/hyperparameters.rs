@@ -44,7 +44,7 @@ pub fn optimizer_record(
     Ok(account)
 }
 
-/// Returns the settings of an update rule that its plain data describe.
+/// The settings of an update rule that its plain data describe.
 ///
 /// # Errors
 /// `state.group.kind` for a kind that tabtune does not train, `state.group.hyperparameter` for a value that is absent, unknown, not finite
@@ -102,7 +102,7 @@ pub fn scheduler_account(
     })
 }
 
-/// Returns the settings of a schedule that its plain data describe.
+/// The settings of a schedule that its plain data describe.
 ///
 /// # Errors
 /// `state.group.kind` for a kind that tabtune does not have, `state.group.hyperparameter` for settings that are not its own or of the wrong
@@ -148,12 +148,12 @@ fn is_optional(key: &str) -> bool {
     Hyperparameter::of_key(key).is_some_and(|known| known.optional)
 }
 
-/// Returns the words that a setting may have, or null, with the numbers that represent them.
+/// The words that a setting may have, or null, with the numbers that represent them.
 fn words_of(key: &str) -> &'static [(f64, Option<&'static str>)] {
     Hyperparameter::of_key(key).map_or(&[], |known| known.words)
 }
 
-/// Returns the value of the setting `key` that `number` represents, in the type of `default`.
+/// The value of the setting `key` that `number` represents, in the type of `default`.
 fn setting(key: &str, default: &Value, number: f64) -> Option<Value> {
     let integral = number.fract() == 0.0 && number.abs() < EXACT;
     let word = words_of(key).iter().find(|(of, _)| *of == number);

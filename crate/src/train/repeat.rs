@@ -44,7 +44,7 @@ pub(super) struct Submit<'a> {
 }
 
 impl Submit<'_> {
-    /// Returns the scale as a word for the device, in addition to the inputs: it follows the number of counted targets, which differs from
+    /// The scale as a word for the device, in addition to the inputs: it follows the number of counted targets, which differs from
     /// step to step.
     fn factor(&self) -> [i32; 1] {
         [(self.scale as f32).to_bits().cast_signed()]

@@ -72,7 +72,7 @@ impl Notice {
         }
     }
 
-    /// Returns a notice for each phase of a schedule that does not fit into the rest of the run; refuses a schedule without a rate above 0.
+    /// A notice for each phase of a schedule that does not fit into the rest of the run; refuses a schedule without a rate above 0.
     pub(super) fn of_schedule(config: &TrainConfig, progress: Progress) -> Result<Vec<Self>> {
         let Progress {
             completed_steps: done,
@@ -98,7 +98,7 @@ impl Notice {
             .collect())
     }
 
-    /// Returns a notice for each setting that another one leaves without effect.
+    /// A notice for each setting that another one leaves without effect.
     pub(super) fn of_settings(config: &TrainConfig) -> impl Iterator<Item = Self> {
         config
             .idle()
@@ -115,7 +115,7 @@ impl Notice {
         }
     }
 
-    /// Returns the notices about the adapter of a model.
+    /// The notices about the adapter of a model.
     pub(super) fn of_adapter(model: &Model) -> Vec<Self> {
         let about = |word, subject: &String| Self {
             subject: Some(subject.clone()),

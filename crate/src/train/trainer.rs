@@ -132,24 +132,24 @@ impl Trainer {
         self.interrupt = interrupt;
     }
 
-    /// Returns the notices since the run was created.
+    /// The notices since the run was created.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// Returns the model in its current state.
+    /// The model in its current state.
     pub fn model(&self) -> &Model {
         self.model
             .as_ref()
             .expect("the model is away only inside update")
     }
 
-    /// Returns the settings.
+    /// The settings.
     pub fn config(&self) -> &TrainConfig {
         &self.config
     }
 
-    /// Returns the progress of the run.
+    /// The progress of the run.
     pub fn progress(&self) -> Progress {
         Progress {
             evaluation: self.evaluation.get(),
@@ -157,7 +157,7 @@ impl Trainer {
         }
     }
 
-    /// Returns the learning rate of `step`, counted from 1.
+    /// The learning rate of `step`, counted from 1.
     pub fn learning_rate(&self, step: u64) -> f64 {
         let planned = schedule::learning_rate(
             step,
@@ -245,7 +245,7 @@ impl Trainer {
         batches
     }
 
-    /// Returns the mean loss over at most `max_batches` of the validation part. Refused if nothing was kept for validation.
+    /// The mean loss over at most `max_batches` of the validation part. Refused if nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
         self.forget_recording();
         let batches = self

@@ -84,17 +84,17 @@ impl AttentionShape {
         self.padded() > TILE_WIDTH
     }
 
-    /// Returns the number of workgroups of a kernel by tiles, for `rows` queries or keys of a sequence.
+    /// The number of workgroups of a kernel by tiles, for `rows` queries or keys of a sequence.
     fn tiles(&self, rows: usize) -> u32 {
         (self.batch_size * self.heads * rows.div_ceil(TILE)) as u32
     }
 
-    /// Returns the number of threads of a block kernel, for `rows` queries or keys of a sequence.
+    /// The number of threads of a block kernel, for `rows` queries or keys of a sequence.
     fn block_threads(&self, rows: usize, heads: usize) -> usize {
         self.batch_size * rows.div_ceil(BLOCK) * heads
     }
 
-    /// Returns the parameters of the launches that together cover `rows` keys or queries, if 8 of these cost `heads` passes over a head.
+    /// The parameters of the launches that together cover `rows` keys or queries, if 8 of these cost `heads` passes over a head.
     fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<BlockParams> {
         let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
         let whole = self.params(documents);

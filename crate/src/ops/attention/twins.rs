@@ -11,23 +11,23 @@ impl BlockParams {
         self.width4 * 4
     }
 
-    /// Returns the index of query `t` of head `h` of sequence `b`, counted in rows of the width of a head.
+    /// The index of query `t` of head `h` of sequence `b`, counted in rows of the width of a head.
     fn query(&self, b: usize, t: usize, h: usize) -> usize {
         (b * self.len + t) * self.heads + h
     }
 
-    /// Returns the index of key `j` for head `h` of sequence `b`, counted in rows of the width of a head.
+    /// The index of key `j` for head `h` of sequence `b`, counted in rows of the width of a head.
     fn key(&self, b: usize, j: usize, h: usize) -> usize {
         let group = self.heads / self.kv_heads;
         (b * (self.offset + self.len) + j) * self.kv_heads + h / group
     }
 
-    /// Returns the index in the stats at which the first key of query `t` of sequence `b` is stored.
+    /// The index in the stats at which the first key of query `t` of sequence `b` is stored.
     fn first_at(&self, b: usize, t: usize) -> usize {
         (2 * self.batch * self.heads + b) * self.len + t
     }
 
-    /// Returns the first key that query `t` of sequence `b` sees, as the stats have it.
+    /// The first key that query `t` of sequence `b` sees, as the stats have it.
     fn first_key(&self, stats: &[f32], b: usize, t: usize) -> usize {
         if self.documents {
             stats[self.first_at(b, t)] as usize
@@ -72,7 +72,7 @@ fn row(floats: &[f32], row: usize, width: usize) -> &[f32] {
     &floats[row * width..][..width]
 }
 
-/// Returns the sums of a row so far in f64: zeros if `fresh`.
+/// The sums of a row so far in f64: zeros if `fresh`.
 fn held(floats: &[f32], at: usize, width: usize, fresh: bool) -> Vec<f64> {
     row(floats, at, width)
         .iter()

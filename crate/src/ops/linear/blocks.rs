@@ -82,7 +82,7 @@ fn product<B: Launch>(
     y
 }
 
-/// Returns the transposed part `[columns, rows]` of w in f32, each row filled up with zeros to a multiple of 4.
+/// The transposed part `[columns, rows]` of w in f32, each row filled up with zeros to a multiple of 4.
 fn transposed<B: Launch>(
     w: &Weights<FloatTensor<B>>,
     rows: Range<usize>,
@@ -102,7 +102,7 @@ fn transposed<B: Launch>(
     Weights::of(B::made(kernel, [w.words.clone()], shape, &params, threads))
 }
 
-/// Returns the number of rows of a part of a matrix with this number of columns, a multiple of 4.
+/// The number of rows of a part of a matrix with this number of columns, a multiple of 4.
 fn rows_of_a_part(columns: usize) -> usize {
     (PART / columns / 4 * 4).clamp(LEAST_OF_A_PART, SLICE)
 }
@@ -115,17 +115,17 @@ fn parts(length: usize, columns: usize) -> impl Iterator<Item = Range<usize>> {
         .map(move |start| start..length.min(start + rows))
 }
 
-/// Returns the number of columns that the first part of `[length, columns]` has when it is transposed; no other part has more.
+/// The number of columns that the first part of `[length, columns]` has when it is transposed; no other part has more.
 fn longest(length: usize, columns: usize) -> usize {
     length.min(rows_of_a_part(columns)).next_multiple_of(4)
 }
 
-/// Returns the number of values that [`backward_input`] of w `[m, k]` holds in addition to its result.
+/// The number of values that [`backward_input`] of w `[m, k]` holds in addition to its result.
 pub(super) fn input_work([m, k]: [usize; 2]) -> usize {
     longest(m, k) * k
 }
 
-/// Returns the number of values that [`backward_weight`] of dy `[n, m]` and x `[n, k]` holds in addition to its result.
+/// The number of values that [`backward_weight`] of dy `[n, m]` and x `[n, k]` holds in addition to its result.
 pub(super) fn weight_work([n, m, k]: [usize; 3]) -> usize {
     let part = longest(n, k);
     part * (k + longest(m, part))

@@ -27,7 +27,7 @@ use crate::ops::tape::{Grads, Sum, Vjp};
 use crate::ops::weights::Weights;
 use blocks::{blocked, blocked_input, blocked_weight};
 pub use operations::{conv1d, linear};
-pub(super) use operations::{conv1d_of_words, linear_of_words};
+pub(super) use operations::product_of_words;
 use params::{
     AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams,
     InputParams,
@@ -50,7 +50,7 @@ const ANY_BLOCK: [usize; 2] = [16, 8];
 /// Number of threads from which this block pays off; with fewer, the 4 by 4 block spreads the work better.
 const ANY_BLOCK_THREADS: usize = 24;
 
-/// Returns the number of threads for a product `[rows, columns]` of any width by these blocks, if they pay off.
+/// The number of threads for a product `[rows, columns]` of any width by these blocks, if they pay off.
 fn any_block_threads(software: bool, rows: usize, columns: usize) -> Option<usize> {
     let threads = rows.div_ceil(ANY_BLOCK[0]) * columns.div_ceil(ANY_BLOCK[1]);
     (software && rows >= ANY_BLOCK[0] - 4 && threads >= ANY_BLOCK_THREADS).then_some(threads)
@@ -128,6 +128,19 @@ fn strided<B: Launch>(
 /// Computes `dy [n, m] · w [m, k] → [n, k]`; rows of dy may be [`padded`].
 pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     backward_input_onto::<B>(dy, w, None)
+}
+
+/// Computes [`forward`], or [`backward_input`] for weights in the layout of GPT-2's Conv1D.
+pub fn product<B: Launch>(
+    x: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+    conv1d: bool,
+) -> FloatTensor<B> {
+    if conv1d {
+        backward_input::<B>(x, w)
+    } else {
+        forward::<B>(x, w)
+    }
 }
 
 /// Computes [`backward_input`], added to `sum` if there is one.
@@ -240,7 +253,7 @@ fn both<B: Launch>(
     [B::float_reshape(dx, [n, k].into()), dw]
 }
 
-/// Returns the weights in f32 `[rows, columns]`, for the CPU only.
+/// The weights in f32 `[rows, columns]`, for the CPU only.
 fn widened<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     let StoredMatrix {
         storage,
@@ -294,28 +307,21 @@ impl<B: Launch> Vjp<B, 2> for Conv1d<FloatTensor<B>> {
     }
 }
 
-/// The backward pass of `y = x Wᵀ` with constant weights: the gradient of the input alone.
+/// The backward pass of [`product`] with constant weights: the gradient of the input alone.
 #[derive(Debug, Clone)]
-pub struct FrozenLinear<T> {
+pub struct Frozen<T> {
     /// Weights, as they are stored.
     pub w: Weights<T>,
+    /// True for the layout of GPT-2's Conv1D.
+    pub conv1d: bool,
 }
 
-impl<B: Launch> Vjp<B, 1> for FrozenLinear<FloatTensor<B>> {
+impl<B: Launch> Vjp<B, 1> for Frozen<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], sum: Sum<'_, B>) -> Grads<B, 1> {
-        [Some(backward_input_onto::<B>(dy, self.w, sum.take()))]
-    }
-}
-
-/// The backward pass of `y = x W` with constant weights: the gradient of the input alone.
-#[derive(Debug, Clone)]
-pub struct FrozenConv1d<T> {
-    /// Weights, as they are stored.
-    pub w: Weights<T>,
-}
-
-impl<B: Launch> Vjp<B, 1> for FrozenConv1d<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], _: Sum<'_, B>) -> Grads<B, 1> {
-        [Some(forward::<B>(dy, self.w))]
+        [Some(if self.conv1d {
+            forward::<B>(dy, self.w)
+        } else {
+            backward_input_onto::<B>(dy, self.w, sum.take())
+        })]
     }
 }

@@ -1,6 +1,6 @@
 //! The products as operations, with a matrix that may have a gradient or with the words of a constant one.
 
-use super::{Conv1d, FrozenConv1d, FrozenLinear, Linear, backward_input, forward};
+use super::{Conv1d, Frozen, Linear, backward_input, forward, product};
 use crate::gpu::StoredMatrix;
 use crate::ops::operation::operation;
 use crate::ops::weights::Weights;
@@ -26,21 +26,11 @@ operation! {
 }
 
 operation! {
-    /// Computes [`linear`] by the words of a packed matrix, which are a constant.
-    pub(crate) fn linear_of_words(x: Tensor<2>, words: Tensor<1>; form: StoredMatrix) -> Tensor<2> {
+    /// Computes [`linear`], or [`conv1d`], by the words of a packed matrix, which are a constant.
+    pub(crate) fn product_of_words(x: Tensor<2>, words: Tensor<1>; form: StoredMatrix, conv1d: bool) -> Tensor<2> {
         let ([x], nodes) = B::parts([x]);
         let w = Weights { words: B::constant(words), form };
-        let y = forward::<B::Inner>(x, w.clone());
-        B::record(nodes, y, FrozenLinear { w })
-    }
-}
-
-operation! {
-    /// Computes [`conv1d`] by the words of a packed matrix, which are a constant.
-    pub(crate) fn conv1d_of_words(x: Tensor<2>, words: Tensor<1>; form: StoredMatrix) -> Tensor<2> {
-        let ([x], nodes) = B::parts([x]);
-        let w = Weights { words: B::constant(words), form };
-        let y = backward_input::<B::Inner>(x, w.clone());
-        B::record(nodes, y, FrozenConv1d { w })
+        let y = product::<B::Inner>(x, w.clone(), conv1d);
+        B::record(nodes, y, Frozen { w, conv1d })
     }
 }

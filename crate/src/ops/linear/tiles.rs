@@ -32,7 +32,7 @@ impl Tile {
         }
     }
 
-    /// Returns the number of workgroups for the tiles of `[rows, columns]`.
+    /// The number of workgroups for the tiles of `[rows, columns]`.
     pub(in crate::ops) fn of(self, rows: usize, columns: usize) -> u32 {
         (rows.div_ceil(self.size()) * columns.div_ceil(self.size())) as u32
     }

@@ -29,7 +29,7 @@ pub struct HeadPlan {
 const TILE: usize = 64;
 
 impl HeadPlan {
-    /// Returns the number of rows of each run of `n` rows, except for the last: as few runs as the plan allows, of about equal length, in whole tiles
+    /// The number of rows of each run of `n` rows, except for the last: as few runs as the plan allows, of about equal length, in whole tiles
     /// if it allows that too.
     pub fn rows_of_a_run(self, n: usize) -> usize {
         let equal = n.div_ceil(n.div_ceil(self.rows).max(1)).max(1);
@@ -124,7 +124,7 @@ pub fn evaluation<B: Launch>(
     B::float_cat(vec![summed::<B>(losses), summed::<B>(hits)], 0)
 }
 
-/// Returns the rows `run` of x, and their targets as words.
+/// The rows `run` of x, and their targets as words.
 fn part<B: Launch>(
     x: &FloatTensor<B>,
     targets: &IntTensor<B>,

@@ -37,7 +37,7 @@ crate::kernel! {
 /// Number of pairs of elements per workgroup.
 pub const PAIRS: usize = 2048;
 
-/// Returns the maximum, except that NaN stays NaN.
+/// The maximum, except that NaN stays NaN.
 fn at_least(x: f32, least: f32) -> f32 {
     if x.is_nan() { x } else { x.max(least) }
 }

@@ -64,7 +64,7 @@ fn weight(rule: &AdafactorConfig, step: u64) -> f32 {
         .max(1.0 - rule.beta2_cap) as f32
 }
 
-/// Returns the parameters of the last pass, for a matrix or a vector.
+/// The parameters of the last pass, for a matrix or a vector.
 fn applied(
     rule: &AdafactorConfig,
     u: &Update<'_>,

@@ -41,7 +41,7 @@ impl Adamw {
         }
     }
 
-    /// Returns the scalars of a step.
+    /// The scalars of a step.
     fn params(&self, u: &Update<'_>) -> kernel::Params {
         let AdamwConfig {
             beta1,

@@ -127,7 +127,7 @@ impl Apollo {
         }
     }
 
-    /// Returns the orthogonal projector `[dim, rank]` on the device, flat, with its refresh index; `None` before the first step. Normal projectors
+    /// The orthogonal projector `[dim, rank]` on the device, flat, with its refresh index; `None` before the first step. Normal projectors
     /// are made in the kernel.
     pub fn projector(&self) -> Option<(u64, Tensor<1>)> {
         self.projector

@@ -39,12 +39,12 @@ crate::kernel! {
 }
 
 impl Params {
-    /// Returns the length of a channel.
+    /// The length of a channel.
     pub fn dim(&self) -> usize {
         if self.by_row { self.cols } else { self.rows }
     }
 
-    /// Returns the number of parts of the length of a channel.
+    /// The number of parts of the length of a channel.
     pub fn parts(&self) -> usize {
         if self.by_row {
             1
@@ -53,7 +53,7 @@ impl Params {
         }
     }
 
-    /// Returns the number of workgroups for a gradient of this shape.
+    /// The number of workgroups for a gradient of this shape.
     pub fn lines_of(by_row: bool, rows: usize, cols: usize) -> usize {
         if by_row {
             rows
@@ -62,7 +62,7 @@ impl Params {
         }
     }
 
-    /// Returns the number of all workgroups.
+    /// The number of all workgroups.
     pub fn groups(&self) -> u32 {
         let entries = self.dim() * self.rank;
         (self.lines + entries.div_ceil(2).div_ceil(64)) as u32

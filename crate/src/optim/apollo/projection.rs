@@ -20,7 +20,7 @@ pub(super) struct Projection<'a> {
 }
 
 impl Projection<'_> {
-    /// Returns the gradient, and m, v and the stats of the channels, computed by sums that keep their digits where terms cancel; `like` is on their
+    /// The gradient, and m, v and the stats of the channels, computed by sums that keep their digits where terms cancel; `like` is on their
     /// device.
     pub fn exact(
         self,

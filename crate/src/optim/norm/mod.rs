@@ -34,7 +34,7 @@ pub struct SquareSum {
     pub blocks: usize,
 }
 
-/// Returns the number of partials of a gradient `[elements]`.
+/// The number of partials of a gradient `[elements]`.
 pub(crate) const fn blocks_of(elements: usize) -> usize {
     elements.div_ceil(256)
 }
@@ -111,7 +111,7 @@ pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
     Ok(f64::from(sum).sqrt())
 }
 
-/// Returns the factor that makes the norm of the gradients at most `max_grad_norm` (0 = no bound).
+/// The factor that makes the norm of the gradients at most `max_grad_norm` (0 = no bound).
 pub fn clip_factor(norm: f64, max_grad_norm: f64) -> f32 {
     if max_grad_norm > 0.0 && norm > max_grad_norm {
         (max_grad_norm / norm) as f32
