@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use super::bits::{half_at, hi, lo, word_at};
+use super::bits::{half_at, nibble, word_at};
 
 /// The code books: 16 bits for each vector, with the first value in the lowest bits. tests/golden/make_code_books.py takes them from
 /// gguf-py (MIT); LICENSE.gguf in this folder is its licence.
@@ -67,15 +67,6 @@ fn push_signed<const N: usize>(scale: f32, vector: [f32; N], signs: u8, out: &mu
             .enumerate()
             .map(|(j, v)| scale * v * if signs >> j & 1 == 1 { -1.0 } else { 1.0 }),
     );
-}
-
-/// Returns nibble `n` of the bytes, counting the low one of each byte first.
-fn nibble(bytes: &[u8], n: usize) -> u8 {
-    if n.is_multiple_of(2) {
-        lo(bytes[n / 2])
-    } else {
-        hi(bytes[n / 2])
-    }
 }
 
 fn short_at(b: &[u8], at: usize) -> u16 {

@@ -28,17 +28,14 @@ pub(crate) fn q3_k(b: &[u8], out: &mut Vec<f32>) {
         let scale = d * (f32::from(low | high << 4) - 32.0);
         for l in 16 * run..16 * run + 16 {
             let q2 = (q[32 * half + l] >> (2 * index)) & 3;
-            let less = if (h[l] >> (4 * half + index)) & 1 == 1 {
-                0.0
-            } else {
-                4.0
-            };
+            let high = (h[l] >> (4 * half + index)) & 1;
+            let less = if high == 1 { 0.0 } else { 4.0 };
             out.push(scale * (f32::from(q2) - less));
         }
     }
 }
 
-/// Returns the six-bit scale and minimum of run `j`, as packed in Q4_K and Q5_K.
+/// The six-bit scale and minimum of run `j`, as packed in Q4_K and Q5_K.
 fn scale_min(s: &[u8], j: usize) -> (f32, f32) {
     let (scale, min) = if j < 4 {
         (s[j] & 63, s[j + 4] & 63)
@@ -51,30 +48,9 @@ fn scale_min(s: &[u8], j: usize) -> (f32, f32) {
     (f32::from(scale), f32::from(min))
 }
 
-// (d·sc_j)·q − e·mn_j, runs of 32
-pub(crate) fn q4_k(b: &[u8], out: &mut Vec<f32>) {
-    let (d, e, s, q) = (half_at(b, 0), half_at(b, 2), &b[4..16], &b[16..144]);
-    for j in 0..8 {
-        let (scale, min) = scale_min(s, j);
-        let (scale, min) = (d * scale, e * min);
-        let nibble = if j % 2 == 0 { lo } else { hi };
-        out.extend(
-            q[32 * (j / 2)..][..32]
-                .iter()
-                .map(|&q| scale * f32::from(nibble(q)) - min),
-        );
-    }
-}
-
-// As Q4_K, with q + 16·bit_j(H_l)
-pub(crate) fn q5_k(b: &[u8], out: &mut Vec<f32>) {
-    let (d, e, s, h, q) = (
-        half_at(b, 0),
-        half_at(b, 2),
-        &b[4..16],
-        &b[16..48],
-        &b[48..176],
-    );
+// (d·sc_j)·(q + 16·bit_j(H_l)) − e·mn_j, runs of 32
+fn runs_of_32(b: &[u8], h: &[u8], q: &[u8], out: &mut Vec<f32>) {
+    let (d, e, s) = (half_at(b, 0), half_at(b, 2), &b[4..16]);
     for j in 0..8 {
         let (scale, min) = scale_min(s, j);
         let (scale, min) = (d * scale, e * min);
@@ -84,19 +60,21 @@ pub(crate) fn q5_k(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
+// Four bits: H is zero
+pub(crate) fn q4_k(b: &[u8], out: &mut Vec<f32>) {
+    runs_of_32(b, &[0; 32], &b[16..144], out);
+}
+
+// Five bits
+pub(crate) fn q5_k(b: &[u8], out: &mut Vec<f32>) {
+    runs_of_32(b, &b[16..48], &b[48..176], out);
+}
+
 // (d·s)·(q − 32), six bits: four in L, two in H
 pub(crate) fn q6_k(b: &[u8], out: &mut Vec<f32>) {
     let (low, high, s, d) = (&b[..128], &b[128..192], &b[192..208], half_at(b, 208));
-    for (half, run) in [
-        (0, 0),
-        (0, 1),
-        (0, 2),
-        (0, 3),
-        (1, 0),
-        (1, 1),
-        (1, 2),
-        (1, 3),
-    ] {
+    for k in 0..8 {
+        let (half, run) = (k / 4, k % 4);
         let nibble = if run < 2 { lo } else { hi };
         for l in 0..32 {
             let q = nibble(low[64 * half + l + 32 * (run % 2)])

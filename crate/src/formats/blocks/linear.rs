@@ -1,53 +1,35 @@
 //! Decodes blocks whose values are equally spaced, with one scale for all of them.
 
-use super::bits::{bit, half_at, hi, lo, word_at};
+use super::bits::{bit, half_at, nibbles, word_at};
 
-// (lo_j − 8)·d, then (hi_j − 8)·d
+// (q − 8)·d
 pub(crate) fn q4_0(b: &[u8], out: &mut Vec<f32>) {
     let d = half_at(b, 0);
-    let q = &b[2..18];
-    out.extend(q.iter().map(|&q| (f32::from(lo(q)) - 8.0) * d));
-    out.extend(q.iter().map(|&q| (f32::from(hi(q)) - 8.0) * d));
+    out.extend(nibbles(&b[2..18]).map(|q| (f32::from(q) - 8.0) * d));
 }
 
 // q·d + m
 pub(crate) fn q4_1(b: &[u8], out: &mut Vec<f32>) {
     let (d, m) = (half_at(b, 0), half_at(b, 2));
-    let q = &b[4..20];
-    out.extend(q.iter().map(|&q| f32::from(lo(q)) * d + m));
-    out.extend(q.iter().map(|&q| f32::from(hi(q)) * d + m));
+    out.extend(nibbles(&b[4..20]).map(|q| f32::from(q) * d + m));
 }
 
-// (q + 16·bit_j(H) − 16)·d
+/// Iterates over numbers of five bits: q_j + 16·bit_j(H).
+fn fives(q: &[u8], h: u32) -> impl Iterator<Item = u8> {
+    nibbles(q).enumerate().map(move |(j, q)| q | bit(h, j) << 4)
+}
+
+// (q − 16)·d
 pub(crate) fn q5_0(b: &[u8], out: &mut Vec<f32>) {
-    let (d, h) = (half_at(b, 0), word_at(b, 2));
-    let q = &b[6..22];
-    out.extend(
-        q.iter()
-            .enumerate()
-            .map(|(j, &q)| (f32::from(lo(q) | bit(h, j) << 4) - 16.0) * d),
-    );
-    out.extend(
-        q.iter()
-            .enumerate()
-            .map(|(j, &q)| (f32::from(hi(q) | bit(h, j + 16) << 4) - 16.0) * d),
-    );
+    let d = half_at(b, 0);
+    let q = fives(&b[6..22], word_at(b, 2));
+    out.extend(q.map(|q| (f32::from(q) - 16.0) * d));
 }
 
-// (q + 16·bit_j(H))·d + m
+// q·d + m
 pub(crate) fn q5_1(b: &[u8], out: &mut Vec<f32>) {
-    let (d, m, h) = (half_at(b, 0), half_at(b, 2), word_at(b, 4));
-    let q = &b[8..24];
-    out.extend(
-        q.iter()
-            .enumerate()
-            .map(|(j, &q)| f32::from(lo(q) | bit(h, j) << 4) * d + m),
-    );
-    out.extend(
-        q.iter()
-            .enumerate()
-            .map(|(j, &q)| f32::from(hi(q) | bit(h, j + 16) << 4) * d + m),
-    );
+    let (d, m) = (half_at(b, 0), half_at(b, 2));
+    out.extend(fives(&b[8..24], word_at(b, 4)).map(|q| f32::from(q) * d + m));
 }
 
 // q·d
@@ -77,19 +59,10 @@ pub(crate) fn tq1_0(b: &[u8], out: &mut Vec<f32>) {
 // (q2 − 1)·d
 pub(crate) fn tq2_0(b: &[u8], out: &mut Vec<f32>) {
     let d = half_at(b, 64);
-    for (half, shift) in [
-        (0, 0),
-        (0, 2),
-        (0, 4),
-        (0, 6),
-        (1, 0),
-        (1, 2),
-        (1, 4),
-        (1, 6),
-    ] {
+    for run in 0..8 {
+        let (half, shift) = (&b[32 * (run / 4)..][..32], 2 * (run % 4));
         out.extend(
-            b[32 * half..][..32]
-                .iter()
+            half.iter()
                 .map(|&q| (f32::from((q >> shift) & 3) - 1.0) * d),
         );
     }

@@ -18,6 +18,7 @@ pub use tensor_type::TensorType;
 
 use half::bf16;
 
+use super::gguf::GgmlType;
 use code_books::{iq1_m, iq1_s, iq2_s, iq2_xs, iq2_xxs, iq3_s, iq3_xxs};
 use k::{q2_k, q3_k, q4_k, q5_k, q6_k};
 use linear::{q1_0, q2_0, q4_0, q4_1, q5_0, q5_1, q8_0, tq1_0, tq2_0};
@@ -43,84 +44,40 @@ impl PartialEq for Block {
 
 impl Eq for Block {}
 
+/// Describes a type of ggml; [`GgmlType`] has its sizes.
+const fn block(id: u32, decode: fn(&[u8], &mut Vec<f32>), scales: &'static [usize]) -> Block {
+    let (elements, bytes) = GgmlType::from_id(id)
+        .block
+        .expect("a type that is read has a size");
+    Block {
+        id,
+        elements: elements as usize,
+        bytes: bytes as usize,
+        decode,
+        scales,
+    }
+}
+
 // Formats that a device reads directly: plain elements, as blocks of one element, and quantized blocks.
-pub(crate) const F32: Block = Block {
-    id: 0,
-    elements: 1,
-    bytes: 4,
-    decode: |b, out| out.push(f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
-    scales: &[],
-};
-pub(crate) const F16: Block = Block {
-    id: 1,
-    elements: 1,
-    bytes: 2,
-    decode: |b, out| out.push(bits::half_at(b, 0)),
-    scales: &[0],
-};
-pub(crate) const BF16: Block = Block {
-    id: 30,
-    elements: 1,
-    bytes: 2,
-    decode: |b, out| out.push(bf16::from_le_bytes([b[0], b[1]]).to_f32()),
-    scales: &[],
-};
-pub(crate) const Q4_0: Block = Block {
-    id: 2,
-    elements: 32,
-    bytes: 18,
-    decode: q4_0,
-    scales: &[0],
-};
-pub(crate) const Q4_1: Block = Block {
-    id: 3,
-    elements: 32,
-    bytes: 20,
-    decode: q4_1,
-    scales: &[0, 2],
-};
-pub(crate) const Q5_0: Block = Block {
-    id: 6,
-    elements: 32,
-    bytes: 22,
-    decode: q5_0,
-    scales: &[0],
-};
-pub(crate) const Q5_1: Block = Block {
-    id: 7,
-    elements: 32,
-    bytes: 24,
-    decode: q5_1,
-    scales: &[0, 2],
-};
-pub(crate) const Q8_0: Block = Block {
-    id: 8,
-    elements: 32,
-    bytes: 34,
-    decode: q8_0,
-    scales: &[0],
-};
-pub(crate) const Q4_K: Block = Block {
-    id: 12,
-    elements: 256,
-    bytes: 144,
-    decode: q4_k,
-    scales: &[0, 2],
-};
-pub(crate) const Q5_K: Block = Block {
-    id: 13,
-    elements: 256,
-    bytes: 176,
-    decode: q5_k,
-    scales: &[0, 2],
-};
-pub(crate) const Q6_K: Block = Block {
-    id: 14,
-    elements: 256,
-    bytes: 210,
-    decode: q6_k,
-    scales: &[208],
-};
+pub(crate) const F32: Block = block(
+    0,
+    |b, out| out.push(f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
+    &[],
+);
+pub(crate) const F16: Block = block(1, |b, out| out.push(bits::half_at(b, 0)), &[0]);
+pub(crate) const BF16: Block = block(
+    30,
+    |b, out| out.push(bf16::from_le_bytes([b[0], b[1]]).to_f32()),
+    &[],
+);
+pub(crate) const Q4_0: Block = block(2, q4_0, &[0]);
+pub(crate) const Q4_1: Block = block(3, q4_1, &[0, 2]);
+pub(crate) const Q5_0: Block = block(6, q5_0, &[0]);
+pub(crate) const Q5_1: Block = block(7, q5_1, &[0, 2]);
+pub(crate) const Q8_0: Block = block(8, q8_0, &[0]);
+pub(crate) const Q4_K: Block = block(12, q4_k, &[0, 2]);
+pub(crate) const Q5_K: Block = block(13, q5_k, &[0, 2]);
+pub(crate) const Q6_K: Block = block(14, q6_k, &[208]);
 
 /// The formats whose blocks have several values.
 const BLOCKS: [Block; 25] = [
@@ -129,132 +86,30 @@ const BLOCKS: [Block; 25] = [
     Q5_0,
     Q5_1,
     Q8_0,
-    Block {
-        id: 10,
-        elements: 256,
-        bytes: 84,
-        decode: q2_k,
-        scales: &[80, 82],
-    },
-    Block {
-        id: 11,
-        elements: 256,
-        bytes: 110,
-        decode: q3_k,
-        scales: &[108],
-    },
+    block(10, q2_k, &[80, 82]),
+    block(11, q3_k, &[108]),
     Q4_K,
     Q5_K,
     Q6_K,
-    Block {
-        id: 16,
-        elements: 256,
-        bytes: 66,
-        decode: iq2_xxs,
-        scales: &[],
-    },
-    Block {
-        id: 17,
-        elements: 256,
-        bytes: 74,
-        decode: iq2_xs,
-        scales: &[],
-    },
-    Block {
-        id: 18,
-        elements: 256,
-        bytes: 98,
-        decode: iq3_xxs,
-        scales: &[],
-    },
-    Block {
-        id: 19,
-        elements: 256,
-        bytes: 50,
-        decode: iq1_s,
-        scales: &[],
-    },
-    Block {
-        id: 20,
-        elements: 32,
-        bytes: 18,
-        decode: iq4_nl,
-        scales: &[],
-    },
-    Block {
-        id: 21,
-        elements: 256,
-        bytes: 110,
-        decode: iq3_s,
-        scales: &[],
-    },
-    Block {
-        id: 22,
-        elements: 256,
-        bytes: 82,
-        decode: iq2_s,
-        scales: &[],
-    },
-    Block {
-        id: 23,
-        elements: 256,
-        bytes: 136,
-        decode: iq4_xs,
-        scales: &[],
-    },
-    Block {
-        id: 29,
-        elements: 256,
-        bytes: 56,
-        decode: iq1_m,
-        scales: &[],
-    },
-    Block {
-        id: 34,
-        elements: 256,
-        bytes: 54,
-        decode: tq1_0,
-        scales: &[],
-    },
-    Block {
-        id: 35,
-        elements: 256,
-        bytes: 66,
-        decode: tq2_0,
-        scales: &[],
-    },
-    Block {
-        id: 39,
-        elements: 32,
-        bytes: 17,
-        decode: mxfp4,
-        scales: &[],
-    },
-    Block {
-        id: 40,
-        elements: 64,
-        bytes: 36,
-        decode: nvfp4,
-        scales: &[],
-    },
-    Block {
-        id: 41,
-        elements: 128,
-        bytes: 18,
-        decode: q1_0,
-        scales: &[],
-    },
-    Block {
-        id: 42,
-        elements: 64,
-        bytes: 18,
-        decode: q2_0,
-        scales: &[],
-    },
+    block(16, iq2_xxs, &[]),
+    block(17, iq2_xs, &[]),
+    block(18, iq3_xxs, &[]),
+    block(19, iq1_s, &[]),
+    block(20, iq4_nl, &[]),
+    block(21, iq3_s, &[]),
+    block(22, iq2_s, &[]),
+    block(23, iq4_xs, &[]),
+    block(29, iq1_m, &[]),
+    block(34, tq1_0, &[]),
+    block(35, tq2_0, &[]),
+    block(39, mxfp4, &[]),
+    block(40, nvfp4, &[]),
+    block(41, q1_0, &[]),
+    block(42, q2_0, &[]),
 ];
 
 impl Block {
-    /// Returns the format of a ggml type number, if there is a decoder for it.
+    /// Format of a ggml type number; `None` for a plain type, and for one without a decoder.
     pub(crate) fn of_id(id: u32) -> Option<Self> {
         BLOCKS.into_iter().find(|block| block.id == id)
     }

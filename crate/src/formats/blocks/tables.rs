@@ -1,6 +1,6 @@
 //! Decodes blocks whose four bits select one of sixteen values that are not equally spaced.
 
-use super::bits::{half_at, hi, lo};
+use super::bits::{half_at, nibble, nibbles};
 
 /// The sixteen values of IQ4.
 const IQ4: [f32; 16] = [
@@ -9,8 +9,7 @@ const IQ4: [f32; 16] = [
 ];
 
 fn table_run(bytes: &[u8], table: &[f32; 16], scale: f32, out: &mut Vec<f32>) {
-    out.extend(bytes.iter().map(|&q| scale * table[usize::from(lo(q))]));
-    out.extend(bytes.iter().map(|&q| scale * table[usize::from(hi(q))]));
+    out.extend(nibbles(bytes).map(|q| scale * table[usize::from(q)]));
 }
 
 // d·T[nibble]
@@ -27,18 +26,9 @@ pub(crate) fn iq4_xs(b: &[u8], out: &mut Vec<f32>) {
         &b[8..136],
     );
     for j in 0..8 {
-        let low = if j % 2 == 0 {
-            lo(l[j / 2])
-        } else {
-            hi(l[j / 2])
-        };
         let high = ((h >> (2 * j)) & 3) as u8;
-        table_run(
-            &q[16 * j..][..16],
-            &IQ4,
-            d * (f32::from(low | high << 4) - 32.0),
-            out,
-        );
+        let scale = d * (f32::from(nibble(l, j) | high << 4) - 32.0);
+        table_run(&q[16 * j..][..16], &IQ4, scale, out);
     }
 }
 
@@ -58,7 +48,7 @@ pub(crate) fn mxfp4(b: &[u8], out: &mut Vec<f32>) {
     table_run(&b[1..17], &E2M1, scale, out);
 }
 
-/// Returns half of an unsigned E4M3 (bias 7); 0x00 and 0x7F are zero.
+/// Half of an unsigned E4M3 (bias 7); 0x00 and 0x7F are zero.
 fn ue4m3_half(byte: u8) -> f32 {
     let (exponent, mantissa) = (i32::from(byte >> 3 & 15), f32::from(byte & 7));
     match (byte, exponent) {

@@ -43,66 +43,59 @@ impl TensorType {
         Self::Q5_1,
     ];
 
-    /// Returns the word for it in settings and receipts.
-    pub fn word(self) -> &'static str {
+    /// Its word in settings and receipts, and its number in ggml.
+    fn row(self) -> (&'static str, u32) {
         match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::Q8_0 => "q8_0",
-            Self::Q4K => "q4_k",
-            Self::Q6K => "q6_k",
-            Self::Q4_0 => "q4_0",
-            Self::Q4_1 => "q4_1",
-            Self::Q5_0 => "q5_0",
-            Self::Q5_1 => "q5_1",
+            Self::F32 => ("f32", 0),
+            Self::F16 => ("f16", 1),
+            Self::Bf16 => ("bf16", 30),
+            Self::Q8_0 => ("q8_0", 8),
+            Self::Q4K => ("q4_k", 12),
+            Self::Q6K => ("q6_k", 14),
+            Self::Q4_0 => ("q4_0", 2),
+            Self::Q4_1 => ("q4_1", 3),
+            Self::Q5_0 => ("q5_0", 6),
+            Self::Q5_1 => ("q5_1", 7),
         }
     }
 
-    /// Returns the type of a word.
+    /// The word for it in settings and receipts.
+    pub fn word(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The type with this word.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.word() == word)
     }
 
-    /// Returns the type of a tensor in a file; `None` for types that are read but never written.
+    /// The type of a tensor in a file; `None` for types that are read but never written.
     pub fn of_ggml(ggml_type: GgmlType) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.ggml() == ggml_type)
     }
 
-    /// Returns the same type as ggml's type; its `id` is the number in a file.
+    /// The same type as ggml's type; its `id` is the number in a file.
     pub fn ggml(self) -> GgmlType {
-        GgmlType::from_id(match self {
-            Self::F32 => 0,
-            Self::F16 => 1,
-            Self::Q4_0 => 2,
-            Self::Q4_1 => 3,
-            Self::Q5_0 => 6,
-            Self::Q5_1 => 7,
-            Self::Q8_0 => 8,
-            Self::Q4K => 12,
-            Self::Q6K => 14,
-            Self::Bf16 => 30,
-        })
+        GgmlType::from_id(self.row().1)
     }
 
-    /// Returns the elements and bytes of a block; a plain type has blocks of one element.
+    /// Elements and bytes of a block; a plain type has blocks of one element.
     pub fn block(self) -> (u64, u64) {
         self.ggml()
             .block
             .expect("a type that is written has a size")
     }
 
-    /// Returns the bytes of a row of `width` elements; `None` if `width` is no whole number of blocks, or the size exceeds u64.
+    /// Number of bytes of a row of `width` elements; `None` if `width` is no whole number of blocks, or the size exceeds u64.
     pub fn row_bytes(self, width: u64) -> Option<u64> {
         let (elements, bytes) = self.block();
-        if width.is_multiple_of(elements) {
-            (width / elements).checked_mul(bytes)
-        } else {
-            None
-        }
+        let blocks = width / elements;
+        blocks
+            .checked_mul(bytes)
+            .filter(|_| width.is_multiple_of(elements))
     }
 
-    /// Returns the type that rows of `width` elements get where this one was requested. Rows that are no whole number of its blocks fall back
+    /// The type that rows of `width` elements get where this one was requested. Rows that are no whole number of its blocks fall back
     /// as in llama.cpp: Q4_K to Q5_0, Q6_K to Q8_0, and rows that do not fit these either to F16.
     pub fn for_width(self, width: u64) -> Self {
         let divides = |one: Self| width.is_multiple_of(one.block().0);

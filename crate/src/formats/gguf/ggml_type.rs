@@ -16,7 +16,7 @@ pub struct GgmlType {
 
 impl GgmlType {
     /// Returns the type with this number.
-    pub fn from_id(id: u32) -> Self {
+    pub const fn from_id(id: u32) -> Self {
         let (name, elements, bytes) = match id {
             0 => ("F32", 1, 4),
             1 => ("F16", 1, 2),
@@ -61,10 +61,15 @@ impl GgmlType {
                 };
             }
         };
+        let block = if elements > 0 {
+            Some((elements, bytes))
+        } else {
+            None
+        };
         Self {
             id,
             name: Some(name),
-            block: (elements > 0).then_some((elements, bytes)),
+            block,
         }
     }
 

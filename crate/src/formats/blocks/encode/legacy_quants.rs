@@ -8,6 +8,12 @@ pub(crate) fn half_of(value: f32) -> Option<f16> {
     Some(f16::from_f32(value)).filter(|half| half.is_finite())
 }
 
+/// Appends a scale or minimum as f16; `None` if it becomes infinite.
+fn push_half(value: f32, out: &mut Vec<u8>) -> Option<()> {
+    out.extend_from_slice(&half_of(value)?.to_le_bytes());
+    Some(())
+}
+
 fn inverse(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
@@ -40,16 +46,13 @@ fn push_fifth_bits(q: &[u8; 32], out: &mut Vec<u8>) {
 pub(crate) fn q8_0(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     let d = x.iter().fold(0.0, |most: f32, x| most.max(x.abs())) / 127.0;
     let inverse = inverse(d);
-    out.extend_from_slice(&half_of(d)?.to_le_bytes());
-    out.extend(
-        x.iter()
-            .map(|x| (x * inverse).round())
-            .map(|q| if q.is_finite() { q as i8 as u8 } else { 0 }),
-    );
+    push_half(d, out)?;
+    let levels = x.iter().map(|x| (x * inverse).round());
+    out.extend(levels.map(|q| if q.is_finite() { q as i8 as u8 } else { 0 }));
     Some(())
 }
 
-/// Returns `d = a / −half`, where `a` is the first value of largest magnitude, and `q = min(most, x·(1/d) + half + 0.5)` without fraction.
+/// Computes `d = a / −half`, where `a` is the first value of largest magnitude, and `q = min(most, x·(1/d) + half + 0.5)` without fraction.
 fn around_zero(x: &[f32], half: f32, most: u8) -> (f32, [u8; 32]) {
     let d = x[1..]
         .iter()
@@ -61,20 +64,20 @@ fn around_zero(x: &[f32], half: f32, most: u8) -> (f32, [u8; 32]) {
 
 pub(crate) fn q4_0(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     let (d, q) = around_zero(x, 8.0, 15);
-    out.extend_from_slice(&half_of(d)?.to_le_bytes());
+    push_half(d, out)?;
     push_nibbles(&q, out);
     Some(())
 }
 
 pub(crate) fn q5_0(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     let (d, q) = around_zero(x, 16.0, 31);
-    out.extend_from_slice(&half_of(d)?.to_le_bytes());
+    push_half(d, out)?;
     push_fifth_bits(&q, out);
     push_nibbles(&q, out);
     Some(())
 }
 
-/// Returns `m = min`, `d = (max − m) / most`, and `q = min(most, (x − m)·(1/d) + 0.5)` without fraction.
+/// Computes `m = min`, `d = (max − m) / most`, and `q = min(most, (x − m)·(1/d) + 0.5)` without fraction.
 fn above_minimum(x: &[f32], most: u8) -> (f32, f32, [u8; 32]) {
     // Among zeros with different signs the last one counts.
     let (m, max) = x.iter().fold((x[0], x[0]), |(m, max), &x| {
@@ -87,16 +90,16 @@ fn above_minimum(x: &[f32], most: u8) -> (f32, f32, [u8; 32]) {
 
 pub(crate) fn q4_1(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     let (d, m, q) = above_minimum(x, 15);
-    out.extend_from_slice(&half_of(d)?.to_le_bytes());
-    out.extend_from_slice(&half_of(m)?.to_le_bytes());
+    push_half(d, out)?;
+    push_half(m, out)?;
     push_nibbles(&q, out);
     Some(())
 }
 
 pub(crate) fn q5_1(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     let (d, m, q) = above_minimum(x, 31);
-    out.extend_from_slice(&half_of(d)?.to_le_bytes());
-    out.extend_from_slice(&half_of(m)?.to_le_bytes());
+    push_half(d, out)?;
+    push_half(m, out)?;
     push_fifth_bits(&q, out);
     push_nibbles(&q, out);
     Some(())
