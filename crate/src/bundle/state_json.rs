@@ -12,7 +12,7 @@ use crate::formats::{
     ByteSource, Digest, FileTensor, Json, JsonFault, describe_flaw, json, read_document,
 };
 use crate::state::{
-    Bytes, JSON_FILE, StateDigests, StateManifest, StatedDigests, StatedResult, Tensor, byte_len,
+    Bytes, CheckResult, JSON_FILE, StateDigests, StateManifest, StatedDigests, Tensor, byte_len,
 };
 
 /// Maximum size of the document.
@@ -32,7 +32,7 @@ pub(crate) struct StateJson {
     /// Digests that the document states.
     pub(crate) stated: StatedDigests,
     /// Results of the comparison of digests.
-    pub(crate) checks: BTreeMap<&'static str, StatedResult>,
+    pub(crate) checks: BTreeMap<&'static str, CheckResult>,
     /// SHA-256 of the document.
     pub(crate) sha256: Digest,
 }

@@ -252,6 +252,7 @@ pub(super) fn home(tensor: &Tensor) -> Option<&Rc<dyn ByteSource>> {
     match tensor.bytes() {
         Bytes::Span(span) => Some(&span.stored.source),
         Bytes::Merged(merged) => home(&merged.base),
+        Bytes::Moved(moved) => home(&moved.base),
         _ => None,
     }
 }

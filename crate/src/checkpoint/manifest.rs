@@ -161,7 +161,7 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
         )
     };
     let document = json_document(text).map_err(wrong)?;
-    let mut fields = Fields::new(document, "").map_err(wrong)?;
+    let mut fields = Fields::new(document).map_err(wrong)?;
     let format: Option<String> = fields.take("format").map_err(wrong)?;
     if format.as_deref() != Some(FORMAT) {
         return Err(corrupt(

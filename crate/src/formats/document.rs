@@ -1,7 +1,8 @@
 //! Reads whole documents.
 
 use super::mark::{GIT_LFS_POINTER, HTML, mark_of};
-use super::source::{ByteSource, for_each_chunk};
+use super::refuse::refuse_if;
+use super::source::{ByteSource, read_range};
 use crate::error::{Refusal, Result, word};
 
 /// Reads a whole file.
@@ -15,28 +16,13 @@ pub fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>> {
 
 /// Reads a whole document of at most `limit` bytes.
 pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u8>> {
-    if source.len() > limit {
-        let refusal = Refusal::new(word!("source.too-large"))
-            .of(source.name())
-            .expected(format!("at most {limit} bytes"))
-            .found(source.len());
-        return Err(refusal.into());
-    }
-    let too_large = || {
+    refuse_if(source.len() > limit, || {
         Refusal::new(word!("source.too-large"))
             .of(source.name())
-            .expected("what memory can hold")
+            .expected(format!("at most {limit} bytes"))
             .found(source.len())
-    };
-    let mut bytes = Vec::new();
-    usize::try_from(source.len())
-        .ok()
-        .and_then(|len| bytes.try_reserve_exact(len).ok())
-        .ok_or_else(too_large)?;
-    for_each_chunk(source, 0, source.len(), 1, |piece| {
-        bytes.extend_from_slice(piece);
-        Ok(())
     })?;
+    let bytes = read_range(source, 0, source.len())?;
     if source.name().to_ascii_lowercase().ends_with(".json") {
         refuse_other_document(source, &bytes)?;
     }

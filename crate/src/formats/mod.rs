@@ -8,6 +8,7 @@ mod flaw;
 pub(crate) mod gguf;
 pub(crate) mod json;
 mod mark;
+mod refuse;
 pub(crate) mod safetensors;
 mod source;
 
@@ -25,12 +26,14 @@ pub(crate) use gguf::{join_parts, stem_of};
 pub use json::key_twice;
 pub(crate) use json::{
     DocumentError, Fields, Json, JsonFault, document as json_document, typed as json_typed,
+    wrong_if,
 };
 pub use mark::{Flaw, foreign};
 pub(crate) use mark::{first_flaw, known_mark, or_mismatch};
+pub(crate) use refuse::{refuse_all, refuse_if};
 pub(crate) use safetensors::dtype_bits;
 pub use safetensors::{
     SafetensorsFile, SafetensorsHeader, SafetensorsMetadata, safetensors_header,
 };
 pub use source::{ByteSink, ByteSource, MemorySource, truncated};
-pub(crate) use source::{SourceSpan, for_each_chunk, sha256_of};
+pub(crate) use source::{SourceSpan, for_each_chunk, reserved, sha256_of};

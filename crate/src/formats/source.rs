@@ -12,18 +12,18 @@ pub const CHUNK_BYTES: usize = 4 << 20;
 
 /// Random access to the bytes of one file. Reads are exact: a source that cannot fill the buffer returns an error.
 pub trait ByteSource {
-    /// Returns the name of the file, for messages and to distinguish the files of a folder; it is never used as a path.
+    /// Name of the file, for messages and to distinguish the files of a folder; it is never used as a path.
     fn name(&self) -> &str;
-    /// Returns the number of bytes in the file.
+    /// Number of bytes in the file.
     fn len(&self) -> u64;
     /// Fills `buf` with the bytes from `offset` on.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
-    /// Returns the SHA-256 of each piece of 8 MiB, the last one shorter, if the owner of the file has computed them.
+    /// SHA-256 of each piece of 8 MiB, the last one shorter, if the owner of the file has computed them.
     #[doc(hidden)]
     fn pieces(&self) -> Option<Vec<Digest>> {
         None
     }
-    /// Returns whether the file has no bytes.
+    /// True if the file has no bytes.
     #[doc(hidden)]
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -123,7 +123,7 @@ fn past_end<S: ByteSource + ?Sized>(source: &S, offset: u64, count: u64) -> Erro
     )
 }
 
-/// Returns the error of a source that has fewer bytes from `offset` on than requested: it is shorter than it claimed.
+/// Error of a source that has fewer bytes from `offset` on than requested: it is shorter than it claimed.
 pub fn truncated(name: &str, offset: u64, need: u64, have: u64) -> Error {
     let refusal = Refusal::new(word!("source.truncated"))
         .stage("read")
@@ -142,23 +142,49 @@ pub(crate) fn for_each_chunk(
 ) -> Result<()> {
     let unit = unit.max(1);
     let whole = (CHUNK_BYTES / unit).max(1) * unit;
-    let mut left = end
+    let all = end
         .checked_sub(begin)
         .ok_or_else(|| past_end(source, begin, 0))?;
     if end > source.len() {
-        return Err(past_end(source, begin, left));
+        return Err(past_end(source, begin, all));
     }
+    // Both lengths are at most that of a chunk.
+    let mut buffer = vec![0u8; all.min(whole as u64) as usize];
     let mut at = begin;
-    let mut buffer = vec![0u8; usize::try_from(left).map_or(whole, |left| left.min(whole))];
-    while left > 0 {
-        let now = usize::try_from(left).map_or(whole, |left| left.min(whole));
-        let piece = &mut buffer[..now];
+    while at < end {
+        let now = (end - at).min(whole as u64);
+        let piece = &mut buffer[..now as usize];
         source.read_at(at, piece)?;
         each(piece)?;
-        at += now as u64;
-        left -= now as u64;
+        at += now;
     }
     Ok(())
+}
+
+/// An empty list with room for `count` items; `None` if memory cannot hold it.
+pub(crate) fn reserved<T>(count: u64) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(usize::try_from(count).ok()?).ok()?;
+    Some(list)
+}
+
+/// Reads the bytes `begin..end` of a file whole.
+///
+/// # Errors
+/// `source.too-large` if memory cannot hold them, and the errors of the source.
+pub(super) fn read_range(source: &dyn ByteSource, begin: u64, end: u64) -> Result<Vec<u8>> {
+    let count = end.saturating_sub(begin);
+    let mut bytes = reserved(count).ok_or_else(|| {
+        Refusal::new(word!("source.too-large"))
+            .of(source.name())
+            .expected("what memory can hold")
+            .found(count)
+    })?;
+    for_each_chunk(source, begin, end, 1, |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    })?;
+    Ok(bytes)
 }
 
 /// Computes the SHA-256 of the bytes `begin..end` of a file, read piece by piece.
@@ -185,17 +211,10 @@ pub struct SourceSpan {
 impl SourceSpan {
     /// Reads the bytes `range` of the span.
     pub(crate) fn read(&self, range: &Range<u64>) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        for_each_chunk(
+        read_range(
             &self.source,
             self.begin + range.start,
             self.begin + range.end,
-            1,
-            |piece| {
-                bytes.extend_from_slice(piece);
-                Ok(())
-            },
-        )?;
-        Ok(bytes)
+        )
     }
 }

@@ -10,9 +10,9 @@ use crate::bundle::{ModelAssets, PortableTokenizerBinding};
 use crate::error::{Result, Warning};
 use crate::formats::Digest;
 use crate::state::{
-    Base, BundleParts, ImportedState, ModelIoArtifactReceipt, OpenedFile, OpenedState,
+    Base, CheckResult, ImportedState, ModelIoArtifactReceipt, OpenedFile, OpenedState,
     PortableModelBundleImportPlan, PortableModelImportRequest, PortableModelStateDict,
-    SelectionReport, StateManifest, StatedResult, VerifyPolicy, bundle_digest,
+    SelectionReport, StateManifest, StatedDigests, VerifyPolicy, bundle_digest,
 };
 
 /// A model as plain data: its state and its companions.
@@ -36,7 +36,7 @@ pub struct ImportedBundle {
     pub report: SelectionReport,
     /// Result for each digest that the artifact may state.
     #[doc(hidden)]
-    pub checks: BTreeMap<&'static str, StatedResult>,
+    pub checks: BTreeMap<&'static str, CheckResult>,
     /// Files of the artifact.
     #[doc(hidden)]
     pub files: Vec<OpenedFile>,
@@ -179,12 +179,13 @@ impl PortableModelBundle {
             !self.state_dict.groups().is_empty(),
         );
         let tokenizer = self.metadata.tokenizer.as_ref();
-        let parts = BundleParts {
+        let parts = StatedDigests {
             weights: Some(digests.weights),
             optimizer: has_state.then_some(digests.optimizer),
             assignment: has_groups.then_some(digests.assignment),
             tokenizer: tokenizer.map(|binding| binding.tokenizer_digest),
             template: tokenizer.and_then(|binding| binding.template_digest),
+            ..StatedDigests::default()
         };
         Ok(bundle_digest(&self.state_dict.identity, &parts))
     }

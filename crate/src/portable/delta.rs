@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::{Digest, dtype_bits};
 use crate::state::{
-    Bytes, Change, Merged, ModelIoArtifactReceipt, Operation, PortableModelStateDict, Tensor,
-    byte_len,
+    Bytes, ModelIoArtifactReceipt, Moved, Operation, PortableModelStateDict, Tensor, byte_len,
 };
 
 /// Method by which a delta changes weights.
@@ -82,14 +81,11 @@ fn weights(state: &PortableModelStateDict) -> impl Iterator<Item = (&String, &Te
 
 /// Returns the tensor with these words added, or subtracted.
 fn moved(base: Tensor, words: Tensor, width: u64, subtract: bool) -> Tensor {
-    let change = Change::Words {
+    let bytes = Bytes::Moved(Rc::new(Moved {
+        base: base.clone(),
         words,
         width,
         subtract,
-    };
-    let bytes = Bytes::Merged(Rc::new(Merged {
-        base: base.clone(),
-        change,
     }));
     base.with_bytes(bytes)
 }

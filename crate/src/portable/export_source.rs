@@ -95,7 +95,7 @@ impl PortableModelBundle {
 /// Returns the tensor as writers read it: bytes that are computed from two others are held in memory.
 async fn readable(tensor: &Tensor) -> Result<Tensor> {
     match tensor.bytes() {
-        Bytes::Merged(_) | Bytes::Encoded(_) => tensor.clone().held().await,
+        Bytes::Merged(_) | Bytes::Moved(_) | Bytes::Encoded(_) => tensor.clone().held().await,
         _ => Ok(tensor.clone()),
     }
 }

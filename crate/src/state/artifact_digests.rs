@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::digest::{
-    BundleParts, assignment_digest, bundle_digest, optimizer_digest, state_digest,
-};
+use super::digest::{assignment_digest, bundle_digest, optimizer_digest, state_digest};
 use super::group::ModelStateGroupAssignment;
 use super::manifest::StatedDigests;
 use super::tensor_manifest::Identity;
@@ -33,14 +31,10 @@ impl ArtifactDigests {
         identity: &Identity,
         groups: &[ModelStateGroupAssignment],
     ) -> Result<Self> {
-        let assignment = if groups.is_empty() {
-            None
-        } else {
-            Some(assignment_digest(groups)?)
-        };
+        let known = (!groups.is_empty()).then(|| assignment_digest(groups));
         Ok(Self {
             identity: identity.clone(),
-            assignment,
+            assignment: known.transpose()?,
             ..Self::default()
         })
     }
@@ -52,46 +46,27 @@ impl ArtifactDigests {
         self
     }
 
-    /// Returns the digests of the artifact. Those of the whole state and of the bundle are computed from the others.
+    /// Completes the digests of the artifact. Those of the whole state and of the bundle are computed from the others.
     pub(crate) fn digests(
         &self,
         weights: Option<Digest>,
         optimizer: Option<Digest>,
     ) -> Result<StatedDigests> {
-        let &Self {
-            assignment,
-            tokenizer,
-            template,
-            ..
-        } = self;
-        let (mut state, mut bundle) = (None, None);
-        if let Some(weights) = weights {
-            let none = BTreeMap::new();
-            let groups = assignment.map_or_else(|| assignment_digest(&[]), Ok)?;
-            state = Some(state_digest(
-                weights,
-                optimizer.unwrap_or_else(|| optimizer_digest(&none)),
-                groups,
-            ));
-            bundle = Some(bundle_digest(
-                &self.identity,
-                &BundleParts {
-                    weights: Some(weights),
-                    optimizer,
-                    assignment,
-                    tokenizer,
-                    template,
-                },
-            ));
-        }
-        Ok(StatedDigests {
+        let mut digests = StatedDigests {
             weights,
             optimizer,
-            assignment,
-            state,
-            tokenizer,
-            template,
-            bundle,
-        })
+            assignment: self.assignment,
+            tokenizer: self.tokenizer,
+            template: self.template,
+            ..StatedDigests::default()
+        };
+        if let Some(weights) = weights {
+            let none = BTreeMap::new();
+            let optimizer = optimizer.unwrap_or_else(|| optimizer_digest(&none));
+            let groups = self.assignment.map_or_else(|| assignment_digest(&[]), Ok)?;
+            digests.state = Some(state_digest(weights, optimizer, groups));
+            digests.bundle = Some(bundle_digest(&self.identity, &digests));
+        }
+        Ok(digests)
     }
 }

@@ -7,18 +7,18 @@ use burn::tensor::Tensor as DeviceTensor;
 
 use super::digest::leaf;
 use super::reordering::Reordering;
-use super::tensor::{Bytes, Change, Merged, Span, Tensor};
+use super::tensor::{Bytes, Merged, Span, Tensor};
 use super::tensor_manifest::is_sized;
 use crate::error::Result;
 use crate::formats::{ByteSource, Digest, Encoding, SourceSpan, base_name};
 
 impl Bytes {
-    /// Returns `bytes` bytes of `source`, from `begin` on.
+    /// Creates `bytes` bytes of `source`, from `begin` on.
     pub fn of_source(source: Rc<dyn ByteSource>, begin: u64, bytes: u64) -> Self {
         Self::ordered(source, begin, bytes, Reordering::Same)
     }
 
-    /// Returns `bytes` bytes of `source`, from `begin` on, whose elements have this order there.
+    /// Creates `bytes` bytes of `source`, from `begin` on, whose elements have this order there.
     pub fn ordered(source: Rc<dyn ByteSource>, begin: u64, bytes: u64, order: Reordering) -> Self {
         Self::Span(Span {
             stored: SourceSpan {
@@ -31,12 +31,12 @@ impl Bytes {
         })
     }
 
-    /// Returns bytes in memory.
+    /// Creates bytes in memory.
     pub fn host(bytes: impl Into<Rc<[u8]>>) -> Self {
         Self::Host(bytes.into())
     }
 
-    /// Returns the bytes of a flat tensor on the device.
+    /// Creates the bytes of a flat tensor on the device.
     pub fn device(tensor: DeviceTensor<1>) -> Self {
         Self::Device(Box::new(tensor))
     }
@@ -48,42 +48,42 @@ impl fmt::Debug for Bytes {
             Self::Span(_) => "in a file",
             Self::Host(_) => "in memory",
             Self::Device(_) => "on the device",
-            Self::Merged(_) => "merged",
+            Self::Merged(_) | Self::Moved(_) => "merged",
             Self::Encoded(_) => "encoded",
         })
     }
 }
 
 impl Tensor {
-    /// Returns its name in its file.
+    /// Name in its file; that of the tensor where it has no other.
     pub(crate) fn own_name(&self) -> &str {
         match &self.bytes {
             Bytes::Span(span) => span.own_name.as_deref().unwrap_or(&self.name),
             Bytes::Merged(merged) => merged.base.own_name(),
+            Bytes::Moved(moved) => moved.base.own_name(),
             _ => &self.name,
         }
     }
 
-    /// Returns the number of its bytes.
+    /// Number of its bytes.
     pub fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::Span(span) => span.stored.bytes,
             Bytes::Host(bytes) => bytes.len() as u64,
             Bytes::Device(tensor) => (tensor.dims()[0] * tensor.dtype().size()) as u64,
-            Bytes::Merged(merged) => match &merged.change {
-                Change::Words { .. } => merged.base.len(),
-                Change::Pair(_) => self.as_encoded().map_or(0, |encoded| encoded.bytes()),
-            },
-            Bytes::Encoded(encoded) => encoded.bytes(),
+            Bytes::Moved(moved) => moved.base.len(),
+            Bytes::Merged(_) | Bytes::Encoded(_) => {
+                self.as_encoded().map_or(0, |encoded| encoded.bytes())
+            }
         }
     }
 
-    /// Returns whether it has no bytes.
+    /// True if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the handle of a tensor on the device.
+    /// Handle of a flat tensor on the device; `None` if it is elsewhere.
     pub(crate) fn on_device(&self) -> Option<&DeviceTensor<1>> {
         match &self.bytes {
             Bytes::Device(tensor) => Some(tensor),
@@ -91,7 +91,7 @@ impl Tensor {
         }
     }
 
-    /// Returns the bytes, if they are in memory.
+    /// The bytes, if they are in memory.
     pub(crate) fn in_memory(&self) -> Option<&Rc<[u8]>> {
         match &self.bytes {
             Bytes::Host(bytes) => Some(bytes),
@@ -99,7 +99,7 @@ impl Tensor {
         }
     }
 
-    /// Returns its bytes in a file, in the order of the file.
+    /// Its bytes in a file, in the order of the file.
     pub(crate) fn stored(&self) -> Option<&SourceSpan> {
         match &self.bytes {
             Bytes::Span(span) => Some(&span.stored),
@@ -107,18 +107,17 @@ impl Tensor {
         }
     }
 
-    /// Returns the same; `None` for a type of unknown size.
+    /// The same; `None` for a type of unknown size.
     pub(crate) fn span(&self) -> Option<&SourceSpan> {
         self.stored().filter(|_| is_sized(&self.dtype))
     }
 
-    /// Returns the name of the file that it is in, without a path.
+    /// Name of the file that it is in, without a path.
     pub(crate) fn file(&self) -> Option<&str> {
-        let span = self.stored();
-        span.map(|span| base_name(span.source.name()))
+        self.stored().map(|span| base_name(span.source.name()))
     }
 
-    /// Returns the order of its elements in its file; that of Hugging Face where no other fits its shape.
+    /// Order of its elements in its file; that of Hugging Face where no other fits its shape.
     pub(crate) fn order(&self) -> Reordering {
         match &self.bytes {
             Bytes::Span(span) => span.order.fitting(&self.shape),
@@ -126,7 +125,7 @@ impl Tensor {
         }
     }
 
-    /// Returns whether its bytes in a file are its values in this order.
+    /// True if its bytes in a file are its values in this order.
     pub(crate) fn lies_as(&self, order: Reordering) -> bool {
         self.span().is_some() && self.order() == order.fitting(&self.shape)
     }
@@ -140,15 +139,15 @@ impl Tensor {
         self
     }
 
-    /// Returns the sums that it consists of, if a pair of an adapter was merged into it.
+    /// The sums that it consists of, if a pair of an adapter was merged into it.
     pub(crate) fn merged(&self) -> Option<&Merged> {
         match &self.bytes {
-            Bytes::Merged(merged) if merged.pair().is_some() => Some(merged),
+            Bytes::Merged(merged) => Some(merged),
             _ => None,
         }
     }
 
-    /// Returns the digest, if it is known.
+    /// The digest, if it is known.
     pub(crate) fn known_digest(&self) -> Option<Digest> {
         self.sum.cell().get().copied()
     }
@@ -159,19 +158,21 @@ impl Tensor {
         let _ = self.sum.cell().set(sum);
     }
 
-    /// Returns the digest of name, dtype, shape and bytes, if that of the bytes is known already.
+    /// Digest of name, dtype, shape and bytes, if that of the bytes is known already.
     pub(crate) fn known_leaf(&self) -> Option<Digest> {
-        let digest = self.known_digest()?;
-        Some(leaf(&self.name, &self.dtype, &self.shape, digest))
+        self.known_digest().map(|digest| self.leaf_of(digest))
     }
 
     /// Computes the digest of name, dtype, shape and bytes.
     pub(super) async fn leaf(&self) -> Result<Digest> {
-        let digest = self.digest().await?;
-        Ok(leaf(&self.name, &self.dtype, &self.shape, digest))
+        Ok(self.leaf_of(self.digest().await?))
     }
 
-    /// Returns the encoding of its values; `None` if they cannot be read as numbers.
+    fn leaf_of(&self, bytes: Digest) -> Digest {
+        leaf(&self.name, &self.dtype, &self.shape, bytes)
+    }
+
+    /// Encoding of its values; `None` if they cannot be read as numbers.
     pub(crate) fn encoding(&self) -> Option<Encoding> {
         Encoding::of_dtype(&self.dtype)
     }

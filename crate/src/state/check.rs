@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use super::expected::ExpectedState;
 use super::findings::{Findings, Steps, listed};
 use super::group::{GroupMember, ModelStateGroupAssignment};
+use super::receipt::MAX_COUNT;
 use super::tensor_manifest::{ModelStateTensorManifest, TensorRole};
 use crate::config::{FINITE, Hyperparameter, OptimizerKind, Range, StateWord};
 use crate::error::{Result, Word, word};
-
-/// Largest step, and largest integer in a document: JavaScript's numbers are exact up to it.
-pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
 
 const DUPLICATE: Word = word!("state.group.duplicate");
 const MEMBER_MISSING: Word = word!("state.group.member-missing");
@@ -63,17 +61,16 @@ pub fn check_groups(
             steps(group, member, step_of, &mut findings);
         }
         if group.applied_steps > MAX_COUNT {
-            findings.add(STEP_RANGE, &group.group_id, |refusal| {
-                refusal
-                    .expected("at most 2^53 - 1")
-                    .found(group.applied_steps)
-            });
+            findings.differs(
+                STEP_RANGE,
+                &group.group_id,
+                "at most 2^53 - 1",
+                group.applied_steps,
+            );
         }
     }
     for (id, count) in named.into_iter().filter(|(_, count)| *count > 1) {
-        findings.add(DUPLICATE, id, |refusal| {
-            refusal.expected("one group of this name").found(count)
-        });
+        findings.differs(DUPLICATE, id, "one group of this name", count);
     }
     claims(tensors, groups, &mut findings);
     findings.result()
@@ -89,11 +86,12 @@ pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> 
     for group in groups {
         let kind = &group.optimizer.kind;
         if !OptimizerKind::of_word(kind).is_some_and(|kind| kind.trained) {
-            findings.add(KIND, &group.group_id, |refusal| {
-                refusal
-                    .expected(OptimizerKind::trained().join(", "))
-                    .found(kind)
-            });
+            findings.differs(
+                KIND,
+                &group.group_id,
+                OptimizerKind::trained().join(", "),
+                kind,
+            );
         }
         for member in group
             .members
@@ -101,17 +99,16 @@ pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> 
             .filter(|member| !member.state.is_empty())
         {
             if let Some(key) = member.state.get(&StateWord::Master) {
-                findings.add(KIND, key, |refusal| {
-                    refusal.expected("no state tensor master")
-                });
+                findings.lacks(KIND, key, "no state tensor master");
             }
             if !member.state.contains_key(&StateWord::Step) {
                 let found = listed(member.state.keys().map(|word| word.text()));
-                findings.add(STATE_WORDS, &member.parameter, |refusal| {
-                    refusal
-                        .expected("step among the state tensors")
-                        .found(found)
-                });
+                findings.differs(
+                    STATE_WORDS,
+                    &member.parameter,
+                    "step among the state tensors",
+                    found,
+                );
             }
         }
     }
@@ -134,10 +131,11 @@ fn settings(group: &ModelStateGroupAssignment, findings: &mut Findings<'_>) {
         let Range(expected, holds) =
             Hyperparameter::of_key(name).map_or(FINITE, |known| known.carried);
         if !(value.is_finite() && holds(value)) {
-            findings.add(
+            findings.differs(
                 HYPERPARAMETER,
                 &format!("{}/{name}", group.group_id),
-                |refusal| refusal.expected(expected).found(value),
+                expected,
+                value,
             );
         }
     }
@@ -156,12 +154,12 @@ fn roles(
         .map(|(word, key)| (TensorRole::State(*word), key));
     for (role, key) in std::iter::once((TensorRole::Parameter, &member.parameter)).chain(state) {
         match tensors.get(key) {
-            None => findings.add(MEMBER_MISSING, key, |refusal| {
-                refusal.expected(format!("a tensor, for {}", group.group_id))
-            }),
-            Some(tensor) if tensor.role != role => findings.add(ROLE, key, |refusal| {
-                refusal.expected(role).found(tensor.role)
-            }),
+            None => findings.lacks(
+                MEMBER_MISSING,
+                key,
+                format!("a tensor, for {}", group.group_id),
+            ),
+            Some(tensor) if tensor.role != role => findings.differs(ROLE, key, role, tensor.role),
             Some(_) => {}
         }
     }
@@ -182,9 +180,12 @@ fn state(
     for (word, tensor) in &state {
         let dtypes = word.dtypes();
         if !dtypes.contains(&tensor.dtype.as_str()) {
-            findings.add(STATE_DTYPE, &member.state[word], |refusal| {
-                refusal.expected(dtypes.join(", ")).found(&tensor.dtype)
-            });
+            findings.differs(
+                STATE_DTYPE,
+                &member.state[word],
+                dtypes.join(", "),
+                &tensor.dtype,
+            );
         }
     }
     let Some(parameter) = tensors
@@ -213,9 +214,12 @@ fn state(
                 .map(|words| listed(words.keys().map(|word| word.text())));
             let expected = format!("[{required}], perhaps [{optional}]");
             let found = listed(member.state.keys().map(|word| word.text()));
-            findings.add(STATE_WORDS, &member.parameter, |refusal| {
-                refusal.expected(expected).found(format!("[{found}]"))
-            });
+            findings.differs(
+                STATE_WORDS,
+                &member.parameter,
+                expected,
+                format!("[{found}]"),
+            );
         }
     }
     for (word, tensor) in &state {
@@ -226,9 +230,7 @@ fn state(
         };
         if let Some(expected) = expected.filter(|expected| *expected != tensor.shape) {
             let shapes = [expected, &tensor.shape].map(|shape| format!("{shape:?}"));
-            findings.add(STATE_SHAPE, &member.state[word], |refusal| {
-                refusal.expected(&shapes[0]).found(&shapes[1])
-            });
+            findings.differs(STATE_SHAPE, &member.state[word], &shapes[0], &shapes[1]);
         }
     }
 }
@@ -248,17 +250,13 @@ fn steps(
         return;
     };
     if step > MAX_COUNT {
-        findings.add(STEP_RANGE, key, |refusal| {
-            refusal.expected("at most 2^53 - 1").found(step)
-        });
+        findings.differs(STEP_RANGE, key, "at most 2^53 - 1", step);
     } else if step > group.applied_steps {
         let expected = format!(
             "at most {}, the applied steps of {}",
             group.applied_steps, group.group_id
         );
-        findings.add(STEP_RANGE, key, |refusal| {
-            refusal.expected(expected).found(step)
-        });
+        findings.differs(STEP_RANGE, key, expected, step);
     }
 }
 
@@ -271,18 +269,17 @@ fn claims(tensors: &Tensors, groups: &[ModelStateGroupAssignment], findings: &mu
         }
     }
     for (key, groups) in claims.iter().filter(|(_, groups)| groups.len() > 1) {
-        findings.add(SHARED, key, |refusal| {
-            refusal
-                .expected("one member that has it")
-                .found(listed(groups.iter().copied()))
-        });
+        findings.differs(
+            SHARED,
+            key,
+            "one member that has it",
+            listed(groups.iter().copied()),
+        );
     }
-    let orphans = tensors.iter().filter(|(key, tensor)| {
-        matches!(tensor.role, TensorRole::State(_)) && !claims.contains_key(key.as_str())
-    });
+    let orphans = tensors
+        .iter()
+        .filter(|(key, tensor)| tensor.role.is_state() && !claims.contains_key(key.as_str()));
     for (key, _) in orphans {
-        findings.add(ORPHAN, key, |refusal| {
-            refusal.expected("a group that has it")
-        });
+        findings.lacks(ORPHAN, key, "a group that has it");
     }
 }

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Identity, ModelStateGroupAssignment, TokenizerRecord};
+use super::{Identity, ModelStateGroupAssignment, StatedDigests, TokenizerRecord};
 use crate::error::{Error, Fault, Refusal, Result, word};
 pub use crate::formats::{Digest, Hasher};
 
 impl Hasher {
     /// Adds the length of a text in bytes (u64), then the text.
     fn text(&mut self, text: &str) {
-        self.update(&(text.len() as u64).to_le_bytes());
+        self.count(text.len());
         self.update(text.as_bytes());
     }
 
@@ -26,6 +26,11 @@ impl Hasher {
 
     fn count(&mut self, count: usize) {
         self.update(&(count as u64).to_le_bytes());
+    }
+
+    /// Adds a byte that states whether a part follows.
+    fn presence(&mut self, is_there: bool) {
+        self.update(&[u8::from(is_there)]);
     }
 }
 
@@ -88,31 +93,20 @@ pub fn assignment_digest(groups: &[ModelStateGroupAssignment]) -> Result<Digest>
         residency: None,
         ..group.clone()
     };
-    let kept: Vec<_> = groups.iter().map(without).collect();
-    // JSON would have null in its place.
-    if let Some((group, name)) = not_finite(groups) {
-        return Err(Refusal::new(word!("state.group.hyperparameter"))
-            .subject(&format!("{group}/{name}"))
-            .expected("a finite number")
-            .into());
+    for group in groups {
+        let mut numbers = group.optimizer.hyperparameters.iter();
+        // JSON would have null in its place.
+        if let Some((name, _)) = numbers.find(|(_, value)| !value.is_finite()) {
+            return Err(Refusal::new(word!("state.group.hyperparameter"))
+                .subject(&format!("{}/{name}", group.group_id))
+                .expected("a finite number")
+                .into());
+        }
     }
+    let kept: Vec<_> = groups.iter().map(without).collect();
     let mut hasher = Hasher::tagged(3, "tabtune/assignment/1");
     hasher.text(&canonical(&kept)?);
     Ok(hasher.finish())
-}
-
-/// Returns the first hyperparameter that is NaN or infinite, with its group.
-fn not_finite(groups: &[ModelStateGroupAssignment]) -> Option<(&str, &str)> {
-    let all = groups.iter().flat_map(|group| {
-        group
-            .optimizer
-            .hyperparameters
-            .iter()
-            .map(move |(name, value)| (group, name, value))
-    });
-    all.filter(|(.., value)| !value.is_finite())
-        .map(|(group, name, _)| (group.group_id.as_str(), name.as_str()))
-        .next()
 }
 
 /// Computes the digest of a state: weights, state tensors and groups, each the digest of an empty set where there are none.
@@ -153,33 +147,15 @@ pub fn template_digest(templates: &BTreeMap<String, String>) -> Digest {
     hasher.finish()
 }
 
-/// The digests of the parts of a bundle; absent parts have none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BundleParts {
-    /// Digest of parameters and buffers.
-    pub weights: Option<Digest>,
-    /// Digest of state tensors.
-    pub optimizer: Option<Digest>,
-    /// Digest of groups.
-    pub assignment: Option<Digest>,
-    /// Digest of the tokenizer.
-    pub tokenizer: Option<Digest>,
-    /// Digest of the chat templates.
-    pub template: Option<Digest>,
-}
-
-/// Computes the digest of a bundle.
-pub fn bundle_digest(identity: &Identity, parts: &BundleParts) -> Digest {
+/// Computes the digest of a bundle, given those of its parts; absent parts have none, and those of the state and of the bundle do not count.
+pub fn bundle_digest(identity: &Identity, parts: &StatedDigests) -> Digest {
     let mut hasher = Hasher::tagged(6, "tabtune/bundle/1");
     hasher.text(&identity.model_family);
     hasher.text(&identity.revision);
     hasher.text(&identity.checkpoint_family);
-    match &identity.checkpoint_ref {
-        Some(text) => {
-            hasher.update(&[1]);
-            hasher.text(text);
-        }
-        None => hasher.update(&[0]),
+    hasher.presence(identity.checkpoint_ref.is_some());
+    if let Some(text) = &identity.checkpoint_ref {
+        hasher.text(text);
     }
     for part in [
         parts.weights,
@@ -188,12 +164,9 @@ pub fn bundle_digest(identity: &Identity, parts: &BundleParts) -> Digest {
         parts.tokenizer,
         parts.template,
     ] {
-        match part {
-            Some(digest) => {
-                hasher.update(&[1]);
-                hasher.update(digest.as_bytes());
-            }
-            None => hasher.update(&[0]),
+        hasher.presence(part.is_some());
+        if let Some(digest) = part {
+            hasher.update(digest.as_bytes());
         }
     }
     hasher.finish()

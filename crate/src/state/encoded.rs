@@ -17,7 +17,7 @@ const RUN: u64 = (RUN_BYTES / 4) as u64;
 const GATHERED: u64 = (PIECE_BYTES / 4) as u64;
 
 impl Encoded {
-    /// Returns the values of a tensor in this order, as `to`.
+    /// Describes the values of a tensor in this order, as `to`.
     pub(crate) fn new(values: Tensor, order: Reordering, to: TensorType) -> Self {
         Self {
             values,
@@ -27,7 +27,7 @@ impl Encoded {
         }
     }
 
-    /// Returns the values of a merged tensor as they are, in the tensor's own dtype.
+    /// Describes the values of a merged tensor as they are, in the tensor's own dtype.
     pub(super) fn same(values: Tensor) -> Self {
         let to = values
             .ggml_type()
@@ -36,7 +36,7 @@ impl Encoded {
         Self::new(values, Reordering::Same, to)
     }
 
-    /// Returns the same values in Hugging Face's order.
+    /// Describes the same values in Hugging Face's order.
     pub(crate) fn in_order(&self) -> Self {
         Self {
             order: Reordering::Same,
@@ -48,23 +48,23 @@ impl Encoded {
         self.values.shape.iter().product()
     }
 
-    /// Returns the number of bytes in the file.
+    /// Number of bytes in the file.
     pub(super) fn bytes(&self) -> u64 {
         let (elements, bytes) = self.to.block();
         self.elements() / elements * bytes
     }
 
-    /// Returns the measurement of the errors of the type for a tensor `name` of a file, if it changes or rounds sums.
+    /// Begins the measurement of the errors of the type for a tensor `name` of a file, if it changes or rounds sums.
     pub(crate) fn measure(&self, name: &str) -> Option<Measure> {
         let (from, merged) = (&self.values.dtype, self.is_merged());
         (*from != self.to.ggml().dtype() || merged)
             .then(|| Measure::new(name, from, self.to, merged))
     }
 
-    /// Returns whether the values are the exact sums of a base and an adapter's product.
+    /// True if the values are the exact sums of a base and an adapter's product.
     fn is_merged(&self) -> bool {
-        let pair = self.values.merged().and_then(|merged| merged.pair());
-        pair.is_some_and(|pair| pair.exact)
+        let merged = self.values.merged();
+        merged.is_some_and(|merged| merged.pair.exact)
     }
 }
 
@@ -124,12 +124,12 @@ impl EncodedReader {
         self.rows * self.width
     }
 
-    /// Returns the errors of the conversion so far; `None` if the type stays and nothing was merged into the tensor.
+    /// Errors of the conversion so far; `None` if the type stays and nothing was merged into the tensor.
     pub(crate) fn conversion(&self) -> Option<Conversion> {
         self.measure.as_ref().map(Measure::conversion)
     }
 
-    /// Returns the next `count` bytes of the file; fewer at the end. If the type cannot hold a value, the rest of the tensor is read to count
+    /// Computes the next `count` bytes of the file; fewer at the end. If the type cannot hold a value, the rest of the tensor is read to count
     /// such values, and the tensor is refused before any of these bytes are returned.
     pub(crate) async fn take(&mut self, count: usize) -> Result<Vec<u8>> {
         while (self.ready.len() < count || self.encoder.refuses()) && self.at < self.elements() {
@@ -174,16 +174,16 @@ impl EncodedReader {
         std::mem::replace(&mut self.encoder, Encoder::new(self.encoded.to)).finish(&self.name)
     }
 
-    /// Returns the 2-norm of the change by an adapter, if the values are exact sums, and the mean square of what products and additions in f32
+    /// 2-norm of the change by an adapter, if the values are exact sums, and the mean square of what products and additions in f32
     /// lose of it, among the values that were read.
     fn change(&self) -> Result<Option<(f64, f64)>> {
         /// Share of the squared change by which products in f32 may differ from it; more is missing where they are below the smallest number.
         const ROUNDED: f64 = 1e-3;
-        let pair = self.values.merged().and_then(|merged| merged.pair());
-        let Some(pair) = pair.filter(|pair| pair.exact) else {
+        let merged = self.values.merged();
+        let Some(merged) = merged.filter(|merged| merged.pair.exact) else {
             return Ok(None);
         };
-        let norm = pair.load(None)?.norm();
+        let norm = merged.pair.load(None)?.norm();
         let Summed { values, squares } = self.summed;
         let [errors, changes] = squares.map(|sum| sum / values.max(1) as f64);
         let change = norm.powi(2) / self.elements().max(1) as f64;
@@ -191,7 +191,7 @@ impl EncodedReader {
         Ok(Some((norm, errors + absent.unwrap_or(0.0))))
     }
 
-    /// Returns at most `max_elements` values in Hugging Face's order, from the value `first` on, of a tensor that is not on the device.
+    /// Reads at most `max_elements` values in Hugging Face's order, from the value `first` on, of a tensor that is not on the device.
     fn values_from(&mut self, first: u64, max_elements: usize) -> Result<Vec<f32>> {
         let mut pieces = self.values.pieces(max_elements)?.starting_at(first);
         let piece = pieces.next_piece()?;

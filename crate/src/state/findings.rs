@@ -1,6 +1,9 @@
 //! Collects findings of several kinds, which are reported together.
 
-use crate::error::{Error, MAX_LISTED, Refusal, Result, Word, shown};
+use std::fmt::Display;
+
+use crate::error::{MAX_LISTED, Refusal, Result, Word, shown};
+use crate::formats::refuse_all;
 
 /// The codes of each step of a check, in the order in which their findings are reported.
 pub(crate) type Steps = &'static [&'static [Word]];
@@ -36,18 +39,28 @@ impl<'a> Findings<'a> {
         self.list.push((step, subject.to_string(), tell(refusal)));
     }
 
-    /// Returns all findings as one error, if there are any.
+    /// Adds a finding about `subject`, which is another than expected.
+    pub(crate) fn differs(
+        &mut self,
+        code: Word,
+        subject: &str,
+        expected: impl Display,
+        found: impl Display,
+    ) {
+        self.add(code, subject, |refusal| {
+            refusal.expected(expected).found(found)
+        });
+    }
+
+    /// Adds a finding about `subject`, in whose place there is nothing to show.
+    pub(crate) fn lacks(&mut self, code: Word, subject: &str, expected: impl Display) {
+        self.add(code, subject, |refusal| refusal.expected(expected));
+    }
+
+    /// Refuses the artifact for all findings at once, if there are any.
     pub(crate) fn result(mut self) -> Result<()> {
-        if self.list.is_empty() {
-            return Ok(());
-        }
         self.list.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        Err(Error::Refused(
-            self.list
-                .into_iter()
-                .map(|(_, _, refusal)| refusal)
-                .collect(),
-        ))
+        refuse_all(self.list.into_iter().map(|(.., refusal)| refusal).collect())
     }
 }
 

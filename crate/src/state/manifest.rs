@@ -83,7 +83,7 @@ impl TensorRecord {
         }
     }
 
-    /// Returns the description of the tensor `key`.
+    /// Describes the tensor `key`.
     pub(crate) fn manifest(self, key: &str) -> ModelStateTensorManifest {
         ModelStateTensorManifest {
             state_key: key.to_string(),
@@ -157,7 +157,7 @@ pub struct StatedDigests {
 }
 
 impl StatedDigests {
-    /// Returns each digest with its name.
+    /// Each digest with its name in documents.
     pub(crate) fn each(&self) -> [(&'static str, Option<Digest>); 7] {
         [
             ("weights", self.weights),
@@ -226,13 +226,8 @@ impl StateManifest {
         for group in &self.groups {
             let semantics = &group.parameter_semantics;
             let scales = [semantics.learning_rate_scale, semantics.weight_decay_scale];
-            if !group
-                .optimizer
-                .hyperparameters
-                .values()
-                .chain(&scales)
-                .all(|value| value.is_finite())
-            {
+            let mut numbers = group.optimizer.hyperparameters.values().chain(&scales);
+            if !numbers.all(|value| value.is_finite()) {
                 return Err(Error::InvalidConfig(vec![Fault::new(
                     "groups",
                     "finite numbers",
@@ -246,27 +241,10 @@ impl StateManifest {
         })
     }
 
-    /// Returns its tensors as those of a state dict.
+    /// Descriptions of its tensors by key, as a state dict has them.
     pub fn state_tensors(&self) -> BTreeMap<String, ModelStateTensorManifest> {
-        let tensor = |(key, record): (&String, &TensorRecord)| {
-            let TensorRecord {
-                path,
-                role,
-                dtype,
-                shape,
-                ..
-            } = record.clone();
-            (
-                key.clone(),
-                ModelStateTensorManifest {
-                    state_key: key.clone(),
-                    model_tree_path: path,
-                    role,
-                    dtype,
-                    shape,
-                },
-            )
-        };
-        self.tensors.iter().map(tensor).collect()
+        let described =
+            |(key, record): (&String, &TensorRecord)| (key.clone(), record.clone().manifest(key));
+        self.tensors.iter().map(described).collect()
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::findings::{Findings, Steps};
 use super::manifest::{StateManifest, TensorRecord};
-use super::tensor_manifest::TensorRole;
 use crate::error::{Result, Word, word};
 
 const TENSOR_MISSING: Word = word!("manifest.tensor.missing");
@@ -20,7 +19,7 @@ impl StateManifest {
     /// behind.
     pub fn absent_optimizer_files(&self, found: &Found) -> BTreeSet<&str> {
         let is_there = |(key, record): &(&String, &TensorRecord)| {
-            !is_state(record) || found.contains_key(*key)
+            !record.role.is_state() || found.contains_key(*key)
         };
         let needed: BTreeSet<&str> = self
             .tensors
@@ -46,29 +45,21 @@ impl StateManifest {
         let shards: BTreeSet<&str> = self
             .tensors
             .values()
-            .filter(|record| !is_state(record))
+            .filter(|record| !record.role.is_state())
             .map(|record| record.file.as_str())
             .collect();
         for (key, record) in &self.tensors {
             let Some((dtype, shape, file)) = found.get(key) else {
                 if !left.contains(record.file.as_str()) {
-                    findings.add(TENSOR_MISSING, key, |refusal| {
-                        refusal.expected(format!("a tensor of {}", record.file))
-                    });
+                    findings.lacks(TENSOR_MISSING, key, format!("a tensor of {}", record.file));
                 }
                 continue;
             };
             if (dtype, shape) != (&record.dtype, &record.shape) {
                 let expected = format!("{} {:?}", record.dtype, record.shape);
-                findings.add(TENSOR_MISMATCH, key, |refusal| {
-                    refusal
-                        .expected(expected)
-                        .found(format!("{dtype} {shape:?}"))
-                });
+                findings.differs(TENSOR_MISMATCH, key, expected, format!("{dtype} {shape:?}"));
             } else if shards.len() > 1 && *file != record.file {
-                findings.add(TENSOR_MISMATCH, key, |refusal| {
-                    refusal.expected(&record.file).found(file)
-                });
+                findings.differs(TENSOR_MISMATCH, key, &record.file, file);
             }
         }
         for (key, (dtype, shape, _)) in found
@@ -81,8 +72,4 @@ impl StateManifest {
         }
         findings.result()
     }
-}
-
-fn is_state(record: &TensorRecord) -> bool {
-    matches!(record.role, TensorRole::State(_))
 }

@@ -1,22 +1,25 @@
 //! Reads a manifest: an untrusted document of which every value is checked.
 
-use std::fmt::Display;
-
 use serde_json::Value;
 
-use super::check::MAX_COUNT;
 use super::digest::canonical;
 use super::findings::{Findings, Steps};
 use super::group::Residency;
 use super::manifest::{FORMAT, StateManifest, VERSION};
-use super::manifest_parts::{base, files, groups, tensors};
+use super::manifest_parts::{NO_DIGEST, base, files, groups, tensors};
+use super::receipt::MAX_COUNT;
 use crate::error::{Error, Refusal, Result, Word, word};
-use crate::formats::{Digest, DocumentError, Fields, Json, json_document, json_typed};
+use crate::formats::{
+    Digest, DocumentError, Fields, Json, json_document, json_typed, refuse_if, wrong_if,
+};
 
 const MAX_DIMENSIONS: usize = 8;
 const MAX_KEY_BYTES: usize = 1_024;
 /// Maximum length of a profile contract as canonical JSON.
 const MAX_CONTRACT_BYTES: usize = 64 << 10;
+
+/// Found in place of an integer that JavaScript holds exactly.
+const INEXACT: &str = "an integer beyond 2^53 - 1";
 
 const RESIDENCY: Word = word!("state.group.residency");
 const STEPS: Steps = &[&[RESIDENCY]];
@@ -28,24 +31,22 @@ impl StateManifest {
     /// `manifest.json` with the path of the first value that is not as it must be; `manifest.version` for a newer version;
     /// `state.group.residency` for an unknown residency.
     pub fn read(text: &str, artifact: &str) -> Result<Self> {
-        Self::of_json(
-            json_document(text).map_err(|wrong| refused(&wrong, artifact))?,
-            artifact,
-        )
+        let document = json_document(text).map_err(|wrong| refused(&wrong, artifact))?;
+        Self::of_json(document, artifact)
     }
 
     /// Reads a document that was scanned; otherwise like [`Self::read`].
     pub(crate) fn of_json(document: Json<'_>, artifact: &str) -> Result<Self> {
         let wrong = |wrong: DocumentError| refused(&wrong, artifact);
-        let mut fields = Fields::new(document, "").map_err(wrong)?;
+        let mut fields = Fields::new(document).map_err(wrong)?;
         let version = version(&mut fields).map_err(wrong)?;
-        if version > VERSION {
-            let newer = Refusal::new(word!("manifest.version"))
+        refuse_if(version > VERSION, || {
+            Refusal::new(word!("manifest.version"))
                 .of(artifact)
                 .expected(format!("at most {VERSION}"))
-                .found(version);
-            return Err(newer.hint("a newer version of tabtune wrote it").into());
-        }
+                .found(version)
+                .hint("a newer version of tabtune wrote it")
+        })?;
         check_residency(fields.value("groups"), artifact)?;
         let manifest = Self::of_fields(fields).map_err(wrong)?;
         check_limits(&manifest).map_err(wrong)?;
@@ -77,18 +78,7 @@ fn refused(wrong: &DocumentError, artifact: &str) -> Error {
         .into()
 }
 
-fn wrong_if(wrong: bool, path: &str, found: impl Display) -> Result<(), DocumentError> {
-    if wrong {
-        Err(DocumentError {
-            path: path.to_string(),
-            found: found.to_string(),
-        })
-    } else {
-        Ok(())
-    }
-}
-
-/// Returns the version of a document that is a manifest.
+/// Reads the version of a document that is a manifest.
 fn version(fields: &mut Fields<'_>) -> Result<u64, DocumentError> {
     let format: Option<String> = fields.take("format")?;
     wrong_if(
@@ -104,29 +94,21 @@ fn version(fields: &mut Fields<'_>) -> Result<u64, DocumentError> {
 /// Checks that the residencies of `groups` are known words. Values that are no texts are left to the types.
 fn check_residency(groups: Json<'_>, artifact: &str) -> Result<()> {
     let mut findings = Findings::new(artifact, STEPS);
-    for group in groups.list().into_iter().flatten() {
+    for group in groups.items() {
         let [id, policy, residency] = group.fields(["group_id", "residency_policy", "residency"]);
         let [step, idle] = policy.unwrap_or(Json::Null).fields(["step", "idle"]);
-        for word in [step, idle, residency]
-            .into_iter()
-            .flatten()
-            .filter(|word| matches!(word, Json::Text(_)))
-        {
-            if json_typed::<Residency>(word, "").is_err() {
-                let (id, word) = (
-                    id.and_then(Json::text).unwrap_or_default(),
-                    word.text().unwrap_or_default(),
-                );
-                findings.add(RESIDENCY, &id, |refusal| {
-                    refusal.expected("host, device or offloaded").found(word)
-                });
+        for word in [step, idle, residency].into_iter().flatten() {
+            let unknown = json_typed::<Residency>(word, "").is_err();
+            if let Some(found) = word.text().filter(|_| unknown) {
+                let id = id.and_then(Json::text).unwrap_or_default();
+                findings.differs(RESIDENCY, &id, "host, device or offloaded", found);
             }
         }
     }
     findings.result()
 }
 
-/// Returns whether a value contains an integer that JavaScript does not hold exactly.
+/// True if a value contains an integer that JavaScript does not hold exactly.
 fn inexact(value: &Value) -> bool {
     match value {
         Value::Number(number) => {
@@ -147,67 +129,41 @@ fn check_limits(manifest: &StateManifest) -> Result<(), DocumentError> {
     for (key, tensor) in &manifest.tensors {
         let path = format!("tensors/{key}");
         wrong_if(
-            key.is_empty() || key.len() > MAX_KEY_BYTES,
+            !(1..=MAX_KEY_BYTES).contains(&key.len()),
             &path,
             "a key of 0 or more than 1,024 bytes",
         )?;
-        wrong_if(
-            tensor.shape.len() > MAX_DIMENSIONS,
-            &path,
-            "more than 8 dimensions",
-        )?;
+        let has_many = tensor.shape.len() > MAX_DIMENSIONS;
+        wrong_if(has_many, &path, "more than 8 dimensions")?;
         tensor.shape.iter().try_for_each(|&dim| exact(&path, dim))?;
     }
-    for (at, scheduler) in manifest
-        .groups
-        .iter()
-        .enumerate()
-        .filter_map(|(at, group)| Some((at, group.scheduler.as_ref()?)))
-    {
+    for (at, group) in manifest.groups.iter().enumerate() {
+        let Some(scheduler) = &group.scheduler else {
+            continue;
+        };
         let path = format!("groups/{at}/scheduler");
         exact(&path, scheduler.start.unwrap_or(0))?;
-        wrong_if(
-            inexact(&scheduler.config),
-            &path,
-            "an integer beyond 2^53 - 1",
-        )?;
+        wrong_if(inexact(&scheduler.config), &path, INEXACT)?;
     }
-    manifest
-        .base
-        .iter()
-        .flat_map(|base| &base.files)
-        .try_for_each(|file| exact("base/files", file.bytes))?;
+    for file in manifest.base.iter().flat_map(|base| &base.files) {
+        exact("base/files", file.bytes)?;
+    }
     if let Some(tokenizer) = &manifest.tokenizer {
         exact("tokenizer/record/vocab_size", tokenizer.record.vocab_size)?;
-        tokenizer
-            .assets
-            .iter()
-            .try_for_each(|asset| exact("tokenizer/assets", asset.bytes))?;
+        let mut assets = tokenizer.assets.iter();
+        assets.try_for_each(|asset| exact("tokenizer/assets", asset.bytes))?;
     }
     if let Some(contract) = &manifest.profile_contract {
-        wrong_if(
-            inexact(contract),
-            "profile_contract",
-            "an integer beyond 2^53 - 1",
-        )?;
+        wrong_if(inexact(contract), "profile_contract", INEXACT)?;
         let length = canonical(contract).map_or(usize::MAX, |text| text.len());
-        wrong_if(
-            length > MAX_CONTRACT_BYTES,
-            "profile_contract",
-            "more than 64 KiB",
-        )?;
+        let is_long = length > MAX_CONTRACT_BYTES;
+        wrong_if(is_long, "profile_contract", "more than 64 KiB")?;
     }
     for file in manifest.files.iter().flatten() {
         exact("files", file.bytes)?;
-        let hex = file
-            .pieces
-            .iter()
-            .all(|piece| Digest::from_hex(piece).is_some());
-        wrong_if(
-            !hex,
-            "files",
-            "a piece that is no SHA-256 in lower-case hex",
-        )?;
+        let mut digests = file.pieces.iter().map(|piece| Digest::from_hex(piece));
+        let is_wrong = digests.any(|digest| digest.is_none());
+        wrong_if(is_wrong, "files", NO_DIGEST)?;
     }
     Ok(())
 }

@@ -6,40 +6,25 @@ use std::rc::Rc;
 use half::f16;
 
 use super::reordering::transposed;
-use super::tensor::{Bytes, Change, Merged, PIECE_ELEMENTS, Pair, Tensor};
+use super::tensor::{Bytes, Merged, Moved, PIECE_ELEMENTS, Pair, Tensor};
 use super::tensor_manifest::byte_len;
 use crate::bf16;
 use crate::error::{Refusal, Result, word};
-use crate::formats::{Encoding, unreadable};
+use crate::formats::{Encoding, refuse_if, unreadable};
 
 /// Maximum size of a pair, as f32 in memory.
 const MAX_PAIR_BYTES: u64 = 1 << 30;
 
-impl Merged {
-    /// Returns the pair that is added to the values.
-    pub(crate) fn pair(&self) -> Option<&Pair> {
-        match &self.change {
-            Change::Pair(pair) => Some(pair),
-            Change::Words { .. } => None,
-        }
-    }
-
-    /// Reads the bytes `range` of the sum of words; they are computed from whole words.
-    pub(super) async fn read_words(&self, range: Range<u64>) -> Result<Vec<u8>> {
-        let Change::Words {
-            words,
-            width,
-            subtract,
-        } = &self.change
-        else {
-            return Ok(Vec::new());
-        };
+impl Moved {
+    /// Reads the bytes `range` of the sum, which are computed from whole words.
+    pub(super) async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let width = self.width;
         let from = range.start / width * width;
-        let to = range.end.next_multiple_of(*width).min(self.base.len());
+        let to = range.end.next_multiple_of(width).min(self.base.len());
         let mut bytes = self.base.read(from..to).await?;
-        let right = words.read(from..to).await?;
+        let right = self.words.read(from..to).await?;
         let word = |a: u64, b| {
-            if *subtract {
+            if self.subtract {
                 a.wrapping_sub(b)
             } else {
                 a.wrapping_add(b)
@@ -59,19 +44,19 @@ impl Merged {
 }
 
 impl Tensor {
-    /// Returns the tensor with exact sums, if a pair was merged into it: F32 for a writer that rounds by itself, or, without `as_f32`, of its
+    /// Makes the sums exact, if a pair was merged into it: F32 for a writer that rounds by itself, or, without `as_f32`, of its
     /// own dtype, to which the writer rounds them.
     #[must_use]
     pub(crate) fn summed_exactly(self, as_f32: bool) -> Self {
-        let Some((merged, pair)) = self
-            .merged()
-            .and_then(|merged| Some((merged, merged.pair()?)))
-        else {
+        let Some(Merged { base, pair }) = self.merged() else {
             return self;
         };
         let sums = Merged {
-            base: merged.base.clone(),
-            change: Change::Pair(pair.exactly()),
+            base: base.clone(),
+            pair: Pair {
+                exact: true,
+                ..pair.clone()
+            },
         };
         let mut tensor = self.with_bytes(Bytes::Merged(Rc::new(sums)));
         if as_f32 {
@@ -80,10 +65,11 @@ impl Tensor {
         tensor
     }
 
-    /// Returns whether an adapter's product changes its values; `None` if none was merged into it.
+    /// True if an adapter's product changes its values; `None` if none was merged into it.
     pub(crate) fn is_changed(&self) -> Result<Option<bool>> {
-        let pair = self.merged().and_then(Merged::pair);
-        pair.map(|pair| Ok(!pair.load(None)?.is_zero())).transpose()
+        self.merged()
+            .map(|merged| Ok(!merged.pair.load(None)?.is_zero()))
+            .transpose()
     }
 }
 
@@ -106,29 +92,18 @@ fn combine<const N: usize>(left: &mut [u8], right: &[u8], word: impl Fn(u64, u64
 }
 
 impl Pair {
-    /// Returns a pair that leaves the sum as it is in f32.
-    pub(crate) fn exactly(&self) -> Self {
-        Self {
-            exact: true,
-            ..self.clone()
-        }
-    }
-
     /// Refuses a pair that takes more memory than allowed.
     pub(crate) fn check_size(&self, artifact: &str) -> Result<()> {
         let bytes = |factor: &Tensor| byte_len("F32", &factor.shape);
         let all = bytes(&self.a)
             .zip(bytes(&self.b))
             .and_then(|(a, b)| a.checked_add(b));
-        if all.is_some_and(|all| all <= MAX_PAIR_BYTES) {
-            return Ok(());
-        }
-        let refusal = Refusal::new(word!("source.too-large"))
-            .of(artifact)
-            .subject(&self.name);
-        Err(refusal
-            .expected(format!("a pair of at most {MAX_PAIR_BYTES} bytes as f32"))
-            .into())
+        refuse_if(all.is_none_or(|all| all > MAX_PAIR_BYTES), || {
+            Refusal::new(word!("source.too-large"))
+                .of(artifact)
+                .subject(&self.name)
+                .expected(format!("a pair of at most {MAX_PAIR_BYTES} bytes as f32"))
+        })
     }
 
     /// Reads the pair, which is kept in memory as long as its tensor is read.
@@ -144,12 +119,6 @@ impl Pair {
         } else {
             (b, a, inner)
         };
-        let rounding = match dtype {
-            _ if self.exact => Rounding::None,
-            Some(Encoding::F16) => Rounding::F16,
-            Some(Encoding::Bf16) => Rounding::Bf16,
-            _ => Rounding::None,
-        };
         Ok(Factors {
             name: self.name.clone(),
             rank,
@@ -157,7 +126,7 @@ impl Pair {
             left,
             right,
             scale: self.scale,
-            rounding,
+            dtype: dtype.filter(|_| !self.exact),
             sum: Vec::new(),
             error: 0.0,
             squares: [0.0; 2],
@@ -165,22 +134,12 @@ impl Pair {
     }
 }
 
-/// Rounding to the dtype of the merged tensor. Blocks are merged into f32.
-#[derive(Debug, Clone, Copy)]
-enum Rounding {
-    None,
-    F16,
-    Bf16,
-}
-
-impl Rounding {
-    /// Rounds to the nearest value of the dtype, half to even.
-    fn round(self, value: f32) -> f32 {
-        match self {
-            Self::None => value,
-            Self::F16 => f16::from_f32(value).to_f32(),
-            Self::Bf16 => bf16::widen(bf16::round_nearest(value)),
-        }
+/// Rounds to the nearest value of a dtype, half to even. Blocks are merged into f32.
+fn rounded(value: f32, dtype: Option<Encoding>) -> f32 {
+    match dtype {
+        Some(Encoding::F16) => f16::from_f32(value).to_f32(),
+        Some(Encoding::Bf16) => bf16::widen(bf16::round_nearest(value)),
+        _ => value,
     }
 }
 
@@ -193,12 +152,14 @@ pub(crate) struct Factors {
     left: Vec<f32>,
     right: Vec<f32>,
     scale: f32,
-    rounding: Rounding,
+    /// dtype that sums are rounded to; `None` if they stay as they are in f32.
+    dtype: Option<Encoding>,
     /// Sums of a part of a row.
     sum: Vec<f32>,
-    error: f32,
-    /// Sums of the squares of the additions' rounding errors, and of the products that were added.
-    squares: [f64; 2],
+    /// Largest rounding error so far.
+    pub(super) error: f32,
+    /// Sums of the squares of the additions' rounding errors so far, and of the products that were added.
+    pub(super) squares: [f64; 2],
 }
 
 impl Factors {
@@ -227,7 +188,7 @@ impl Factors {
             }
             for (value, sum) in values[at..at + count].iter_mut().zip(&self.sum) {
                 let exact = *value + self.scale * sum;
-                let rounded = self.rounding.round(exact);
+                let rounded = rounded(exact, self.dtype);
                 overflows += usize::from(exact.is_finite() && !rounded.is_finite());
                 self.error = self.error.max((rounded - exact).abs());
                 // The difference of the two is exact in f64, even if the product is beyond the last digit of the value.
@@ -238,40 +199,26 @@ impl Factors {
             }
             at += count;
         }
-        if overflows > 0 {
-            let refusal = Refusal::new(word!("export.overflow"))
+        refuse_if(overflows > 0, || {
+            Refusal::new(word!("export.overflow"))
                 .stage("read")
-                .subject(&self.name);
-            return Err(refusal
+                .subject(&self.name)
                 .expected("values that the base's dtype can hold")
                 .found(format!("{overflows} that are too large"))
-                .into());
-        }
-        Ok(())
+        })
     }
 
-    /// Returns whether one of its factors is zero throughout, so that nothing changes.
+    /// True if one of its factors is zero throughout, so that nothing changes.
     pub(crate) fn is_zero(&self) -> bool {
-        self.scale == 0.0
-            || [&self.left, &self.right]
-                .into_iter()
-                .any(|factor| factor.iter().all(|value| *value == 0.0))
+        let zero = |factor: &[f32]| factor.iter().all(|value| *value == 0.0);
+        self.scale == 0.0 || zero(&self.left) || zero(&self.right)
     }
 
-    /// Returns the 2-norm of the change, scale · √Σₖₗ (BᵀB)\[k, l\]·(A Aᵀ)\[k, l\], in f64.
+    /// 2-norm of the change, scale · √Σₖₗ (BᵀB)\[k, l\]·(A Aᵀ)\[k, l\], in f64.
     pub(crate) fn norm(&self) -> f64 {
-        let column = |k: usize| {
-            self.left
-                .iter()
-                .skip(k)
-                .step_by(self.rank)
-                .map(|value| f64::from(*value))
-        };
-        let row = |k: usize| {
-            self.right[k * self.row..][..self.row]
-                .iter()
-                .map(|value| f64::from(*value))
-        };
+        let wide = |value: &f32| f64::from(*value);
+        let column = |k: usize| self.left.iter().skip(k).step_by(self.rank).map(wide);
+        let row = |k: usize| self.right[k * self.row..][..self.row].iter().map(wide);
         let product = |k: usize, l: usize| -> f64 {
             let left: f64 = column(k).zip(column(l)).map(|(a, b)| a * b).sum();
             let right: f64 = row(k).zip(row(l)).map(|(a, b)| a * b).sum();
@@ -279,15 +226,5 @@ impl Factors {
         };
         let below = |k: usize| (0..k).map(|l| 2.0 * product(k, l)).sum::<f64>() + product(k, k);
         f64::from(self.scale).abs() * (0..self.rank).map(below).sum::<f64>().max(0.0).sqrt()
-    }
-
-    /// Returns the sums of the squares of all rounding errors of the additions in f32 so far, and of the products that were added.
-    pub(crate) fn sum_squares(&self) -> [f64; 2] {
-        self.squares
-    }
-
-    /// Returns the largest rounding error so far.
-    pub(crate) fn rounding_error(&self) -> f32 {
-        self.error
     }
 }

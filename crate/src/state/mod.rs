@@ -45,7 +45,7 @@ pub use conversion::Conversion;
 pub(crate) use conversion::changes_of;
 pub(crate) use digest::document_digest;
 pub use digest::{
-    BundleParts, DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest,
+    DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest,
     state_digest, template_digest, tokenizer_digest, weights_digest,
 };
 pub(crate) use encoded::EncodedReader;
@@ -83,10 +83,10 @@ pub use select::{Selected, SelectedTensor, SelectionReport, select};
 pub use source_word::SourceWord;
 pub(crate) use state_dict::{JSON_FILE, MODEL_FILE, OPTIMIZER_FILE};
 pub use state_dict::{PortableModelStateDict, SelectedStateDict};
-pub use state_digests::{StateDigests, StatedResult};
+pub use state_digests::StateDigests;
 pub(crate) use survey::survey;
-pub use tensor::{Bytes, Encoded, Merged, PIECE_ELEMENTS, Span, Tensor};
-pub(crate) use tensor::{Change, Pair};
+pub(crate) use tensor::Pair;
+pub use tensor::{Bytes, Encoded, Merged, Moved, PIECE_ELEMENTS, Span, Tensor};
 pub use tensor_manifest::{Identity, ModelStateTensorManifest, TensorRole, byte_len};
 pub use tokenizer_record::CARRIED_FILES;
 pub(crate) use tokenizer_record::TEMPLATES;

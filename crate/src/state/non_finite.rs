@@ -1,6 +1,7 @@
 //! Refuses values that are NaN or infinite.
 
-use crate::error::{Error, Refusal, Result, Word, word};
+use crate::error::{Refusal, Result, Word, word};
+use crate::formats::refuse_all;
 
 /// Refuses weights with NaN or infinite values, all tensors at once: `counts` are those of each tensor that was read.
 ///
@@ -13,22 +14,13 @@ pub fn refuse_non_finite(counts: &[(String, u64)]) -> Result<()> {
 /// Refuses such weights with another code.
 pub(crate) fn refuse_non_finite_as(word: Word, counts: &[(String, u64)]) -> Result<()> {
     let refuse = |(name, count): &(String, u64)| {
-        let refusal = Refusal::new(word)
+        Refusal::new(word)
             .stage("read")
             .subject(name)
-            .expected("finite values");
-        refusal
+            .expected("finite values")
             .found(format!("{count} NaN or infinite"))
             .hint("allow it (allowNonFinite, --allow-non-finite) if these weights never count")
     };
-    let refusals: Vec<Refusal> = counts
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(refuse)
-        .collect();
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Refused(refusals))
-    }
+    let wrong = counts.iter().filter(|(_, count)| *count > 0);
+    refuse_all(wrong.map(refuse).collect())
 }

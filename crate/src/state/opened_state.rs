@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use super::account::{Input, imported};
 use super::source_word::SourceWord;
-use super::state_dict::{PortableModelStateDict, is_step};
+use super::state_dict::{PortableModelStateDict, is_step, unknown_tensor};
 use super::survey::survey;
 use super::tensor::Tensor;
 use super::{
-    Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest, Selected,
-    SelectionReport, StateDigests, StateManifest, StatedDigests, StatedResult,
-    TensorMaterializationPolicy, TensorRole, VerifyPolicy, byte_len, refuse_non_finite, select,
+    CheckResult, Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest,
+    Selected, SelectionReport, StateDigests, StateManifest, StatedDigests,
+    TensorMaterializationPolicy, VerifyPolicy, byte_len, refuse_non_finite, select,
 };
-use crate::error::{Error, Refusal, Result, Warning, word};
-use crate::formats::{Digest, unreadable};
+use crate::error::{Refusal, Result, Warning, word};
+use crate::formats::{Digest, refuse_all, refuse_if, unreadable};
 
 /// A file of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,7 +55,7 @@ pub struct OpenedState {
     /// Digest of the weights that its optimizer file belongs to.
     pub optimizer_of: Option<Digest>,
     /// Results for its stated digests, if they were compared already.
-    pub checks: Option<BTreeMap<&'static str, StatedResult>>,
+    pub checks: Option<BTreeMap<&'static str, CheckResult>>,
     /// Files of the artifact, those with weights first.
     pub files: Vec<OpenedFile>,
     /// Files of the artifact, for receipts.
@@ -76,7 +76,7 @@ pub struct ImportedState {
     /// Report of the tensors that were taken, left out and renamed.
     pub report: SelectionReport,
     /// Result for each digest that the artifact may state.
-    pub checks: BTreeMap<&'static str, StatedResult>,
+    pub checks: BTreeMap<&'static str, CheckResult>,
     /// The files of the artifact.
     pub files: Vec<OpenedFile>,
     /// Unusual but allowed properties.
@@ -104,14 +104,10 @@ impl OpenedState {
         select(&manifests, &self.groups, request, &self.artifact)
     }
 
-    /// Returns a tensor whose bytes can be read.
+    /// The tensor `key`, whose bytes can be read.
     pub(crate) fn tensor(&self, key: &str) -> Result<&Tensor> {
         let Some(tensor) = self.tensors.get(key) else {
-            return Err(Refusal::new(word!("plan.tensor.unknown"))
-                .stage("read")
-                .of(&self.artifact)
-                .subject(key)
-                .into());
+            return Err(unknown_tensor(key).of(&self.artifact).into());
         };
         if byte_len(&tensor.dtype, &tensor.shape).is_none() {
             let file = tensor.file().unwrap_or_default();
@@ -157,19 +153,18 @@ impl OpenedState {
             VerifyPolicy::Header => self
                 .checks
                 .clone()
-                .unwrap_or_else(|| NAMES.map(|name| (name, StatedResult::Skipped)).into()),
+                .unwrap_or_else(|| NAMES.map(|name| (name, CheckResult::Skipped)).into()),
         };
         // With deferred values, inputs are not read a second time for their checksums.
         let eager = request.materialization_policy == TensorMaterializationPolicy::Eager;
         let whole = request.verify == VerifyPolicy::Full && eager;
         state_dict.account = imported(&self.inputs, &selected.report, &warnings, whole)?;
-        let (manifest, files) = (self.manifest.clone(), self.files.clone());
         Ok(ImportedState {
             state_dict,
-            manifest,
+            manifest: self.manifest.clone(),
             report: selected.report,
             checks,
-            files,
+            files: self.files.clone(),
             warnings,
         })
     }
@@ -178,40 +173,33 @@ impl OpenedState {
     async fn verify(
         &self,
         read: &BTreeMap<String, Tensor>,
-    ) -> Result<BTreeMap<&'static str, StatedResult>> {
+    ) -> Result<BTreeMap<&'static str, CheckResult>> {
         let mut leaves = BTreeMap::new();
         for (key, tensor) in read {
             leaves.insert(key.clone(), (tensor.role, tensor.leaf().await?));
         }
-        let groups = self
-            .manifest
-            .as_ref()
-            .map_or(&self.groups, |manifest| &manifest.groups);
+        let manifest = self.manifest.as_ref();
+        let groups = manifest.map_or(&self.groups, |manifest| &manifest.groups);
         let digests = StateDigests::of(&leaves, groups)?;
         let whole = |state: bool| {
-            let listed = self.manifest.as_ref().map(|manifest| {
-                manifest
-                    .tensors
-                    .iter()
-                    .map(|(key, record)| (key, record.role))
-            });
-            let mut listed: Vec<_> = listed.map_or(Vec::new(), Iterator::collect);
-            listed.extend(self.tensors.iter().map(|(key, tensor)| (key, tensor.role)));
-            listed.iter().all(|(key, role)| {
-                matches!(role, TensorRole::State(_)) != state || read.contains_key(*key)
-            })
+            let listed = self.manifest.iter().flat_map(|manifest| &manifest.tensors);
+            let listed = listed.map(|(key, record)| (key, record.role));
+            let own = self.tensors.iter().map(|(key, tensor)| (key, tensor.role));
+            let mut of_part = listed
+                .chain(own)
+                .filter(|(_, role)| role.is_state() == state);
+            of_part.all(|(key, _)| read.contains_key(key))
         };
         let whole = (whole(false), whole(true));
-        if let Some(stated) = self
-            .optimizer_of
-            .filter(|stated| whole.0 && *stated != digests.weights)
-        {
-            let refusal = Refusal::new(word!("manifest.optimizer.mismatch"))
+        let stated = self.optimizer_of.unwrap_or(digests.weights);
+        refuse_if(whole.0 && stated != digests.weights, || {
+            Refusal::new(word!("manifest.optimizer.mismatch"))
                 .stage("read")
                 .of(&self.artifact)
-                .subject("weights");
-            return Err(refusal.expected(stated).found(digests.weights).into());
-        }
+                .subject("weights")
+                .expected(stated)
+                .found(digests.weights)
+        })?;
         match &self.checks {
             Some(checks) => Ok(checks.clone()),
             None => digests
@@ -238,31 +226,21 @@ async fn read_values(
     for (key, tensor) in state.tensors() {
         let found = survey(tensor).await?;
         if found.bad_bool {
-            refusals.push(
-                Refusal::new(word!("safetensors.payload.bool"))
-                    .stage("read")
-                    .of(artifact)
-                    .subject(key)
-                    .expected("0 or 1"),
-            );
+            let refusal = Refusal::new(word!("safetensors.payload.bool")).stage("read");
+            refusals.push(refusal.of(artifact).subject(key).expected("0 or 1"));
         }
         if found.non_finite > 0 {
             counts.push((key.clone(), found.non_finite));
         }
     }
-    if !refusals.is_empty() {
-        return Err(Error::Refused(refusals));
-    }
+    refuse_all(refusals)?;
     match request.non_finite {
         NonFinitePolicy::Refuse => {
             refuse_non_finite(&counts).map_err(|error| error.in_file(artifact))
         }
         NonFinitePolicy::Warn => {
-            warnings.extend(
-                counts
-                    .iter()
-                    .map(|(key, _)| Warning::new(word!("tensor.non-finite"), key)),
-            );
+            let warning = |(key, _): &(String, u64)| Warning::new(word!("tensor.non-finite"), key);
+            warnings.extend(counts.iter().map(warning));
             Ok(())
         }
     }

@@ -6,9 +6,11 @@ use std::rc::Rc;
 use super::merged::Factors;
 use super::reordering::{PairedRows, Reordering, RowsPiece, TransposedPart};
 use super::tensor::{Bytes, PIECE_ELEMENTS, Tensor};
-use crate::error::{Refusal, Result, word};
+use super::tensor_manifest::numel;
+use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{
-    ByteSource, Encoding, FileTensor, MemorySource, SourceSpan, for_each_chunk, unreadable,
+    ByteSource, Encoding, FileTensor, MemorySource, SourceSpan, for_each_chunk, reserved,
+    unreadable,
 };
 
 /// Stored values of a tensor, in the order of the file.
@@ -24,32 +26,24 @@ impl Stored {
         let (unit_bytes, unit) = self.encoding.unit();
         let (bytes, elements) = (unit_bytes as u64, unit as u64);
         let end = self.span.begin.saturating_add(self.span.bytes);
-        let place = |unit: u64| {
-            unit.checked_mul(bytes)
+        // The shape may have more values than the file.
+        let place = |unit: Option<u64>| {
+            unit.and_then(|unit| unit.checked_mul(bytes))
                 .and_then(|at| self.span.begin.checked_add(at))
                 .filter(|at| *at <= end)
+                .ok_or_else(|| Error::from(self.too_large()))
         };
-        let span = (
-            place(first / elements),
-            first
-                .checked_add(count)
-                .and_then(|last| place(last.div_ceil(elements))),
-        );
-        let (Some(from), Some(to)) = span else {
-            // The shape has more values than the file.
-            return Err(self.too_large().into());
-        };
+        let last = first.checked_add(count);
+        let from = place(Some(first / elements))?;
+        let to = place(last.map(|last| last.div_ceil(elements)))?;
         let start = out.len();
         for_each_chunk(&self.span.source, from, to, unit_bytes, |piece| {
             self.encoding.decode(piece, out);
             Ok(())
         })?;
-        // The count is less than a block.
-        let before = usize::try_from(first % elements).map_err(|_| self.too_large())?;
-        if before > 0 {
-            out.drain(start..start + before);
-        }
-        out.truncate(start + usize::try_from(count).map_err(|_| self.too_large())?);
+        // These are less than a block, and values that were read.
+        out.drain(start..start + (first % elements) as usize);
+        out.truncate(start + count as usize);
         Ok(())
     }
 
@@ -86,10 +80,8 @@ impl Tensor {
         let Some(merged) = self.merged() else {
             return Pieces::new(self, max_elements);
         };
-        let pair = merged.pair().expect("a merged tensor has a pair");
-        let factors = pair.load(merged.base.encoding())?;
         Ok(Pieces {
-            factors: Some(factors),
+            factors: Some(merged.pair.load(merged.base.encoding())?),
             ..Pieces::new(&merged.base, max_elements)?
         })
     }
@@ -107,10 +99,7 @@ impl Pieces {
             _ => tensor.span().cloned(),
         };
         let (Some(span), Some(encoding)) = (span, tensor.encoding()) else {
-            let file = match tensor.bytes() {
-                Bytes::Span(span) => span.stored.source.name(),
-                _ => "",
-            };
+            let file = tensor.stored().map_or("", |span| span.source.name());
             return Err(unreadable(&tensor.dtype, tensor.own_name(), file).into());
         };
         let stored = Stored {
@@ -118,10 +107,8 @@ impl Pieces {
             name: tensor.own_name().to_string(),
             encoding,
         };
-        let product = |dims: &[u64]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim));
-        let rows = tensor.shape.first().copied().unwrap_or(1);
-        let row =
-            product(tensor.shape.get(1..).unwrap_or_default()).ok_or_else(|| stored.too_large())?;
+        let (rows, columns) = tensor.shape.split_first().unwrap_or((&1, &[]));
+        let row = numel(columns).ok_or_else(|| stored.too_large())?;
         rows.checked_mul(row).ok_or_else(|| stored.too_large())?;
         let whole = max_elements.clamp(1, PIECE_ELEMENTS);
         // Pieces that begin inside a block would decode it twice.
@@ -134,7 +121,7 @@ impl Pieces {
         Ok(Self {
             stored,
             order: tensor.order(),
-            rows,
+            rows: *rows,
             row,
             limit,
             at: 0,
@@ -145,7 +132,7 @@ impl Pieces {
         })
     }
 
-    /// Returns the values of a matrix [in, out] in the order of its file, which has [out, in].
+    /// Takes the values of a matrix [in, out] in the order of its file, which has [out, in].
     #[must_use]
     pub(crate) fn in_file_order(self) -> Self {
         Self {
@@ -156,14 +143,16 @@ impl Pieces {
         }
     }
 
-    /// Returns the largest error of rounding a merged tensor to its dtype so far.
+    /// Largest error of rounding a merged tensor to its dtype so far.
     pub(crate) fn rounding_error(&self) -> f32 {
-        self.factors.as_ref().map_or(0.0, Factors::rounding_error)
+        self.factors.as_ref().map_or(0.0, |factors| factors.error)
     }
 
-    /// Returns the sums of the squares of all rounding errors of the additions in f32 so far, and of the products that were added.
+    /// Sums of the squares of all rounding errors of the additions in f32 so far, and of the products that were added.
     pub(super) fn sum_squares(&self) -> [f64; 2] {
-        self.factors.as_ref().map_or([0.0; 2], Factors::sum_squares)
+        self.factors
+            .as_ref()
+            .map_or([0.0; 2], |factors| factors.squares)
     }
 
     /// Skips to the value `first`.
@@ -173,17 +162,17 @@ impl Pieces {
         self
     }
 
-    /// Returns the number of values of the tensor.
+    /// Number of values of the tensor.
     pub fn elements(&self) -> u64 {
         self.rows * self.row
     }
 
-    /// Returns the number of NaN and infinite values among the pieces returned so far.
+    /// Number of NaN and infinite values among the pieces returned so far.
     pub fn non_finite(&self) -> u64 {
         self.non_finite
     }
 
-    /// Returns the index of the first value of the next piece, and the piece; `None` after the last. Pieces join without gaps.
+    /// Reads the next piece and returns it with the index of its first value; `None` after the last. Pieces join without gaps.
     ///
     /// # Errors
     /// Errors of reading, `source.too-large` if the shape has more values than the file, `export.overflow` if a merged value exceeds its dtype.
@@ -208,33 +197,25 @@ impl Pieces {
                 .map_err(|error| error.in_file(self.stored.span.source.name()))?;
         }
         self.at += self.values.len() as u64;
-        self.non_finite += self
-            .values
-            .iter()
-            .filter(|value| !value.is_finite())
-            .count() as u64;
+        let odd = self.values.iter().filter(|value| !value.is_finite());
+        self.non_finite += odd.count() as u64;
         Ok(Some((at, &self.values)))
     }
 
-    /// Returns the piece that was returned last; empty before the first.
+    /// The piece that was returned last; empty before the first.
     pub(crate) fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// Returns all values at once, if they fit into memory.
+    /// Reads all values at once, if they fit into memory.
     pub(crate) fn collect(mut self) -> Result<Vec<f32>> {
-        let too_large = || {
-            self.stored
-                .too_large()
-                .found(format!("{} values", self.elements()))
-        };
+        let count = self.elements();
         // 2^31 values are 8 GiB of f32.
-        let count = usize::try_from(self.elements())
-            .ok()
-            .filter(|count| *count <= 1 << 31)
-            .ok_or_else(too_large)?;
-        let mut values = Vec::new();
-        values.try_reserve_exact(count).map_err(|_| too_large())?;
+        let room = Some(count).filter(|count| *count <= 1 << 31);
+        let mut values = room.and_then(reserved).ok_or_else(|| {
+            let refusal = self.stored.too_large();
+            refusal.found(format!("{count} values"))
+        })?;
         while let Some((_, piece)) = self.next_piece()? {
             values.extend_from_slice(piece);
         }
@@ -262,14 +243,10 @@ impl Pieces {
 
     /// Reads values of a matrix that is stored transposed, gathered in one pass over the rows of the file that have some of them.
     fn transposed(&mut self, left: u64) -> Result<()> {
-        let part = TransposedPart::new(
-            [self.rows, self.row],
-            self.at..self.at + left.min(self.limit),
-        );
-        self.values.resize(
-            usize::try_from(left.min(self.limit)).map_err(|_| self.stored.too_large())?,
-            0.0,
-        );
+        // A piece is in memory.
+        let count = left.min(self.limit);
+        let part = TransposedPart::new([self.rows, self.row], self.at..self.at + count);
+        self.values.resize(count as usize, 0.0);
         let Range { start: mut at, end } = part.stored();
         while at < end {
             self.scratch.clear();

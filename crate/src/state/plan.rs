@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::opened_state::{ImportedState, OpenedState};
 use super::source_word::SourceWord;
-use super::state_dict::{JSON_FILE, manifest_of};
+use super::state_dict::{JSON_FILE, manifest_of, unknown_tensor};
 use super::{
     DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest,
     TensorMaterializationPolicy, document_digest,
 };
-use crate::error::{Refusal, Result, Warning, word};
+use crate::error::{Result, Warning};
 use crate::formats::Digest;
 
 /// Position of the bytes of an admitted tensor.
@@ -79,26 +79,20 @@ impl PortableModelBundleImportPlan {
             let Some(tensor) = opened.tensors.get(&entry.source_key) else {
                 continue;
             };
+            let key = entry.tensor.state_key.clone();
             // Values in memory are those of a JSON document, in which they have no position.
             let begin = tensor.stored().map_or(0, |span| span.begin);
             let end = begin + tensor.len();
             let file = tensor.file().unwrap_or(JSON_FILE).to_string();
-            let (source_key, dtype, shape) = (
-                entry.source_key.clone(),
-                entry.tensor.dtype.clone(),
-                entry.tensor.shape.clone(),
-            );
-            entries.insert(
-                entry.tensor.state_key.clone(),
-                PlanEntry {
-                    source_key,
-                    file,
-                    begin,
-                    end,
-                    dtype,
-                    shape,
-                },
-            );
+            let entry = PlanEntry {
+                source_key: entry.source_key.clone(),
+                file,
+                begin,
+                end,
+                dtype: entry.tensor.dtype.clone(),
+                shape: entry.tensor.shape.clone(),
+            };
+            entries.insert(key, entry);
         }
         let admitted = selected.entries.iter().map(|entry| entry.tensor.clone());
         let mut manifest = manifest_of(&opened.identity, admitted, &selected.groups);
@@ -121,12 +115,8 @@ impl PortableModelBundleImportPlan {
             "entries": entries,
         });
         let plan_digest = document_digest(DocumentKind::Plan, &document)?;
-        let findings = opened
-            .warnings
-            .iter()
-            .chain(&selected.warnings)
-            .cloned()
-            .collect();
+        let mut findings = opened.warnings.clone();
+        findings.extend(selected.warnings.iter().cloned());
         let held = match policy {
             TensorMaterializationPolicy::Eager => Some(Box::new(
                 opened.materialize(selected.clone(), &request, true).await?,
@@ -147,12 +137,12 @@ impl PortableModelBundleImportPlan {
         })
     }
 
-    /// Returns the number of admitted tensors.
+    /// Number of admitted tensors.
     pub fn tensor_count(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns the number of admitted tensors whose values were not read.
+    /// Number of admitted tensors whose values were not read.
     pub fn deferred_tensor_count(&self) -> usize {
         if self.held.is_some() {
             0
@@ -161,7 +151,7 @@ impl PortableModelBundleImportPlan {
         }
     }
 
-    /// Returns the plan in lines that are equal for equal plans.
+    /// Describes the plan in lines that are equal for equal plans.
     pub fn stable_signature_lines(&self) -> Vec<String> {
         let policy = match self.policy {
             TensorMaterializationPolicy::Eager => "eager",
@@ -187,25 +177,15 @@ impl PortableModelBundleImportPlan {
         &self,
         target: &str,
     ) -> Result<(ModelStateTensorManifest, Rc<[u8]>)> {
-        let found = self
-            .selected
-            .entries
-            .iter()
-            .find(|entry| entry.tensor.state_key == target);
-        let unknown = || {
-            Refusal::new(word!("plan.tensor.unknown"))
-                .stage("read")
-                .of(&self.opened.artifact)
-                .subject(target)
-        };
-        let entry = found.ok_or_else(unknown)?;
-        match &self.held {
-            Some(held) => held.state_dict.tensor(target).await,
-            None => Ok((
-                entry.tensor.clone(),
-                self.opened.tensor(&entry.source_key)?.all_bytes().await?,
-            )),
+        let mut entries = self.selected.entries.iter();
+        let entry = entries
+            .find(|entry| entry.tensor.state_key == target)
+            .ok_or_else(|| unknown_tensor(target).of(&self.opened.artifact))?;
+        if let Some(held) = &self.held {
+            return held.state_dict.tensor(target).await;
         }
+        let source = self.opened.tensor(&entry.source_key)?;
+        Ok((entry.tensor.clone(), source.all_bytes().await?))
     }
 
     /// Imports all admitted tensors: each is read once, checked, and compared with the stated digests.

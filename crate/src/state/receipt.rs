@@ -8,9 +8,9 @@ use super::conversion::Conversion;
 use super::digest::{DocumentKind, document_digest, optimizer_digest, weights_digest};
 pub use super::receipt_parts::*;
 use super::{ArtifactDigests, Base, StatedDigests};
-use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::error::{Refusal, Result, Warning, word};
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{Digest, Json, JsonFault, json};
+use crate::formats::{Digest, Json, JsonFault, json, refuse_if};
 
 /// Name of the file of a folder that is its receipt.
 pub const RECEIPT: &str = "tabtune.receipt.json";
@@ -19,7 +19,7 @@ pub const RECEIPT: &str = "tabtune.receipt.json";
 const VERSION: u64 = 1;
 /// Minimum share of the change that has to be left in a tensor that an adapter was merged into.
 const MIN_SURVIVAL: f64 = 0.5;
-/// Largest integer in a document: JavaScript's numbers are exact up to it.
+/// Largest step, and largest integer in a document: JavaScript's numbers are exact up to it.
 pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// Name, size and SHA-256 of a file that was written.
@@ -182,68 +182,51 @@ impl ModelIoArtifactReceipt {
     /// # Errors
     /// `receipt.invalid` for unknown fields, keys given twice, integers beyond 2^53 − 1, another version and a missing digest.
     pub fn read(text: &str, artifact: &str) -> Result<Self> {
-        let named = |refusal: Refusal| Error::from(refusal.of(artifact));
-        let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
-            named(match fault {
-                JsonFault::Syntax { at } | JsonFault::Depth { at } => {
-                    invalid("").expected("JSON").at(at as u64)
-                }
-                JsonFault::Duplicate { at, path } => {
-                    invalid(&path).expected("each key once").at(at as u64)
-                }
-            })
-        })?;
-        check_counts(document).map_err(|error| error.in_file(artifact))?;
-        let receipt: Self =
-            json::typed(document, "").map_err(|wrong| named(invalid("").found(wrong.found)))?;
-        if receipt.version != VERSION {
-            return Err(named(
-                invalid("version").expected(VERSION).found(receipt.version),
-            ));
-        }
-        if receipt.receipt_digest.is_none() {
-            return Err(named(
-                invalid("receipt_digest")
-                    .expected("a SHA-256")
-                    .found("none"),
-            ));
-        }
-        Ok(receipt)
+        read(text).map_err(|error| error.in_file(artifact))
     }
+}
+
+fn read(text: &str) -> Result<ModelIoArtifactReceipt> {
+    let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
+        JsonFault::Syntax { at } | JsonFault::Depth { at } => {
+            invalid("").expected("JSON").at(at as u64)
+        }
+        JsonFault::Duplicate { at, path } => invalid(&path).expected("each key once").at(at as u64),
+    })?;
+    check_counts(document)?;
+    let receipt: ModelIoArtifactReceipt =
+        json::typed(document, "").map_err(|wrong| invalid("").found(wrong.found))?;
+    refuse_if(receipt.version != VERSION, || {
+        invalid("version").expected(VERSION).found(receipt.version)
+    })?;
+    refuse_if(receipt.receipt_digest.is_none(), || {
+        invalid("receipt_digest")
+            .expected("a SHA-256")
+            .found("none")
+    })?;
+    Ok(receipt)
 }
 
 fn invalid(subject: &str) -> Refusal {
     let refusal = Refusal::new(word!("receipt.invalid"));
-    if subject.is_empty() {
-        refusal
-    } else {
-        refusal.subject(subject)
+    match subject {
+        "" => refusal,
+        _ => refusal.subject(subject),
     }
 }
 
 /// Refuses integers that some readers of JSON do not read exactly.
 fn check_counts(value: Json<'_>) -> Result<()> {
     if let Json::Number(digits) = value {
-        let beyond = digits
-            .parse::<i128>()
-            .is_ok_and(|number| number.unsigned_abs() > u128::from(MAX_COUNT));
-        return if beyond {
-            Err(invalid("")
+        let integer = digits.parse::<i128>();
+        let beyond = integer.is_ok_and(|number| number.unsigned_abs() > u128::from(MAX_COUNT));
+        return refuse_if(beyond, || {
+            invalid("")
                 .expected("integers up to 2^53 - 1")
                 .found(digits)
-                .into())
-        } else {
-            Ok(())
-        };
+        });
     }
-    value
-        .list()
-        .into_iter()
-        .flatten()
-        .try_for_each(check_counts)?;
-    value
-        .object()
-        .into_iter()
-        .flatten()
-        .try_for_each(|(_, value)| check_counts(value))
+    value.items().try_for_each(check_counts)?;
+    let mut entries = value.entries();
+    entries.try_for_each(|(_, value)| check_counts(value))
 }

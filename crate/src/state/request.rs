@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Fault, Refusal, Result, word};
-use crate::formats::{json_document, json_typed};
+use crate::formats::{json_document, json_typed, refuse_all};
 
 /// Selection of tensors of a source. If all includes are empty, everything is taken; an exclude takes precedence over an include.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,10 +132,9 @@ impl PortableModelImportRequest {
     pub fn read(text: &str) -> Result<Self> {
         let request = json_document(text).and_then(|value| json_typed(value, ""));
         request.map_err(|wrong| {
-            let key = if wrong.path.is_empty() {
-                "request".to_string()
-            } else {
-                format!("request/{}", wrong.path)
+            let key = match wrong.path.as_str() {
+                "" => "request".to_string(),
+                path => format!("request/{path}"),
             };
             Error::InvalidConfig(vec![Fault::new(
                 key,
@@ -151,11 +150,10 @@ impl PortableModelImportRequest {
     /// # Errors
     /// `request.unsupported` for each such field that differs from the default.
     pub(crate) fn check_for_model(&self) -> Result<()> {
-        let deferred = self.materialization_policy != TensorMaterializationPolicy::default();
         let fields = [
             (
                 "materialization_policy",
-                deferred,
+                self.materialization_policy != TensorMaterializationPolicy::default(),
                 "a model's values are read when they are asked for",
             ),
             (
@@ -169,27 +167,18 @@ impl PortableModelImportRequest {
                 "patterns and new names go by the names in the files",
             ),
         ];
-        let refused =
-            fields
-                .into_iter()
-                .filter(|(_, asked, _)| *asked)
-                .map(|(field, _, reason)| {
-                    let refusal = Refusal::new(word!("request.unsupported"))
-                        .of("request")
-                        .subject(field);
-                    refusal
-                        .expected("nothing of it, when a model is opened or converted")
-                        .hint(reason)
-                });
-        let refused: Vec<Refusal> = refused.collect();
-        if refused.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Refused(refused))
-        }
+        let asked = fields.into_iter().filter(|(_, asked, _)| *asked);
+        let refused = asked.map(|(field, _, reason)| {
+            Refusal::new(word!("request.unsupported"))
+                .of("request")
+                .subject(field)
+                .expected("nothing of it, when a model is opened or converted")
+                .hint(reason)
+        });
+        refuse_all(refused.collect())
     }
 
-    /// Returns the same request with its patterns ascending, each once: requests that mean the same become equal, and so do their digests.
+    /// Puts the patterns of the request in order, ascending, each once: requests that mean the same become equal, and so do their digests.
     #[doc(hidden)]
     #[must_use]
     pub fn in_order(&self) -> Self {

@@ -7,7 +7,7 @@ use super::group::ModelStateGroupAssignment;
 use super::request::{
     GroupPolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap,
 };
-use super::tensor_manifest::{ModelStateTensorManifest, TensorRole};
+use super::tensor_manifest::ModelStateTensorManifest;
 use crate::config::{check_glob, glob_matches};
 use crate::error::{Result, Warning, Word, word};
 
@@ -89,7 +89,7 @@ pub fn select(
     let weights_only = request.group_policy == GroupPolicy::WeightsOnly;
     let mut taken = candidates(tensors, &request.selection, &mut findings, &mut warnings);
     if weights_only {
-        taken.retain(|key| !is_state(&tensors[*key]));
+        taken.retain(|key| !tensors[*key].role.is_state());
     }
     let names = new_names(
         tensors,
@@ -141,10 +141,6 @@ pub fn select(
     })
 }
 
-fn is_state(tensor: &ModelStateTensorManifest) -> bool {
-    matches!(tensor.role, TensorRole::State(_))
-}
-
 /// Returns the keys that are taken: the includes or everything, without the excludes.
 fn candidates<'a>(
     tensors: &'a Tensors,
@@ -157,9 +153,7 @@ fn candidates<'a>(
         .iter()
         .filter(|key| !tensors.contains_key(*key))
     {
-        findings.add(INCLUDE_MISSING, key, |refusal| {
-            refusal.expected("a tensor of the source")
-        });
+        findings.lacks(INCLUDE_MISSING, key, "a tensor of the source");
     }
     let everything =
         selection.include_state_keys.is_empty() && selection.include_patterns.is_empty();
@@ -168,9 +162,11 @@ fn candidates<'a>(
     let mut unmatched = BTreeSet::new();
     for pattern in patterns[0].union(&patterns[1]) {
         if !check_glob(pattern) {
-            findings.add(PATTERN_INVALID, pattern, |refusal| {
-                refusal.expected("1 to 1,024 bytes, at most 1,024 alternatives")
-            });
+            findings.lacks(
+                PATTERN_INVALID,
+                pattern,
+                "1 to 1,024 bytes, at most 1,024 alternatives",
+            );
         } else if !tensors.keys().any(|key| glob_matches(pattern, key)) {
             unmatched.insert(pattern);
         }
@@ -188,9 +184,7 @@ fn candidates<'a>(
         if selection.allow_unknown_excludes {
             warnings.push(Warning::new(EXCLUDE_UNKNOWN, key));
         } else {
-            findings.add(EXCLUDE_UNKNOWN, key, |refusal| {
-                refusal.expected("a tensor of the source")
-            });
+            findings.lacks(EXCLUDE_UNKNOWN, key, "a tensor of the source");
         }
     }
     patterns
@@ -217,9 +211,7 @@ fn new_names<'a>(
 ) -> BTreeMap<&'a str, String> {
     for key in remap.source_to_target.keys() {
         if !tensors.contains_key(key) {
-            findings.add(SOURCE_MISSING, key, |refusal| {
-                refusal.expected("a tensor of the source")
-            });
+            findings.lacks(SOURCE_MISSING, key, "a tensor of the source");
         } else if !taken.contains(key.as_str()) {
             warnings.push(Warning::new(SOURCE_UNSELECTED, key));
         }
@@ -228,7 +220,7 @@ fn new_names<'a>(
         let along = || {
             let (parameter, word) = key
                 .rsplit_once(':')
-                .filter(|_| remap.rename_state && is_state(&tensors[key]))?;
+                .filter(|_| remap.rename_state && tensors[key].role.is_state())?;
             Some(format!("{}:{word}", remap.source_to_target.get(parameter)?))
         };
         remap
@@ -254,9 +246,11 @@ fn check_targets(names: &BTreeMap<&str, String>, findings: &mut Findings<'_>) {
                 || name.len() > MAX_NAME_BYTES
                 || name.chars().any(char::is_control))
         {
-            findings.add(TARGET_INVALID, name, |refusal| {
-                refusal.expected("1 to 1,024 bytes without control characters")
-            });
+            findings.lacks(
+                TARGET_INVALID,
+                name,
+                "1 to 1,024 bytes without control characters",
+            );
         }
         if sources.len() > 1 {
             findings.add(TARGET_COLLISION, name, |mut refusal| {

@@ -15,7 +15,7 @@ use super::{
     StateWord, TensorRecord, TensorRole, check_groups, select, weights_digest,
 };
 use crate::error::{Error, Refusal, Result, Warning, word};
-use crate::formats::{Digest, unreadable};
+use crate::formats::{Digest, refuse_all, reserved, unreadable};
 
 /// File name of parameters and buffers.
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
@@ -88,20 +88,10 @@ impl PortableModelStateDict {
         tensors: BTreeMap<String, Tensor>,
         groups: Vec<ModelStateGroupAssignment>,
     ) -> Result<Self> {
-        let mut refusals: Vec<Refusal> = tensors
-            .iter()
-            .filter_map(|(key, entry)| wrong_key(key, entry))
-            .collect();
-        refusals.extend(
-            tensors
-                .iter()
-                .filter_map(|(key, entry)| wrong_length(key, entry)),
-        );
-        refusals.extend(
-            tensors
-                .iter()
-                .filter_map(|(key, entry)| broken_row(key, entry)),
-        );
+        let mut refusals = Vec::new();
+        for fault in [wrong_key, wrong_length, broken_row] {
+            refusals.extend(tensors.iter().filter_map(|(key, entry)| fault(key, entry)));
+        }
         let manifests: BTreeMap<_, _> = tensors
             .iter()
             .map(|(key, entry)| (key.clone(), entry.manifest()))
@@ -114,9 +104,7 @@ impl PortableModelStateDict {
             Err(Error::Refused(list)) => refusals.extend(list),
             other => other?,
         }
-        if !refusals.is_empty() {
-            return Err(Error::Refused(refusals));
-        }
+        refuse_all(refusals)?;
         let account = ModelIoArtifactReceipt::new(Operation::Export);
         Ok(Self {
             identity,
@@ -143,12 +131,12 @@ impl PortableModelStateDict {
         self.tensors.values().map(Tensor::manifest)
     }
 
-    /// Returns the manifest of this state. Facts that a state dict does not have (base, tokenizer, contract, preferred formats) are left empty.
+    /// Creates the manifest of this state. Facts that a state dict does not have (base, tokenizer, contract, preferred formats) are left empty.
     pub fn manifest(&self) -> StateManifest {
         manifest_of(&self.identity, self.traversal_records(), &self.groups)
     }
 
-    /// Returns the description of the tensor `key`, and all its stored bytes.
+    /// Reads the tensor `key`: its description, and all its stored bytes.
     ///
     /// # Errors
     /// `plan.tensor.unknown` if there is none.
@@ -157,7 +145,7 @@ impl PortableModelStateDict {
         Ok((tensor.manifest(), tensor.all_bytes().await?))
     }
 
-    /// Returns the values of the tensor `key`, widened or narrowed to f32, row-major; blocks are dequantised.
+    /// Reads the values of the tensor `key`, widened or narrowed to f32, row-major; blocks are dequantised.
     ///
     /// # Errors
     /// `plan.tensor.unknown` if there is none; `model.tensor.dtype` or `gguf.tensor.type-unsupported` if its dtype is no float that can be
@@ -166,18 +154,12 @@ impl PortableModelStateDict {
         let tensor = self.entry(key)?;
         let encoding = tensor.encoding();
         let encoding = encoding.ok_or_else(|| unreadable(&tensor.dtype, key, ""))?;
-        let too_large = || {
+        let mut values = tensor.numel().and_then(reserved).ok_or_else(|| {
             Refusal::new(word!("source.too-large"))
                 .stage("read")
                 .subject(key)
                 .found(format!("{:?}", tensor.shape))
-        };
-        let mut values: Vec<f32> = Vec::new();
-        let count = tensor.numel();
-        count
-            .and_then(|count| usize::try_from(count).ok())
-            .and_then(|count| values.try_reserve_exact(count).ok())
-            .ok_or_else(too_large)?;
+        })?;
         tensor
             .for_each_whole(encoding.unit().0, |piece| {
                 encoding.decode(piece, &mut values);
@@ -188,12 +170,8 @@ impl PortableModelStateDict {
     }
 
     pub(crate) fn entry(&self, key: &str) -> Result<&Tensor> {
-        self.tensors.get(key).ok_or_else(|| {
-            Refusal::new(word!("plan.tensor.unknown"))
-                .stage("read")
-                .subject(key)
-                .into()
-        })
+        let tensor = self.tensors.get(key);
+        tensor.ok_or_else(|| unknown_tensor(key).into())
     }
 
     /// Selects the part that `request` asks for, under its new names. Only groups and names are used: no value is read.
@@ -222,9 +200,8 @@ impl PortableModelStateDict {
             tensors.insert(key, source.described(selected.tensor));
         }
         let mut state_dict = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
-        let inputs = self.account.inputs.clone();
         state_dict.account = ModelIoArtifactReceipt {
-            inputs,
+            inputs: self.account.inputs.clone(),
             ..account(Operation::Select, &report, &warnings)
         };
         Ok(SelectedStateDict {
@@ -234,7 +211,7 @@ impl PortableModelStateDict {
         })
     }
 
-    /// Returns the digests; each tensor whose digest is not known yet is read once, by pieces.
+    /// Computes the digests; each tensor whose digest is not known yet is read once, by pieces.
     ///
     /// # Errors
     /// Errors of reading, and those of [`StateDigests::of`].
@@ -265,6 +242,13 @@ impl PortableModelStateDict {
     }
 }
 
+/// Refusal of a key that no tensor has.
+pub(super) fn unknown_tensor(key: &str) -> Refusal {
+    Refusal::new(word!("plan.tensor.unknown"))
+        .stage("read")
+        .subject(key)
+}
+
 /// Creates the manifest of these tensors and groups.
 pub(crate) fn manifest_of(
     identity: &Identity,
@@ -285,7 +269,7 @@ pub(crate) fn manifest_of(
     )
 }
 
-/// Returns whether a tensor is the number of updates of a parameter.
+/// True if a tensor is the number of updates of a parameter.
 pub(crate) fn is_step(tensor: &ModelStateTensorManifest) -> bool {
     tensor.role == TensorRole::State(StateWord::Step)
 }

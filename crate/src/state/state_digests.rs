@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::digest::{assignment_digest, optimizer_digest, state_digest, weights_digest};
-use super::{ModelStateGroupAssignment, StatedDigests, TensorRole};
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::Digest;
+use super::{CheckResult, ModelStateGroupAssignment, StatedDigests, TensorRole};
+use crate::error::{Refusal, Result, word};
+use crate::formats::{Digest, refuse_all};
 
 /// The four digests of a state dict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -22,20 +22,6 @@ pub struct StateDigests {
     pub state: Digest,
 }
 
-/// Result of comparing a digest that an artifact may state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StatedResult {
-    /// The digest was computed, and is equal.
-    Verified,
-    /// The artifact does not state the digest.
-    Absent,
-    /// Some of the tensors that it covers were left out.
-    Subset,
-    /// The values were not read.
-    Skipped,
-}
-
 impl StateDigests {
     /// Computes the digests of tensors, given role and leaf of each by key, and of groups.
     ///
@@ -48,7 +34,7 @@ impl StateDigests {
         let part = |state: bool| {
             let of_part = leaves
                 .iter()
-                .filter(|(_, (role, _))| matches!(role, TensorRole::State(_)) == state);
+                .filter(|(_, (role, _))| role.is_state() == state);
             of_part
                 .map(|(key, (_, leaf))| (key.clone(), *leaf))
                 .collect()
@@ -72,7 +58,7 @@ impl StateDigests {
         &self,
         stated: &StatedDigests,
         whole: (bool, bool),
-    ) -> Result<BTreeMap<&'static str, StatedResult>> {
+    ) -> Result<BTreeMap<&'static str, CheckResult>> {
         let parts = [
             ("weights", stated.weights, self.weights, whole.0),
             ("optimizer", stated.optimizer, self.optimizer, whole.1),
@@ -83,27 +69,20 @@ impl StateDigests {
         let mut results = BTreeMap::new();
         for (name, stated, found, whole) in parts {
             let result = match stated {
-                None => StatedResult::Absent,
-                Some(_) if !whole => StatedResult::Subset,
+                None => CheckResult::Absent,
+                Some(_) if !whole => CheckResult::Subset,
+                Some(stated) if stated == found => CheckResult::Verified,
                 Some(stated) => {
-                    if stated != found {
-                        refusals.push(
-                            Refusal::new(word!("digest.mismatch"))
-                                .stage("read")
-                                .subject(name)
-                                .expected(stated)
-                                .found(found),
-                        );
-                    }
-                    StatedResult::Verified
+                    let refusal = Refusal::new(word!("digest.mismatch"))
+                        .stage("read")
+                        .subject(name);
+                    refusals.push(refusal.expected(stated).found(found));
+                    continue;
                 }
             };
             results.insert(name, result);
         }
-        if refusals.is_empty() {
-            Ok(results)
-        } else {
-            Err(Error::Refused(refusals))
-        }
+        refuse_all(refusals)?;
+        Ok(results)
     }
 }

@@ -8,7 +8,7 @@ use burn::tensor::{DType, Tensor as DeviceTensor};
 use super::reordering::Reordering;
 use super::tensor_manifest::{ModelStateTensorManifest, TensorRole, default_path, numel};
 use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, FileTensor, GgmlType, SourceSpan, TensorType};
+use crate::formats::{ByteSource, Digest, FileTensor, GgmlType, SourceSpan, TensorType, refuse_if};
 
 /// Maximum number of values in a piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
@@ -58,8 +58,10 @@ pub enum Bytes {
     Host(Rc<[u8]>),
     /// On the device, flat: F32, or packed BF16.
     Device(Box<DeviceTensor<1>>),
-    /// Nowhere yet: a tensor of a base with a change added.
+    /// Nowhere yet: a tensor of a base with the product of a pair added.
     Merged(Rc<Merged>),
+    /// Nowhere yet: a tensor of a base with the words of a delta added.
+    Moved(Rc<Moved>),
     /// Nowhere yet: the values of another tensor in another type or order.
     Encoded(Rc<Encoded>),
 }
@@ -74,24 +76,20 @@ pub struct Span {
     pub(crate) own_name: Option<Box<str>>,
 }
 
-/// A tensor of a base, and a change that is added to it.
+/// A tensor of a base, and the pair whose product is added to its values.
 #[derive(Debug)]
 pub struct Merged {
     pub(crate) base: Tensor,
-    pub(crate) change: Change,
+    pub(crate) pair: Pair,
 }
 
-/// A change of a tensor.
-#[derive(Debug, Clone)]
-pub(crate) enum Change {
-    /// The product of two factors, which is added to the values.
-    Pair(Pair),
-    /// A tensor of the same bytes, which are added to those of the base, or subtracted from them, as unsigned words of `width` bytes, wrapping.
-    Words {
-        words: Tensor,
-        width: u64,
-        subtract: bool,
-    },
+/// A tensor of a base, and a tensor of the same bytes, which are added to it, or subtracted, as unsigned words of `width` bytes, wrapping.
+#[derive(Debug)]
+pub struct Moved {
+    pub(crate) base: Tensor,
+    pub(crate) words: Tensor,
+    pub(crate) width: u64,
+    pub(crate) subtract: bool,
 }
 
 /// A pair that is added to a tensor, W + scale·(B·A) with A [r, in] and B [out, r].
@@ -203,12 +201,13 @@ impl Tensor {
         source: &Rc<dyn ByteSource>,
     ) -> Result<Self> {
         let mut shape = record.shape.clone();
-        if shape.iter().any(|&dim| usize::try_from(dim).is_err()) {
-            let refusal = Refusal::new(word!("source.too-large"))
+        let is_large = shape.iter().any(|&dim| usize::try_from(dim).is_err());
+        refuse_if(is_large, || {
+            Refusal::new(word!("source.too-large"))
                 .of(source.name())
-                .subject(&record.name);
-            return Err(refusal.found(format!("{shape:?}")).into());
-        }
+                .subject(&record.name)
+                .found(format!("{shape:?}"))
+        })?;
         if order == Reordering::Transposed {
             shape.reverse();
         }
@@ -217,20 +216,12 @@ impl Tensor {
             begin: record.begin,
             bytes: record.bytes.unwrap_or(0),
         };
-        let own_name = (record.name != name).then(|| record.name.as_str().into());
-        Ok(Self {
-            name,
-            dtype: record.dtype.clone(),
-            shape,
-            role: TensorRole::Parameter,
-            path: None,
-            bytes: Bytes::Span(Span {
-                stored,
-                order,
-                own_name,
-            }),
-            sum: Sum::default(),
-        })
+        let bytes = Bytes::Span(Span {
+            stored,
+            order,
+            own_name: (record.name != name).then(|| record.name.as_str().into()),
+        });
+        Ok(Self::parameter(&name, &record.dtype, &shape, bytes))
     }
 
     /// Creates the tensor `name` of a file, whose bytes are the values of `encoded` in the order of the file.
@@ -239,7 +230,7 @@ impl Tensor {
         Self::parameter(name, &dtype, shape, Bytes::Encoded(Rc::new(encoded)))
     }
 
-    /// Returns the description of the tensor: everything but its bytes.
+    /// Describes the tensor: everything but its bytes.
     pub fn manifest(&self) -> ModelStateTensorManifest {
         let path = self.path.as_ref().map(|path| path.to_vec());
         ModelStateTensorManifest {
@@ -251,7 +242,7 @@ impl Tensor {
         }
     }
 
-    /// Returns the place of its bytes.
+    /// Place of its bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -276,7 +267,7 @@ impl Tensor {
         }
     }
 
-    /// Returns the number of values; `None` beyond 64 bits.
+    /// Number of values; `None` beyond 64 bits.
     pub fn numel(&self) -> Option<u64> {
         numel(&self.shape)
     }
@@ -294,23 +285,23 @@ impl Tensor {
         tensor
     }
 
-    /// Returns whether it is a tensor that an optimizer keeps.
+    /// True if an optimizer keeps it.
     pub fn is_state(&self) -> bool {
-        matches!(self.role, TensorRole::State(_))
+        self.role.is_state()
     }
 
-    /// Returns whether its values are stored in blocks.
+    /// True if its values are stored in blocks.
     pub fn is_blocks(&self) -> bool {
         self.dtype.starts_with("GGML:")
     }
 
-    /// Returns its shape in memory, which can address every dimension of a tensor that was opened or is on a device.
+    /// Shape in memory, which can address every dimension of a tensor that was opened or is on a device.
     pub fn dims(&self) -> Vec<usize> {
         let dim = |&dim| usize::try_from(dim).unwrap_or(usize::MAX);
         self.shape.iter().map(dim).collect()
     }
 
-    /// Returns its dtype as a type of GGUF files.
+    /// Its dtype as a type of GGUF files; `None` for one that ggml does not have.
     pub(crate) fn ggml_type(&self) -> Option<GgmlType> {
         GgmlType::of_word(&self.dtype)
     }

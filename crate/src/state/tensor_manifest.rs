@@ -35,7 +35,12 @@ pub enum TensorRole {
 }
 
 impl TensorRole {
-    /// Returns the role that a name shows: `<parameter>:<state word>` is a state tensor, everything else a parameter.
+    /// True for a tensor that an optimizer keeps.
+    pub(crate) fn is_state(self) -> bool {
+        matches!(self, Self::State(_))
+    }
+
+    /// The role that a name shows: `<parameter>:<state word>` is a state tensor, everything else a parameter.
     pub(crate) fn of_name(name: &str) -> Self {
         let word = name.rsplit_once(':').map(|(_, word)| word);
         let word = word.and_then(StateWord::from_text);
@@ -63,14 +68,13 @@ impl TryFrom<String> for TensorRole {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        match (
-            text.as_str(),
-            text.strip_prefix("state:").and_then(StateWord::from_text),
-        ) {
-            ("parameter", _) => Ok(Self::Parameter),
-            ("buffer", _) => Ok(Self::Buffer),
-            (_, Some(word)) => Ok(Self::State(word)),
-            _ => Err("expected parameter, buffer or state:<word>"),
+        let word = text.strip_prefix("state:").and_then(StateWord::from_text);
+        match text.as_str() {
+            "parameter" => Ok(Self::Parameter),
+            "buffer" => Ok(Self::Buffer),
+            _ => word
+                .map(Self::State)
+                .ok_or("expected parameter, buffer or state:<word>"),
         }
     }
 }
@@ -121,23 +125,23 @@ impl ModelStateTensorManifest {
         }
     }
 
-    /// Returns the number of values; `None` beyond 64 bits.
+    /// Number of values; `None` beyond 64 bits.
     pub fn numel(&self) -> Option<u64> {
         numel(&self.shape)
     }
 
-    /// Returns the length of its stored bytes; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
+    /// Number of its stored bytes; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
     pub fn byte_len(&self) -> Option<u64> {
         byte_len(&self.dtype, &self.shape)
     }
 
-    /// Returns whether its values are stored one by one, not in blocks.
+    /// True if its values are stored one by one, not in blocks.
     pub fn is_dense(&self) -> bool {
         !self.dtype.starts_with("GGML:")
     }
 }
 
-/// Returns the path of the tensor `name`: the names in it; for a state tensor those of its parameter, and the state word.
+/// Path of the tensor `name`: the names in it; for a state tensor those of its parameter, and the state word.
 pub(super) fn default_path(name: &str, role: TensorRole) -> Vec<String> {
     match (role, name.rsplit_once(':')) {
         (TensorRole::State(word), Some((parameter, text))) if text == word.text() => {
@@ -156,20 +160,20 @@ fn path_of(key: &str) -> Vec<String> {
     path
 }
 
-/// Returns the number of values of this shape; `None` beyond 64 bits.
+/// Number of values of this shape; `None` beyond 64 bits.
 pub(super) fn numel(shape: &[u64]) -> Option<u64> {
     shape
         .iter()
         .try_fold(1u64, |count, &dim| count.checked_mul(dim))
 }
 
-/// Returns whether the size of values of this dtype is known.
+/// True if the size of values of this dtype is known.
 pub(super) fn is_sized(dtype: &str) -> bool {
     let has_block = |ggml: GgmlType| ggml.block.is_some();
     dtype_bits(dtype).is_some() || GgmlType::of_dtype(dtype).is_some_and(has_block)
 }
 
-/// Returns the length of the stored bytes of a tensor; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond
+/// Number of stored bytes of a tensor; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond
 /// 64 bits.
 pub fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
     let elements = numel(shape)?;

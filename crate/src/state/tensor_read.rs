@@ -6,19 +6,20 @@ use std::rc::Rc;
 use super::encoded::EncodedReader;
 use super::tensor::{Bytes, Encoded, Tensor};
 use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, Hasher, SourceSpan};
+use crate::formats::{ByteSource, Digest, Hasher, reserved};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
 impl Tensor {
-    /// Returns the encoding of its values, if they have to be computed one after another.
+    /// Encoding of its values, if they have to be computed one after another.
     pub(super) fn as_encoded(&self) -> Option<Rc<Encoded>> {
         match self.bytes() {
             Bytes::Encoded(encoded) => Some(Rc::clone(encoded)),
-            _ => self.merged().map(|_| Rc::new(Encoded::same(self.clone()))),
+            Bytes::Merged(_) => Some(Rc::new(Encoded::same(self.clone()))),
+            _ => None,
         }
     }
 
-    /// Returns the reader of bytes that have to be computed one after another.
+    /// Reader of bytes that have to be computed one after another.
     pub(crate) fn reader(&self) -> Option<EncodedReader> {
         let encoded = self.as_encoded()?;
         Some(EncodedReader::new(&self.name, &encoded))
@@ -31,20 +32,16 @@ impl Tensor {
         }
         match self.bytes() {
             Bytes::Span(span) => {
-                let SourceSpan {
-                    source,
-                    begin,
-                    bytes,
-                } = &span.stored;
-                let ordered = span.order.ordered(source, *begin, *bytes, &self.shape);
-                match ordered {
-                    None => span.stored.read(&range),
-                    Some(ordered) => {
-                        let mut bytes = vec![0; (range.end - range.start) as usize];
-                        ordered.read_at(range.start, &mut bytes)?;
-                        Ok(bytes)
-                    }
-                }
+                let (source, begin) = (&span.stored.source, span.stored.begin);
+                let ordered = span
+                    .order
+                    .ordered(source, begin, span.stored.bytes, &self.shape);
+                let Some(ordered) = ordered else {
+                    return span.stored.read(&range);
+                };
+                let mut bytes = vec![0; (range.end - range.start) as usize];
+                ordered.read_at(range.start, &mut bytes)?;
+                Ok(bytes)
             }
             // The range is inside a slice, so the offsets fit into `usize`.
             Bytes::Host(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
@@ -55,9 +52,7 @@ impl Tensor {
                 };
                 read_parts(&[part]).await
             }
-            Bytes::Merged(merged) if merged.pair().is_none() => {
-                Box::pin(merged.read_words(range)).await
-            }
+            Bytes::Moved(moved) => Box::pin(moved.read(range)).await,
             Bytes::Merged(_) | Bytes::Encoded(_) => {
                 let mut reader = self.reader().expect("these bytes have a reader");
                 let (mut at, piece) = (0, PIECE_BYTES as u64);
@@ -118,7 +113,7 @@ impl Tensor {
         Ok(sum)
     }
 
-    /// Returns the same tensor with its bytes in memory, where it must fit.
+    /// Holds the bytes of the tensor in memory, where it must fit.
     ///
     /// # Errors
     /// The errors of [`Self::all_bytes`].
@@ -144,11 +139,7 @@ impl Tensor {
                 .expected("what memory can hold")
                 .found(self.len())
         };
-        let mut bytes = Vec::new();
-        usize::try_from(self.len())
-            .ok()
-            .and_then(|len| bytes.try_reserve_exact(len).ok())
-            .ok_or_else(too_large)?;
+        let mut bytes = reserved(self.len()).ok_or_else(too_large)?;
         self.for_each_piece(|piece| {
             bytes.extend_from_slice(piece);
             Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tabtune::formats::{Digest, Hasher};
 use tabtune::state::{
-    BundleParts, Identity, ModelStateGroupAssignment, TokenizerRecord, assignment_digest,
+    Identity, ModelStateGroupAssignment, StatedDigests, TokenizerRecord, assignment_digest,
     bundle_digest, canonical, leaf, optimizer_digest, state_digest, template_digest,
     tokenizer_digest, weights_digest,
 };
@@ -133,21 +133,22 @@ fn portable_digests_of_vector_3() {
 
     let mut identity: Identity = serde_json::from_value(vector["identity"].clone()).unwrap();
     let [weights, optimizer, assignment] = of_state_g().map(Some);
-    let whole = BundleParts {
+    let whole = StatedDigests {
         weights,
         optimizer,
         assignment,
         tokenizer: Some(tokenizer),
         template: Some(template),
+        ..StatedDigests::default()
     };
     assert_eq!(
         bundle_digest(&identity, &whole),
         stated(&vector["bundle_digest"])
     );
-    let part = BundleParts {
+    let part = StatedDigests {
         weights,
         tokenizer: Some(tokenizer),
-        ..BundleParts::default()
+        ..StatedDigests::default()
     };
     assert_eq!(
         bundle_digest(&identity, &part),

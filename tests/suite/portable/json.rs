@@ -9,7 +9,7 @@ use tabtune::export::JsonEncoding;
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::open_json;
 use tabtune::state::{
-    Bytes, Identity, PortableModelImportRequest, PortableModelStateDict, SourceWord, StatedResult,
+    Bytes, CheckResult, Identity, PortableModelImportRequest, PortableModelStateDict, SourceWord,
     Tensor,
 };
 use tabtune_tests::block_on;
@@ -71,7 +71,7 @@ fn state_g_through_json() {
         assert!(
             ["weights", "optimizer", "assignment", "state"]
                 .iter()
-                .all(|name| imported.checks[name] == StatedResult::Verified)
+                .all(|name| imported.checks[name] == CheckResult::Verified)
         );
         assert_eq!(exported(&imported.state_dict, encoding), bytes);
     }
@@ -396,5 +396,5 @@ fn a_plain_document_is_a_plain_state() {
         ("b.weight:m", "F32", &[1], 1f32.to_le_bytes().to_vec()),
     ]);
     assert_same(&imported.state_dict, &state);
-    assert_eq!(imported.checks["weights"], StatedResult::Absent);
+    assert_eq!(imported.checks["weights"], CheckResult::Absent);
 }

@@ -7,8 +7,8 @@ use tabtune::export::JsonEncoding;
 use tabtune::formats::{MemorySource, SafetensorsFile};
 use tabtune::portable::{open_json, open_safetensors};
 use tabtune::state::{
-    Bytes, Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest,
-    PortableModelStateDict, SourceWord, StatedResult, Tensor,
+    Bytes, CheckResult, Identity, ModelStateGroupAssignment, NonFinitePolicy,
+    PortableModelImportRequest, PortableModelStateDict, SourceWord, Tensor,
 };
 use tabtune_tests::block_on;
 
@@ -43,7 +43,7 @@ fn state_g_through_two_files() {
     assert_eq!(imported.state_dict.source_format, SourceWord::Safetensors);
     assert_same(&imported.state_dict, &state_g());
     assert_eq!(imported.warnings, []);
-    assert_eq!(imported.checks["weights"], StatedResult::Absent);
+    assert_eq!(imported.checks["weights"], CheckResult::Absent);
     assert_eq!(exported(&imported.state_dict), files);
 }
 
@@ -204,7 +204,7 @@ fn shards_with_a_manifest() {
     assert_same(&imported.state_dict, &state);
     assert_eq!(
         (imported.checks["weights"], imported.checks["optimizer"]),
-        (StatedResult::Verified, StatedResult::Absent)
+        (CheckResult::Verified, CheckResult::Absent)
     );
     // A part of it is not compared.
     let request: PortableModelImportRequest =
@@ -212,20 +212,20 @@ fn shards_with_a_manifest() {
     let opened = open_safetensors(sources(&files(&manifest))).unwrap();
     assert_eq!(
         block_on(opened.import(&request)).unwrap().checks["weights"],
-        StatedResult::Subset
+        CheckResult::Subset
     );
     let renamed: PortableModelImportRequest =
         serde_json::from_value(json!({ "key_remap": { "source_to_target": { "a": "z" } } }))
             .unwrap();
     assert_eq!(
         block_on(opened.import(&renamed)).unwrap().checks["weights"],
-        StatedResult::Verified
+        CheckResult::Verified
     );
     let header: PortableModelImportRequest =
         serde_json::from_value(json!({ "verify": "header" })).unwrap();
     assert_eq!(
         block_on(opened.import(&header)).unwrap().checks["weights"],
-        StatedResult::Skipped
+        CheckResult::Skipped
     );
     let mut flipped = files(&manifest);
     *flipped[0].1.last_mut().unwrap() ^= 1;

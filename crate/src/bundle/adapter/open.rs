@@ -16,7 +16,7 @@ use crate::families::names::{self, HEAD};
 use crate::formats::{
     ByteSource, Encoding, FileTensor, SafetensorsFile, base_name, known_mark, sha256_of,
 };
-use crate::state::{Bytes, Change, Merged, Pair, ReceiptFile, Reordering, SourceFormat, Tensor};
+use crate::state::{Bytes, Merged, Pair, ReceiptFile, Reordering, SourceFormat, Tensor};
 use crate::tokenizer::TOKENIZER_FILE;
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
@@ -92,7 +92,7 @@ fn add_pairs(bundle: &mut Bundle, parts: &Parts<'_>, exact: bool) -> Result<()> 
         let as_f32 = exact || matches!(base.encoding(), Some(Encoding::Blocks(_)));
         let sums = Bytes::Merged(Rc::new(Merged {
             base: base.clone(),
-            change: Change::Pair(Pair { exact, ..pair }),
+            pair: Pair { exact, ..pair },
         }));
         let mut tensor = base.with_bytes(sums);
         if as_f32 {

@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Returns the SHA-256 of all bytes before `end`, or before the end of the file; the missing ones are read for it.
+    /// Computes the SHA-256 of all bytes before `end`, or before the end of the file; the missing ones are read for it.
     pub(crate) fn sha256_to(mut self, end: u64) -> Result<Digest> {
         self.append(end.min(self.len).saturating_sub(self.at), &mut Vec::new())?;
         Ok(self.read.finish())
@@ -94,14 +94,24 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.exact()?))
     }
 
-    /// Reads a length and as many bytes; a length above `limit` is refused with `code` before it is compared with the remaining bytes.
+    /// Reads a name of a key or a tensor. Its codes are those of a length above `limit`, and of bytes that are not UTF-8.
+    pub(crate) fn name(&mut self, limit: u64, [length, utf8]: [Word; 2]) -> Result<String> {
+        let at = self.at;
+        let mut bytes = Vec::new();
+        self.text(limit, length, "", &mut bytes)?;
+        let name = String::from_utf8(bytes.split_off(8));
+        name.map_err(|_| refuse(utf8).at(at).into())
+    }
+
+    /// Reads a length and as many bytes, those of a value of `key`, if there is one. A length above `limit` is refused with `code` before it
+    /// is compared with the remaining bytes.
     pub(crate) fn text(
         &mut self,
         limit: u64,
         code: Word,
-        subject: Option<&str>,
+        key: &str,
         out: &mut Vec<u8>,
-    ) -> Result<u64> {
+    ) -> Result<()> {
         let at = self.at;
         let count = self.u64()?;
         if count > limit {
@@ -109,12 +119,12 @@ impl<'a> Cursor<'a> {
                 .expected(format!("at most {limit} bytes"))
                 .found(count)
                 .at(at);
-            return Err(subject
-                .map_or(refusal.clone(), |subject| refusal.subject(subject))
-                .into());
+            return Err(match key {
+                "" => refusal.into(),
+                key => refusal.subject(key).into(),
+            });
         }
         out.extend_from_slice(&count.to_le_bytes());
-        self.append(count, out)?;
-        Ok(count)
+        self.append(count, out)
     }
 }

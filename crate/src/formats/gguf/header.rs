@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use super::cursor::{Cursor, refuse};
 use super::ggml_type::GgmlType;
 use super::value::{GgufValue, KIND_ARRAY, KIND_BOOL, KIND_LAST, KIND_TEXT, plain_bytes};
-use crate::error::Warning;
-use crate::error::{Result, Word, word};
+use crate::error::{Result, Warning, Word, word};
 use crate::formats::checksum::Digest;
 use crate::formats::gguf::layout;
 use crate::formats::source::ByteSource;
-use crate::formats::{FileTensor, base_name, or_mismatch};
+use crate::formats::{FileTensor, base_name, or_mismatch, refuse_if};
 
 const MAX_COUNT: u64 = 100_000;
 pub(crate) const MAX_KEY_BYTES: u64 = 65_535;
@@ -51,7 +50,7 @@ impl GgufFile {
         read(source, false).map_err(|error| or_mismatch(error, source, "gguf"))
     }
 
-    /// Returns the value of `key`.
+    /// Value of `key`, if the file has one.
     pub fn get(&self, key: &str) -> Option<&GgufValue> {
         self.metadata
             .iter()
@@ -59,7 +58,7 @@ impl GgufFile {
             .map(|(_, value)| value)
     }
 
-    /// Returns the tensor `name`.
+    /// The tensor `name`, if the file has it.
     pub fn tensor(&self, name: &str) -> Option<&FileTensor> {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
@@ -68,26 +67,20 @@ impl GgufFile {
 fn read(source: &dyn ByteSource, alone: bool) -> Result<GgufFile> {
     let mut cursor = Cursor::new(source);
     let magic = cursor.u32()?;
-    if magic.to_le_bytes() != *b"GGUF" {
-        return Err(refuse(word!("gguf.magic.invalid"))
-            .expected("GGUF")
-            .at(0)
-            .into());
-    }
+    refuse_if(magic.to_le_bytes() != *b"GGUF", || {
+        refuse(word!("gguf.magic.invalid")).expected("GGUF").at(0)
+    })?;
     let version = cursor.u32()?;
-    if !matches!(version, 2 | 3) {
-        let swapped = matches!(version.swap_bytes(), 1..=3);
-        let code = if swapped {
-            word!("gguf.version.big-endian")
-        } else {
-            word!("gguf.version.unsupported")
+    refuse_if(!matches!(version, 2 | 3), || {
+        let code = match version.swap_bytes() {
+            1..=3 => word!("gguf.version.big-endian"),
+            _ => word!("gguf.version.unsupported"),
         };
-        return Err(refuse(code)
+        refuse(code)
             .expected("version 2 or 3, little-endian")
             .found(version)
             .at(4)
-            .into());
-    }
+    })?;
     let tensor_count = limited(&mut cursor, "tensors")?;
     let key_count = limited(&mut cursor, "keys")?;
     let mut warnings = Vec::new();
@@ -121,14 +114,13 @@ fn read(source: &dyn ByteSource, alone: bool) -> Result<GgufFile> {
 fn limited(cursor: &mut Cursor<'_>, what: &'static str) -> Result<u64> {
     let at = cursor.at();
     let count = cursor.u64()?;
-    if count > MAX_COUNT {
-        return Err(refuse(word!("gguf.count.limit"))
+    refuse_if(count > MAX_COUNT, || {
+        refuse(word!("gguf.count.limit"))
             .subject(what)
             .expected(format!("at most {MAX_COUNT}"))
             .found(count)
             .at(at)
-            .into());
-    }
+    })?;
     Ok(count)
 }
 
@@ -144,18 +136,12 @@ fn read_metadata(
     let mut alignment = u64::from(DEFAULT_ALIGNMENT);
     for _ in 0..count {
         let at = cursor.at();
-        let mut bytes = Vec::new();
-        if cursor.text(MAX_KEY_BYTES, word!("gguf.key.length"), None, &mut bytes)? == 0 {
-            return Err(refuse(word!("gguf.key.empty")).at(at).into());
-        }
-        let key = String::from_utf8(bytes.split_off(8))
-            .map_err(|_| refuse(word!("gguf.key.utf8")).at(at))?;
-        if !seen.insert(key.clone()) {
-            return Err(refuse(word!("gguf.key.duplicate"))
-                .subject(&key)
-                .at(at)
-                .into());
-        }
+        let codes = [word!("gguf.key.length"), word!("gguf.key.utf8")];
+        let key = cursor.name(MAX_KEY_BYTES, codes)?;
+        refuse_if(key.is_empty(), || refuse(word!("gguf.key.empty")).at(at))?;
+        refuse_if(!seen.insert(key.clone()), || {
+            refuse(word!("gguf.key.duplicate")).subject(&key).at(at)
+        })?;
         let value = read_value(cursor, &key)?;
         if value.kind == KIND_TEXT && value.text().is_none() {
             warnings.push(Warning::new(word!("gguf.value.not-utf8"), &key));
@@ -188,32 +174,24 @@ fn read_value(cursor: &mut Cursor<'_>, key: &str) -> Result<GgufValue> {
     };
     let kind = cursor.u32()?;
     let mut bytes = Vec::new();
-    if kind > KIND_LAST {
-        return Err(wrong(kind).into());
-    }
+    refuse_if(kind > KIND_LAST, || wrong(kind))?;
     if kind != KIND_ARRAY {
         items(cursor, key, kind, 1, &mut bytes)?;
         return Ok(GgufValue { kind, bytes });
     }
     let item = cursor.u32()?;
-    if item == KIND_ARRAY {
-        return Err(refuse(word!("gguf.value.nested-array"))
-            .subject(key)
-            .at(at)
-            .into());
-    }
-    if item > KIND_LAST {
-        return Err(wrong(item).into());
-    }
+    refuse_if(item == KIND_ARRAY, || {
+        refuse(word!("gguf.value.nested-array")).subject(key).at(at)
+    })?;
+    refuse_if(item > KIND_LAST, || wrong(item))?;
     let count = cursor.u64()?;
-    if count > MAX_ITEMS {
-        return Err(refuse(word!("gguf.array.limit"))
+    refuse_if(count > MAX_ITEMS, || {
+        refuse(word!("gguf.array.limit"))
             .subject(key)
             .expected(format!("at most {MAX_ITEMS} items"))
             .found(count)
             .at(at)
-            .into());
-    }
+    })?;
     bytes.extend_from_slice(&item.to_le_bytes());
     bytes.extend_from_slice(&count.to_le_bytes());
     items(cursor, key, item, count, &mut bytes)?;
@@ -229,7 +207,7 @@ fn items(
 ) -> Result<()> {
     let Some(size) = plain_bytes(kind) else {
         for _ in 0..count {
-            cursor.text(MAX_TEXT_BYTES, word!("gguf.string.limit"), Some(key), out)?;
+            cursor.text(MAX_TEXT_BYTES, word!("gguf.string.limit"), key, out)?;
         }
         return Ok(());
     };
@@ -237,43 +215,40 @@ fn items(
     let start = out.len();
     // This is at most 2^24 items of 8 bytes.
     cursor.append(count * size as u64, out)?;
-    if kind == KIND_BOOL && out[start..].iter().any(|&byte| byte > 1) {
-        return Err(refuse(word!("gguf.value.bool"))
+    let wrong = kind == KIND_BOOL && out[start..].iter().any(|&byte| byte > 1);
+    refuse_if(wrong, || {
+        refuse(word!("gguf.value.bool"))
             .subject(key)
             .expected("0 or 1")
             .at(at)
-            .into());
-    }
-    Ok(())
+    })
 }
 
 /// Reads the record of a tensor, which begins at an offset in the data.
 fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<FileTensor> {
     let at = cursor.at();
-    let mut bytes = Vec::new();
-    cursor.text(MAX_NAME_BYTES, word!("gguf.name.length"), None, &mut bytes)?;
-    let name = String::from_utf8(bytes.split_off(8))
-        .map_err(|_| refuse(word!("gguf.name.utf8")).at(at))?;
+    let codes = [word!("gguf.name.length"), word!("gguf.name.utf8")];
+    let name = cursor.name(MAX_NAME_BYTES, codes)?;
     let wrong = |code: Word| refuse(code).subject(&name).at(at);
-    if name.is_empty() || name.chars().any(char::is_control) {
-        return Err(wrong(word!("gguf.name.invalid")).into());
-    }
-    if !names.insert(name.clone()) {
-        return Err(wrong(word!("gguf.name.duplicate")).into());
-    }
+    refuse_if(
+        name.is_empty() || name.chars().any(char::is_control),
+        || wrong(word!("gguf.name.invalid")),
+    )?;
+    refuse_if(!names.insert(name.clone()), || {
+        wrong(word!("gguf.name.duplicate"))
+    })?;
     let rank = cursor.u32()?;
-    if rank > MAX_RANK {
-        return Err(wrong(word!("gguf.tensor.rank"))
+    refuse_if(rank > MAX_RANK, || {
+        wrong(word!("gguf.tensor.rank"))
             .expected(format!("at most {MAX_RANK}"))
             .found(rank)
-            .into());
-    }
+    })?;
     let mut dims = Vec::new();
     for _ in 0..rank {
         dims.push(cursor.u64()?);
     }
     let ggml_type = GgmlType::from_id(cursor.u32()?);
-    let offset = cursor.u64()?;
+    let begin = cursor.u64()?;
     if let Some(dim) = dims.iter().find(|dim| **dim > MAX_SIZE) {
         return Err(wrong(word!("gguf.tensor.dim-range"))
             .expected("less than 2^63")
@@ -281,16 +256,12 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<F
             .into());
     }
     let inner = dims.first().copied().unwrap_or(1);
-    if let Some((block, _)) = ggml_type
-        .block
-        .filter(|(block, _)| !inner.is_multiple_of(*block))
-    {
-        let expected = format!("a row that is a multiple of {block}");
-        return Err(wrong(word!("gguf.tensor.block-row"))
-            .expected(expected)
+    let block = ggml_type.block.map_or(1, |(elements, _)| elements);
+    refuse_if(!inner.is_multiple_of(block), || {
+        wrong(word!("gguf.tensor.block-row"))
+            .expected(format!("a row that is a multiple of {block}"))
             .found(inner)
-            .into());
-    }
+    })?;
     let bytes = sized(&dims, ggml_type)
         .ok_or_else(|| wrong(word!("gguf.tensor.size-overflow")).expected("less than 2^63"))?;
     dims.reverse();
@@ -298,12 +269,12 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<F
         name,
         dtype: ggml_type.dtype(),
         shape: dims,
-        begin: offset,
+        begin,
         bytes,
     })
 }
 
-/// Returns the bytes of a tensor, `Some(None)` for types of unknown size; `None` where elements or bytes exceed 2^63 − 1.
+/// Number of bytes of a tensor, `Some(None)` for types of unknown size; `None` where elements or bytes exceed 2^63 − 1.
 pub(crate) fn sized(dims: &[u64], ggml_type: GgmlType) -> Option<Option<u64>> {
     // max(dim, 1): a zero dimension must not hide an overflow.
     let product = |dims: &[u64]| {

@@ -1,12 +1,11 @@
 //! Positions of the tensors of a GGUF file (crate/FORMATS.md, "GGUF").
 
 use super::cursor::refuse;
-use crate::error::Warning;
-use crate::error::{Refusal, Result, Word, word};
-use crate::formats::FileTensor;
+use crate::error::{Refusal, Result, Warning, Word, word};
 use crate::formats::source::{ByteSource, for_each_chunk};
+use crate::formats::{FileTensor, refuse_if};
 
-/// Returns the offset at which the next tensor must begin; `None` after a tensor of unknown size, when any later offset is allowed.
+/// Offset at which the next tensor must begin; `None` after a tensor of unknown size, when any later offset is allowed.
 fn next_offset(record: &FileTensor, alignment: u64) -> Option<u64> {
     record.begin.checked_add(padded(record.bytes?, alignment)?)
 }
@@ -31,38 +30,28 @@ pub(crate) fn place(
     let start = padded(header_end, alignment).unwrap_or(u64::MAX);
     let data_bytes = source.len().saturating_sub(start);
     if records.is_empty() {
-        if data_bytes > 0 || !zeros(source, header_end, source.len())? {
-            return Err(trailing(header_end).into());
-        }
-        return Ok(Vec::new());
+        let wrong = data_bytes > 0 || !zeros(source, header_end, source.len())?;
+        refuse_if(wrong, || trailing(header_end))?;
+        return Ok(records);
     }
     for record in &records {
-        if record.begin > data_bytes {
-            let refusal = wrong(record, word!("gguf.offset.out-of-file"));
-            return Err(refusal
+        refuse_if(record.begin > data_bytes, || {
+            wrong(record, word!("gguf.offset.out-of-file"))
                 .expected(format!("at most {data_bytes}"))
                 .found(record.begin)
-                .into());
-        }
-        if !record.begin.is_multiple_of(alignment) {
-            let refusal = wrong(record, word!("gguf.offset.misaligned"));
-            return Err(refusal
+        })?;
+        refuse_if(!record.begin.is_multiple_of(alignment), || {
+            wrong(record, word!("gguf.offset.misaligned"))
                 .expected(format!("a multiple of {alignment}"))
                 .found(record.begin)
-                .into());
-        }
+        })?;
         // A file that ends before its data section begins has no room even for an empty tensor.
-        if source.len() < start
-            || record
-                .bytes
-                .is_some_and(|bytes| bytes > data_bytes - record.begin)
-        {
-            let expected = format!("{} bytes", record.bytes.unwrap_or(0));
-            return Err(wrong(record, word!("gguf.data.truncated"))
-                .expected(expected)
-                .found(data_bytes - record.begin)
-                .into());
-        }
+        let (bytes, room) = (record.bytes.unwrap_or(0), data_bytes - record.begin);
+        refuse_if(source.len() < start || bytes > room, || {
+            wrong(record, word!("gguf.data.truncated"))
+                .expected(format!("{bytes} bytes"))
+                .found(room)
+        })?;
     }
     check_order(&records, alignment)?;
     check_tail(source, &records, start, data_bytes, alignment, warnings)?;
@@ -76,29 +65,28 @@ fn check_order(records: &[FileTensor], alignment: u64) -> Result<()> {
     let mut running = Some(0);
     let mut opaque_at = None;
     for record in &sorted {
-        if running.is_some_and(|end| record.begin < end) || opaque_at == Some(record.begin) {
-            return Err(wrong(record, word!("gguf.offset.overlap"))
+        let end = running.unwrap_or(record.begin);
+        refuse_if(
+            record.begin < end || opaque_at == Some(record.begin),
+            || wrong(record, word!("gguf.offset.overlap")).found(record.begin),
+        )?;
+        refuse_if(record.begin > end, || {
+            wrong(record, word!("gguf.offset.gap"))
+                .expected(end)
                 .found(record.begin)
-                .into());
-        }
-        if running.is_some_and(|end| record.begin > end) {
-            return Err(wrong(record, word!("gguf.offset.gap"))
-                .expected(running.unwrap_or(0))
-                .found(record.begin)
-                .into());
-        }
+        })?;
         running = next_offset(record, alignment);
         opaque_at = running.is_none().then_some(record.begin);
     }
     let mut running = Some(0);
     let mut last = 0;
     for record in records {
-        if running.is_some_and(|end| record.begin != end) || record.begin < last {
-            return Err(wrong(record, word!("gguf.offset.order"))
+        let out_of_order = running.is_some_and(|end| record.begin != end) || record.begin < last;
+        refuse_if(out_of_order, || {
+            wrong(record, word!("gguf.offset.order"))
                 .expected(running.unwrap_or(last))
                 .found(record.begin)
-                .into());
-        }
+        })?;
         last = record.begin;
         running = next_offset(record, alignment);
     }
@@ -119,9 +107,9 @@ fn check_tail(
     };
     let end = last.begin + bytes;
     let padded_end = next_offset(last, alignment).unwrap_or(end);
-    if data_bytes > padded_end || !zeros(source, start.saturating_add(end), source.len())? {
-        return Err(trailing(start.saturating_add(end)).into());
-    }
+    let file_end = start.saturating_add(end);
+    let wrong = data_bytes > padded_end || !zeros(source, file_end, source.len())?;
+    refuse_if(wrong, || trailing(file_end))?;
     if data_bytes < padded_end {
         warnings.push(Warning::new(word!("gguf.padding.final-absent"), &last.name));
     }

@@ -10,7 +10,7 @@ use super::header::{
 use super::layout::padded;
 use super::value::{GgufValue, put_text};
 use crate::error::{Refusal, Result, Word, word};
-use crate::formats::FileTensor;
+use crate::formats::{FileTensor, refuse_if};
 
 const VERSION: u32 = 3;
 
@@ -57,11 +57,9 @@ pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[FileTensor]) -> 
     }
     let (mut names, mut spans, mut begin) = (HashSet::new(), Vec::new(), 0u64);
     for tensor in tensors {
-        if !names.insert(tensor.name.as_str()) {
-            return Err(refuse(word!("export.gguf.name"), &tensor.name)
-                .expected("each name once")
-                .into());
-        }
+        refuse_if(!names.insert(tensor.name.as_str()), || {
+            refuse(word!("export.gguf.name"), &tensor.name).expected("each name once")
+        })?;
         let (ggml_type, size) = check_tensor(tensor)?;
         let end = padded(size, u64::from(alignment))
             .and_then(|size| begin.checked_add(size))
@@ -94,12 +92,10 @@ fn check_keys(metadata: &[(String, GgufValue)]) -> Result<u32> {
     let mut alignment = DEFAULT_ALIGNMENT;
     for (key, value) in metadata {
         let wrong = |expected: &str| refuse(word!("export.gguf.key"), key).expected(expected);
-        if key.is_empty() || key.len() as u64 > MAX_KEY_BYTES {
-            return Err(wrong("1 to 65535 bytes").found(key.len()).into());
-        }
-        if !seen.insert(key.as_str()) {
-            return Err(wrong("each key once").into());
-        }
+        refuse_if(key.is_empty() || key.len() as u64 > MAX_KEY_BYTES, || {
+            wrong("1 to 65535 bytes").found(key.len())
+        })?;
+        refuse_if(!seen.insert(key.as_str()), || wrong("each key once"))?;
         if key == ALIGNMENT {
             let stated = value
                 .as_u32()
@@ -110,23 +106,21 @@ fn check_keys(metadata: &[(String, GgufValue)]) -> Result<u32> {
     Ok(alignment)
 }
 
-/// Returns type and bytes of a tensor, refusing one that a reader would not accept.
+/// Finds type and number of bytes of a tensor, refusing one that a reader would not accept.
 fn check_tensor(tensor: &FileTensor) -> Result<(GgmlType, u64)> {
     let FileTensor {
         name, dtype, shape, ..
     } = tensor;
-    if name.is_empty() || name.len() as u64 > MAX_NAME_BYTES || name.chars().any(char::is_control) {
-        return Err(refuse(word!("export.gguf.name"), name)
-            .expected("1 to 63 bytes without control characters")
-            .into());
-    }
-    if shape.len() > MAX_RANK as usize {
-        let expected = format!("at most {MAX_RANK} dimensions");
-        return Err(refuse(word!("export.tensor.size"), name)
-            .expected(expected)
+    let wrong =
+        name.is_empty() || name.len() as u64 > MAX_NAME_BYTES || name.chars().any(char::is_control);
+    refuse_if(wrong, || {
+        refuse(word!("export.gguf.name"), name).expected("1 to 63 bytes without control characters")
+    })?;
+    refuse_if(shape.len() > MAX_RANK as usize, || {
+        refuse(word!("export.tensor.size"), name)
+            .expected(format!("at most {MAX_RANK} dimensions"))
             .found(shape.len())
-            .into());
-    }
+    })?;
     let known = tensor
         .ggml_type()
         .and_then(|ggml_type| Some((ggml_type, ggml_type.block?.0)));
@@ -137,13 +131,11 @@ fn check_tensor(tensor: &FileTensor) -> Result<(GgmlType, u64)> {
     };
     let (ggml_type, block) = known.ok_or_else(unknown)?;
     let row = shape.last().copied().unwrap_or(1);
-    if !row.is_multiple_of(block) {
-        let expected = format!("a row that is a multiple of {block}");
-        return Err(refuse(word!("export.tensor.size"), name)
-            .expected(expected)
+    refuse_if(!row.is_multiple_of(block), || {
+        refuse(word!("export.tensor.size"), name)
+            .expected(format!("a row that is a multiple of {block}"))
             .found(row)
-            .into());
-    }
+    })?;
     let dims: Vec<u64> = shape.iter().rev().copied().collect();
     let bytes = sized(&dims, ggml_type)
         .flatten()

@@ -31,6 +31,15 @@ impl DocumentError {
     }
 }
 
+/// Reports the value at `path` if it is `wrong`.
+pub(crate) fn wrong_if(wrong: bool, path: &str, found: impl Display) -> Result<(), DocumentError> {
+    if wrong {
+        Err(DocumentError::new(path, found))
+    } else {
+        Ok(())
+    }
+}
+
 /// Parses `text` as a document.
 pub(crate) fn document(text: &str) -> Result<Json<'_>, DocumentError> {
     parse(text, MAX_DEPTH).map_err(|fault| match fault {
@@ -55,19 +64,14 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Starts reading the object at `path`.
-    pub(crate) fn new(value: Json<'a>, path: &str) -> Result<Self, DocumentError> {
-        if matches!(value, Json::Object(_)) {
-            Ok(Self {
-                object: value,
-                asked: Vec::new(),
-            })
-        } else {
-            Err(DocumentError::new(path, "no object"))
-        }
+    /// Starts reading a document, which must be an object.
+    pub(crate) fn new(object: Json<'a>) -> Result<Self, DocumentError> {
+        wrong_if(!matches!(object, Json::Object(_)), "", "no object")?;
+        let asked = Vec::new();
+        Ok(Self { object, asked })
     }
 
-    /// Returns the field `key`; null if it is absent.
+    /// Value of the field `key`; null if it is absent.
     pub(crate) fn value(&mut self, key: &'static str) -> Json<'a> {
         self.asked.push(key);
         self.object.get(key).unwrap_or(Json::Null)
@@ -79,11 +83,8 @@ impl<'a> Fields<'a> {
         key: &'static str,
     ) -> Result<T, DocumentError> {
         let value = self.value(key);
-        if value.len() > MAX_VALUE_BYTES {
-            Err(DocumentError::new(key, "more than 512 KiB"))
-        } else {
-            typed(value, key)
-        }
+        wrong_if(value.len() > MAX_VALUE_BYTES, key, "more than 512 KiB")?;
+        typed(value, key)
     }
 
     /// Refuses a field that is absent.
@@ -96,20 +97,15 @@ impl<'a> Fields<'a> {
 
     /// Refuses a field that was never requested.
     pub(crate) fn end(self) -> Result<(), DocumentError> {
-        match self
-            .object
-            .object()
-            .into_iter()
-            .flatten()
-            .find(|(key, _)| !self.asked.contains(&key.as_ref()))
-        {
-            Some((key, _)) => Err(DocumentError::new(&key, "an unknown field")),
+        let mut keys = self.object.entries().map(|(key, _)| key);
+        match keys.find(|key| !self.asked.contains(&key.as_ref())) {
+            Some(key) => Err(DocumentError::new(&key, "an unknown field")),
             None => Ok(()),
         }
     }
 }
 
-/// Returns the path of a key that is there twice in a JSON document: of its values, one would be lost.
+/// Path of a key that is there twice in a JSON document: of its values, one would be lost.
 pub fn key_twice(document: &[u8]) -> Option<String> {
     match parse(std::str::from_utf8(document).ok()?, MAX_DEPTH) {
         Err(JsonFault::Duplicate { path, .. }) => Some(path.replace('/', ".")),

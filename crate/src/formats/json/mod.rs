@@ -9,6 +9,6 @@ mod value;
 mod walk;
 
 pub use document::key_twice;
-pub(crate) use document::{DocumentError, Fields, MAX_DEPTH, document, typed};
+pub(crate) use document::{DocumentError, Fields, MAX_DEPTH, document, typed, wrong_if};
 pub(crate) use scan::parse;
 pub(crate) use value::{Json, JsonFault};

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde::de::value::{Error, StrDeserializer};
+use serde::de::value::{Error, MapDeserializer, StrDeserializer};
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess,
+    Deserialize, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, SeqAccess,
     Unexpected, Visitor,
 };
 use serde::forward_to_deserialize_any;
@@ -44,14 +44,11 @@ impl<'de> Deserializer<'de> for Json<'de> {
                 Cow::Owned(text) => visitor.visit_string(text),
             },
             Json::List(_) => {
-                let items = self.list().into_iter().flatten();
+                let items = self.items();
                 let left = items.clone().count();
                 visitor.visit_seq(Items { items, left })
             }
-            Json::Object(_) => visitor.visit_map(Entries {
-                entries: self.object().into_iter().flatten(),
-                value: Json::Null,
-            }),
+            Json::Object(_) => visitor.visit_map(MapDeserializer::new(self.entries())),
         }
     }
 
@@ -128,26 +125,10 @@ impl<'de, I: Iterator<Item = Json<'de>>> SeqAccess<'de> for Items<I> {
     }
 }
 
-struct Entries<'de, I> {
-    entries: I,
-    value: Json<'de>,
-}
+impl<'de> IntoDeserializer<'de, Error> for Json<'de> {
+    type Deserializer = Self;
 
-impl<'de, I: Iterator<Item = (Cow<'de, str>, Json<'de>)>> MapAccess<'de> for Entries<'de, I> {
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Error> {
-        let Some((key, value)) = self.entries.next() else {
-            return Ok(None);
-        };
-        self.value = value;
-        seed.deserialize(key.into_deserializer()).map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        seed.deserialize(self.value)
+    fn into_deserializer(self) -> Self {
+        self
     }
 }

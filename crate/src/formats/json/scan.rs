@@ -8,16 +8,13 @@ use super::value::{Json, JsonFault};
 /// Scans the document; containers may nest `max_depth` deep, the outermost counting 1.
 pub(crate) fn parse(text: &str, max_depth: usize) -> Result<Json<'_>, JsonFault> {
     let mut scan = Scan {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
         max_depth: Some(max_depth),
-        keys: Vec::new(),
+        ..Scan::of(text)
     };
     scan.space();
     let value = scan.value(0)?;
     scan.space();
-    if scan.at == scan.bytes.len() {
+    if scan.at == text.len() {
         Ok(value)
     } else {
         Err(scan.syntax())
@@ -63,7 +60,6 @@ impl Iterator for Characters<'_> {
 #[derive(Clone)]
 pub(crate) struct Scan<'a> {
     text: &'a str,
-    bytes: &'a [u8],
     at: usize,
     /// Maximum nesting depth; `None` when walking a text that was scanned before.
     max_depth: Option<usize>,
@@ -76,7 +72,6 @@ impl<'a> Scan<'a> {
     fn of(text: &'a str) -> Self {
         Self {
             text,
-            bytes: text.as_bytes(),
             at: 0,
             max_depth: None,
             keys: Vec::new(),
@@ -96,7 +91,7 @@ impl<'a> Scan<'a> {
     }
 
     pub(crate) fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        self.text.as_bytes().get(self.at).copied()
     }
 
     pub(crate) fn take(&mut self, byte: u8) -> bool {
@@ -129,12 +124,14 @@ impl<'a> Scan<'a> {
     pub(crate) fn value(&mut self, depth: usize) -> Result<Json<'a>, JsonFault> {
         let start = self.at;
         match self.peek() {
-            Some(b'{') => self
-                .container(depth + 1, Self::entries)
-                .map(|()| Json::Object(&self.text[start..self.at])),
-            Some(b'[') => self
-                .container(depth + 1, Self::items)
-                .map(|()| Json::List(&self.text[start..self.at])),
+            Some(b'{') => {
+                self.container(depth + 1, Self::entries)?;
+                Ok(Json::Object(&self.text[start..self.at]))
+            }
+            Some(b'[') => {
+                self.container(depth + 1, Self::items)?;
+                Ok(Json::List(&self.text[start..self.at]))
+            }
             Some(b'"') => Ok(Json::Text(self.string()?)),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b't') => self.word("true", Json::Bool(true)),
@@ -232,7 +229,7 @@ impl<'a> Scan<'a> {
         second.map(|(begin, end)| (begin - 1, &text[begin..end]))
     }
 
-    /// Returns whether another item follows in a container that ends with `close`.
+    /// Takes the comma before another item, or `close` at the end of the container; true if an item follows.
     fn more(&mut self, close: u8) -> Result<bool, JsonFault> {
         self.space();
         if self.take(b',') {

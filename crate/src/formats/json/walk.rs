@@ -1,6 +1,7 @@
 //! Finds values in the text of a scanned document.
 
 use std::borrow::Cow;
+use std::iter::from_fn;
 
 use super::scan::{Scan, unescaped};
 use super::value::Json;
@@ -14,35 +15,54 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Returns the items of a list.
+    /// Items of a list; `None` for another value.
     pub(crate) fn list(self) -> Option<impl Iterator<Item = Json<'a>> + Clone> {
-        if let Json::List(text) = self {
-            Some(Items(Scan::inside(text)))
-        } else {
-            None
-        }
+        let Json::List(text) = self else {
+            return None;
+        };
+        let mut walk = Scan::inside(text);
+        Some(from_fn(move || {
+            next(&mut walk)?;
+            walk.value(0).ok()
+        }))
     }
 
-    /// Returns the keys and values of an object.
+    /// Iterates over the items of a list; over nothing for another value.
+    pub(crate) fn items(self) -> impl Iterator<Item = Json<'a>> + Clone {
+        self.list().into_iter().flatten()
+    }
+
+    /// Keys and values of an object; `None` for another value.
     pub(crate) fn object(self) -> Option<impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + Clone> {
-        if let Json::Object(text) = self {
-            Some(Entries(Scan::inside(text)))
-        } else {
-            None
-        }
+        let Json::Object(text) = self else {
+            return None;
+        };
+        let mut walk = Scan::inside(text);
+        Some(from_fn(move || {
+            next(&mut walk)?;
+            let key = walk.string().ok()?;
+            walk.colon().ok()?;
+            Some((unescaped(key), walk.value(0).ok()?))
+        }))
     }
 
-    /// Returns the value of `key` in an object that has it.
+    /// Iterates over the keys and values of an object; over nothing for another value.
+    pub(crate) fn entries(self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + Clone {
+        self.object().into_iter().flatten()
+    }
+
+    /// Value of `key` in an object that has it.
     pub(crate) fn get(self, key: &str) -> Option<Json<'a>> {
-        self.object()?
+        let mut entries = self.entries();
+        entries
             .find(|(name, _)| name == key)
             .map(|(_, value)| value)
     }
 
-    /// Returns the values of `keys`, found in one walk.
+    /// Values of `keys`, found in one walk.
     pub(crate) fn fields<const N: usize>(self, keys: [&str; N]) -> [Option<Json<'a>>; N] {
         let mut found = [None; N];
-        for (name, value) in self.object().into_iter().flatten() {
+        for (name, value) in self.entries() {
             if let Some(at) = keys.iter().position(|key| *key == name) {
                 found[at] = Some(value);
             }
@@ -50,7 +70,7 @@ impl<'a> Json<'a> {
         found
     }
 
-    /// Returns the length of the value's text, without the quotes of a text.
+    /// Length of the value's text, without the quotes of a text.
     pub(crate) fn len(self) -> usize {
         match self {
             Json::Number(text) | Json::Text(text) | Json::List(text) | Json::Object(text) => {
@@ -62,15 +82,11 @@ impl<'a> Json<'a> {
 
     /// Counts the values inside it, in lists and objects of any depth.
     pub(crate) fn values(self) -> usize {
-        let items = self
-            .list()
-            .into_iter()
-            .flatten()
-            .chain(self.object().into_iter().flatten().map(|(_, value)| value));
+        let items = self.items().chain(self.entries().map(|(_, value)| value));
         items.map(|item| 1 + item.values()).sum()
     }
 
-    /// Returns the value of a count written `0|[1-9][0-9]*` that fits 64 bits.
+    /// Value of a count written `0|[1-9][0-9]*` that fits 64 bits.
     pub(crate) fn count(self) -> Option<u64> {
         match self {
             Json::Number(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
@@ -88,32 +104,4 @@ fn next(walk: &mut Scan<'_>) -> Option<()> {
         walk.space();
     }
     walk.peek().map(|_| ())
-}
-
-/// Iterator over the items of a list.
-#[derive(Clone)]
-struct Items<'a>(Scan<'a>);
-
-impl<'a> Iterator for Items<'a> {
-    type Item = Json<'a>;
-
-    fn next(&mut self) -> Option<Json<'a>> {
-        next(&mut self.0)?;
-        self.0.value(0).ok()
-    }
-}
-
-/// Iterator over the keys and values of an object.
-#[derive(Clone)]
-struct Entries<'a>(Scan<'a>);
-
-impl<'a> Iterator for Entries<'a> {
-    type Item = (Cow<'a, str>, Json<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        next(&mut self.0)?;
-        let key = self.0.string().ok()?;
-        self.0.colon().ok()?;
-        Some((unescaped(key), self.0.value(0).ok()?))
-    }
 }

@@ -1,6 +1,6 @@
 //! The dtypes of the safetensors format.
 
-/// Returns the bits of one element of a dtype; `None` for a word that the format does not have.
+/// Number of bits of one element of a dtype; `None` for a word that the format does not have.
 pub(crate) fn dtype_bits(word: &str) -> Option<u64> {
     Some(match word {
         "F4" => 4,

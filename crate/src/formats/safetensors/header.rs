@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use super::dtype::dtype_bits;
-use crate::error::{Error, Refusal, Result, Word, unusual, word};
-use crate::error::{Warning, add_warning};
+use crate::error::{Error, Refusal, Result, Warning, Word, add_warning, unusual, word};
 use crate::formats::checksum::{Digest, Hasher};
-use crate::formats::source::{ByteSource, for_each_chunk};
-use crate::formats::{FileTensor, Json, JsonFault, json, or_mismatch};
+use crate::formats::source::{ByteSource, read_range};
+use crate::formats::{FileTensor, Json, JsonFault, json, or_mismatch, refuse_if};
 
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const MAX_TENSORS: usize = 100_000;
@@ -35,7 +34,7 @@ pub struct SafetensorsFile {
 pub struct SafetensorsMetadata(String);
 
 impl SafetensorsMetadata {
-    /// Returns the text under `key`.
+    /// Text under `key`; `None` if there is none.
     pub fn get(&self, key: &str) -> Option<String> {
         // The text was scanned with the header.
         let found = Json::Object(&self.0).get(key)?;
@@ -57,43 +56,25 @@ impl SafetensorsFile {
 
 fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
     let len = source.len();
-    if len < 8 {
-        return Err(Refusal::new(word!("safetensors.header.truncated"))
+    refuse_if(len < 8, || {
+        Refusal::new(word!("safetensors.header.truncated"))
             .expected("at least 8 bytes")
             .found(len)
-            .into());
-    }
+    })?;
     let mut word = [0u8; 8];
     source.read_at(0, &mut word)?;
     let stated = u64::from_le_bytes(word);
-    if stated > MAX_HEADER_BYTES {
-        let limit = format!("a header of at most {MAX_HEADER_BYTES} bytes");
-        return Err(Refusal::new(word!("safetensors.header.too-large"))
-            .expected(limit)
+    refuse_if(stated > MAX_HEADER_BYTES, || {
+        Refusal::new(word!("safetensors.header.too-large"))
+            .expected(format!("a header of at most {MAX_HEADER_BYTES} bytes"))
             .found(stated)
-            .into());
-    }
-    if stated > len - 8 {
-        return Err(Refusal::new(word!("safetensors.header.past-end"))
+    })?;
+    refuse_if(stated > len - 8, || {
+        Refusal::new(word!("safetensors.header.past-end"))
             .expected(format!("at most {} bytes", len - 8))
             .found(stated)
-            .into());
-    }
-    let mut header = Vec::new();
-    // The file has that many bytes: `stated` was compared with its length.
-    let reserved = usize::try_from(stated)
-        .ok()
-        .and_then(|len| header.try_reserve_exact(len).ok());
-    reserved.ok_or_else(|| {
-        Refusal::new(word!("source.too-large"))
-            .expected("what memory can hold")
-            .found(stated)
     })?;
-    for_each_chunk(source, 8, 8 + stated, 1, |piece| {
-        header.extend_from_slice(piece);
-        Ok(())
-    })?;
-    Ok(header)
+    read_range(source, 8, 8 + stated)
 }
 
 fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
@@ -102,13 +83,12 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
             .expected("UTF-8")
             .at(8 + e.valid_up_to() as u64)
     })?;
-    if header.first() != Some(&b'{') {
-        return Err(Refusal::new(word!("safetensors.header.start"))
+    refuse_if(!text.starts_with('{'), || {
+        Refusal::new(word!("safetensors.header.start"))
             .expected("{")
             .found(text.get(..1).unwrap_or(""))
             .at(8)
-            .into());
-    }
+    })?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new(word!("safetensors.header.json"))
             .expected("JSON")
@@ -123,18 +103,15 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     let metadata = metadata(document)?;
     let records = || {
         document
-            .object()
-            .into_iter()
-            .flatten()
+            .entries()
             .filter(|(name, _)| name != "__metadata__")
     };
     let count = records().count();
-    if count > MAX_TENSORS {
-        return Err(Refusal::new(word!("safetensors.count.limit"))
+    refuse_if(count > MAX_TENSORS, || {
+        Refusal::new(word!("safetensors.count.limit"))
             .expected(format!("at most {MAX_TENSORS} tensors"))
             .found(count)
-            .into());
-    }
+    })?;
     let mut warnings = Vec::new();
     let mut tensors = Vec::with_capacity(count);
     for (name, record) in records() {
@@ -170,9 +147,7 @@ fn metadata(document: Json<'_>) -> Result<SafetensorsMetadata> {
         return Err(wrong("__metadata__").into());
     };
     match value
-        .object()
-        .into_iter()
-        .flatten()
+        .entries()
         .find(|(_, value)| !matches!(value, Json::Text(_)))
     {
         Some((key, _)) => Err(wrong(&key).into()),
@@ -182,48 +157,39 @@ fn metadata(document: Json<'_>) -> Result<SafetensorsMetadata> {
 
 fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<FileTensor> {
     let refuse = |code: Word| Refusal::new(code).subject(name);
-    if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        return Err(refuse(word!("safetensors.name.invalid"))
+    refuse_if(name.is_empty() || name.len() > MAX_NAME_BYTES, || {
+        refuse(word!("safetensors.name.invalid"))
             .expected(format!("1 to {MAX_NAME_BYTES} bytes"))
             .found(name.len())
-            .into());
-    }
-    let fields = record
-        .object()
-        .ok_or_else(|| refuse(word!("safetensors.field.type")).expected("an object"))?;
-    let [dtype, shape, offsets] = record.fields(FIELDS);
-    let need = |value: Option<_>, key| {
-        value.ok_or_else(|| Error::from(refuse(word!("safetensors.field.missing")).expected(key)))
-    };
-    let (dtype, shape, offsets) = (
-        need(dtype, FIELDS[0])?,
-        need(shape, FIELDS[1])?,
-        need(offsets, FIELDS[2])?,
-    );
+    })?;
     let typed = |what: &str| refuse(word!("safetensors.field.type")).expected(what);
+    let fields = record.object().ok_or_else(|| typed("an object"))?;
+    let given = record.fields(FIELDS);
+    for (key, value) in FIELDS.iter().zip(given) {
+        refuse_if(value.is_none(), || {
+            refuse(word!("safetensors.field.missing")).expected(key)
+        })?;
+    }
+    let [dtype, shape, offsets] = given.map(|value| value.unwrap_or(Json::Null));
     let dtype = dtype.text().ok_or_else(|| typed("dtype as text"))?;
     let dims = shape.list().ok_or_else(|| typed("shape as a list"))?;
-    let mut ends = offsets.list().into_iter().flatten();
+    let mut ends = offsets.items();
     let (Some(begin), Some(end), None) = (ends.next(), ends.next(), ends.next()) else {
         return Err(typed("data_offsets as a list of two").into());
     };
     let bits = dtype_bits(&dtype)
         .ok_or_else(|| refuse(word!("safetensors.dtype.unknown")).found(&dtype))?;
     let rank = dims.clone().count();
-    if rank > MAX_RANK {
-        return Err(refuse(word!("safetensors.shape.rank"))
+    refuse_if(rank > MAX_RANK, || {
+        refuse(word!("safetensors.shape.rank"))
             .expected(format!("at most {MAX_RANK}"))
             .found(rank)
-            .into());
-    }
+    })?;
     let number = |value: Json<'_>| {
-        let invalid = || {
-            Error::from(
-                refuse(word!("safetensors.number.invalid"))
-                    .expected("an integer from 0 to 2^64 - 1"),
-            )
-        };
-        value.count().ok_or_else(invalid)
+        value.count().ok_or_else(|| {
+            let invalid = refuse(word!("safetensors.number.invalid"));
+            Error::from(invalid.expected("an integer from 0 to 2^64 - 1"))
+        })
     };
     let shape = dims.map(number).collect::<Result<Vec<u64>>>()?;
     let (begin, end) = (number(begin)?, number(end)?);
@@ -233,29 +199,24 @@ fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<F
         .iter()
         .try_fold(1u64, |product, &dim| product.checked_mul(dim.max(1)))
         .ok_or_else(overflow)?;
-    u64::try_from(u128::from(product) * u128::from(bits) / 8).map_err(|_| overflow())?;
-    let total_bits = if shape.contains(&0) {
-        0
-    } else {
-        u128::from(product) * u128::from(bits)
-    };
-    if !total_bits.is_multiple_of(8) {
-        return Err(refuse(word!("safetensors.dtype.sub-byte"))
+    let mut total_bits = u128::from(product) * u128::from(bits);
+    u64::try_from(total_bits / 8).map_err(|_| overflow())?;
+    if shape.contains(&0) {
+        total_bits = 0;
+    }
+    refuse_if(!total_bits.is_multiple_of(8), || {
+        refuse(word!("safetensors.dtype.sub-byte"))
             .expected("a whole number of bytes")
             .found(format!("{total_bits} bits"))
-            .into());
-    }
-    if begin > end {
-        return Err(refuse(word!("safetensors.offset.order"))
-            .found(format!("{begin} to {end}"))
-            .into());
-    }
-    if u128::from(end - begin) != total_bits / 8 {
-        return Err(refuse(word!("safetensors.tensor.size-mismatch"))
+    })?;
+    refuse_if(begin > end, || {
+        refuse(word!("safetensors.offset.order")).found(format!("{begin} to {end}"))
+    })?;
+    refuse_if(u128::from(end - begin) != total_bits / 8, || {
+        refuse(word!("safetensors.tensor.size-mismatch"))
             .expected(total_bits / 8)
             .found(end - begin)
-            .into());
-    }
+    })?;
     if name.chars().any(unusual) {
         add_warning(warnings, word!("safetensors.name.unusual"), name);
     }
@@ -281,34 +242,30 @@ fn layout(tensors: &[FileTensor], data_bytes: u64) -> Result<()> {
     order.sort_by_key(|tensor| (tensor.begin, tensor.end()));
     let mut running = 0;
     for tensor in &order {
-        if tensor.begin < running {
-            return Err(Refusal::new(word!("safetensors.offset.overlap"))
+        let refuse = |code: Word| {
+            Refusal::new(code)
                 .subject(&tensor.name)
                 .expected(running)
                 .found(tensor.begin)
-                .into());
-        }
-        if tensor.begin > running {
-            return Err(Refusal::new(word!("safetensors.offset.gap"))
-                .subject(&tensor.name)
-                .expected(running)
-                .found(tensor.begin)
-                .into());
-        }
+        };
+        refuse_if(tensor.begin < running, || {
+            refuse(word!("safetensors.offset.overlap"))
+        })?;
+        refuse_if(tensor.begin > running, || {
+            refuse(word!("safetensors.offset.gap"))
+        })?;
         running = tensor.end();
     }
+    let refuse = |code: Word, expected: u64| {
+        Refusal::new(code)
+            .expected(format!("{expected} bytes of data"))
+            .found(data_bytes)
+    };
     if let Some(tensor) = order.iter().find(|tensor| tensor.end() > data_bytes) {
-        let refusal = Refusal::new(word!("safetensors.data.truncated")).subject(&tensor.name);
-        return Err(refusal
-            .expected(format!("{} bytes of data", tensor.end()))
-            .found(data_bytes)
-            .into());
+        let refusal = refuse(word!("safetensors.data.truncated"), tensor.end());
+        return Err(refusal.subject(&tensor.name).into());
     }
-    if running < data_bytes {
-        return Err(Refusal::new(word!("safetensors.data.trailing"))
-            .expected(format!("{running} bytes of data"))
-            .found(data_bytes)
-            .into());
-    }
-    Ok(())
+    refuse_if(running < data_bytes, || {
+        refuse(word!("safetensors.data.trailing"), running)
+    })
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::dtype::dtype_bits;
-use crate::error::{Refusal, Result, word};
+use crate::error::{Refusal, Result, Word, word};
+use crate::formats::refuse_if;
 
 /// Bytes of a header, and the span of each tensor's data.
 pub type SafetensorsHeader = (Vec<u8>, Vec<(u64, u64)>);
@@ -24,55 +25,35 @@ pub fn safetensors_header(
     let mut json = String::from("{");
     if !metadata.is_empty() {
         json.push_str("\"__metadata__\":");
-        json.push_str(
-            &serde_json::Value::from_iter(metadata.iter().map(|(k, v)| (k.clone(), v.clone())))
-                .to_string(),
-        );
+        json.push_str(&serde_json::json!(metadata).to_string());
     }
     let mut spans = vec![(0, 0); entries.len()];
     let mut running = 0u64;
     for (position, &index) in order.iter().enumerate() {
         let (name, dtype, shape) = &entries[index];
+        let refuse = |code: Word| Refusal::new(code).of("safetensors").subject(name);
         let twice = position > 0 && entries[order[position - 1]].0 == *name;
-        if name.is_empty()
-            || name.len() > 1_024
+        let wrong = twice
             || name == "__metadata__"
-            || twice
-            || name.chars().any(char::is_control)
-        {
-            return Err(Refusal::new(word!("export.name.invalid"))
-                .of("safetensors")
-                .subject(name)
-                .into());
-        }
-        let bytes = shape
-            .iter()
-            .try_fold(dtype_bits(dtype).unwrap_or(0), |bits, &dim| {
-                bits.checked_mul(dim as u64)
-            })
-            .filter(|bits| dtype_bits(dtype).is_some() && bits.is_multiple_of(8))
+            || !(1..=1_024).contains(&name.len())
+            || name.chars().any(char::is_control);
+        refuse_if(wrong, || refuse(word!("export.name.invalid")))?;
+        let bits = dtype_bits(dtype).and_then(|bits| {
+            let mut dims = shape.iter();
+            dims.try_fold(bits, |bits, &dim| bits.checked_mul(dim as u64))
+        });
+        let end = bits
+            .filter(|bits| bits.is_multiple_of(8))
+            .and_then(|bits| running.checked_add(bits / 8))
             .ok_or_else(|| {
-                Refusal::new(word!("export.tensor.size"))
-                    .of("safetensors")
-                    .subject(name)
-                    .found(format!("{dtype} {shape:?}"))
-            })?
-            / 8;
-        let end = running.checked_add(bytes).ok_or_else(|| {
-            Refusal::new(word!("export.tensor.size"))
-                .of("safetensors")
-                .subject(name)
-                .found(format!("{dtype} {shape:?}"))
-        })?;
+                refuse(word!("export.tensor.size")).found(format!("{dtype} {shape:?}"))
+            })?;
         if json.len() > 1 {
             json.push(',');
         }
         let record =
             serde_json::json!({ "dtype": dtype, "shape": shape, "data_offsets": [running, end] });
-        json.push_str(&format!(
-            "{}:{record}",
-            serde_json::Value::from(name.as_str())
-        ));
+        json.push_str(&format!("{}:{record}", serde_json::json!(name)));
         spans[index] = (running, end);
         running = end;
     }

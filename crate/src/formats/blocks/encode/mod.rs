@@ -6,8 +6,9 @@ mod legacy_quants;
 use half::f16;
 
 use crate::bf16;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Refusal, Result, word};
 use crate::formats::blocks::tensor_type::TensorType;
+use crate::formats::refuse_all;
 use k_quants::{q4_k, q6_k};
 use legacy_quants::{q4_0, q4_1, q5_0, q5_1, q8_0};
 
@@ -108,11 +109,7 @@ impl Encoder {
             format!("values in the range of {word}"),
             "would become infinite",
         );
-        if refusals.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Refused(refusals))
-        }
+        refuse_all(refusals)
     }
 
     fn block(&self) -> (usize, usize) {
