@@ -34,7 +34,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// Returns the 32 bytes.
+    /// The 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -81,7 +81,7 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    /// Returns the digest of all bytes added.
+    /// Digest of all bytes that were added.
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
     }

@@ -34,12 +34,12 @@ impl FileTensor {
         }
     }
 
-    /// Returns the position one past the last byte; `begin` for a type of unknown size.
+    /// Position one past the last byte; `begin` for a type of unknown size.
     pub fn end(&self) -> u64 {
         self.begin.saturating_add(self.bytes.unwrap_or(0))
     }
 
-    /// Returns the type of a tensor of a GGUF file; `None` for a dtype that ggml does not have.
+    /// Type of a tensor of a GGUF file; `None` for a dtype that ggml does not have.
     pub fn ggml_type(&self) -> Option<GgmlType> {
         GgmlType::of_word(&self.dtype)
     }

@@ -33,7 +33,7 @@ const WORDS: [(&str, &str); 13] = [
     ("+", "JSON has no plus sign before a number"),
 ];
 
-/// Returns the thing that was found where `bytes` should be JSON: another kind of file, a message, or the first place at which the grammar
+/// Thing that was found where `bytes` should be JSON: another kind of file, a message, or the first place at which the grammar
 /// is broken. Returns `None` for JSON, and for a document whose fault is not one of grammar.
 pub fn not_json(bytes: &[u8]) -> Option<Flaw> {
     if let Some(flaw) = foreign(bytes) {
@@ -77,15 +77,12 @@ fn of_fault(text: &str, at: usize) -> Flaw {
         return cut();
     }
     if before.trim_ascii().is_empty() || !text.trim_ascii_start().starts_with(['{', '[']) {
-        let page = rest.starts_with('<');
-        return Flaw::new(
-            if page {
-                "a page of HTML".to_string()
-            } else {
-                quoted("the text", text.as_bytes())
-            },
-            FETCH_AGAIN,
-        );
+        let found = if rest.starts_with('<') {
+            "a page of HTML".to_string()
+        } else {
+            quoted("the text", text.as_bytes())
+        };
+        return Flaw::new(found, FETCH_AGAIN);
     }
     // The scan has passed the sign of a number, and the first letter of a word that might have been null.
     let back = before
@@ -95,42 +92,33 @@ fn of_fault(text: &str, at: usize) -> Flaw {
     let is_at = |word: &str| {
         rest.starts_with(word) || word.starts_with(['-', 'n']) && back.starts_with(word)
     };
+    let here = |found: &str, hint| Flaw::new(format!("{found} in {}", place(before)), hint);
     if let Some((word, hint)) = WORDS.iter().find(|(word, _)| is_at(word)) {
-        return Flaw::new(format!("{word} in {}", place(before)), hint);
+        return here(word, hint);
     }
     if rest.starts_with(['}', ']']) && before.trim_ascii_end().ends_with(',') {
-        return Flaw::new(
-            format!("a comma before the closing bracket in {}", place(before)),
-            "remove the comma",
-        );
+        return here("a comma before the closing bracket", "remove the comma");
     }
     let conflict = ["<<<<<<<", "=======", ">>>>>>>", "|||||||"]
         .iter()
         .any(|mark| rest.starts_with(mark));
     if conflict {
-        return Flaw::new(
-            format!("an unfinished merge of Git in {}", place(before)),
+        return here(
+            "an unfinished merge of Git",
             "settle the conflict, or fetch the file again",
         );
     }
-    let next = rest
-        .chars()
-        .next()
-        .map(|c| shown(&c.to_string()))
-        .unwrap_or_default();
-    Flaw::new(
-        format!("the character {next} in {}", place(before)),
+    let next: String = rest.chars().take(1).collect();
+    here(
+        &format!("the character {}", shown(&next)),
         "no JSON may have it there",
     )
 }
 
-/// Returns line and column of the place that this text comes before.
+/// Line and column, from 1, of the place that this text comes before.
 fn place(before: &str) -> String {
     let line = before.matches('\n').count() + 1;
-    let column = before
-        .rsplit('\n')
-        .next()
-        .map_or(0, |last| last.chars().count())
-        + 1;
+    let last = before.rsplit('\n').next().unwrap_or_default();
+    let column = last.chars().count() + 1;
     format!("line {line}, column {column}")
 }

@@ -120,12 +120,12 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Returns the kind of file that the first bytes show, for a file that failed its header check.
+/// Kind of file that the first bytes show, for a file that failed its header check; `None` if they show none.
 pub(crate) fn known_mark(source: &dyn ByteSource) -> Option<&'static str> {
     mark_of(&first_bytes(source, 64)?).map(|mark| mark.word)
 }
 
-/// Returns the thing that the first bytes of a file show, if it is none of a model.
+/// Thing that the first bytes of a file show, if it is none of a model.
 pub(crate) fn first_flaw(source: &dyn ByteSource) -> Option<Flaw> {
     foreign(&first_bytes(source, FIRST_BYTES)?).filter(|flaw| flaw.found != GGUF.name)
 }
@@ -136,7 +136,7 @@ fn first_bytes(source: &dyn ByteSource, count: usize) -> Option<Vec<u8>> {
     Some(first)
 }
 
-/// Returns the kind of file that these first bytes show.
+/// Kind of file that these first bytes show; `None` for one that has no mark.
 pub(crate) fn mark_of(bytes: &[u8]) -> Option<Mark> {
     match bytes {
         [0x80, 2..=5, ..] => return Some(PICKLE),
@@ -161,7 +161,7 @@ fn without_bom(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// Returns true if the text begins with one of `words`, which are in lower case, apart from white space and the case of letters.
+/// True if the text begins with one of `words`, which are in lower case, apart from white space and the case of letters.
 fn begins_with(bytes: &[u8], words: &[&str]) -> bool {
     let text = without_bom(bytes).trim_ascii_start();
     words.iter().any(|word| {
@@ -170,17 +170,13 @@ fn begins_with(bytes: &[u8], words: &[&str]) -> bool {
     })
 }
 
-/// Returns true if the characters are pairs of bytes: the text begins with their mark, or every other byte is zero.
+/// True if the characters are pairs of bytes: the text begins with their mark, or every other byte is zero.
 fn is_utf16(bytes: &[u8]) -> bool {
     let first = &bytes[..bytes.len().min(PAIRED_BYTES)];
-    let letters = |at: usize| {
-        first
-            .iter()
-            .skip(at)
-            .step_by(2)
-            .all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
-    };
-    let zeros = |at: usize| first.iter().skip(at).step_by(2).all(|byte| *byte == 0);
+    let every_other = |at: usize| first.iter().skip(at).step_by(2);
+    let is_letter = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    let letters = |at: usize| every_other(at).all(is_letter);
+    let zeros = |at: usize| every_other(at).all(|byte| *byte == 0);
     // The first bytes of weights are a number, which may be that of a mark: a character of ASCII follows the mark of a document.
     match first {
         [0xff, 0xfe]
@@ -191,7 +187,7 @@ fn is_utf16(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns true if lines of the text are the marks of a merge that Git left to its user.
+/// True if lines of the text are the marks of a merge that Git left to its user.
 fn is_conflict(bytes: &[u8]) -> bool {
     let line = |mark: &[u8]| {
         bytes
@@ -201,7 +197,7 @@ fn is_conflict(bytes: &[u8]) -> bool {
     line(b"<<<<<<< ") && (line(b">>>>>>> ") || bytes.starts_with(b"<<<<<<< "))
 }
 
-/// Returns the thing that lies in the place of a text document, be it JSON, a chat template or a list of merges; `None` if its bytes may be
+/// Thing that lies in the place of a text document, be it JSON, a chat template or a list of merges; `None` if its bytes may be
 /// that document.
 pub fn foreign(bytes: &[u8]) -> Option<Flaw> {
     let named = |mark: Mark| Some(Flaw::new(mark.name, mark.hint));
@@ -236,7 +232,7 @@ pub fn foreign(bytes: &[u8]) -> Option<Flaw> {
         .then(|| Flaw::new("a byte order mark before the text", SAVE_AS_UTF8))
 }
 
-/// Returns true for a message of a hub, which may have the number of its status before it.
+/// True for a message of a hub, which may have the number of its status before it.
 fn is_message(bytes: &[u8]) -> bool {
     let text = without_bom(bytes).trim_ascii_start();
     let status = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -245,23 +241,17 @@ fn is_message(bytes: &[u8]) -> bool {
     begins_with(if status == 3 { after } else { text }, &MESSAGES)
 }
 
-/// Returns `what` with the first words of a text.
+/// Appends to `what` the first words of a text.
 pub(crate) fn quoted(what: &str, bytes: &[u8]) -> String {
     const WORDS: usize = 40;
     let text = String::from_utf8_lossy(without_bom(&bytes[..bytes.len().min(FIRST_BYTES)]));
     let line = text.trim().lines().next().unwrap_or_default();
-    let more = if line.chars().count() > WORDS {
-        "…"
-    } else {
-        ""
-    };
-    format!(
-        "{what} \"{}{more}\"",
-        shown(&line.chars().take(WORDS).collect::<String>())
-    )
+    let words: String = line.chars().take(WORDS).collect();
+    let more = if words.len() < line.len() { "…" } else { "" };
+    format!("{what} \"{}{more}\"", shown(&words))
 }
 
-/// Returns true if the bytes are those of a text: a header of weights has zero bytes.
+/// True if the bytes are those of a text: a header of weights has zero bytes.
 fn is_text(bytes: &[u8]) -> bool {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -271,10 +261,8 @@ fn is_text(bytes: &[u8]) -> bool {
         }
         Err(_) => return false,
     };
-    text.len() >= 8
-        && !text
-            .chars()
-            .any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
+    let is_odd = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
+    text.len() >= 8 && !text.chars().any(is_odd)
 }
 
 /// Names the file, and states in a refusal of its header what the file really is, if the first bytes show it: `format.mismatch` for a file

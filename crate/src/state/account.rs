@@ -33,7 +33,7 @@ impl Input {
         Self { file, all: None }
     }
 
-    /// Returns its entry in a receipt. With `read`, all of it is read, unless its checksum is known.
+    /// Describes it in a receipt. With `read`, all of it is read, unless its checksum is known.
     fn receipt_file(&self, read: bool) -> Result<ReceiptFile> {
         let sum = match &self.all {
             Some(source) if read => Some(sha256_of(source, 0, source.len())?),

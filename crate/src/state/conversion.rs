@@ -22,12 +22,12 @@ pub struct Conversion {
     pub non_finite: u64,
     /// For a tensor that an adapter was merged into, the share of the change that is left: 1 − ‖written − exact‖ / ‖change‖, 2-norms of all
     /// values.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub survival: Option<f64>,
 }
 
 impl Conversion {
-    /// Returns whether the type in the file cannot hold every value of the previous one.
+    /// True if the type in the file cannot hold every value of the previous one.
     fn rounds(&self) -> bool {
         let widest = TensorType::F32.ggml().dtype();
         self.from != self.to && (self.to != widest || self.from == "F64")
@@ -114,7 +114,7 @@ impl Measure {
         };
     }
 
-    /// Returns the measurement so far.
+    /// The measurement so far.
     pub(crate) fn conversion(&self) -> Conversion {
         self.conversion.clone()
     }

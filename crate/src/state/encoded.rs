@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::conversion::{Conversion, Measure};
-use super::reordering::{PairedRows, Reordering, RowsPiece, TransposedPart};
+use super::reordering::{Gathering, Reordering};
 use super::tensor::{Bytes, Encoded, PIECE_ELEMENTS, Tensor};
 use crate::error::{Refusal, Result, word};
 use crate::formats::{Encoder, Encoding, TensorType};
@@ -73,10 +73,8 @@ pub(crate) struct EncodedReader {
     name: String,
     encoded: Rc<Encoded>,
     values: Tensor,
-    /// Number of rows in Hugging Face's order; the next field is the number of values in a row.
-    rows: u64,
-    width: u64,
-    order: Reordering,
+    /// Places of the values in the file, if they are others.
+    gathering: Option<Gathering>,
     encoder: Encoder,
     /// Measurement of the errors of the type, if it changes or rounds sums.
     measure: Option<Measure>,
@@ -98,19 +96,21 @@ struct Summed {
 impl EncodedReader {
     /// Creates the reader of the tensor `name` of a file.
     pub(super) fn new(name: &str, encoded: &Rc<Encoded>) -> Self {
-        let shape = &encoded.values.shape;
+        let mut values = encoded.values.clone();
+        let mut gathering = None;
         // The values may be in the order of the file already.
-        let (values, order) = if encoded.values.lies_as(encoded.order) {
-            (encoded.values.clone().in_stored_order(), Reordering::Same)
+        if values.lies_as(encoded.order) {
+            values = values.in_stored_order();
         } else {
-            (encoded.values.clone(), encoded.order.fitting(shape))
-        };
+            let shape = &encoded.values.shape;
+            let rows = shape.first().copied().unwrap_or(1);
+            let width = shape.iter().skip(1).product();
+            gathering = encoded.order.fitting(shape).gathering([rows, width], true);
+        }
         Self {
             name: name.to_string(),
-            rows: shape.first().copied().unwrap_or(1),
-            width: shape.iter().skip(1).product(),
             values,
-            order,
+            gathering,
             encoder: Encoder::new(encoded.to),
             measure: encoded.measure(name),
             summed: Summed::default(),
@@ -118,10 +118,6 @@ impl EncodedReader {
             ready: Vec::new(),
             encoded: Rc::clone(encoded),
         }
-    }
-
-    fn elements(&self) -> u64 {
-        self.rows * self.width
     }
 
     /// Errors of the conversion so far; `None` if the type stays and nothing was merged into the tensor.
@@ -132,7 +128,9 @@ impl EncodedReader {
     /// Computes the next `count` bytes of the file; fewer at the end. If the type cannot hold a value, the rest of the tensor is read to count
     /// such values, and the tensor is refused before any of these bytes are returned.
     pub(crate) async fn take(&mut self, count: usize) -> Result<Vec<u8>> {
-        while (self.ready.len() < count || self.encoder.refuses()) && self.at < self.elements() {
+        while (self.ready.len() < count || self.encoder.refuses())
+            && self.at < self.encoded.elements()
+        {
             self.advance().await?;
             if self.encoder.refuses() {
                 self.ready.clear();
@@ -144,14 +142,14 @@ impl EncodedReader {
 
     /// Reads the next values in the order of the file and encodes whole blocks. At the end it refuses values that the type cannot hold.
     async fn advance(&mut self) -> Result<()> {
-        let left = self.elements() - self.at;
-        let mut next = match (self.order.rows(self.rows), self.order) {
-            (Some(rows), _) => self.paired(rows, left).await?,
-            (None, Reordering::Transposed) => self.transposed(left).await?,
-            _ if self.values.on_device().is_some() => {
-                self.read_span(self.at..self.at + left.min(RUN)).await?
+        let left = self.encoded.elements() - self.at;
+        let mut next = match self.gathering {
+            Some(gathering) => self.gather(&gathering, left).await?,
+            None if self.values.on_device().is_some() => {
+                let span = self.at..self.at + left.min(RUN);
+                self.read(std::slice::from_ref(&span)).await?
             }
-            _ => self.values_from(self.at, PIECE_ELEMENTS)?,
+            None => self.values_from(self.at, PIECE_ELEMENTS)?,
         };
         self.at += next.len() as u64;
         if self.encoded.factor != 1.0 {
@@ -163,11 +161,11 @@ impl EncodedReader {
         if let Some(measure) = &mut self.measure {
             measure.compare(next, &self.ready[encoded..]);
         }
-        if self.at < self.elements() {
+        if self.at < self.encoded.elements() {
             return Ok(());
         }
         let change = self.change()?;
-        let elements = self.elements() as f64;
+        let elements = self.encoded.elements() as f64;
         if let (Some(measure), Some((norm, mean_square))) = (&mut self.measure, change) {
             measure.of_change(norm, mean_square * elements);
         }
@@ -186,7 +184,7 @@ impl EncodedReader {
         let norm = merged.pair.load(None)?.norm();
         let Summed { values, squares } = self.summed;
         let [errors, changes] = squares.map(|sum| sum / values.max(1) as f64);
-        let change = norm.powi(2) / self.elements().max(1) as f64;
+        let change = norm.powi(2) / self.encoded.elements().max(1) as f64;
         let absent = Some(change - changes).filter(|absent| *absent > ROUNDED * change);
         Ok(Some((norm, errors + absent.unwrap_or(0.0))))
     }
@@ -238,37 +236,23 @@ impl EncodedReader {
         Ok(values)
     }
 
-    async fn read_span(&mut self, span: Range<u64>) -> Result<Vec<f32>> {
-        self.read(std::slice::from_ref(&span)).await
-    }
-
-    /// Reads rows that have other places in the file.
-    async fn paired(&mut self, rows: PairedRows, left: u64) -> Result<Vec<f32>> {
-        match rows.into_file().piece(self.at, left, RUN, self.width) {
-            RowsPiece::Heads(heads) => {
-                let read = self.read_span(heads).await?;
-                let mut values = Vec::with_capacity(read.len());
-                // The width is that of a row in memory.
-                rows.into_file()
-                    .sort(&read, self.width as usize, &mut values);
-                Ok(values)
+    /// Reads the next part of a file whose values have other places in the tensor.
+    async fn gather(&mut self, gathering: &Gathering, left: u64) -> Result<Vec<f32>> {
+        let (limit, at_once) = if gathering.is_transposed() {
+            (GATHERED, 1)
+        } else {
+            (RUN, usize::MAX)
+        };
+        let part = gathering.part(self.at, left.min(limit));
+        let mut values = vec![0.0; (part.end - part.start) as usize];
+        for runs in gathering.runs(&part, RUN).chunks(at_once) {
+            let read = self.read(runs).await?;
+            let mut rest = read.as_slice();
+            for run in runs {
+                let (own, others) = rest.split_at((run.end - run.start) as usize);
+                gathering.place(&part, run.start, own, &mut values);
+                rest = others;
             }
-            RowsPiece::Rows(spans) => self.read(&spans).await,
-        }
-    }
-
-    /// Reads values of a matrix that the file has transposed, gathered in one pass over the rows that have some of them.
-    async fn transposed(&mut self, left: u64) -> Result<Vec<f32>> {
-        let part = TransposedPart::new(
-            [self.width, self.rows],
-            self.at..self.at + left.min(GATHERED),
-        );
-        let mut values = vec![0.0; left.min(GATHERED) as usize];
-        let Range { start: mut at, end } = part.stored();
-        while at < end {
-            let stop = at + (end - at).min(RUN);
-            part.place(at, &self.read_span(at..stop).await?, &mut values);
-            at = stop;
         }
         Ok(values)
     }

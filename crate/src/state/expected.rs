@@ -14,7 +14,7 @@ pub(crate) struct ExpectedState {
 }
 
 impl ExpectedState {
-    /// Returns what `optimizer` keeps for a parameter of this shape; `state` are the shapes of the member's state tensors, which show whether
+    /// Lists the tensors that `optimizer` keeps for a parameter of this shape; `state` are the shapes of the member's state tensors, which show whether
     /// the parameter is projected. `None` for an unknown kind.
     pub(crate) fn of(
         optimizer: &OptimizerRecord,
@@ -43,7 +43,7 @@ impl ExpectedState {
         Some(Self { required, optional })
     }
 
-    /// Returns the shape of the state tensor `word`, if this kind has one.
+    /// Shape of the state tensor `word`, if this kind has one.
     pub(crate) fn shape(&self, word: StateWord) -> Option<&[u64]> {
         self.required
             .get(&word)
@@ -52,7 +52,7 @@ impl ExpectedState {
     }
 }
 
-/// Returns the rank by which an optimizer that projects gradients projects a parameter, whose longer side (the rows of a square) gives the
+/// Rank by which an optimizer that projects gradients projects a parameter, whose longer side (the rows of a square) gives the
 /// channels; `None` for a parameter that it does not project. A norm, or moments of another shape than the parameter's, show that it does.
 fn rank_of(
     optimizer: &OptimizerRecord,

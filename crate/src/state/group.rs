@@ -37,21 +37,15 @@ pub struct OptimizerRecord {
 
 /// Differences between the group's parameters and the run's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct ParameterSemantics {
     /// Factor of the learning rate.
-    #[serde(default = "one")]
     pub learning_rate_scale: f64,
     /// Factor of the weight decay.
-    #[serde(default = "one")]
     pub weight_decay_scale: f64,
     /// True if the parameters have no gradient, no state and no update.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 impl Default for ParameterSemantics {
@@ -87,7 +81,7 @@ pub struct GroupMember {
 }
 
 impl GroupMember {
-    /// Returns the keys of its tensors: the parameter, then its state by word.
+    /// Keys of its tensors: the parameter, then its state by word.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.parameter)
             .chain(self.state.values())
@@ -144,16 +138,16 @@ pub struct ModelStateGroupAssignment {
     /// Scales and freezing.
     pub parameter_semantics: ParameterSemantics,
     /// Schedule of the learning rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<SchedulerAccount>,
     /// Parameters of the group, in their order.
     pub members: Vec<GroupMember>,
     /// Number of applied steps: at least the step of every member.
     pub applied_steps: u64,
     /// Intended residency of the state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub residency_policy: Option<ResidencyPolicy>,
     /// Actual residency of the state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub residency: Option<Residency>,
 }

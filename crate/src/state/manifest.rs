@@ -134,25 +134,25 @@ pub struct TemplateAccount {
 #[serde(deny_unknown_fields)]
 pub struct StatedDigests {
     /// Digest of parameters and buffers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<Digest>,
     /// Digest of state tensors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<Digest>,
     /// Digest of groups.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Digest>,
     /// Digest of the state dict.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Digest>,
     /// Digest of the tokenizer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Digest>,
     /// Digest of the chat templates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<Digest>,
     /// Digest of the whole bundle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<Digest>,
 }
 

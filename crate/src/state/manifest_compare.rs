@@ -15,7 +15,7 @@ const STEPS: Steps = &[&[TENSOR_MISSING], &[TENSOR_UNLISTED], &[TENSOR_MISMATCH]
 type Found = BTreeMap<String, (String, Vec<u64>, String)>;
 
 impl StateManifest {
-    /// Returns the names of files that hold only state tensors of this manifest, none of which is in `found`: the optimizer file that was left
+    /// Names of files that hold only state tensors of this manifest, none of which is in `found`: the optimizer file that was left
     /// behind.
     pub fn absent_optimizer_files(&self, found: &Found) -> BTreeSet<&str> {
         let is_there = |(key, record): &(&String, &TensorRecord)| {

@@ -2,7 +2,6 @@
 //! payload.
 
 mod account;
-mod artifact_digests;
 mod bytes;
 mod check;
 mod conversion;
@@ -13,10 +12,8 @@ mod findings;
 mod group;
 mod manifest;
 mod manifest_compare;
-mod manifest_parts;
 mod manifest_read;
 mod merged;
-mod non_finite;
 mod opened_state;
 mod origin;
 mod pieces;
@@ -26,7 +23,6 @@ mod receipt_parts;
 mod reordering;
 mod request;
 mod select;
-mod source_word;
 mod state_dict;
 mod state_digests;
 mod state_receipt;
@@ -34,12 +30,10 @@ mod survey;
 mod tensor;
 mod tensor_checks;
 mod tensor_manifest;
-mod tensor_read;
 mod tokenizer_record;
 
 pub use crate::config::StateWord;
 pub(crate) use account::Input;
-pub(crate) use artifact_digests::ArtifactDigests;
 pub use check::{check_groups, check_trainable};
 pub use conversion::Conversion;
 pub(crate) use conversion::changes_of;
@@ -58,13 +52,11 @@ pub use manifest::{
     TokenizerAccount,
 };
 pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};
-pub(crate) use manifest_parts::{
+pub(crate) use manifest_read::{
     base as base_of, files as files_of, groups as groups_of, tensors as tensors_of,
 };
-pub use non_finite::refuse_non_finite;
-pub(crate) use non_finite::refuse_non_finite_as;
 pub use opened_state::{ImportedState, OpenedFile, OpenedState};
-pub use origin::{Base, BaseFile, SourceFormat};
+pub use origin::{Base, BaseFile, SourceFormat, SourceWord};
 pub use pieces::{Pieces, dequantise};
 pub use plan::{PlanEntry, PortableModelBundleImportPlan};
 pub use receipt::{
@@ -80,11 +72,12 @@ pub use request::{
     VerifyPolicy,
 };
 pub use select::{Selected, SelectedTensor, SelectionReport, select};
-pub use source_word::SourceWord;
 pub(crate) use state_dict::{JSON_FILE, MODEL_FILE, OPTIMIZER_FILE};
 pub use state_dict::{PortableModelStateDict, SelectedStateDict};
+pub(crate) use state_digests::ArtifactDigests;
 pub use state_digests::StateDigests;
-pub(crate) use survey::survey;
+pub use survey::refuse_non_finite;
+pub(crate) use survey::{refuse_non_finite_as, survey};
 pub(crate) use tensor::Pair;
 pub use tensor::{Bytes, Encoded, Merged, Moved, PIECE_ELEMENTS, Span, Tensor};
 pub use tensor_manifest::{Identity, ModelStateTensorManifest, TensorRole, byte_len};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::account::{Input, imported};
-use super::source_word::SourceWord;
+use super::origin::SourceWord;
 use super::state_dict::{PortableModelStateDict, is_step, unknown_tensor};
 use super::survey::survey;
 use super::tensor::Tensor;

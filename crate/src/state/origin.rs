@@ -1,4 +1,4 @@
-//! The files that a model started from.
+//! The files that a model started from, and the containers that a state can come from.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::error::{base_name, shown};
 use crate::formats::{ByteSource, Digest};
 
 /// Format of the files that a model came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceFormat {
     /// config.json, safetensors files, tokenizer.json.
@@ -27,6 +27,41 @@ impl fmt::Display for SourceFormat {
     }
 }
 
+/// Container that a state was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceWord {
+    /// A run of tabtune.
+    Tabtune,
+    /// One safetensors file, or shards with a manifest.
+    Safetensors,
+    /// A Hugging Face folder.
+    HfFolder,
+    /// A JSON state dict.
+    TorchStateDictJson,
+    /// A GGUF file.
+    Gguf,
+    /// A PEFT adapter.
+    Peft,
+    /// A checkpoint folder.
+    Checkpoint,
+}
+
+impl SourceWord {
+    /// Word for it in documents.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Tabtune => "tabtune",
+            Self::Safetensors => "safetensors",
+            Self::HfFolder => "hf_folder",
+            Self::TorchStateDictJson => "torch_state_dict_json",
+            Self::Gguf => "gguf",
+            Self::Peft => "peft",
+            Self::Checkpoint => "checkpoint",
+        }
+    }
+}
+
 /// Model that training started from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,13 +74,13 @@ pub struct Base {
     /// The weight files.
     pub files: Vec<BaseFile>,
     /// Digest of its weights, where it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub weights_digest: Option<Digest>,
     /// Files of an adapter that was merged into it before it was trained, if there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged_adapter: Vec<BaseFile>,
     /// Extent to which the last resume compared its files, if it did not compare all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<VerifyPolicy>,
 }
 
@@ -59,13 +94,13 @@ pub struct BaseFile {
     pub bytes: u64,
     /// SHA-256 of the part that lists its tensors: the length word and header of a safetensors file, everything before the data of a GGUF file.
     /// Absent in checkpoints that do not state it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub header_sha256: Option<Digest>,
     /// SHA-256 of the whole file, where all of it was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
     /// SHA-256 of each piece of 8 MiB, the last one shorter; present if an adapter is trained on this base.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Vec<Digest>>,
 }
 
@@ -116,7 +151,7 @@ impl Base {
         }
     }
 
-    /// Returns whether these are the same files, whatever their names: equal sizes, and equal digests of headers where both state them.
+    /// True if these are the same files, whatever their names: equal sizes, and equal digests of headers where both state them.
     pub fn matches(&self, other: &Self) -> bool {
         let sorted = |base: &Self| {
             // Older checkpoints also list other files of the folder of a GGUF file.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::merged::Factors;
-use super::reordering::{PairedRows, Reordering, RowsPiece, TransposedPart};
+use super::reordering::{Gathering, Reordering};
 use super::tensor::{Bytes, PIECE_ELEMENTS, Tensor};
 use super::tensor_manifest::numel;
 use crate::error::{Error, Refusal, Result, word};
@@ -58,10 +58,9 @@ impl Stored {
 /// Reads a tensor's values in order, one piece at a time. It holds two pieces at most, whatever the tensor's size.
 pub struct Pieces {
     stored: Stored,
-    order: Reordering,
-    /// Number of rows of the tensor; the next field is the number of values in a row.
-    rows: u64,
-    row: u64,
+    /// Places of the values, if the file has them in another order.
+    gathering: Option<Gathering>,
+    elements: u64,
     /// Maximum number of values in a piece.
     limit: u64,
     at: u64,
@@ -109,7 +108,7 @@ impl Pieces {
         };
         let (rows, columns) = tensor.shape.split_first().unwrap_or((&1, &[]));
         let row = numel(columns).ok_or_else(|| stored.too_large())?;
-        rows.checked_mul(row).ok_or_else(|| stored.too_large())?;
+        let elements = rows.checked_mul(row).ok_or_else(|| stored.too_large())?;
         let whole = max_elements.clamp(1, PIECE_ELEMENTS);
         // Pieces that begin inside a block would decode it twice.
         let unit = encoding.unit().1;
@@ -120,9 +119,8 @@ impl Pieces {
         } as u64;
         Ok(Self {
             stored,
-            order: tensor.order(),
-            rows: *rows,
-            row,
+            gathering: tensor.order().gathering([*rows, row], false),
+            elements,
             limit,
             at: 0,
             non_finite: 0,
@@ -136,9 +134,7 @@ impl Pieces {
     #[must_use]
     pub(crate) fn in_file_order(self) -> Self {
         Self {
-            order: Reordering::Same,
-            rows: self.row,
-            row: self.rows,
+            gathering: None,
             ..self
         }
     }
@@ -158,13 +154,13 @@ impl Pieces {
     /// Skips to the value `first`.
     #[must_use]
     pub(crate) fn starting_at(mut self, first: u64) -> Self {
-        self.at = first.min(self.elements());
+        self.at = first.min(self.elements);
         self
     }
 
     /// Number of values of the tensor.
     pub fn elements(&self) -> u64 {
-        self.rows * self.row
+        self.elements
     }
 
     /// Number of NaN and infinite values among the pieces returned so far.
@@ -177,19 +173,16 @@ impl Pieces {
     /// # Errors
     /// Errors of reading, `source.too-large` if the shape has more values than the file, `export.overflow` if a merged value exceeds its dtype.
     pub fn next_piece(&mut self) -> Result<Option<(u64, &[f32])>> {
-        let left = self.elements() - self.at;
+        let left = self.elements - self.at;
         if left == 0 {
             return Ok(None);
         }
         let at = self.at;
         self.values.clear();
-        self.scratch.clear();
-        match (self.order.rows(self.rows), self.order) {
-            (Some(rows), _) => self.unpaired(rows, left)?,
-            (None, Reordering::Transposed) => self.transposed(left)?,
-            _ => self
-                .stored
-                .read(at, left.min(self.limit), &mut self.values)?,
+        let most = left.min(self.limit);
+        match self.gathering {
+            None => self.stored.read(at, most, &mut self.values)?,
+            Some(gathering) => self.gather(&gathering, gathering.part(at, most))?,
         }
         if let Some(factors) = &mut self.factors {
             factors
@@ -209,7 +202,7 @@ impl Pieces {
 
     /// Reads all values at once, if they fit into memory.
     pub(crate) fn collect(mut self) -> Result<Vec<f32>> {
-        let count = self.elements();
+        let count = self.elements;
         // 2^31 values are 8 GiB of f32.
         let room = Some(count).filter(|count| *count <= 1 << 31);
         let mut values = room.and_then(reserved).ok_or_else(|| {
@@ -222,38 +215,15 @@ impl Pieces {
         Ok(values)
     }
 
-    /// Reads rows that have other places in the file.
-    fn unpaired(&mut self, rows: PairedRows, left: u64) -> Result<()> {
-        match rows.piece(self.at, left, self.limit, self.row) {
-            RowsPiece::Heads(heads) => {
-                self.stored
-                    .read(heads.start, heads.end - heads.start, &mut self.scratch)?;
-                let width = usize::try_from(self.row).map_err(|_| self.stored.too_large())?;
-                rows.sort(&self.scratch, width, &mut self.values);
-            }
-            RowsPiece::Rows(spans) => {
-                for span in spans {
-                    self.stored
-                        .read(span.start, span.end - span.start, &mut self.values)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads values of a matrix that is stored transposed, gathered in one pass over the rows of the file that have some of them.
-    fn transposed(&mut self, left: u64) -> Result<()> {
+    /// Reads a part whose values have other places in the file.
+    fn gather(&mut self, gathering: &Gathering, part: Range<u64>) -> Result<()> {
         // A piece is in memory.
-        let count = left.min(self.limit);
-        let part = TransposedPart::new([self.rows, self.row], self.at..self.at + count);
-        self.values.resize(count as usize, 0.0);
-        let Range { start: mut at, end } = part.stored();
-        while at < end {
+        self.values.resize((part.end - part.start) as usize, 0.0);
+        for run in gathering.runs(&part, self.limit) {
             self.scratch.clear();
-            self.stored
-                .read(at, (end - at).min(self.limit), &mut self.scratch)?;
-            part.place(at, &self.scratch, &mut self.values);
-            at += self.scratch.len() as u64;
+            let count = run.end - run.start;
+            self.stored.read(run.start, count, &mut self.scratch)?;
+            gathering.place(&part, run.start, &self.scratch, &mut self.values);
         }
         Ok(())
     }

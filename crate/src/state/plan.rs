@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::opened_state::{ImportedState, OpenedState};
-use super::source_word::SourceWord;
+use super::origin::SourceWord;
 use super::state_dict::{JSON_FILE, manifest_of, unknown_tensor};
 use super::{
     DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest,

@@ -45,10 +45,10 @@ pub struct ModelIoArtifactReceipt {
     /// Program that performed it.
     pub tool: Tool,
     /// Model that the result started from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
     /// Record of the training.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingRecord>,
     /// Files that were read.
     pub inputs: Vec<ReceiptFile>,
@@ -67,16 +67,16 @@ pub struct ModelIoArtifactReceipt {
     /// Warnings of the operation.
     pub warnings: Vec<ReceiptWarning>,
     /// Digest of the compatibility contract.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub contract_digest: Option<Digest>,
     /// Digest of all fields except this one and the two below; absent until the receipt is sealed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_digest: Option<Digest>,
     /// Time of the operation, if the caller states it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Device of the operation, if the caller states it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl ModelIoArtifactReceipt {
         document_digest(DocumentKind::Receipt, &document)
     }
 
-    /// Returns the receipt with its digest.
+    /// Adds the digest of the receipt.
     ///
     /// # Errors
     /// The errors of [`Self::digest`].
@@ -131,7 +131,7 @@ impl ModelIoArtifactReceipt {
         Ok(self)
     }
 
-    /// Returns the receipt with the facts that are known after all files are written: `leaves` are those of the weights and of the state
+    /// Adds the facts that are known after all files are written: `leaves` are those of the weights and of the state
     /// tensors.
     pub(crate) fn completed(
         &self,
@@ -168,7 +168,7 @@ impl ModelIoArtifactReceipt {
         receipt.seal()
     }
 
-    /// Returns the document as it is written: indented, with one line feed at its end.
+    /// Writes the document: indented, with one line feed at its end.
     ///
     /// # Errors
     /// `receipt.invalid` if its contents are no JSON.

@@ -50,7 +50,7 @@ pub struct TrainingRecord {
     /// Data that the model was trained on.
     pub data: DataRecord,
     /// Number of steps that were made with other settings before these, if there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_before: Option<u64>,
     /// Number of completed optimizer steps.
     pub completed_steps: u64,
@@ -70,10 +70,10 @@ pub struct DataRecord {
     /// SHA-256 of its tokens, as in checkpoints.
     pub digest: Digest,
     /// Number of tokens to be trained on, if it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Number of steps that were made with other data before these, if there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_before: Option<u64>,
 }
 
@@ -104,14 +104,14 @@ pub struct Evaluation {
 #[serde(deny_unknown_fields)]
 pub struct LossRecord {
     /// Loss of the last step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<f64>,
     /// Result of an evaluation of the run's weights after its last step, on these data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<EvaluationRecord>,
     /// Description of what happened to the weights after they were evaluated, for example `rounding to BF16`; absent if the values in the
     /// files are those that were evaluated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation_before: Option<String>,
 }
 
@@ -128,7 +128,7 @@ pub struct ReceiptFile {
     /// Size in bytes.
     pub bytes: u64,
     /// SHA-256 of the whole file; absent where not all of it was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
 }
 

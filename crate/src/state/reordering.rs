@@ -21,22 +21,17 @@ pub enum Reordering {
 }
 
 impl Reordering {
-    /// Returns the order of a tensor of this shape: where the rows are no whole number of heads, or the tensor is no matrix, that of Hugging
-    /// Face.
+    /// This order for a tensor of this shape: where the rows are no whole number of heads, or the tensor is no matrix, that of Hugging Face.
     pub(crate) fn fitting(self, shape: &[u64]) -> Self {
-        let rows = shape.first().copied().unwrap_or(1);
-        match self {
-            Self::PairedRows(heads)
-                if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads as u64) =>
-            {
-                Self::Same
-            }
-            Self::Transposed if shape.len() != 2 => Self::Same,
-            order => order,
-        }
+        let fits = match self {
+            Self::Same => true,
+            Self::PairedRows(_) => self.rows(shape.first().copied().unwrap_or(1)).is_some(),
+            Self::Transposed => shape.len() == 2,
+        };
+        if fits { self } else { Self::Same }
     }
 
-    /// Returns the places of the rows of a matrix with this many, if they are not those of Hugging Face; out of the file.
+    /// Places of the rows of a matrix with this many, if they are not those of Hugging Face; out of the file.
     pub(crate) fn rows(self, rows: u64) -> Option<PairedRows> {
         let Self::PairedRows(heads) = self else {
             return None;
@@ -49,8 +44,22 @@ impl Reordering {
         })
     }
 
-    /// Returns the bytes `begin..begin + bytes` of `source` in Hugging Face's order, from the first byte on, if the file has another one. The
-    /// shape is Hugging Face's; a transposed matrix is dense.
+    /// Describes how a tensor [rows, width] is gathered out of its file, or its file out of it. `None` if both have the same order.
+    pub(crate) fn gathering(self, [rows, width]: [u64; 2], into_file: bool) -> Option<Gathering> {
+        let (order, [rows, width]) = match self {
+            Self::Transposed if into_file => (Order::Transposed, [width, rows]),
+            Self::Transposed => (Order::Transposed, [rows, width]),
+            _ => {
+                let paired = self.rows(rows)?;
+                let paired = if into_file { paired.reversed() } else { paired };
+                (Order::Paired(paired), [rows, width])
+            }
+        };
+        Some(Gathering { order, rows, width })
+    }
+
+    /// The bytes `begin..begin + bytes` of `source` in Hugging Face's order, from the first byte on, if the file has another one. The shape is
+    /// Hugging Face's; a transposed matrix is dense.
     pub(crate) fn ordered<'a, S: ByteSource + 'a>(
         self,
         source: S,
@@ -58,33 +67,29 @@ impl Reordering {
         bytes: u64,
         shape: &[u64],
     ) -> Option<Box<dyn ByteSource + 'a>> {
-        match (self, shape) {
+        let (shape, element) = match (self, shape) {
             (Self::Transposed, &[rows, columns]) => {
                 let elements = rows
                     .checked_mul(columns)
                     .filter(|elements| *elements > 0 && bytes.is_multiple_of(*elements))?;
-                let width = bytes / elements;
-                matches!(width, 1 | 2 | 4 | 8).then(|| {
-                    Box::new(Transposed {
-                        source,
-                        begin,
-                        shape: [rows, columns],
-                        width,
-                    }) as _
-                })
+                ([rows, columns], bytes / elements)
             }
-            (_, &[rows, ..]) if bytes > 0 && bytes.is_multiple_of(rows.max(1)) => {
-                let order = self.rows(rows)?;
-                Some(Box::new(Permuted {
-                    source,
-                    begin,
-                    bytes,
-                    row: bytes / rows,
-                    order,
-                }))
+            // Whole rows move, whatever their dtype.
+            (_, &[rows, ..]) if rows > 0 && bytes > 0 && bytes.is_multiple_of(rows) => {
+                ([rows, bytes / rows], 1)
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        let gathering = self.gathering(shape, false)?;
+        matches!(element, 1 | 2 | 4 | 8).then(|| {
+            Box::new(Ordered {
+                source,
+                begin,
+                bytes,
+                element,
+                gathering,
+            }) as _
+        })
     }
 }
 
@@ -95,29 +100,21 @@ pub(crate) struct PairedRows {
     into_file: bool,
 }
 
-/// Elements that are read to make a piece of a matrix with paired rows.
-pub(crate) enum RowsPiece {
-    /// Whole heads, whose rows change places in memory.
-    Heads(Range<u64>),
-    /// Rows and parts of rows, in the order of the piece.
-    Rows(Vec<Range<u64>>),
-}
-
 impl PairedRows {
-    /// Returns the same order in the other direction: out of Hugging Face's order into that of the file.
-    pub(crate) fn into_file(self) -> Self {
+    /// The same order in the other direction.
+    fn reversed(self) -> Self {
         Self {
-            into_file: true,
+            into_file: !self.into_file,
             ..self
         }
     }
 
-    /// Returns the number of rows of a head.
+    /// Number of rows of a head.
     pub(crate) fn head_rows(self) -> u64 {
         self.head_rows
     }
 
-    /// Returns the row that comes to place `n`. Row `p·H/2 + j` of a head of H rows is the file's row `2j + p`.
+    /// Row that comes to place `n`. Row `p·H/2 + j` of a head of H rows is the file's row `2j + p`.
     fn row(self, n: u64) -> u64 {
         let (first, n, half) = (
             n - n % self.head_rows,
@@ -140,37 +137,156 @@ impl PairedRows {
             sorted.extend_from_slice(&rows[from..from + width]);
         }
     }
+}
 
-    /// Plans the piece that begins at element `at` of `left`, in rows of `width` elements: whole heads if they fit into `limit` elements, else at
-    /// most `limit` elements of rows.
-    pub(crate) fn piece(self, at: u64, left: u64, limit: u64, width: u64) -> RowsPiece {
-        let head = self.head_rows * width;
-        if head > 0 && head <= limit.min(left) && at.is_multiple_of(head) {
-            return RowsPiece::Heads(at..at + limit.min(left) / head * head);
+/// A matrix [rows, width] whose elements are gathered, a part at a time, from a file or a tensor that has them in another order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gathering {
+    order: Order,
+    rows: u64,
+    width: u64,
+}
+
+/// Order of the elements that a matrix is gathered from.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    Paired(PairedRows),
+    Transposed,
+}
+
+/// Divides the elements `range` of a matrix into those of each row, which has this width: the row, and its elements.
+fn lines(range: Range<u64>, width: u64) -> impl Iterator<Item = (u64, Range<u64>)> {
+    let rows = range.start / width..range.end.div_ceil(width);
+    rows.map(move |row| {
+        let begin = range.start.max(row * width);
+        (row, begin..range.end.min((row + 1) * width))
+    })
+}
+
+impl Gathering {
+    /// True if a part needs the whole source, or much of it.
+    pub(crate) fn is_transposed(&self) -> bool {
+        matches!(self.order, Order::Transposed)
+    }
+
+    /// The part that begins at element `at`, of `most` elements or fewer: whole heads where they fit.
+    pub(crate) fn part(&self, at: u64, most: u64) -> Range<u64> {
+        let head = match self.order {
+            Order::Paired(rows) => rows.head_rows * self.width,
+            Order::Transposed => 1,
+        };
+        let fits = (1..=most).contains(&head) && at.is_multiple_of(head);
+        at..at + if fits { most / head * head } else { most }
+    }
+
+    /// The runs of stored elements that are read for a part, of at most `limit` elements each.
+    pub(crate) fn runs(&self, part: &Range<u64>, limit: u64) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        let mut push = |run: Range<u64>| match runs.last_mut() {
+            Some(last) if last.end == run.start && run.end - last.start <= limit => {
+                last.end = run.end;
+            }
+            _ => runs.push(run),
+        };
+        match self.order {
+            Order::Paired(rows) => {
+                let head = rows.head_rows * self.width;
+                for (_, elements) in lines(part.clone(), head) {
+                    // A whole head has the same elements in both orders.
+                    if elements.end - elements.start == head && head <= limit {
+                        push(elements);
+                        continue;
+                    }
+                    for (row, elements) in lines(elements, self.width) {
+                        let from = rows.row(row) * self.width + elements.start % self.width;
+                        push(from..from + elements.end - elements.start);
+                    }
+                }
+            }
+            Order::Transposed => {
+                let columns = self.columns(part);
+                let stored = columns.start * self.rows..columns.end * self.rows;
+                for begin in stored.clone().step_by(limit as usize) {
+                    push(begin..stored.end.min(begin + limit));
+                }
+            }
         }
-        let (mut at, end, mut spans) = (at, at + left.min(limit), Vec::new());
-        while at < end {
-            let (row, column) = (at / width, at % width);
-            let count = (width - column).min(end - at);
-            let from = self.row(row) * width + column;
-            spans.push(from..from + count);
-            at += count;
+        runs
+    }
+
+    /// The columns in which a part has elements.
+    fn columns(&self, part: &Range<u64>) -> Range<u64> {
+        let mut rows = lines(part.clone(), self.width);
+        match (rows.next(), rows.next()) {
+            (None, _) => 0..0,
+            (Some((row, elements)), None) => {
+                let first = row * self.width;
+                elements.start - first..elements.end - first
+            }
+            _ => 0..self.width,
         }
-        RowsPiece::Rows(spans)
+    }
+
+    /// Copies the elements of a run, which begins at the stored element `at`, to their places in a part.
+    pub(crate) fn place<T: Copy>(&self, part: &Range<u64>, at: u64, run: &[T], values: &mut [T]) {
+        let stored = at..at + run.len() as u64;
+        // All indices lie inside slices that are in memory.
+        match self.order {
+            Order::Paired(rows) => {
+                for (row, elements) in lines(stored, self.width) {
+                    let place = rows.reversed().row(row) * self.width + elements.start % self.width;
+                    let count = (elements.end - elements.start) as usize;
+                    let values = &mut values[(place - part.start) as usize..][..count];
+                    values.copy_from_slice(&run[(elements.start - at) as usize..][..count]);
+                }
+            }
+            Order::Transposed => {
+                for (column, elements) in lines(stored, self.rows) {
+                    // Rows whose element of this column is in the part.
+                    let [first, end] = [part.start, part.end]
+                        .map(|bound| bound.saturating_sub(column).div_ceil(self.width));
+                    let start = column * self.rows;
+                    for row in first.max(elements.start - start)..end.min(elements.end - start) {
+                        values[(row * self.width + column - part.start) as usize] =
+                            run[(start + row - at) as usize];
+                    }
+                }
+            }
+        }
     }
 }
 
-/// Bytes of a matrix whose rows have other places in its file. Whole rows move, whatever their dtype.
-struct Permuted<S> {
+/// Bytes of a matrix whose elements have other places in its file.
+struct Ordered<S> {
     source: S,
     begin: u64,
     bytes: u64,
-    /// Number of bytes in a row.
-    row: u64,
-    order: PairedRows,
+    /// Number of bytes of an element: 1, 2, 4 or 8.
+    element: u64,
+    gathering: Gathering,
 }
 
-impl<S: ByteSource> ByteSource for Permuted<S> {
+impl<S: ByteSource> Ordered<S> {
+    /// Fills `buf` with the bytes from `offset` on, in elements of `N` bytes.
+    fn gather<const N: usize>(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let size = N as u64;
+        let part = offset / size..(offset + buf.len() as u64).div_ceil(size);
+        // The part is as long as the buffer, but for an element at either end.
+        let before = (offset - part.start * size) as usize;
+        let mut elements = vec![[0; N]; (part.end - part.start) as usize];
+        let mut read = Vec::new();
+        for run in self.gathering.runs(&part, RUN_BYTES / size) {
+            read.resize((run.end - run.start) as usize, [0; N]);
+            let begin = self.begin + run.start * size;
+            self.source.read_at(begin, read.as_flattened_mut())?;
+            self.gathering.place(&part, run.start, &read, &mut elements);
+        }
+        buf.copy_from_slice(&elements.as_flattened()[before..][..buf.len()]);
+        Ok(())
+    }
+}
+
+impl<S: ByteSource> ByteSource for Ordered<S> {
     fn name(&self) -> &str {
         self.source.name()
     }
@@ -180,144 +296,12 @@ impl<S: ByteSource> ByteSource for Permuted<S> {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let (mut at, mut rest) = (offset, buf);
-        while !rest.is_empty() {
-            // From the beginning of a head on, whole heads are read.
-            let to_head =
-                Some(at % (self.order.head_rows() * self.row)).filter(|column| *column > 0);
-            let left = to_head.map_or(rest.len() as u64, |column| {
-                (self.order.head_rows() * self.row - column).min(rest.len() as u64)
-            });
-            let planned = self.order.piece(at, left, left, self.row);
-            // Each span is as long as a part of the buffer.
-            let mut next = |bytes: Range<u64>| {
-                let (piece, after) =
-                    std::mem::take(&mut rest).split_at_mut((bytes.end - bytes.start) as usize);
-                (rest, at) = (after, at + piece.len() as u64);
-                self.source
-                    .read_at(self.begin + bytes.start, piece)
-                    .map(|()| piece)
-            };
-            match planned {
-                RowsPiece::Heads(heads) => {
-                    let piece = next(heads)?;
-                    let mut sorted = Vec::with_capacity(piece.len());
-                    self.order.sort(piece, self.row as usize, &mut sorted);
-                    piece.copy_from_slice(&sorted);
-                }
-                RowsPiece::Rows(spans) => spans
-                    .into_iter()
-                    .try_for_each(|span| next(span).map(drop))?,
-            }
+        match self.element {
+            1 => self.gather::<1>(offset, buf),
+            2 => self.gather::<2>(offset, buf),
+            4 => self.gather::<4>(offset, buf),
+            _ => self.gather::<8>(offset, buf),
         }
-        Ok(())
-    }
-}
-
-/// A part of the elements of a matrix that is stored transposed.
-pub(crate) struct TransposedPart {
-    rows: u64,
-    columns: u64,
-    part: Range<u64>,
-}
-
-impl TransposedPart {
-    /// Describes the elements `part` of the matrix [rows, columns], which is stored [columns, rows].
-    pub(crate) fn new([rows, columns]: [u64; 2], part: Range<u64>) -> Self {
-        Self {
-            rows,
-            columns,
-            part,
-        }
-    }
-
-    /// Returns the stored elements among which the part is: whole stored rows.
-    pub(crate) fn stored(&self) -> Range<u64> {
-        let Some(last) = self
-            .part
-            .end
-            .checked_sub(1)
-            .filter(|last| *last >= self.part.start)
-        else {
-            return 0..0;
-        };
-        let is_in_one_row = self.part.start / self.columns == last / self.columns;
-        let columns = if is_in_one_row {
-            self.part.start % self.columns..last % self.columns + 1
-        } else {
-            0..self.columns
-        };
-        columns.start * self.rows..columns.end * self.rows
-    }
-
-    /// Copies from `run`, the stored elements from `at` on, those that belong to the part to their places in it.
-    pub(crate) fn place<T: Copy>(&self, at: u64, run: &[T], part: &mut [T]) {
-        let (mut from, stop) = (at, at + run.len() as u64);
-        while from < stop {
-            let (column, begin) = (from / self.rows, from % self.rows);
-            let end = (begin + stop - from).min(self.rows);
-            // Rows whose element of this column is in the part.
-            let rows = [self.part.start, self.part.end]
-                .map(|bound| bound.saturating_sub(column).div_ceil(self.columns));
-            for row in begin.max(rows[0])..end.min(rows[1]) {
-                // Both indices lie inside slices that are in memory.
-                part[(row * self.columns + column - self.part.start) as usize] =
-                    run[(from - at + row - begin) as usize];
-            }
-            from += end - begin;
-        }
-    }
-}
-
-/// Bytes of a dense matrix that is stored transposed.
-struct Transposed<S> {
-    source: S,
-    begin: u64,
-    /// Rows and columns in Hugging Face's order.
-    shape: [u64; 2],
-    /// Number of bytes in an element.
-    width: u64,
-}
-
-impl<S: ByteSource> Transposed<S> {
-    /// Reads the elements `part`, of `N` bytes each.
-    fn gather<const N: usize>(&self, part: Range<u64>) -> Result<Vec<[u8; N]>> {
-        let mut elements = vec![[0; N]; usize::try_from(part.end - part.start).unwrap_or(0)];
-        let part = TransposedPart::new(self.shape, part);
-        let (mut at, end) = (part.stored().start, part.stored().end);
-        let mut run = Vec::new();
-        while at < end {
-            let count = (end - at).min(RUN_BYTES / self.width);
-            run.resize(count as usize, [0; N]);
-            self.source
-                .read_at(self.begin + at * self.width, run.as_flattened_mut())?;
-            part.place(at, &run, &mut elements);
-            at += count;
-        }
-        Ok(elements)
-    }
-}
-
-impl<S: ByteSource> ByteSource for Transposed<S> {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn len(&self) -> u64 {
-        self.shape[0] * self.shape[1] * self.width
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let part = offset / self.width..(offset + buf.len() as u64).div_ceil(self.width);
-        let before = (offset - part.start * self.width) as usize;
-        let bytes = match self.width {
-            1 => self.gather::<1>(part)?.into_flattened(),
-            2 => self.gather::<2>(part)?.into_flattened(),
-            4 => self.gather::<4>(part)?.into_flattened(),
-            _ => self.gather::<8>(part)?.into_flattened(),
-        };
-        buf.copy_from_slice(&bytes[before..before + buf.len()]);
-        Ok(())
     }
 }
 

@@ -141,7 +141,7 @@ pub fn select(
     })
 }
 
-/// Returns the keys that are taken: the includes or everything, without the excludes.
+/// Keys that are taken: the includes or everything, without the excludes.
 fn candidates<'a>(
     tensors: &'a Tensors,
     selection: &PortableTensorImportSelection,
@@ -201,7 +201,7 @@ fn candidates<'a>(
     tensors.keys().map(String::as_str).filter(taken).collect()
 }
 
-/// Returns the new key of each tensor that is taken.
+/// New key of each tensor that is taken.
 fn new_names<'a>(
     tensors: &Tensors,
     remap: &PortableTensorKeyRemap,
@@ -261,7 +261,7 @@ fn check_targets(names: &BTreeMap<&str, String>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Returns whether all tensors of a group are taken; a part of them is a finding.
+/// True if all tensors of a group are taken; a part of them is a finding.
 fn stays(
     group: &ModelStateGroupAssignment,
     taken: &BTreeSet<&str>,

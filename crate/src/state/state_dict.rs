@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::account::account;
-use super::source_word::SourceWord;
+use super::origin::SourceWord;
 use super::tensor::Tensor;
 use super::tensor_checks::{broken_row, wrong_key, wrong_length};
 use super::{

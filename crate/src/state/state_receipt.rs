@@ -1,15 +1,15 @@
 //! Receipts of the operations that make states.
 
-use super::artifact_digests::ArtifactDigests;
+use super::origin::SourceWord;
 use super::receipt::{ModelIoArtifactReceipt, Operation, ReceiptTensors};
-use super::source_word::SourceWord;
 use super::state_dict::PortableModelStateDict;
+use super::state_digests::ArtifactDigests;
 use super::tensor::Tensor;
 use crate::error::Result;
 use crate::formats::Digest;
 
 impl PortableModelStateDict {
-    /// Returns the receipt of the operation that this state comes from, with the digests of the present state; every tensor is read once for
+    /// Completes the receipt of the operation that this state comes from, with the digests of the present state; every tensor is read once for
     /// them.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl PortableModelStateDict {
         receipt.seal()
     }
 
-    /// Returns the receipt of an export of this state as it is before anything is written.
+    /// Receipt of an export of this state as it is before anything is written.
     pub(crate) fn draft(&self) -> ModelIoArtifactReceipt {
         let mut draft = self.account.clone();
         if draft.operation == Operation::Import {

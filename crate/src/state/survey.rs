@@ -1,8 +1,8 @@
-//! Reads the values of a tensor in one pass: computes its digest, and finds faulty values.
+//! Reads the values of a tensor in one pass: computes its digest, and finds faulty values. Refuses those that are NaN or infinite.
 
 use super::tensor::Tensor;
-use crate::error::Result;
-use crate::formats::{Encoding, Hasher, count_non_finite, dtype_bits};
+use crate::error::{Refusal, Result, Word, word};
+use crate::formats::{Encoding, Hasher, count_non_finite, dtype_bits, refuse_all};
 
 /// Number of blocks that are decoded at once: the copy in f32 stays small.
 const BLOCKS: usize = 1_024;
@@ -75,4 +75,26 @@ impl Survey {
             self.non_finite += 1;
         }
     }
+}
+
+/// Refuses weights with NaN or infinite values, all tensors at once: `counts` are those of each tensor that was read.
+///
+/// # Errors
+/// `model.non-finite` for each tensor with a count above 0.
+pub fn refuse_non_finite(counts: &[(String, u64)]) -> Result<()> {
+    refuse_non_finite_as(word!("model.non-finite"), counts)
+}
+
+/// Refuses such weights with another code.
+pub(crate) fn refuse_non_finite_as(word: Word, counts: &[(String, u64)]) -> Result<()> {
+    let refuse = |(name, count): &(String, u64)| {
+        Refusal::new(word)
+            .stage("read")
+            .subject(name)
+            .expected("finite values")
+            .found(format!("{count} NaN or infinite"))
+            .hint("allow it (allowNonFinite, --allow-non-finite) if these weights never count")
+    };
+    let wrong = counts.iter().filter(|(_, count)| *count > 0);
+    refuse_all(wrong.map(refuse).collect())
 }

@@ -247,7 +247,7 @@ impl Tensor {
         &self.bytes
     }
 
-    /// Returns the same tensor with other bytes.
+    /// Replaces the bytes.
     #[must_use]
     pub fn with_bytes(self, bytes: Bytes) -> Self {
         Self {
@@ -257,7 +257,7 @@ impl Tensor {
         }
     }
 
-    /// Returns the same bytes under another description.
+    /// Replaces the description.
     #[must_use]
     pub(crate) fn described(self, manifest: ModelStateTensorManifest) -> Self {
         let Self { bytes, sum, .. } = self;
@@ -272,7 +272,7 @@ impl Tensor {
         numel(&self.shape)
     }
 
-    /// Returns the same tensor under another name.
+    /// Replaces the name; the one in its file stays.
     #[must_use]
     pub(crate) fn renamed(self, name: &str) -> Self {
         let mut tensor = self;

@@ -22,7 +22,7 @@ pub(super) fn wrong_key(key: &str, tensor: &Tensor) -> Option<Refusal> {
     })
 }
 
-/// Returns whether the rows are no whole number of blocks.
+/// True if the rows are no whole number of blocks.
 fn has_broken_row(tensor: &Tensor) -> bool {
     let block = GgmlType::of_dtype(&tensor.dtype).and_then(|ggml| ggml.block);
     block.is_some_and(|(elements, _)| {

@@ -18,7 +18,7 @@ pub struct Identity {
     /// Kind of the checkpoint: `tabtune.train` or `tabtune.export` where tabtune wrote it.
     pub checkpoint_family: String,
     /// Name of the checkpoint: `step-<n>` where tabtune wrote it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_ref: Option<String>,
 }
 

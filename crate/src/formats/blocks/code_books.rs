@@ -42,7 +42,7 @@ const IQ1: Book<8> = Book {
 };
 
 impl<const N: usize> Book<N> {
-    /// Returns the vector with the index `low | high·256`.
+    /// The vector with the index `low | high·256`.
     fn vector(&self, low: u8, high: u8) -> [f32; N] {
         let at = 2 * (self.first + usize::from(u16::from_le_bytes([low, high])));
         let packed = u16::from_le_bytes([VECTORS[at], VECTORS[at + 1]]);
@@ -53,7 +53,7 @@ impl<const N: usize> Book<N> {
     }
 }
 
-/// Returns eight signs from seven bits: the number of negative ones is even.
+/// Completes seven signs by an eighth: the number of negative ones is even.
 fn even_signs(seven: u32) -> u8 {
     let seven = (seven & 0x7f) as u8;
     seven | ((seven.count_ones() & 1) as u8) << 7

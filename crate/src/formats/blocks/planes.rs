@@ -14,7 +14,7 @@ pub(crate) struct Planes {
 }
 
 impl Planes {
-    /// Returns the number of words of both planes for this number of blocks.
+    /// Number of words of both planes for this number of blocks.
     pub(crate) fn words(&self, blocks: usize) -> [usize; 2] {
         [
             blocks * (self.block - self.second.len()) / 4,
@@ -22,7 +22,7 @@ impl Planes {
         ]
     }
 
-    /// Returns the bytes of both planes of whole blocks.
+    /// Divides whole blocks into the bytes of both planes.
     pub(crate) fn split(&self, blocks: &[u8]) -> [Vec<u8>; 2] {
         let count = blocks.len() / self.block;
         let mut planes = self.words(count).map(|words| Vec::with_capacity(4 * words));
@@ -34,7 +34,7 @@ impl Planes {
         planes
     }
 
-    /// Returns the blocks whose planes are these words, the second plane after the first.
+    /// Joins the blocks whose planes are these words, the second plane after the first.
     pub(crate) fn join(&self, words: &[u32]) -> Vec<u8> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let (second, rest) = (self.second.len(), self.block - self.second.len());

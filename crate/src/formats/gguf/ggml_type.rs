@@ -15,7 +15,7 @@ pub struct GgmlType {
 }
 
 impl GgmlType {
-    /// Returns the type with this number.
+    /// The type with this number, which may be one without a name.
     pub const fn from_id(id: u32) -> Self {
         let (name, elements, bytes) = match id {
             0 => ("F32", 1, 4),
@@ -73,19 +73,19 @@ impl GgmlType {
         }
     }
 
-    /// Returns the type with this name in ggml, such as `Q8_0`.
+    /// The type with this name in ggml, such as `Q8_0`.
     pub fn from_name(name: &str) -> Option<Self> {
         (0..=LAST_ID)
             .map(Self::from_id)
             .find(|known| known.name == Some(name))
     }
 
-    /// Returns the block type that a dtype word names, such as `GGML:Q8_0`.
+    /// The block type that a dtype word names, such as `GGML:Q8_0`.
     pub fn of_dtype(word: &str) -> Option<Self> {
         Self::from_name(word.strip_prefix("GGML:")?).filter(|found| found.dtype() == word)
     }
 
-    /// Returns the type with this dtype word, as [`Self::dtype`] writes it.
+    /// The type with this dtype word, as [`Self::dtype`] writes it.
     pub fn of_word(word: &str) -> Option<Self> {
         let number = || word.strip_prefix("GGML:")?.parse().ok().map(Self::from_id);
         Self::of_dtype(word)
@@ -94,7 +94,7 @@ impl GgmlType {
             .filter(|found| found.dtype() == word)
     }
 
-    /// Returns the dtype word: that of safetensors for plain numbers, `GGML:<name or number>` for everything else.
+    /// The dtype word: that of safetensors for plain numbers, `GGML:<name or number>` for everything else.
     pub fn dtype(self) -> String {
         match (self.name, self.block) {
             (Some(name), Some((1, _))) => name.to_string(),

@@ -11,14 +11,14 @@ use crate::error::{Refusal, Result, shown, word};
 const LISTED: usize = 8;
 
 impl GgufFile {
-    /// Returns the number of parts that the file states, if it is more than one.
+    /// Number of parts that the file states, if it is more than one.
     fn split_count(&self) -> Option<u64> {
         self.get("split.count")
             .and_then(GgufValue::count)
             .filter(|count| *count > 1)
     }
 
-    /// Returns whether the file is one part of several.
+    /// True if the file is one part of several.
     pub(crate) fn is_part(&self) -> bool {
         self.split_count().is_some()
     }
@@ -33,13 +33,13 @@ impl GgufFile {
     }
 }
 
-/// Returns what precedes an ending, in small or capital letters.
+/// Part of a name before an ending, in small or capital letters.
 fn before<'a>(name: &'a str, ending: &str) -> Option<&'a str> {
     let (rest, found) = name.split_at_checked(name.len().checked_sub(ending.len())?)?;
     found.eq_ignore_ascii_case(ending).then_some(rest)
 }
 
-/// Returns the name of a part without its number, and the number of parts: `m` and `00002` of `m-00001-of-00002.gguf`. Letters may be capitals.
+/// Name of a part without its number, and the number of parts: `m` and `00002` of `m-00001-of-00002.gguf`. Letters may be capitals.
 pub fn part_of<'a>(name: &'a str, ending: &str) -> Option<(&'a str, &'a str)> {
     const DIGITS: usize = 5;
     let is_number =
@@ -50,13 +50,13 @@ pub fn part_of<'a>(name: &'a str, ending: &str) -> Option<(&'a str, &'a str)> {
     (is_number(number) && is_number(count)).then_some((stem, count))
 }
 
-/// Returns the name of a part without its number and the number of parts; the name of another file without its ending.
+/// Name of a part without its number and the number of parts; the name of another file without its ending.
 pub(crate) fn stem_of(name: &str) -> &str {
     let whole = before(name, ".gguf").unwrap_or(name);
     part_of(whole, "").map_or(whole, |(stem, _)| stem)
 }
 
-/// Returns the refusal that names the missing parts, derived from the name of one that is present.
+/// Refusal that names the missing parts, derived from the name of one that is present.
 fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     let stem = stem_of(name);
     let capitals = name.ends_with(".GGUF");

@@ -15,7 +15,7 @@ pub(crate) const KIND_TEXT: u32 = 8;
 pub(crate) const KIND_ARRAY: u32 = 9;
 pub(crate) const KIND_LAST: u32 = 12;
 
-/// Returns the bytes of a plain value; `None` for texts and arrays.
+/// Number of bytes of a plain value; `None` for texts and arrays.
 pub(crate) fn plain_bytes(kind: u32) -> Option<usize> {
     match kind {
         0 | 1 | KIND_BOOL => Some(1),
@@ -106,17 +106,17 @@ impl GgufValue {
 }
 
 impl GgufValue {
-    /// Returns the type number in GGUF.
+    /// Type number in GGUF.
     pub fn kind(&self) -> u32 {
         self.kind
     }
 
-    /// Returns the bytes of the value as in the file.
+    /// Bytes of the value as in the file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the text of a value that is UTF-8 text.
+    /// The text; `None` for another value, and for bytes that are not UTF-8.
     pub fn text(&self) -> Option<&str> {
         if self.kind != KIND_TEXT {
             return None;
@@ -124,12 +124,12 @@ impl GgufValue {
         std::str::from_utf8(self.bytes.get(8..)?).ok()
     }
 
-    /// Returns the value of a bool.
+    /// The flag; `None` for another value.
     pub fn bool(&self) -> Option<bool> {
         (self.kind == KIND_BOOL).then(|| self.bytes.first() == Some(&1))
     }
 
-    /// Returns whether the value is 0, false, empty, or a list of nothing else.
+    /// True if the value is 0, false, empty, or a list of nothing else.
     pub(crate) fn is_zero(&self) -> bool {
         let head = match self.kind {
             KIND_TEXT => 8,
@@ -139,40 +139,40 @@ impl GgufValue {
         self.bytes.iter().skip(head).all(|byte| *byte == 0)
     }
 
-    /// Returns the value of a u32.
+    /// The number; `None` for another type than u32.
     pub(crate) fn as_u32(&self) -> Option<u32> {
-        let bytes: [u8; 4] = self.bytes.as_slice().try_into().ok()?;
-        (self.kind == KIND_U32).then(|| u32::from_le_bytes(bytes))
+        let value = u32::from_le_bytes(exact(&self.bytes)?);
+        (self.kind == KIND_U32).then_some(value)
     }
 
-    /// Returns the value of an integer that is not negative.
+    /// The number; `None` for a negative one, and for a value that is no integer.
     pub fn count(&self) -> Option<u64> {
         integer(self.kind, &self.bytes)
     }
 
-    /// Returns any number as f64; a 32-bit float becomes the shortest decimal that reads back to it, so that 1e-5 stays 1e-5.
+    /// Any number as f64; a 32-bit float becomes the shortest decimal that reads back to it, so that 1e-5 stays 1e-5.
     pub fn number(&self) -> Option<f64> {
         match self.kind {
             6 => {
-                let value = f32::from_le_bytes(self.bytes.as_slice().try_into().ok()?);
+                let value = f32::from_le_bytes(exact(&self.bytes)?);
                 value.to_string().parse().ok()
             }
-            12 => Some(f64::from_le_bytes(self.bytes.as_slice().try_into().ok()?)),
+            12 => Some(f64::from_le_bytes(exact(&self.bytes)?)),
             _ => self.count().map(|count| count as f64),
         }
     }
 
-    /// Returns the item type and the length of an array.
+    /// Item type and length of an array; `None` for another value.
     pub fn array(&self) -> Option<(u32, u64)> {
         if self.kind != KIND_ARRAY {
             return None;
         }
-        let kind = u32::from_le_bytes(self.bytes.get(..4)?.try_into().ok()?);
-        let count = u64::from_le_bytes(self.bytes.get(4..12)?.try_into().ok()?);
+        let kind = u32::from_le_bytes(exact(self.bytes.get(..4)?)?);
+        let count = u64::from_le_bytes(exact(self.bytes.get(4..12)?)?);
         Some((kind, count))
     }
 
-    /// Returns the items of an array of texts, as bytes.
+    /// Items of an array of texts, as bytes; `None` for another value.
     pub fn texts(&self) -> Option<Vec<&[u8]>> {
         let (KIND_TEXT, count) = self.array()? else {
             return None;
@@ -182,7 +182,7 @@ impl GgufValue {
         let mut out = Vec::with_capacity(usize::try_from(count).ok()?.min(rest.len() / 8));
         while !rest.is_empty() {
             let (len, tail) = rest.split_at_checked(8)?;
-            let len = usize::try_from(u64::from_le_bytes(len.try_into().ok()?)).ok()?;
+            let len = usize::try_from(u64::from_le_bytes(exact(len)?)).ok()?;
             let (text, tail) = tail.split_at_checked(len)?;
             out.push(text);
             rest = tail;
@@ -190,42 +190,40 @@ impl GgufValue {
         Some(out)
     }
 
-    /// Returns the items of an array of 32-bit floats.
+    /// Items of an array of 32-bit floats; `None` for another value.
     pub fn floats(&self) -> Option<Vec<f32>> {
         let (6, _) = self.array()? else { return None };
         let (items, _) = self.bytes.get(12..)?.as_chunks::<4>();
-        Some(
-            items
-                .iter()
-                .map(|bytes| f32::from_le_bytes(*bytes))
-                .collect(),
-        )
+        let items = items.iter().map(|bytes| f32::from_le_bytes(*bytes));
+        Some(items.collect())
     }
 
-    /// Returns the items of an array of integers; a negative one becomes `u64::MAX`, which is in no range.
+    /// Items of an array of integers; `None` for another value. A negative one becomes `u64::MAX`, which is in no range.
     pub fn counts(&self) -> Option<Vec<u64>> {
         let (kind, _) = self.array()?;
         let size = plain_bytes(kind).filter(|_| !matches!(kind, 6 | KIND_BOOL | 12))?;
-        Some(
-            self.bytes
-                .get(12..)?
-                .chunks_exact(size)
-                .map(|bytes| integer(kind, bytes).unwrap_or(u64::MAX))
-                .collect(),
-        )
+        let items = self.bytes.get(12..)?.chunks_exact(size);
+        let counts = items.map(|bytes| integer(kind, bytes).unwrap_or(u64::MAX));
+        Some(counts.collect())
     }
 }
 
+/// Exactly `N` bytes of a number.
+fn exact<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}
+
+/// The value of an integer that is not negative.
 fn integer(kind: u32, bytes: &[u8]) -> Option<u64> {
     Some(match kind {
         0 => u64::from(*bytes.first()?),
-        1 => u64::try_from(i8::from_le_bytes(bytes.try_into().ok()?)).ok()?,
-        2 => u64::from(u16::from_le_bytes(bytes.try_into().ok()?)),
-        3 => u64::try_from(i16::from_le_bytes(bytes.try_into().ok()?)).ok()?,
-        4 => u64::from(u32::from_le_bytes(bytes.try_into().ok()?)),
-        5 => u64::try_from(i32::from_le_bytes(bytes.try_into().ok()?)).ok()?,
-        10 => u64::from_le_bytes(bytes.try_into().ok()?),
-        11 => u64::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()?,
+        1 => u64::try_from(i8::from_le_bytes(exact(bytes)?)).ok()?,
+        2 => u64::from(u16::from_le_bytes(exact(bytes)?)),
+        3 => u64::try_from(i16::from_le_bytes(exact(bytes)?)).ok()?,
+        4 => u64::from(u32::from_le_bytes(exact(bytes)?)),
+        5 => u64::try_from(i32::from_le_bytes(exact(bytes)?)).ok()?,
+        10 => u64::from_le_bytes(exact(bytes)?),
+        11 => u64::try_from(i64::from_le_bytes(exact(bytes)?)).ok()?,
         _ => return None,
     })
 }

@@ -3,7 +3,7 @@
 
 use super::legacy_quants::half_of;
 
-/// Returns the nearest integer, half to even: a float at 1.5·2²³ has steps of 1, so the sum is rounded and its low bits are the integer.
+/// Rounds to the nearest integer, half to even: a float at 1.5·2²³ has steps of 1, so the sum is rounded and its low bits are the integer.
 ///
 /// This holds up to 2²². Q4_K can meet a larger `v`, in a run that is far narrower than the rounding of its minimum; then the level is
 /// arbitrary, but the same as in ggml.
@@ -21,7 +21,7 @@ struct Fit {
     levels: [u8; RUN],
 }
 
-/// Returns the weighted squared error of a run: Σ w·(s·l + m − x)²
+/// Weighted squared error of a run: Σ w·(s·l + m − x)²
 fn weighted_error(
     x: &[f32; RUN],
     weights: &[f32; RUN],
@@ -92,7 +92,7 @@ fn fit(x: &[f32; RUN]) -> Fit {
     }
 }
 
-/// Returns the largest value above 0, or 0. Unlike `f32::max` it never gives −0, which has other bits.
+/// Largest value above 0, or 0. Unlike `f32::max` it never gives −0, which has other bits.
 fn largest(values: impl Iterator<Item = f32>) -> f32 {
     values.fold(0.0, |most, value| if value > most { value } else { most })
 }
@@ -149,7 +149,7 @@ const SMALL_RUN: usize = 16;
 /// Magnitude below which a run of Q6_K counts as zero.
 const NOTHING: f32 = 1e-15;
 
-/// Returns a scale with `x ≈ scale·(level − 32)` and the levels: of 19 widths the one with the least error, weighted by x².
+/// Searches a scale with `x ≈ scale·(level − 32)` and the levels: of 19 widths the one with the least error, weighted by x².
 fn scale_of(x: &[f32; SMALL_RUN]) -> (f32, [u8; SMALL_RUN]) {
     let a = x
         .iter()

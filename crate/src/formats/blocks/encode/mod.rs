@@ -27,7 +27,7 @@ pub struct Encoder {
 /// Function that appends one block. It returns `None` if a scale is infinite as f16; the appended bytes are then meaningless.
 type EncodeBlock = fn(&[f32], &mut Vec<u8>) -> Option<()>;
 
-/// Returns the encoder of a block; `None` for the plain types.
+/// Encoder of a block; `None` for the plain types.
 fn encoder_of(to: TensorType) -> Option<EncodeBlock> {
     let encode: EncodeBlock = match to {
         TensorType::F32 | TensorType::F16 | TensorType::Bf16 => return None,
@@ -71,7 +71,7 @@ impl Encoder {
         self.pending.extend_from_slice(rest);
     }
 
-    /// Returns whether something was found that [`Self::finish`] will refuse.
+    /// True if something was found that [`Self::finish`] will refuse.
     pub fn refuses(&self) -> bool {
         self.overflowed > 0 || self.non_finite > 0
     }
