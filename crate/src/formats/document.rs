@@ -1,7 +1,7 @@
 //! Reads whole documents.
 
 use super::mark::{GIT_LFS_POINTER, HTML, mark_of};
-use super::refuse::refuse_if;
+use super::refuse::{refuse_if, too_large};
 use super::source::{ByteSource, read_range};
 use crate::error::{Refusal, Result, word};
 
@@ -17,7 +17,7 @@ pub fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>> {
 /// Reads a whole document of at most `limit` bytes.
 pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u8>> {
     refuse_if(source.len() > limit, || {
-        Refusal::new(word!("source.too-large"))
+        too_large()
             .of(source.name())
             .expected(format!("at most {limit} bytes"))
             .found(source.len())

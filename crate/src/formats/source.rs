@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::checksum::{Digest, Hasher};
+use super::refuse::too_large;
 use crate::error::{Error, Refusal, Result, word};
 
 /// Maximum size of a single read of a payload.
@@ -175,7 +176,7 @@ pub(crate) fn reserved<T>(count: u64) -> Option<Vec<T>> {
 pub(super) fn read_range(source: &dyn ByteSource, begin: u64, end: u64) -> Result<Vec<u8>> {
     let count = end.saturating_sub(begin);
     let mut bytes = reserved(count).ok_or_else(|| {
-        Refusal::new(word!("source.too-large"))
+        too_large()
             .of(source.name())
             .expected("what memory can hold")
             .found(count)

@@ -11,8 +11,10 @@ use super::encoded::EncodedReader;
 use super::reordering::Reordering;
 use super::tensor::{Bytes, Encoded, Merged, Span, Tensor};
 use super::tensor_manifest::is_sized;
-use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, Encoding, Hasher, SourceSpan, base_name, reserved};
+use crate::error::Result;
+use crate::formats::{
+    ByteSource, Digest, Encoding, Hasher, SourceSpan, base_name, reserved, too_large,
+};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
 impl Bytes {
@@ -303,13 +305,12 @@ impl Tensor {
         if let Some(bytes) = self.in_memory() {
             return Ok(bytes.clone());
         }
-        let too_large = || {
-            Refusal::new(word!("source.too-large"))
+        let mut bytes = reserved(self.len()).ok_or_else(|| {
+            too_large()
                 .stage("read")
                 .expected("what memory can hold")
                 .found(self.len())
-        };
-        let mut bytes = reserved(self.len()).ok_or_else(too_large)?;
+        })?;
         self.for_each_piece(|piece| {
             bytes.extend_from_slice(piece);
             Ok(())

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::conversion::{Conversion, Measure};
 use super::reordering::{Gathering, Reordering};
 use super::tensor::{Bytes, Encoded, PIECE_ELEMENTS, Tensor};
-use crate::error::{Refusal, Result, word};
+use crate::error::Result;
 use crate::formats::{Encoder, Encoding, TensorType};
 use crate::gpu::transfer::{PIECE_BYTES, Part, RUN_BYTES, read_parts};
 
@@ -215,20 +215,11 @@ impl EncodedReader {
             encoding.decode(&bytes, &mut values);
             return Ok(values);
         }
-        let name = self.values.name.clone();
-        let too_large = || {
-            Refusal::new(word!("source.too-large"))
-                .stage("read")
-                .subject(&name)
-        };
         for span in spans {
             let mut at = span.start;
             while at < span.end {
-                let count = usize::try_from(span.end - at).map_err(|_| too_large())?;
-                let next = self.values_from(at, count)?;
-                if next.is_empty() {
-                    return Err(too_large().into());
-                }
+                // The spans of a call are in memory together.
+                let next = self.values_from(at, (span.end - at) as usize)?;
                 at += next.len() as u64;
                 values.extend(next);
             }

@@ -10,7 +10,7 @@ use super::tensor::{Bytes, Merged, Moved, PIECE_ELEMENTS, Pair, Tensor};
 use super::tensor_manifest::byte_len;
 use crate::bf16;
 use crate::error::{Refusal, Result, word};
-use crate::formats::{Encoding, refuse_if, unreadable};
+use crate::formats::{Encoding, refuse_if, too_large, unreadable};
 
 /// Maximum size of a pair, as f32 in memory.
 const MAX_PAIR_BYTES: u64 = 1 << 30;
@@ -99,7 +99,7 @@ impl Pair {
             .zip(bytes(&self.b))
             .and_then(|(a, b)| a.checked_add(b));
         refuse_if(all.is_none_or(|all| all > MAX_PAIR_BYTES), || {
-            Refusal::new(word!("source.too-large"))
+            too_large()
                 .of(artifact)
                 .subject(&self.name)
                 .expected(format!("a pair of at most {MAX_PAIR_BYTES} bytes as f32"))

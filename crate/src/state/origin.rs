@@ -143,10 +143,9 @@ impl Base {
     /// Copies the digests of whole files that `other` has for the same files.
     pub(crate) fn take_sums(&mut self, other: &Self) {
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
-            let same = other
-                .files
-                .iter()
-                .find(|one| (one.bytes, one.header_sha256) == (file.bytes, file.header_sha256));
+            let own = (file.bytes, file.header_sha256);
+            let mut others = other.files.iter();
+            let same = others.find(|one| (one.bytes, one.header_sha256) == own);
             file.sha256 = same.and_then(|one| one.sha256);
         }
     }
@@ -165,17 +164,11 @@ impl Base {
             files
         };
         let (own, others) = (sorted(self), sorted(other));
-        let told = own
-            .iter()
-            .chain(&others)
-            .all(|(_, header)| header.is_some());
-        let sizes = |files: &[(u64, Option<Digest>)]| {
-            files.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>()
-        };
-        if told {
-            own == others
-        } else {
-            sizes(&own) == sizes(&others)
+        let mut all = own.iter().chain(&others);
+        if all.all(|(_, header)| header.is_some()) {
+            return own == others;
         }
+        let sizes = own.iter().map(|(bytes, _)| bytes);
+        sizes.eq(others.iter().map(|(bytes, _)| bytes))
     }
 }

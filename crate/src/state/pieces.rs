@@ -7,10 +7,10 @@ use super::merged::Factors;
 use super::reordering::{Gathering, Reordering};
 use super::tensor::{Bytes, PIECE_ELEMENTS, Tensor};
 use super::tensor_manifest::numel;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result};
 use crate::formats::{
     ByteSource, Encoding, FileTensor, MemorySource, SourceSpan, for_each_chunk, reserved,
-    unreadable,
+    too_large, unreadable,
 };
 
 /// Stored values of a tensor, in the order of the file.
@@ -48,7 +48,7 @@ impl Stored {
     }
 
     fn too_large(&self) -> Refusal {
-        Refusal::new(word!("source.too-large"))
+        too_large()
             .stage("read")
             .of(self.span.source.name())
             .subject(&self.name)

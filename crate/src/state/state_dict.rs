@@ -15,7 +15,7 @@ use super::{
     StateWord, TensorRecord, TensorRole, check_groups, select, weights_digest,
 };
 use crate::error::{Error, Refusal, Result, Warning, word};
-use crate::formats::{Digest, refuse_all, reserved, unreadable};
+use crate::formats::{Digest, refuse_all, reserved, too_large, unreadable};
 
 /// File name of parameters and buffers.
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
@@ -155,7 +155,7 @@ impl PortableModelStateDict {
         let encoding = tensor.encoding();
         let encoding = encoding.ok_or_else(|| unreadable(&tensor.dtype, key, ""))?;
         let mut values = tensor.numel().and_then(reserved).ok_or_else(|| {
-            Refusal::new(word!("source.too-large"))
+            too_large()
                 .stage("read")
                 .subject(key)
                 .found(format!("{:?}", tensor.shape))

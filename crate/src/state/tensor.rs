@@ -7,8 +7,10 @@ use burn::tensor::{DType, Tensor as DeviceTensor};
 
 use super::reordering::Reordering;
 use super::tensor_manifest::{ModelStateTensorManifest, TensorRole, default_path, numel};
-use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, FileTensor, GgmlType, SourceSpan, TensorType, refuse_if};
+use crate::error::Result;
+use crate::formats::{
+    ByteSource, Digest, FileTensor, GgmlType, SourceSpan, TensorType, refuse_if, too_large,
+};
 
 /// Maximum number of values in a piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
@@ -203,7 +205,7 @@ impl Tensor {
         let mut shape = record.shape.clone();
         let is_large = shape.iter().any(|&dim| usize::try_from(dim).is_err());
         refuse_if(is_large, || {
-            Refusal::new(word!("source.too-large"))
+            too_large()
                 .of(source.name())
                 .subject(&record.name)
                 .found(format!("{shape:?}"))

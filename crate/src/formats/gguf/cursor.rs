@@ -1,7 +1,8 @@
 //! Reads a GGUF header sequentially through a buffer, so that nothing beyond it is read and no memory is reserved because of a stated length.
 
-use crate::error::{Error, Refusal, Result, Word, word};
+use crate::error::{Refusal, Result, Word, word};
 use crate::formats::checksum::{Digest, Hasher};
+use crate::formats::refuse_if;
 use crate::formats::source::ByteSource;
 
 const WINDOW_BYTES: usize = 64 << 10;
@@ -36,19 +37,16 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    fn truncated(&self, need: u64) -> Error {
+    fn truncated(&self, need: u64) -> Refusal {
         refuse(word!("gguf.header.truncated"))
             .expected(format!("{need} more bytes"))
             .found(self.len - self.at)
             .at(self.at)
-            .into()
     }
 
     /// Appends the next `count` bytes to `out`; the file's length is checked before anything grows.
     pub(crate) fn append(&mut self, count: u64, out: &mut Vec<u8>) -> Result<()> {
-        if count > self.len - self.at {
-            return Err(self.truncated(count));
-        }
+        refuse_if(count > self.len - self.at, || self.truncated(count))?;
         let mut left = count;
         while left > 0 {
             let skip = usize::try_from(self.at - self.window_at).unwrap_or(usize::MAX);
@@ -83,7 +81,9 @@ impl<'a> Cursor<'a> {
     fn exact<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut bytes = Vec::with_capacity(N);
         self.append(N as u64, &mut bytes)?;
-        bytes.try_into().map_err(|_| self.truncated(N as u64))
+        bytes
+            .try_into()
+            .map_err(|_| self.truncated(N as u64).into())
     }
 
     pub(crate) fn u32(&mut self) -> Result<u32> {

@@ -6,6 +6,7 @@ use super::cursor::refuse;
 use super::header::GgufFile;
 use super::value::GgufValue;
 use crate::error::{Refusal, Result, shown, word};
+use crate::formats::refuse_if;
 
 /// Maximum number of names that a message lists.
 const LISTED: usize = 8;
@@ -60,25 +61,20 @@ pub(crate) fn stem_of(name: &str) -> &str {
 fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     let stem = stem_of(name);
     let capitals = name.ends_with(".GGUF");
-    let absent = (0..count).filter(|n| !present.contains(n));
+    let mut absent = (0..count).filter(|n| !present.contains(n));
     let mut parts: Vec<String> = Vec::new();
-    for n in absent.take(LISTED + 1) {
+    for n in absent.by_ref().take(LISTED) {
         // The numbers in a file may be arbitrary; names count from 1.
         let numbers = format!("-{:05}-of-{count:05}.gguf", u128::from(n) + 1);
-        let part = format!(
-            "{}{}",
-            shown(stem),
-            if capitals {
-                numbers.to_ascii_uppercase()
-            } else {
-                numbers
-            }
-        );
-        parts.push(if parts.len() < LISTED {
-            part
+        let numbers = if capitals {
+            numbers.to_ascii_uppercase()
         } else {
-            "…".into()
-        });
+            numbers
+        };
+        parts.push(format!("{}{numbers}", shown(stem)));
+    }
+    if absent.next().is_some() {
+        parts.push("…".into());
     }
     let refusal = refuse(word!("gguf.split.incomplete"))
         .of(name)
@@ -101,9 +97,9 @@ pub(crate) fn join_parts(
                 .of(&name(at))
                 .subject(subject)
         };
-        if position > 0 && stated != count {
-            return Err(mismatch("split.count").expected(count).found(stated).into());
-        }
+        refuse_if(position > 0 && stated != count, || {
+            mismatch("split.count").expected(count).found(stated)
+        })?;
         count = stated;
         let number = match part.get("split.no").and_then(GgufValue::count) {
             _ if count == 1 => 0,
@@ -116,34 +112,26 @@ pub(crate) fn join_parts(
                     .into());
             }
         };
-        if by_number.insert(number, (at, part)).is_some() {
-            return Err(mismatch("split.no")
+        refuse_if(by_number.insert(number, (at, part)).is_some(), || {
+            mismatch("split.no")
                 .expected("each part once")
                 .found(format!("part {} twice", number + 1))
-                .into());
-        }
+        })?;
     }
-    if (by_number.len() as u64) < count {
+    refuse_if((by_number.len() as u64) < count, || {
         let present: Vec<u64> = by_number.keys().copied().collect();
-        let first = by_number
-            .values()
-            .next()
-            .map(|(at, _)| name(*at))
-            .unwrap_or_default();
-        return Err(incomplete(count, &present, &first).into());
-    }
+        let first = by_number.values().next().map(|(at, _)| name(*at));
+        incomplete(count, &present, &first.unwrap_or_default())
+    })?;
     let mut joined: Option<GgufFile> = None;
     let (mut homes, mut names) = (Vec::new(), std::collections::HashSet::new());
     for (at, part) in by_number.into_values() {
-        if let Some(twice) = part
-            .tensors
-            .iter()
-            .find(|tensor| !names.insert(tensor.name.clone()))
-        {
-            return Err(refuse(word!("gguf.name.duplicate"))
-                .of(&name(at))
-                .subject(&twice.name)
-                .into());
+        for tensor in &part.tensors {
+            refuse_if(!names.insert(tensor.name.clone()), || {
+                refuse(word!("gguf.name.duplicate"))
+                    .of(&name(at))
+                    .subject(&tensor.name)
+            })?;
         }
         homes.extend(std::iter::repeat_n(at, part.tensors.len()));
         match &mut joined {
@@ -159,11 +147,14 @@ pub(crate) fn join_parts(
         .get("split.tensors.count")
         .and_then(GgufValue::count)
         .filter(|_| count > 1);
-    if let Some(stated) = stated.filter(|stated| *stated != whole.tensors.len() as u64) {
-        let refusal = refuse(word!("gguf.split.mismatch"))
+    let found = whole.tensors.len() as u64;
+    let stated = stated.unwrap_or(found);
+    refuse_if(stated != found, || {
+        refuse(word!("gguf.split.mismatch"))
             .of(&name(homes.first().copied().unwrap_or(0)))
-            .subject("split.tensors.count");
-        return Err(refusal.expected(stated).found(whole.tensors.len()).into());
-    }
+            .subject("split.tensors.count")
+            .expected(stated)
+            .found(found)
+    })?;
     Ok((whole, homes))
 }
