@@ -1,11 +1,13 @@
 //! Computes checksums of the bytes of a stream: the SHA-256 of each file, and the digest of each tensor.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::segment::Leaves;
 use super::tensor_hasher::{PayloadSum, TensorHasher};
-use crate::formats::{Digest, Encoding, GgmlType, Hasher, count_non_finite};
+use crate::formats::{Digest, Encoding, Hasher, count_non_finite};
 use crate::state::Tensor;
+
+/// Digests of tensors by name.
+pub(super) type Leaves = BTreeMap<String, Digest>;
 
 /// Position of a tensor in a stream.
 pub(super) struct TensorSpan {
@@ -46,13 +48,10 @@ pub(super) struct Checksums {
 }
 
 impl Checksums {
-    /// Returns the longest name of the tensors that have not passed yet.
+    /// Finds the longest name of the tensors that have not passed yet.
     pub(super) fn longest_name(&self) -> &str {
-        self.spans
-            .iter()
-            .map(|span| span.hasher.key.as_str())
-            .max_by_key(|name| name.len())
-            .unwrap_or_default()
+        let names = self.spans.iter().map(|span| span.hasher.key.as_str());
+        names.max_by_key(|name| name.len()).unwrap_or_default()
     }
 
     /// Registers the position of the tensor that follows those registered so far.
@@ -69,16 +68,15 @@ impl Checksums {
         let (begin, end) = (self.at, self.at + bytes.len() as u64);
         while let Some(span) = self.spans.front().filter(|span| span.file == file) {
             let (from, to) = (span.begin.max(begin), span.end.min(end));
-            self.payload = self
-                .payload
-                .take()
-                .or_else(|| span.hasher.sum(span.end - span.begin));
+            if self.payload.is_none() {
+                self.payload = span.hasher.sum(span.end - span.begin);
+            }
             if from < to {
                 // The range is inside the piece.
                 let part = &bytes[(from - begin) as usize..(to - begin) as usize];
-                self.payload
-                    .iter_mut()
-                    .for_each(|payload| payload.update(part));
+                if let Some(payload) = &mut self.payload {
+                    payload.update(part);
+                }
                 self.odd.update(&span.hasher.dtype, part);
             }
             if span.end > end {
@@ -119,16 +117,13 @@ impl Checksums {
         self.files.push(std::mem::take(&mut self.file).finish());
         self.at = 0;
     }
-}
 
-impl Checksums {
-    /// Returns the leaves to be expected, with placeholders for the digests.
+    /// The leaves of weights and state to be expected, with placeholders for the digests.
     pub(super) fn planned(&self) -> [Leaves; 2] {
         [false, true].map(|state| {
             let spans = self.spans.iter().filter(|span| span.state == state);
-            spans
-                .map(|span| (span.hasher.key.clone(), Digest::of(&[])))
-                .collect()
+            let leaves = spans.map(|span| (span.hasher.key.clone(), Digest::of(&[])));
+            leaves.collect()
         })
     }
 }
@@ -143,12 +138,8 @@ struct NonFinite {
 impl NonFinite {
     fn update(&mut self, dtype: &str, mut bytes: &[u8]) {
         let unit = match dtype {
-            "F64" | "C64" => 8,
-            "F32" => 4,
-            "F16" | "BF16" => 2,
-            _ => GgmlType::of_dtype(dtype)
-                .and_then(Encoding::of_ggml)
-                .map_or(1, |encoding| encoding.unit().0),
+            "C64" => 8,
+            _ => Encoding::of_dtype(dtype).map_or(1, |encoding| encoding.unit().0),
         };
         if !self.rest.is_empty() {
             let (head, tail) = bytes.split_at((unit - self.rest.len()).min(bytes.len()));

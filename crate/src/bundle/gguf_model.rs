@@ -1,20 +1,19 @@
 //! Opens a GGUF file, or the parts of a split one, as a bundle.
 
-use std::collections::BTreeSet;
+use std::rc::Rc;
 
-use super::files::{Files, MAX_DOCUMENT_BYTES, adapter, document, find, or_refused, unused};
-use super::gguf_tokenizer::{default_end, end_ids, tokenizer_parts};
+use super::bundle_tokenizer::or_refused;
+use super::files::{Files, GENERATION, adapter, document, find, unused};
+use super::gguf_tokenizer::{Metadata, read_tokenizer};
 use super::gguf_tokenizer_check::check_tokenizer;
 use super::options::{OpenOptions, Taken};
-use super::same_numbers::same_numbers;
 use super::tensors::Bundle;
-use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
-use super::tokenizer_part::TokenizerPart;
-use crate::error::{Refusal, Result, Warning, word};
+use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
+use crate::error::{Refusal, Result, word};
 use crate::families::{check_keys, config_from_gguf, names};
 use crate::formats::{ByteSource, GgufFile, GgufValue, base_name, join_parts};
 use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat, Tensor, dequantise};
-use crate::tokenizer::{TOKENIZER_FILE, Tokenizer};
+use crate::tokenizer::TOKENIZER_FILE;
 
 /// Opens the GGUF file at the position `gguf`, or joins its parts, and returns it with the index in `files` of the source of each tensor, and
 /// the files as those of a base.
@@ -26,13 +25,10 @@ pub(crate) fn summed_gguf<S: ByteSource>(
         .iter()
         .map(|&at| Ok((at, GgufFile::open_part(&files[at])?)))
         .collect::<Result<Vec<_>>>()?;
-    let alone = parts
-        .iter()
-        .find(|(_, part)| !part.is_part())
-        .map(|(at, _)| *at);
-    if let (Some(alone), [_, _, ..]) = (alone, gguf) {
+    let alone = parts.iter().find(|(_, part)| !part.is_part());
+    if let (Some((alone, _)), [_, _, ..]) = (alone, gguf) {
         let refusal = Refusal::new(word!("bundle.ambiguous"))
-            .of(files[alone].name())
+            .of(files[*alone].name())
             .expected("one GGUF file, or the parts of one");
         return Err(refusal.found(gguf.len()).into());
     }
@@ -42,6 +38,19 @@ pub(crate) fn summed_gguf<S: ByteSource>(
         .collect();
     let (file, homes) = join_parts(parts, |at| base_name(files[at].name()).to_string())?;
     Ok((file, homes, sums))
+}
+
+/// Reads the divisors of the rotary frequencies, which a file lists as a tensor although they are a part of its configuration.
+pub(super) fn divisors(
+    file: &GgufFile,
+    homes: &[usize],
+    files: &[Rc<dyn ByteSource>],
+) -> Result<Option<Vec<f32>>> {
+    let mut tensors = file.tensors.iter().zip(homes);
+    let listed = tensors.find(|(tensor, _)| tensor.name == names::ROPE_FREQS);
+    listed
+        .map(|(tensor, &at)| dequantise(&files[at], tensor))
+        .transpose()
 }
 
 /// Parts of `general.*` that stay true of a model in another file (ggml's description of GGUF, "General metadata").
@@ -65,7 +74,7 @@ const ORIGIN: [&str; 17] = [
     "datasets",
 ];
 
-/// Returns true for a key about the origin of a model, such as `general.license` and `general.license.link`.
+/// Tells if a key is about the origin of a model, such as `general.license` and `general.license.link`.
 fn tells_origin(key: &str) -> bool {
     let own = key.strip_prefix("general.").unwrap_or_default();
     ORIGIN.iter().any(|part| {
@@ -77,130 +86,76 @@ fn tells_origin(key: &str) -> bool {
 /// Opens the GGUF files at the positions `gguf`; the other files are used only where the GGUF file lacks their contents.
 pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> Result<Bundle> {
     let (file, homes, sums) = summed_gguf(&files, gguf)?;
-    let name = files[homes.first().copied().unwrap_or(gguf[0])]
-        .name()
-        .to_string();
-    if file.get("general.type").and_then(GgufValue::text) == Some("adapter") {
+    let text = |key: &str| file.get(key).and_then(GgufValue::text).unwrap_or_default();
+    let first = homes.first().copied().unwrap_or(gguf[0]);
+    let name = files[first].name().to_string();
+    if text("general.type") == "adapter" {
         return Err(adapter(&name).into());
     }
-    let home = |tensor: &str| {
-        file.tensors
-            .iter()
-            .position(|t| t.name == tensor)
-            .map(|at| (homes[at], &file.tensors[at]))
-    };
-    let divisors = home(names::ROPE_FREQS)
-        .map(|(at, tensor)| dequantise(&files[at], tensor))
-        .transpose()?;
+    let divisors = divisors(&file, &homes, &files)?;
     let tied = file.tensor("output.weight").is_none();
-    let mut config = config_from_gguf(&file, &name, divisors.as_deref(), tied)?;
-    let family = file
-        .get("general.architecture")
-        .and_then(GgufValue::text)
-        .unwrap_or_default();
-    let mut warnings = file.warnings.clone();
-    check_keys(&file, family, &mut warnings)?;
-    let listed = file.tensors.iter().map(|tensor| {
-        (
-            tensor.name.as_str(),
-            tensor.dtype.clone(),
-            &tensor.shape[..],
-        )
-    });
-    let taken = Taken::of(listed, options.request.as_ref(), &name, &mut warnings)?;
+    let config = config_from_gguf(&file, &name, divisors.as_deref(), tied)?;
+    let family = text("general.architecture");
+    let mut bundle = Bundle::new(config, SourceFormat::Gguf, files);
+    bundle.warnings.clone_from(&file.warnings);
+    check_keys(&file, family, &mut bundle.warnings)?;
+    let request = options.request.as_ref();
+    let taken = Taken::of(file.tensors.iter(), request, &name, &mut bundle.warnings)?;
     let mut tensors = Vec::new();
-    for (tensor, &source) in file
-        .tensors
-        .iter()
-        .zip(&homes)
-        .filter(|(tensor, _)| tensor.name != names::ROPE_FREQS)
-    {
-        let Some(own) = taken.name(&tensor.name) else {
+    for (tensor, &at) in file.tensors.iter().zip(&homes) {
+        if tensor.name == names::ROPE_FREQS {
             continue;
-        };
-        // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
-        let (name_hf, order) =
-            names::from_gguf(own, family, &config).unwrap_or((own.to_string(), Reordering::Same));
-        tensors.push(Tensor::of_file(name_hf, tensor, order, &files[source])?);
+        }
+        if let Some(own) = taken.name(&tensor.name) {
+            // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
+            let (key, order) = names::from_gguf(own, family, &bundle.config)
+                .unwrap_or((own.to_string(), Reordering::Same));
+            tensors.push(Tensor::of_file(key, tensor, order, &bundle.files[at])?);
+        }
     }
-    let position = |name: &str| tensors.iter().position(|tensor| tensor.name == name);
-    if let (false, Some(head), Some(embedding)) = (
-        tied || options.headers_only,
-        position(names::HEAD),
-        position(names::embedding(config.architecture)),
-    ) && same_numbers(&tensors[head], &tensors[embedding], false)?
+    if !tied && !options.headers_only && bundle.drop_copied_head(&mut tensors, false)? == Some(true)
     {
-        warnings.push(Warning::new(word!("model.tied.copy"), names::HEAD));
-        config.tie_word_embeddings = true;
-        tensors.remove(head);
+        bundle.config.tie_word_embeddings = true;
     }
-    let mut used: BTreeSet<usize> = gguf.iter().copied().collect();
-    let mut refused = None;
-    let (mut of_ids, mut default) = (Vec::new(), None);
-    let mut own = || -> Result<Option<Tokenizer>> {
-        of_ids = check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
-        let Some(parts) = tokenizer_parts(&file, &name)? else {
-            return Ok(None);
-        };
-        default = default_end(&file, &parts);
-        Tokenizer::from_parts(parts).map(Some)
+    let (found, of_ids) = match check_tokenizer(&file) {
+        Ok(warnings) => (read_tokenizer(&file, &name), warnings),
+        Err(error) => (Err(error.in_file(&name)), Vec::new()),
     };
-    let mut tokenizer = or_refused(own(), &mut refused, &mut warnings)?;
-    warnings.append(&mut of_ids);
-    let (mut generation, mut of_tokenizer, mut documents) =
-        (None, name.as_str(), (Vec::new(), Vec::new()));
-    if tokenizer.is_none() && find(&files, TOKENIZER_FILE).is_some() {
-        tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
+    let (found, refused) = or_refused(found)?;
+    bundle.refuse_tokenizer(refused);
+    bundle.warnings.extend(of_ids);
+    let (mut tokenizer, default_end) = found.unzip();
+    let mut used = gguf.to_vec();
+    let (mut generation, mut of_tokenizer, mut told) = (None, name.as_str(), Vec::new());
+    if tokenizer.is_none() && find(&bundle.files, TOKENIZER_FILE).is_some() {
+        let (other, refused) = or_refused(hf_tokenizer(&bundle.files))?;
+        bundle.refuse_tokenizer(refused);
+        tokenizer = other;
         of_tokenizer = TOKENIZER_FILE;
         // The metadata state what ends a turn, whatever is wrong with the vocabulary.
         if let Some(tokenizer) = &mut tokenizer {
-            tokenizer.add_eos(&end_ids(&file));
-            let instead = format!("The tokenizer of {} is used instead.", TOKENIZER_FILE);
-            warnings
-                .iter_mut()
-                .for_each(|warning| warning.set_consequence(&instead));
+            tokenizer.add_eos(&Metadata(&file).ends());
+            let instead = format!("The tokenizer of {TOKENIZER_FILE} is used instead.");
+            let warnings = bundle.warnings.iter_mut();
+            warnings.for_each(|warning| warning.set_consequence(&instead));
         }
-        generation = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
-        documents = carried(&files, tokenizer.as_ref())?;
-        used.extend(
-            TOKENIZER_FILES
-                .iter()
-                .chain(&CARRIED_FILES)
-                .chain([&GENERATION])
-                .filter_map(|name| find(&files, name)),
-        );
-        used.extend(more_templates(&files).into_iter().map(|(_, at)| at));
+        generation = document(&bundle.files, GENERATION)?;
+        (bundle.tokenizer_documents, told) = carried(&bundle.files, tokenizer.as_ref())?;
+        let names = TOKENIZER_FILES.iter().chain(&CARRIED_FILES);
+        let names = names.chain([&GENERATION]);
+        used.extend(names.filter_map(|name| find(&bundle.files, name)));
+        used.extend(more_templates(&bundle.files).into_iter().map(|(_, at)| at));
     }
-    warnings.extend(unused(&files, &used, |_| true));
-    warnings.append(&mut documents.1);
-    let title = file
-        .get("general.name")
-        .and_then(GgufValue::text)
-        .unwrap_or_default();
-    let base = Base::new(title, SourceFormat::Gguf, sums);
-    let mut part = TokenizerPart::of(
-        tokenizer,
-        refused,
-        of_tokenizer,
-        config.vocab_size,
-        &mut warnings,
-    );
-    warnings.extend(default.filter(|_| of_tokenizer == name && part.tokenizer.is_some()));
-    part.add_generation_config(generation, &mut warnings);
-    Ok(Bundle {
-        tokenizer: part.tokenizer,
-        tokenizer_refused: part.refused,
-        base,
-        selection: taken.report,
-        generation_config_json: part.generation_config_json,
-        tokenizer_documents: documents.0,
-        origin: file
-            .metadata
-            .iter()
-            .filter(|(key, _)| tells_origin(key))
-            .cloned()
-            .collect(),
-        warnings,
-        ..Bundle::of_tensors(config, SourceFormat::Gguf, files, tensors)?
-    })
+    let unused = unused(&bundle.files, &used, &[""]);
+    bundle.warnings.extend(unused.into_iter().chain(told));
+    bundle.base = Base::new(text("general.name"), SourceFormat::Gguf, sums);
+    bundle.take_tokenizer(tokenizer, of_tokenizer);
+    if bundle.tokenizer.is_some() {
+        bundle.warnings.extend(default_end.flatten());
+    }
+    bundle.add_generation_config(generation);
+    bundle.selection = taken.report;
+    let origin = file.metadata.iter().filter(|(key, _)| tells_origin(key));
+    bundle.origin = origin.cloned().collect();
+    bundle.with_tensors(tensors)
 }

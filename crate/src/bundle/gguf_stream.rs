@@ -1,8 +1,7 @@
 //! Writes a GGUF file as a stream: its header, and the contents of its tensors from wherever they are.
 
 use super::checksums::TensorSpan;
-use super::segment::Segment;
-use super::stream::FileStream;
+use super::stream::{FileStream, Segment};
 use super::tensor_hasher::TensorHasher;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{FileTensor, GgufValue, gguf_header};
@@ -23,25 +22,22 @@ impl FileStream {
         let records: Vec<FileTensor> = tensors.iter().map(record).collect();
         let header = gguf_header(metadata, &records)?;
         let file = self.files.len();
-        let mut bytes = header.bytes.len() as u64;
+        let mut begin = header.bytes.len() as u64;
         let mut segments = vec![Segment::Known(header.bytes)];
-        for (tensor, span) in tensors.into_iter().zip(header.spans) {
+        for ((tensor, record), span) in tensors.into_iter().zip(records).zip(header.spans) {
             if tensor.len() != span.bytes {
-                let refusal = Refusal::new(word!("export.tensor.size"))
+                return Err(Refusal::new(word!("export.tensor.size"))
                     .of("gguf")
-                    .subject(&tensor.name);
-                return Err(refusal
+                    .subject(&tensor.name)
                     .expected(format!("{} bytes", span.bytes))
                     .found(tensor.len())
                     .into());
             }
+            let end = begin + span.bytes;
             if let (Some((key, order)), Some(checksums)) =
                 (weight_of(&tensor.name), &mut self.checksums)
             {
-                let Tensor {
-                    name, dtype, shape, ..
-                } = &tensor;
-                let hasher = TensorHasher::new(&key, name, dtype, shape, order);
+                let hasher = TensorHasher::of_gguf(&key, &record, order);
                 let again = match hasher.sum(span.bytes) {
                     Some(_) => None,
                     None => hasher.ordered_tensor(&tensor),
@@ -49,20 +45,20 @@ impl FileStream {
                 checksums.expect(TensorSpan {
                     hasher,
                     file,
-                    begin: bytes,
-                    end: bytes + span.bytes,
+                    begin,
+                    end,
                     state: false,
                     again,
                 });
             }
-            bytes += span.bytes + span.padding;
+            begin = end + span.padding;
             // The padding is less than the alignment.
             segments.extend([
                 Segment::Tensor(Box::new(tensor)),
                 Segment::Known(vec![0; span.padding as usize]),
             ]);
         }
-        self.push(name, bytes, segments);
+        self.push(name, segments);
         self.know(ArtifactDigests::of_gguf(metadata));
         Ok(())
     }

@@ -7,13 +7,14 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::adapter::LoraConfig;
+use super::files::Files;
 use super::gguf_tokenizer_check::check_tokenizer;
 use super::index::open_index;
 use super::state_json::check_state_json;
 use crate::error::{Error, Refusal, Result, Warning, shown, word};
 use crate::formats::{
     ByteSource, Encoding, FileTensor, GgufFile, SafetensorsFile, base_name, count_non_finite,
-    dtype_bits, first_flaw, for_each_chunk, join_parts, stem_of, unreadable,
+    first_flaw, for_each_chunk, join_parts, stem_of, unreadable,
 };
 
 /// Format of a file that can be inspected.
@@ -34,7 +35,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// Returns the format that a value of `--as` names.
+    /// Reads a value of `--as`; `None` for a word that names no format.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "safetensors" => Self::Safetensors,
@@ -46,18 +47,19 @@ impl FileFormat {
         })
     }
 
-    /// Returns the format that the ending of a file's name indicates.
+    /// The format that the ending of a file's name indicates.
     pub fn of_name(name: &str) -> Option<Self> {
         let name = base_name(name).to_ascii_lowercase();
-        let ends = |end: &str| name.ends_with(end);
-        Some(match () {
-            () if ends(".safetensors") => Self::Safetensors,
-            () if ends(".gguf") => Self::Gguf,
-            () if ends(".index.json") => Self::Index,
-            () if ends("adapter_config.json") => Self::Peft,
-            () if ends(".state_dict.json") => Self::Json,
-            () => return None,
-        })
+        let endings = [
+            (".safetensors", Self::Safetensors),
+            (".gguf", Self::Gguf),
+            (".index.json", Self::Index),
+            ("adapter_config.json", Self::Peft),
+            (".state_dict.json", Self::Json),
+        ];
+        let mut endings = endings.into_iter();
+        let (_, format) = endings.find(|(end, _)| name.ends_with(end))?;
+        Some(format)
     }
 }
 
@@ -160,39 +162,47 @@ impl InspectReport {
         self.code = Some(error.code());
         self.stage = "open";
         self.message = Some(error.to_string());
-        let first = if let Error::Refused(list) = error {
-            list.first()
-        } else {
-            None
-        };
-        if let Some(first) = first {
+        if let Error::Refused(list) = error
+            && let Some(first) = list.first()
+        {
             self.stage = first.stage;
             self.subject.clone_from(&first.subject);
             self.found.clone_from(&first.found);
         }
     }
 
-    fn count(&mut self, name: &str, non_finite: u64) {
+    /// Reads a tensor, counts its NaN and infinite values, and shows its bytes to `each`.
+    fn count(
+        &mut self,
+        source: &dyn ByteSource,
+        tensor: &FileTensor,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        let FileTensor { name, dtype, .. } = tensor;
+        let unit = Encoding::of_dtype(dtype).map_or(8, |encoding| encoding.unit().0);
+        let mut non_finite = 0;
+        for_each_chunk(source, tensor.begin, tensor.end(), unit, |piece| {
+            non_finite += count_non_finite(dtype, piece);
+            each(piece);
+            Ok(())
+        })?;
         if non_finite > 0 {
-            self.non_finite.insert(name.to_string(), non_finite);
-            self.warnings
-                .push(Warning::new(word!("tensor.non-finite"), name));
+            self.non_finite.insert(name.clone(), non_finite);
+            let warning = Warning::new(word!("tensor.non-finite"), name);
+            self.warnings.push(warning);
         }
+        Ok(())
     }
 
     fn safetensors(&mut self, source: &dyn ByteSource, read: bool) -> Result<()> {
         let file = SafetensorsFile::open(source)?;
         self.warnings.extend(file.warnings);
-        self.inventory.extend(file.tensors.iter().cloned());
+        self.inventory.extend_from_slice(&file.tensors);
         for tensor in file.tensors.iter().filter(|_| read) {
-            let unit = usize::try_from(dtype_bits(&tensor.dtype).unwrap_or(8) / 8).unwrap_or(1);
-            let (mut non_finite, mut bad_bool) = (0, false);
-            for_each_chunk(source, tensor.begin, tensor.end(), unit, |piece| {
-                non_finite += count_non_finite(&tensor.dtype, piece);
+            let mut bad_bool = false;
+            self.count(source, tensor, |piece| {
                 bad_bool |= tensor.dtype == "BOOL" && piece.iter().any(|&byte| byte > 1);
-                Ok(())
             })?;
-            self.count(&tensor.name, non_finite);
             if bad_bool {
                 let refusal = Refusal::new(word!("safetensors.payload.bool"))
                     .stage("read")
@@ -213,70 +223,43 @@ impl InspectReport {
         let file = GgufFile::open_part(source)?;
         if file.is_part() {
             let own = base_name(source.name());
-            let is_gguf = |name: &str| name.to_ascii_lowercase().ends_with(".gguf");
-            let is_other =
-                |name: &str| name != own && is_gguf(name) && stem_of(name) == stem_of(own);
-            let others: Vec<_> = siblings()?
-                .into_iter()
-                .filter(|file| is_other(base_name(file.name())))
-                .collect();
-            if others.is_empty() {
+            let (mut parts, mut names) = (vec![(0, file.clone())], vec![own.to_owned()]);
+            for other in siblings()? {
+                let name = base_name(other.name());
+                let is_gguf = name.to_ascii_lowercase().ends_with(".gguf");
+                if name != own && is_gguf && stem_of(name) == stem_of(own) {
+                    parts.push((names.len(), GgufFile::open_part(&other)?));
+                    names.push(name.to_owned());
+                }
+            }
+            if parts.len() == 1 {
                 file.check_whole(own)?;
             }
-            let opened = others
-                .iter()
-                .map(|part| GgufFile::open_part(part))
-                .collect::<Result<Vec<_>>>()?;
-            let parts = std::iter::once(file.clone())
-                .chain(opened)
-                .enumerate()
-                .collect();
-            let name = |at: usize| {
-                at.checked_sub(1)
-                    .map_or(own, |at| base_name(others[at].name()))
-                    .to_owned()
-            };
-            join_parts(parts, name)?;
+            join_parts(parts, |at| names[at].clone())?;
         }
-        self.warnings.extend(file.warnings.iter().cloned());
-        self.inventory.extend(file.tensors.iter().cloned());
+        self.warnings.extend_from_slice(&file.warnings);
+        self.inventory.extend_from_slice(&file.tensors);
         if let Err(error) = check_tokenizer(&file) {
             self.refuse(&error.in_file(source.name()));
         }
         for tensor in file.tensors.iter().filter(|_| read) {
-            let (dtype, encoding) = (&tensor.dtype, Encoding::of_dtype(&tensor.dtype));
-            if tensor.bytes.is_none() || encoding.is_none() && dtype.starts_with("GGML:") {
+            let dtype = &tensor.dtype;
+            let readable = Encoding::of_dtype(dtype).is_some() || !dtype.starts_with("GGML:");
+            if tensor.bytes.is_some() && readable {
+                self.count(source, tensor, |_| {})?;
+            } else {
                 self.refuse(&unreadable(dtype, &tensor.name, source.name()).into());
-                continue;
             }
-            let (mut non_finite, unit) = (0, encoding.map_or(8, |encoding| encoding.unit().0));
-            for_each_chunk(source, tensor.begin, tensor.end(), unit, |piece| {
-                non_finite += count_non_finite(dtype, piece);
-                Ok(())
-            })?;
-            self.count(&tensor.name, non_finite);
         }
         Ok(())
     }
 
-    fn index(
-        &mut self,
-        source: &dyn ByteSource,
-        siblings: &[Rc<dyn ByteSource>],
-        read: bool,
-    ) -> Result<()> {
-        let siblings: Vec<&dyn ByteSource> = siblings.iter().map(AsRef::as_ref).collect();
-        let sharded = open_index(source, &siblings)?;
-        for (at, _) in &sharded.shards {
-            self.safetensors(siblings[*at], read)?;
+    fn index(&mut self, source: &dyn ByteSource, siblings: &Files, read: bool) -> Result<()> {
+        let (shards, warning) = open_index(source, siblings)?;
+        for (at, _) in shards {
+            self.safetensors(&siblings[at], read)?;
         }
-        // The shards' own warnings were added with their headers.
-        self.warnings.extend(
-            sharded
-                .warnings
-                .into_iter()
-                .filter(|warning| warning.code.starts_with("index.")),
-        );
+        self.warnings.extend(warning);
         Ok(())
     }
 }

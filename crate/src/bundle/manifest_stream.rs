@@ -1,6 +1,6 @@
 //! Writes the manifest of an export after the files that it describes.
 
-use super::segment::{Leaves, Segment};
+use super::checksums::Leaves;
 use super::stream::FileStream;
 use crate::error::Result;
 use crate::state::{StateManifest, StatedDigests, weights_digest};
@@ -14,15 +14,14 @@ impl FileStream {
                 weights: Some(weights_digest(weights)),
                 ..StatedDigests::default()
             };
-            Ok(StateManifest {
+            let manifest = StateManifest {
                 digests: Some(digests),
                 ..manifest.clone()
-            }
-            .to_text()?
-            .into_bytes())
+            };
+            Ok(manifest.to_text()?.into_bytes())
         };
-        let len = write(&Leaves::new())?.len() as u64;
-        self.push(name, len, vec![Segment::Late(len, Box::new(write))]);
+        let len = write(&Leaves::new())?.len();
+        self.push_late(name, len, move |stream| write(&stream.checksums()?.weights));
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod assets;
+mod bundle_tokenizer;
 mod check_tensors;
 mod checksums;
 mod file_digests;
@@ -14,14 +15,15 @@ mod gguf_vocabulary;
 mod hf_folder;
 mod index;
 mod inspect;
+mod json_document;
 mod manifest_stream;
 mod open;
 mod options;
 mod prefixes;
 mod provenance;
+mod refusals;
 mod safetensors_stream;
 mod same_numbers;
-mod segment;
 mod state_json;
 mod stored_rows;
 mod stream;
@@ -30,7 +32,6 @@ mod tensor_hasher;
 mod tensors;
 mod tokenizer_binding;
 mod tokenizer_files;
-mod tokenizer_part;
 mod verify;
 
 pub(crate) use adapter::adapter_tensors;

@@ -1,14 +1,15 @@
 //! Recognises a set of files, and opens it.
 
 use super::adapter::{attach_adapter, merge_adapter};
-use super::files::{Files, adapter, find, gguf_files, lower_name, named, other_weights};
+use super::files::{CONFIG, Files, adapter, find, gguf_files, lower_name, named, other_weights};
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
 use super::options::OpenOptions;
+use super::refusals::refuse_all;
 use super::tensors::Bundle;
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{SafetensorsFile, base_name, known_mark};
-use crate::state::{NonFinitePolicy, PortableModelImportRequest, refuse_non_finite};
+use crate::state::{NonFinitePolicy, refuse_non_finite};
 
 /// Opens the files of one model: one GGUF file or its parts in any order, or the files of a Hugging Face folder by their names (`config.json`,
 /// `model.safetensors` or shards with their index, and if present `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`,
@@ -26,52 +27,35 @@ pub fn open_bundle(files: Files) -> Result<Bundle> {
 /// # Errors
 /// `bundle.*`, `model.*` and the codes of the formats (crate/FORMATS.md), `adapter.*` with an adapter, `request.*`, `select.*` and `remap.*`
 /// with a request.
-pub fn open_bundle_with(files: Files, mut options: OpenOptions) -> Result<Bundle> {
-    let adapter = options.adapter.take();
-    options
-        .request
-        .as_ref()
-        .map_or(Ok(()), PortableModelImportRequest::check_for_model)?;
-    let mut bundle = open_base(files, &options)?;
-    if options
-        .request
-        .as_ref()
-        .is_some_and(|request| request.non_finite == NonFinitePolicy::Refuse)
-    {
-        let count = |name: String| bundle.non_finite(&name).map(|count| (name, count));
-        refuse_non_finite(
-            &bundle
-                .names()
-                .into_iter()
-                .map(count)
-                .collect::<Result<Vec<_>>>()?,
-        )?;
+pub fn open_bundle_with(files: Files, options: OpenOptions) -> Result<Bundle> {
+    let request = options.request.as_ref();
+    if let Some(request) = request {
+        request.check_for_model()?;
     }
-    if let Some(adapter) = adapter {
-        match options.apart {
-            true => attach_adapter(&mut bundle, adapter)?,
-            false => merge_adapter(
-                &mut bundle,
-                adapter,
-                options.exact,
-                options.resize_vocabulary,
-            )?,
-        }
+    let mut bundle = open_base(files, &options)?;
+    if request.is_some_and(|request| request.non_finite == NonFinitePolicy::Refuse) {
+        let names = bundle.names().into_iter();
+        let counts = names.map(|name| bundle.non_finite(&name).map(|count| (name, count)));
+        refuse_non_finite(&counts.collect::<Result<Vec<_>>>()?)?;
+    }
+    let (exact, resize) = (options.exact, options.resize_vocabulary);
+    match options.adapter {
+        Some(adapter) if options.apart => attach_adapter(&mut bundle, adapter)?,
+        Some(adapter) => merge_adapter(&mut bundle, adapter, exact, resize)?,
+        None => {}
     }
     Ok(bundle)
 }
 
 fn open_base(files: Files, options: &OpenOptions) -> Result<Bundle> {
     refuse_adapter(&files)?;
-    let config = find(&files, "config.json").is_some();
-    if config && (named(&files, ".gguf").is_empty() || !named(&files, ".safetensors").is_empty()) {
+    let has = |end: &str| !named(&files, end).is_empty();
+    if find(&files, CONFIG).is_some() && (!has(".gguf") || has(".safetensors")) {
         return open_folder(files, options);
     }
-    let gguf = gguf_files(&files);
-    if gguf.is_empty() {
-        Err(no_model(&files))
-    } else {
-        open_gguf(files, &gguf, options)
+    match gguf_files(&files).as_slice() {
+        [] => Err(no_model(&files)),
+        gguf => open_gguf(files, gguf, options),
     }
 }
 
@@ -79,15 +63,8 @@ fn open_base(files: Files, options: &OpenOptions) -> Result<Bundle> {
 fn refuse_adapter(files: &Files) -> Result<()> {
     let of_adapter =
         |name: &str| name == "adapter_config.json" || name.starts_with("adapter_model.");
-    let found = files
-        .iter()
-        .filter(|file| of_adapter(&lower_name(file.as_ref())));
-    let refusals: Vec<Refusal> = found.map(|file| adapter(file.name())).collect();
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Refused(refusals))
-    }
+    let found = files.iter().filter(|file| of_adapter(&lower_name(file)));
+    refuse_all(found.map(|file| adapter(file.name())).collect())
 }
 
 fn no_model(files: &Files) -> Error {
@@ -97,25 +74,24 @@ fn no_model(files: &Files) -> Error {
             .into();
     };
     let hint = "give one .gguf file, or config.json, model.safetensors and every tokenizer file of the folder";
-    if let Some(file) = files
+    let mut safetensors = files
         .iter()
-        .find(|file| base_name(file.name()).ends_with(".safetensors"))
-    {
-        return match SafetensorsFile::open(file.as_ref()) {
-            Ok(_) => Refusal::new(word!("bundle.config.missing"))
+        .filter(|file| base_name(file.name()).ends_with(".safetensors"));
+    if let Some(file) = safetensors.next() {
+        return SafetensorsFile::open(file).err().unwrap_or_else(|| {
+            Refusal::new(word!("bundle.config.missing"))
                 .of(file.name())
-                .subject("config.json")
+                .subject(CONFIG)
                 .hint(hint)
-                .into(),
-            Err(error) => error,
-        };
+                .into()
+        });
     }
     if let Some(error) = other_weights(files) {
         return error;
     }
     Refusal::new(word!("format.unsupported"))
         .of(first.name())
-        .found(known_mark(first.as_ref()).unwrap_or("no model file"))
+        .found(known_mark(first).unwrap_or("no model file"))
         .hint(hint)
         .into()
 }

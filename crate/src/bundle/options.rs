@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::error::{Result, Warning};
-use crate::formats::ByteSource;
+use crate::formats::{ByteSource, FileTensor};
 use crate::state::{ModelStateTensorManifest, PortableModelImportRequest, SelectionReport, select};
 
 /// Options for opening a model.
@@ -30,45 +30,41 @@ pub struct OpenOptions {
 }
 
 /// New name of each selected tensor, by its name in the files.
+#[derive(Default)]
 pub(super) struct Taken {
+    /// `None` if everything is taken under its own name.
     names: Option<BTreeMap<String, String>>,
     pub(super) report: SelectionReport,
 }
 
 impl Taken {
-    /// Applies `request` to `tensors`, given as name, dtype and shape; without one everything is taken.
+    /// Applies `request` to `tensors`; without one everything is taken.
     pub(super) fn of<'a>(
-        tensors: impl Iterator<Item = (&'a str, String, &'a [u64])>,
+        tensors: impl Iterator<Item = &'a FileTensor>,
         request: Option<&PortableModelImportRequest>,
         artifact: &str,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self> {
         let Some(request) = request else {
-            return Ok(Self {
-                names: None,
-                report: SelectionReport::default(),
-            });
+            return Ok(Self::default());
         };
-        let listed = tensors.map(|(name, dtype, shape)| {
-            (
-                name.to_string(),
-                ModelStateTensorManifest::of_name(name, &dtype, shape),
-            )
-        });
-        let selected = select(&listed.collect(), &[], request, artifact)?;
+        let listed = |FileTensor {
+                          name, dtype, shape, ..
+                      }: &FileTensor| {
+            let manifest = ModelStateTensorManifest::of_name(name, dtype, shape);
+            (name.clone(), manifest)
+        };
+        let selected = select(&tensors.map(listed).collect(), &[], request, artifact)?;
         warnings.extend(selected.warnings);
-        let names = selected
-            .entries
-            .into_iter()
-            .map(|entry| (entry.source_key, entry.tensor.state_key))
-            .collect();
+        let entries = selected.entries.into_iter();
+        let names = entries.map(|entry| (entry.source_key, entry.tensor.state_key));
         Ok(Self {
-            names: Some(names),
+            names: Some(names.collect()),
             report: selected.report,
         })
     }
 
-    /// Returns the name under which the tensor `stored` of a file is taken.
+    /// Finds the name under which the tensor `stored` of a file is taken.
     pub(super) fn name<'a>(&'a self, stored: &'a str) -> Option<&'a str> {
         match &self.names {
             Some(names) => names.get(stored).map(String::as_str),

@@ -18,52 +18,38 @@ const WRAPPERS: [&str; 5] = [
 /// name of the input embedding. The embedding shows the prefix; if it occurs twice or not at all, or other names do not share its prefix, every
 /// name stays.
 pub(super) fn settle_prefix(tensors: &mut [Tensor], architecture: Architecture) -> Option<Warning> {
-    let (own, table) =
-        names::embedding(architecture).split_at(names::embedding(architecture).find('.')? + 1);
-    let plain: Vec<String> = tensors
-        .iter()
-        .map(|tensor| unwrapped(&tensor.name))
-        .collect();
-    let found = plain
-        .iter()
-        .enumerate()
-        .filter_map(|(at, name)| Some((at, name.strip_suffix(table)?)));
-    let mut found = found.filter(|(_, prefix)| prefix.is_empty() || prefix.ends_with('.'));
-    let (Some((embedding, prefix)), None) = (found.next(), found.next()) else {
+    let embedding = names::embedding(architecture);
+    let (own, table) = embedding.split_at(embedding.find('.')? + 1);
+    let plain: Vec<String> = tensors.iter().map(|one| unwrapped(&one.name)).collect();
+    let before = |name: &'_ str, end: &str| {
+        let before = name.strip_suffix(end)?;
+        (before.is_empty() || before.ends_with('.')).then_some(before.len())
+    };
+    let mut tables = (0..plain.len()).filter(|&at| before(&plain[at], table).is_some());
+    let (Some(embedding), None) = (tables.next(), tables.next()) else {
         return None;
     };
-    let is_head = |name: &str| {
-        name.strip_suffix(names::HEAD)
-            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    let prefix = &plain[embedding][..before(&plain[embedding], table)?];
+    // Every name begins with the prefix and the head has one of its own, else every name stays.
+    let renamed = |name: &String| {
+        if before(name, names::HEAD).is_some() {
+            return Some(names::HEAD.to_string());
+        }
+        let rest = name.strip_prefix(prefix)?;
+        (!prefix.is_empty() || !name.starts_with(own)).then(|| format!("{own}{rest}"))
     };
-    let shared = |name: &String| {
-        is_head(name) || name.starts_with(prefix) && !(prefix.is_empty() && name.starts_with(own))
-    };
-    if !plain.iter().all(shared) {
-        return None;
-    }
-    let renamed = |name: &String| match name.strip_prefix(prefix) {
-        _ if is_head(name) => names::HEAD.to_string(),
-        Some(rest) => format!("{own}{rest}"),
-        None => name.clone(),
-    };
-    let new: Vec<String> = plain.iter().map(renamed).collect();
-    if new
-        .iter()
-        .zip(tensors.iter())
-        .all(|(name, tensor)| *name == tensor.name)
-    {
+    let new = plain.iter().map(renamed).collect::<Option<Vec<_>>>()?;
+    if tensors.iter().map(|tensor| &tensor.name).eq(&new) {
         return None;
     }
-    let table = tensors.get(embedding);
-    let found = table.map(|tensor| Warning::new(word!("model.tensor.prefix"), tensor.own_name()));
+    let warning = Warning::new(word!("model.tensor.prefix"), tensors[embedding].own_name());
     for (tensor, name) in tensors.iter_mut().zip(new) {
         *tensor = tensor.clone().renamed(&name);
     }
-    found
+    Some(warning)
 }
 
-/// Returns the name without the parts of wrappers.
+/// Removes the parts of wrappers from a name.
 fn unwrapped(name: &str) -> String {
     name.split('.')
         .filter(|part| !WRAPPERS.contains(part))

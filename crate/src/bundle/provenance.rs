@@ -4,42 +4,34 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::checksums::{Checksums, TensorSpan};
+use super::refusals::{invalid, refuse_all};
 use super::tensor_hasher::TensorHasher;
-use super::tensors::{Bundle, home};
-use crate::error::{Error, Fault, Refusal, Result, word};
+use super::tensors::{Bundle, is_home};
+use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, for_each_chunk, sha256_of};
 use crate::state::{
-    Base, BaseFile, Bytes, ReceiptFile, SelectionReport, Tensor, VerifyPolicy, weights_digest,
+    Base, BaseFile, ReceiptFile, SelectionReport, Tensor, VerifyPolicy, weights_digest,
 };
 
 /// Number of bytes in a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
 
 impl Base {
-    /// Returns the weight files of `bundle`.
+    /// Describes the weight files of `bundle`.
     pub fn of_bundle(bundle: &Bundle) -> Self {
-        let merged = bundle
-            .adapter
-            .iter()
-            .filter(|_| bundle.factors.is_empty())
-            .flat_map(|adapter| &adapter.inputs);
-        let file = |file: &ReceiptFile| {
-            let ReceiptFile {
-                name,
-                bytes,
-                sha256,
-                ..
-            } = file.clone();
-            BaseFile {
-                name,
-                bytes,
-                header_sha256: None,
-                sha256,
-                pieces: None,
-            }
+        let merged = bundle.merged().into_iter();
+        let file = |file: &ReceiptFile| BaseFile {
+            name: file.name.clone(),
+            bytes: file.bytes,
+            header_sha256: None,
+            sha256: file.sha256,
+            pieces: None,
         };
         Self {
-            merged_adapter: merged.map(file).collect(),
+            merged_adapter: merged
+                .flat_map(|adapter| &adapter.inputs)
+                .map(file)
+                .collect(),
             ..bundle.base.clone()
         }
     }
@@ -53,19 +45,13 @@ impl Base {
         let whole = bundle.is_whole() && self.matches(&bundle.base);
         let mut checksums = Checksums::default();
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
-            let same = |source: &dyn ByteSource| {
-                base_name(source.name()) == file.name && source.len() == file.bytes
-            };
-            let Some(source) = bundle.files.iter().find(|source| same(source)) else {
+            let Some(source) = bundle.source_of(file) else {
                 continue;
             };
             let at = checksums.files.len();
-            let mut spans: Vec<TensorSpan> = bundle
-                .tensors
-                .values()
-                .filter(|tensor| home(tensor).is_some_and(|home| Rc::ptr_eq(home, source)))
-                .filter_map(|tensor| span(tensor, at))
-                .collect();
+            let tensors = bundle.tensors.values();
+            let own = tensors.filter(|tensor| is_home(source, tensor));
+            let mut spans: Vec<TensorSpan> = own.filter_map(|one| span(one, at)).collect();
             spans.sort_by_key(|span| span.begin);
             spans.into_iter().for_each(|span| checksums.expect(span));
             for_each_chunk(source, 0, file.bytes, 1, |piece| {
@@ -87,18 +73,12 @@ impl Base {
     /// `config.invalid` for a model that differs from its files, because another adapter was merged into it or only a part of it was taken: the
     /// files alone could not restore it.
     pub fn pieced(mut self, bundle: &Bundle) -> Result<Self> {
-        let merged = bundle.adapter.is_some() && bundle.attached().is_none();
-        if merged || bundle.selection != SelectionReport::default() {
-            let found = if merged {
-                "one that an adapter was merged into"
-            } else {
-                "one whose tensors were selected"
-            };
-            return Err(Error::InvalidConfig(vec![Fault::new(
-                "adapter",
-                "a base as its files have it",
-                found,
-            )]));
+        let refuse = |found: &str| Err(invalid("adapter", "a base as its files have it", found));
+        if bundle.merged().is_some() {
+            return refuse("one that an adapter was merged into");
+        }
+        if bundle.selection != SelectionReport::default() {
+            return refuse("one whose tensors were selected");
         }
         for (file, source) in self.files.iter_mut().zip(bundle.base_sources()) {
             file.pieces = Some(pieces_of(source)?);
@@ -112,8 +92,7 @@ impl Base {
     /// # Errors
     /// `checkpoint.base.mismatch`, one for each file.
     pub fn check(&self, bundle: &Bundle, policy: VerifyPolicy) -> Result<()> {
-        let sum =
-            |digest: Option<Digest>| digest.map_or_else(String::new, |digest| digest.to_string());
+        let sum = |digest: Option<Digest>| digest.map_or(String::new(), |sum| sum.to_string());
         let told =
             |file: &BaseFile| format!("{} bytes, header {}", file.bytes, sum(file.header_sha256));
         let refuse = |subject: &str, want: String, got: String| {
@@ -128,56 +107,50 @@ impl Base {
         if !self.matches(&bundle.base) {
             return Err(refuse(&bundle.base.name, all(self), all(&bundle.base)).into());
         }
+        if policy != VerifyPolicy::Full {
+            return Ok(());
+        }
         let mut refusals = Vec::new();
-        let read = self
-            .files
-            .iter()
-            .zip(bundle.base_sources())
-            .filter(|_| policy == VerifyPolicy::Full);
-        for (file, source) in read {
+        for (file, source) in self.files.iter().zip(bundle.base_sources()) {
             let Some(want) = &file.pieces else { continue };
             let got = pieces_of(source)?;
-            if let Some(at) = (0..want.len().max(got.len())).find(|&at| want.get(at) != got.get(at))
-            {
+            let mut pieces = 0..want.len().max(got.len());
+            if let Some(at) = pieces.find(|&at| want.get(at) != got.get(at)) {
                 let piece = |pieces: &[Digest]| sum(pieces.get(at).copied());
-                refusals.push(refuse(
-                    &format!("{}, piece {at}", file.name),
-                    piece(want),
-                    piece(&got),
-                ));
+                let subject = format!("{}, piece {at}", file.name);
+                refusals.push(refuse(&subject, piece(want), piece(&got)));
             }
         }
-        if refusals.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Refused(refusals))
-        }
+        refuse_all(refusals)
     }
 }
 
-/// Returns the SHA-256 of each piece of a file.
+/// Computes the SHA-256 of each piece of a file, unless its owner knows them.
 fn pieces_of(source: &dyn ByteSource) -> Result<Vec<Digest>> {
     if let Some(known) = source.pieces() {
         return Ok(known);
     }
-    let starts = (0..source.len().div_ceil(PIECE_BYTES)).map(|index| index * PIECE_BYTES);
-    starts
-        .map(|begin| sha256_of(source, begin, source.len().min(begin + PIECE_BYTES)))
-        .collect()
+    let len = source.len();
+    let piece = |at: u64| {
+        let begin = at * PIECE_BYTES;
+        sha256_of(source, begin, len.min(begin + PIECE_BYTES))
+    };
+    (0..len.div_ceil(PIECE_BYTES)).map(piece).collect()
 }
 
 impl Bundle {
     /// Iterates over the weight files, in the order of [`Bundle::base`].
     fn base_sources(&self) -> impl Iterator<Item = &dyn ByteSource> {
-        let of = |file: &BaseFile| {
-            self.files
-                .iter()
-                .find(|source| base_name(source.name()) == file.name && source.len() == file.bytes)
+        let files = self.base.files.iter();
+        files.filter_map(|file| Some(self.source_of(file)?.as_ref()))
+    }
+
+    /// Finds the file that `file` describes.
+    fn source_of(&self, file: &BaseFile) -> Option<&Rc<dyn ByteSource>> {
+        let is = |source: &&Rc<dyn ByteSource>| {
+            base_name(source.name()) == file.name && source.len() == file.bytes
         };
-        self.base
-            .files
-            .iter()
-            .filter_map(move |file| of(file).map(AsRef::as_ref))
+        self.files.iter().find(is)
     }
 
     /// Computes the digest of the weights that it was opened from, for which all of them are read unless it is known. Their bytes enter in
@@ -189,16 +162,16 @@ impl Bundle {
         let mut leaves = BTreeMap::new();
         for name in self.tensors.keys() {
             let stored = self.stored(name);
-            let hasher = TensorHasher::of_tensor(stored);
-            if let Bytes::Span(span) = stored.bytes() {
-                let payload = hasher.payload_in(&span.stored)?;
-                leaves.insert(hasher.key.clone(), hasher.leaf(payload));
+            if let Some(span) = stored.stored() {
+                let hasher = TensorHasher::of_tensor(stored);
+                let leaf = hasher.leaf_in(span)?;
+                leaves.insert(hasher.key, leaf);
             }
         }
         Ok(weights_digest(&leaves))
     }
 
-    /// Returns whether one reading of its weight files covers every tensor of the model, and nothing else.
+    /// Tells if one reading of its weight files covers every tensor of the model, and nothing else.
     pub(crate) fn is_whole(&self) -> bool {
         let in_passing = |tensor: &Tensor| {
             let span = tensor.span();
@@ -208,7 +181,7 @@ impl Bundle {
         plain && !self.tensors.is_empty() && self.tensors.values().all(in_passing)
     }
 
-    /// Returns the files of the merged adapter. With `summed`, all of its weights are read for their checksum.
+    /// Lists the files of the adapter. With `summed`, all of its weights are read for their checksum.
     pub(crate) fn adapter_files(&self, summed: bool) -> Result<Vec<ReceiptFile>> {
         let Some(adapter) = &self.adapter else {
             return Ok(Vec::new());
@@ -223,7 +196,7 @@ impl Bundle {
     }
 }
 
-/// Returns the position of a tensor of the file at `at`, for its checksum.
+/// The position of a tensor of the file at `at`, for its checksum.
 fn span(tensor: &Tensor, at: usize) -> Option<TensorSpan> {
     let span = tensor.span()?;
     Some(TensorSpan {

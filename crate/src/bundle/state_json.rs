@@ -6,11 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use half::{bf16, f16};
 
+use super::json_document::parsed;
 use crate::error::{Error, Refusal, Result, Word, word};
-use crate::formats::json::MAX_DEPTH;
-use crate::formats::{
-    ByteSource, Digest, FileTensor, Json, JsonFault, describe_flaw, json, read_document,
-};
+use crate::formats::{ByteSource, Digest, FileTensor, Json, read_document};
 use crate::state::{
     Bytes, CheckResult, JSON_FILE, StateDigests, StateManifest, StatedDigests, Tensor, byte_len,
 };
@@ -40,10 +38,11 @@ pub(crate) struct StateJson {
 /// Reads the document and checks every tensor, the manifest and the stated digests.
 pub(crate) fn read_state_json(source: &dyn ByteSource) -> Result<StateJson> {
     if source.len() > MAX_JSON_BYTES {
-        let refusal = Refusal::new(word!("json.size"))
+        return Err(Refusal::new(word!("json.size"))
             .of(source.name())
-            .expected(format!("at most {MAX_JSON_BYTES} bytes"));
-        return Err(refusal.found(source.len()).into());
+            .expected(format!("at most {MAX_JSON_BYTES} bytes"))
+            .found(source.len())
+            .into());
     }
     let bytes = read_document(source, MAX_JSON_BYTES)?;
     read(&bytes, source.name()).map_err(|error| error.in_file(source.name()))
@@ -51,25 +50,18 @@ pub(crate) fn read_state_json(source: &dyn ByteSource) -> Result<StateJson> {
 
 /// Lists the tensors of a document that passed every check.
 pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<FileTensor>> {
-    let listed = |tensor: &Tensor| FileTensor::new(&tensor.name, &tensor.dtype, &tensor.shape);
-    Ok(read_state_json(source)?
-        .tensors
-        .iter()
-        .map(listed)
-        .collect())
+    let tensors = read_state_json(source)?.tensors.into_iter();
+    let listed = tensors.map(|one| FileTensor::new(&one.name, &one.dtype, &one.shape));
+    Ok(listed.collect())
 }
 
 fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
-    let not_json =
-        |at: usize| describe_flaw(Refusal::new(word!("json.syntax")).at(at as u64), bytes);
-    let text = std::str::from_utf8(bytes).map_err(|e| not_json(e.valid_up_to()))?;
-    let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => not_json(at),
-        JsonFault::Depth { at } => Refusal::new(word!("json.depth")).at(at as u64),
-        JsonFault::Duplicate { at, path } => Refusal::new(word!("json.key.duplicate"))
-            .subject(&path)
-            .at(at as u64),
-    })?;
+    let codes = [
+        word!("json.syntax"),
+        word!("json.depth"),
+        word!("json.key.duplicate"),
+    ];
+    let document = parsed(bytes, codes, None)?;
     let [format, version, encoding, dict, given, given_digests] = document.fields([
         "format",
         "version",
@@ -95,8 +87,7 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
                 .into());
         }
     };
-    let records = dict.and_then(Json::object);
-    let records = records.ok_or_else(|| {
+    let records = dict.and_then(Json::object).ok_or_else(|| {
         Refusal::new(word!("json.field.type"))
             .subject("state_dict")
             .expected("an object")
@@ -108,12 +99,12 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
             .found(count)
             .into());
     }
-    let mut sorted: Vec<_> = records.collect();
-    sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let mut tensors = Vec::with_capacity(count);
-    for (name, record) in sorted {
-        tensors.push(tensor(&name, record, numbers)?);
-    }
+    let mut records: Vec<_> = records.collect();
+    records.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let read = records
+        .into_iter()
+        .map(|(name, record)| tensor(&name, record, numbers));
+    let mut tensors = read.collect::<Result<Vec<_>>>()?;
     let manifest = given
         .map(|given| manifest(given, &tensors, artifact))
         .transpose()?;
@@ -154,18 +145,17 @@ fn stated(given: Option<Json<'_>>, found: &StateDigests) -> Result<StatedDigests
         let Some(value) = given.and_then(|given| given.get(name)) else {
             return Ok(None);
         };
-        let wrong = || {
+        let digest = value.text().as_deref().and_then(Digest::from_hex);
+        let refusal = || {
             let refusal = Refusal::new(word!("digest.mismatch"))
                 .subject(name)
                 .expected("a SHA-256 in lower-case hex");
-            Error::from(found.map_or(refusal.clone(), |found| refusal.found(found)))
+            match found {
+                Some(found) => refusal.found(found),
+                None => refusal,
+            }
         };
-        value
-            .text()
-            .as_deref()
-            .and_then(Digest::from_hex)
-            .map(Some)
-            .ok_or_else(wrong)
+        digest.map(Some).ok_or_else(|| Error::from(refusal()))
     };
     Ok(StatedDigests {
         weights: one("weights", Some(found.weights))?,
@@ -176,6 +166,24 @@ fn stated(given: Option<Json<'_>>, found: &StateDigests) -> Result<StatedDigests
         template: one("template", None)?,
         bundle: one("bundle", None)?,
     })
+}
+
+/// Dtypes of whole numbers: bytes of a value, the least and the greatest value.
+const INTEGERS: [(&str, usize, i64, i64); 9] = [
+    ("BOOL", 1, 0, 1),
+    ("U8", 1, 0, u8::MAX as i64),
+    ("I8", 1, i8::MIN as i64, i8::MAX as i64),
+    ("U16", 2, 0, u16::MAX as i64),
+    ("I16", 2, i16::MIN as i64, i16::MAX as i64),
+    ("U32", 4, 0, u32::MAX as i64),
+    ("I32", 4, i32::MIN as i64, i32::MAX as i64),
+    ("U64", 8, 0, i64::MAX),
+    ("I64", 8, i64::MIN, i64::MAX),
+];
+
+/// Finds the row of [`INTEGERS`] of a dtype.
+fn integer(dtype: &str) -> Option<(&str, usize, i64, i64)> {
+    INTEGERS.into_iter().find(|(word, ..)| *word == dtype)
 }
 
 fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<Tensor> {
@@ -190,21 +198,7 @@ fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<Tensor> {
         .and_then(Json::text)
         .ok_or_else(|| refuse(word!("json.dtype")).expected("a dtype word"))?;
     let dtype = dtype.as_ref();
-    let plain = matches!(
-        dtype,
-        "F32"
-            | "F16"
-            | "BF16"
-            | "BOOL"
-            | "U8"
-            | "I8"
-            | "U16"
-            | "I16"
-            | "U32"
-            | "I32"
-            | "U64"
-            | "I64"
-    );
+    let plain = matches!(dtype, "F32" | "F16" | "BF16") || integer(dtype).is_some();
     if numbers && !plain || byte_len(dtype, &[0]).is_none() {
         return Err(refuse(word!("json.dtype")).found(dtype).into());
     }
@@ -217,18 +211,20 @@ fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<Tensor> {
         .ok_or_else(|| refuse(word!("json.shape")).expected("up to 8 counts"))?;
     let need = byte_len(dtype, &shape)
         .ok_or_else(|| refuse(word!("json.shape")).found(format!("{shape:?}")))?;
-    let bytes = if numbers {
+    let check_length = |need: u64, found: u64| {
+        let refusal = refuse(word!("json.tensor.length"));
+        match need == found {
+            true => Ok(()),
+            false => Err(Error::from(refusal.expected(need).found(found))),
+        }
+    };
+    let mut bytes = Vec::new();
+    if numbers {
         let values = values
             .and_then(Json::list)
             .ok_or_else(|| refuse(word!("json.field.type")).expected("values, a list"))?;
-        let (count, elements) = (values.clone().count() as u64, shape.iter().product::<u64>());
-        if count != elements {
-            return Err(refuse(word!("json.tensor.length"))
-                .expected(elements)
-                .found(count)
-                .into());
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(need).unwrap_or(0));
+        check_length(shape.iter().product(), values.clone().count() as u64)?;
+        bytes.reserve_exact(usize::try_from(need).unwrap_or(0));
         for (at, value) in values.enumerate() {
             let Json::Number(digits) = value else {
                 return Err(refuse(word!("json.value.type"))
@@ -242,22 +238,15 @@ fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<Tensor> {
                     .found(digits)
             })?;
         }
-        bytes
     } else {
         let data = data
             .and_then(Json::text)
             .ok_or_else(|| refuse(word!("json.field.type")).expected("data, a text"))?;
-        let bytes = BASE64
+        bytes = BASE64
             .decode(data.as_bytes())
             .map_err(|_| refuse(word!("json.base64")).expected("the standard alphabet, padded"))?;
-        if bytes.len() as u64 != need {
-            return Err(refuse(word!("json.tensor.length"))
-                .expected(need)
-                .found(bytes.len())
-                .into());
-        }
-        bytes
-    };
+        check_length(need, bytes.len() as u64)?;
+    }
     let sum = Digest::of(&bytes);
     let tensor = Tensor::parameter(name, dtype, &shape, Bytes::host(bytes));
     tensor.remember(sum);
@@ -266,43 +255,22 @@ fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<Tensor> {
 
 /// Appends the little-endian bytes of a number; `None` if the dtype cannot hold it.
 fn store(dtype: &str, digits: &str, out: &mut Vec<u8>) -> Option<()> {
-    if matches!(dtype, "F32" | "F16" | "BF16") {
-        let value: f32 = digits
-            .parse()
-            .ok()
-            .filter(|value: &f32| value.is_finite())?;
-        match dtype {
-            "F16" => out.extend(
-                Some(f16::from_f32(value))
-                    .filter(|half| half.to_f32() == value)?
-                    .to_le_bytes(),
-            ),
-            "BF16" => out.extend(
-                Some(bf16::from_f32(value))
-                    .filter(|half| half.to_f32() == value)?
-                    .to_le_bytes(),
-            ),
-            _ => out.extend(value.to_le_bytes()),
-        }
-        return Some(());
+    if let Some((_, bytes, low, high)) = integer(dtype) {
+        // Larger integers are not exact in every JSON reader.
+        let value: i64 = digits.parse().ok()?;
+        let exact = value.unsigned_abs() < 1 << 53 && (low..=high).contains(&value);
+        return exact.then(|| out.extend_from_slice(&value.to_le_bytes()[..bytes]));
     }
-    // Larger integers are not exact in every JSON reader.
-    let value: i64 = digits
-        .parse()
-        .ok()
-        .filter(|value: &i64| value.unsigned_abs() < 1 << 53)?;
-    let (bytes, low, high) = match dtype {
-        "BOOL" => (1, 0, 1),
-        "U8" => (1, 0, i64::from(u8::MAX)),
-        "I8" => (1, i64::from(i8::MIN), i64::from(i8::MAX)),
-        "U16" => (2, 0, i64::from(u16::MAX)),
-        "I16" => (2, i64::from(i16::MIN), i64::from(i16::MAX)),
-        "U32" => (4, 0, i64::from(u32::MAX)),
-        "I32" => (4, i64::from(i32::MIN), i64::from(i32::MAX)),
-        "U64" => (8, 0, i64::MAX),
-        _ => (8, i64::MIN, i64::MAX),
+    let value: f32 = digits.parse().ok()?;
+    let (half, brain) = (f16::from_f32(value), bf16::from_f32(value));
+    let exact = match dtype {
+        "F16" => half.to_f32() == value,
+        "BF16" => brain.to_f32() == value,
+        _ => true,
     };
-    (low..=high)
-        .contains(&value)
-        .then(|| out.extend_from_slice(&value.to_le_bytes()[..bytes]))
+    (exact && value.is_finite()).then(|| match dtype {
+        "F16" => out.extend(half.to_le_bytes()),
+        "BF16" => out.extend(brain.to_le_bytes()),
+        _ => out.extend(value.to_le_bytes()),
+    })
 }

@@ -4,15 +4,17 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 
 use serde::Serialize;
 
 use super::checksums::Checksums;
-use super::segment::Segment;
-use crate::error::{Error, Fault, Result};
+use super::refusals::invalid;
+use crate::error::Result;
+use crate::formats::Digest;
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 use crate::state::receipt::ModelIoArtifactReceipt;
-use crate::state::{ArtifactDigests, Conversion, EncodedReader};
+use crate::state::{ArtifactDigests, Conversion, EncodedReader, Tensor};
 
 /// Characters of a SHA-256 in hex.
 const DIGEST_LEN: usize = 64;
@@ -27,6 +29,13 @@ pub struct FileInfo {
     pub bytes: u64,
 }
 
+impl FileInfo {
+    /// Number of its pieces.
+    fn pieces(&self) -> u64 {
+        self.bytes.div_ceil(PIECE_BYTES as u64)
+    }
+}
+
 /// A piece of one file: 8 MiB; the last piece of a file holds the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
@@ -34,6 +43,30 @@ pub struct Chunk {
     pub file: usize,
     /// At most 8 MiB of bytes.
     pub bytes: Vec<u8>,
+}
+
+/// A part of a file. Its bytes are read when they are needed.
+pub(super) enum Segment {
+    /// A few bytes in memory.
+    Known(Vec<u8>),
+    /// The bytes of a tensor.
+    Tensor(Box<Tensor>),
+    /// Number of bytes at the beginning of a file, and the function that writes them.
+    Late(u64, Late),
+}
+
+/// Function that writes bytes that depend on what the stream returned before them; their number is always the same.
+type Late = Rc<dyn Fn(&mut FileStream) -> Result<Vec<u8>>>;
+
+impl Segment {
+    /// Number of its bytes.
+    fn len(&self) -> u64 {
+        match self {
+            Self::Known(bytes) => bytes.len() as u64,
+            Self::Tensor(tensor) => tensor.len(),
+            Self::Late(bytes, _) => *bytes,
+        }
+    }
 }
 
 /// Files whose bytes are returned piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is
@@ -55,7 +88,7 @@ pub struct FileStream {
     pub(super) conversions: Vec<Conversion>,
     /// Facts about the artifact that the receipt states in addition to its checksums.
     pub(super) known: ArtifactDigests,
-    /// Draft of the receipt; after all bytes were returned, the receipt itself.
+    /// The receipt, when all files before it were returned.
     pub(super) receipt: Option<ModelIoArtifactReceipt>,
 }
 
@@ -75,7 +108,7 @@ impl FileStream {
         Self::default()
     }
 
-    /// Returns the files in the order in which their bytes are returned.
+    /// The files in the order in which their bytes are returned.
     pub fn files(&self) -> &[FileInfo] {
         &self.files
     }
@@ -87,29 +120,32 @@ impl FileStream {
         }
     }
 
-    pub(super) fn push(&mut self, name: &str, bytes: u64, segments: Vec<Segment>) {
+    /// Adds a file that consists of these segments, one after another.
+    pub(super) fn push(&mut self, name: &str, segments: Vec<Segment>) {
         let index = self.files.len();
         self.files.push(FileInfo {
             name: name.to_string(),
-            bytes,
+            bytes: segments.iter().map(Segment::len).sum(),
         });
-        self.segments.extend(
-            segments
-                .into_iter()
-                .filter(|segment| segment.len() > 0 || matches!(segment, Segment::Sealed(_)))
-                .map(|s| (index, s)),
-        );
-    }
-
-    /// Adds a file that consists of these segments, one after another.
-    pub(crate) fn push_segments(&mut self, name: &str, segments: Vec<Segment>) {
-        self.push(name, segments.iter().map(Segment::len).sum(), segments);
+        let segments = segments.into_iter().filter(|segment| segment.len() > 0);
+        self.segments
+            .extend(segments.map(|segment| (index, segment)));
     }
 
     /// Adds a file of known bytes.
     #[doc(hidden)]
     pub fn push_bytes(&mut self, name: &str, bytes: Vec<u8>) {
-        self.push(name, bytes.len() as u64, vec![Segment::Known(bytes)]);
+        self.push(name, vec![Segment::Known(bytes)]);
+    }
+
+    /// Adds a file of `len` bytes, which `write` gives when all files before it were returned.
+    pub(super) fn push_late(
+        &mut self,
+        name: &str,
+        len: usize,
+        write: impl Fn(&mut Self) -> Result<Vec<u8>> + 'static,
+    ) {
+        self.push(name, vec![Segment::Late(len as u64, Rc::new(write))]);
     }
 
     /// Adds the document that contains the SHA-256 of each piece of the files before it, in lower-case hex; `seal` writes it, with the same
@@ -123,8 +159,18 @@ impl FileStream {
         name: &str,
         seal: impl Fn(&[Vec<String>]) -> Result<Vec<u8>> + 'static,
     ) -> Result<()> {
-        let bytes = seal(&self.by_file(&[]))?.len() as u64;
-        self.push(name, bytes, vec![Segment::Sealed(Box::new(seal))]);
+        let file = self.files.len();
+        let len = seal(&self.by_file(file))?.len();
+        self.push_late(name, len, move |stream| {
+            let before: u64 = stream.files[..file].iter().map(FileInfo::pieces).sum();
+            let known = stream.digests.len();
+            if (known as u64) < before {
+                let name = &stream.files[file].name;
+                let rule = format!("the SHA-256 of {before} pieces before {name}");
+                return Err(invalid("hashed", rule, known));
+            }
+            seal(&stream.by_file(file))
+        });
         Ok(())
     }
 
@@ -134,32 +180,19 @@ impl FileStream {
     /// # Errors
     /// `config.invalid` for a text that is no SHA-256 in lower-case hex.
     pub fn hashed(&mut self, sha256: &str) -> Result<()> {
-        if sha256.len() != DIGEST_LEN
-            || !sha256
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        {
-            return Err(Error::InvalidConfig(vec![Fault::new(
-                "hashed",
-                "a SHA-256 in lower-case hex",
-                sha256,
-            )]));
+        if Digest::from_hex(sha256).is_none() {
+            return Err(invalid("hashed", "a SHA-256 in lower-case hex", sha256));
         }
         self.digests.push(sha256.to_string());
         Ok(())
     }
 
-    /// Returns the digests by file, with placeholders for those that are not known yet.
-    fn by_file(&self, known: &[String]) -> Vec<Vec<String>> {
-        let mut known = known
-            .iter()
-            .cloned()
-            .chain(std::iter::repeat("0".repeat(DIGEST_LEN)));
-        let pieces = |file: &FileInfo| file.bytes.div_ceil(PIECE_BYTES as u64);
-        self.files
-            .iter()
-            .map(|file| (0..pieces(file)).map_while(|_| known.next()).collect())
-            .collect()
+    /// Lists the digests of the pieces of each of the first `files` files, with placeholders for those that are not known yet.
+    fn by_file(&self, files: usize) -> Vec<Vec<String>> {
+        let unknown = std::iter::repeat("0".repeat(DIGEST_LEN));
+        let mut digests = self.digests.iter().cloned().chain(unknown);
+        let of_file = |file: &FileInfo| digests.by_ref().take(file.pieces() as usize).collect();
+        self.files[..files].iter().map(of_file).collect()
     }
 
     /// Returns the next piece, or `None` when every file is complete. A sealed document needs the digests of all pieces before it.
@@ -171,7 +204,6 @@ impl FileStream {
         let Some(&(file, _)) = self.segments.front() else {
             return Ok(None);
         };
-        self.unseal(file)?;
         self.fill_in()?;
         let bytes = self.gather(file).await?;
         self.count(file, &bytes);
@@ -210,7 +242,7 @@ impl FileStream {
                     };
                     layout.push((bytes, now));
                 }
-                Segment::Sealed(_) | Segment::Late(..) | Segment::Receipt(_) => {}
+                Segment::Late(..) => {}
             }
             len += now;
             self.given += now as u64;
@@ -240,29 +272,16 @@ impl FileStream {
         Ok(bytes)
     }
 
-    /// Writes the sealed document, if its bytes come next.
-    fn unseal(&mut self, file: usize) -> Result<()> {
-        let Some((_, Segment::Sealed(seal))) = self.segments.front() else {
+    /// Writes the bytes that depend on those before them, if they come next.
+    fn fill_in(&mut self) -> Result<()> {
+        let Some((_, Segment::Late(len, write))) = self.segments.front() else {
             return Ok(());
         };
-        let before: u64 = self.files[..file]
-            .iter()
-            .map(|file| file.bytes.div_ceil(PIECE_BYTES as u64))
-            .sum();
-        if (self.digests.len() as u64) < before {
-            let rule = format!(
-                "the SHA-256 of {before} pieces before {}",
-                self.files[file].name
-            );
-            return Err(Error::InvalidConfig(vec![Fault::new(
-                "hashed",
-                rule,
-                self.digests.len(),
-            )]));
+        let (len, write) = (*len, Rc::clone(write));
+        let bytes = write(self)?;
+        if bytes.len() as u64 != len {
+            return Err(invalid("stream", format!("{len} bytes"), bytes.len()));
         }
-        let mut digests = self.by_file(&self.digests);
-        digests.truncate(file);
-        let bytes = seal(&digests)?;
         self.segments[0].1 = Segment::Known(bytes);
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! Writes the receipt of a stream from the checksums of its bytes.
 
-use super::checksums::Checksums;
-use super::segment::Segment;
-use super::stream::{FileInfo, FileStream};
-use crate::error::{Error, Fault, Result, Warning, word};
+use super::checksums::{Checksums, Leaves};
+use super::refusals::invalid;
+use super::stream::{FileStream, Segment};
+use crate::error::{Result, Warning, word};
 use crate::formats::Digest;
 use crate::state::receipt::{MAX_COUNT, Written};
 use crate::state::{
@@ -27,39 +27,55 @@ impl FileStream {
         name: &str,
         mut draft: ModelIoArtifactReceipt,
     ) -> Result<()> {
-        let planned: Vec<Conversion> = self.planned_conversions();
-        let scaled = !draft.tensors.scaled.is_empty();
-        if let Some(losses) = draft
-            .training
-            .as_mut()
-            .map(|training| &mut training.losses)
-            .filter(|losses| losses.evaluation.is_some())
+        let planned = self.planned_conversions();
+        if let Some(training) = &mut draft.training
+            && training.losses.evaluation.is_some()
         {
-            losses.evaluation_before = changes_of(&planned, scaled);
+            let scaled = !draft.tensors.scaled.is_empty();
+            training.losses.evaluation_before = changes_of(&planned, scaled);
         }
-        let zeros = Digest::of(&[]);
-        let written: Vec<Written<'_>> = self
-            .files
-            .iter()
-            .map(|file| (file.name.as_str(), file.bytes, zeros))
-            .collect();
-        let checksums = self.checksums.as_ref().ok_or_else(unsummed)?;
+        let checksums = self.checksums()?;
         let mut longest = draft.clone();
         if self.finite == Some(false) {
-            let name = checksums.longest_name();
-            longest.warnings.push(non_finite_warning(
-                &[(name.to_string(), u64::MAX)],
-                usize::MAX,
-            ));
+            let weights = [(checksums.longest_name().to_string(), u64::MAX)];
+            let warning = non_finite_warning(&weights, usize::MAX);
+            longest.warnings.extend(warning);
         }
-        let longest = longest.completed(&written, checksums.planned(), planned, &self.known)?;
-        let bytes = longest.to_text()?.len() as u64;
-        self.receipt = Some(draft);
-        self.push(name, bytes, vec![Segment::Receipt(bytes)]);
+        let files = self.files.len();
+        let sums = vec![Digest::of(&[]); files];
+        let longest = self.completed(&longest, &sums, checksums.planned(), planned)?;
+        let len = longest.to_text()?.len();
+        self.push_late(name, len, move |stream| {
+            let receipt = stream.finished(&draft, files)?;
+            let text = receipt.to_text()?;
+            stream.receipt = Some(receipt);
+            padded(text, len)
+        });
         Ok(())
     }
 
-    /// Returns the receipt after all files were returned; `None` before, and for a stream without one.
+    /// Completes `draft` with the SHA-256 of each file, the digests of weights and state, and the conversions.
+    fn completed(
+        &self,
+        draft: &ModelIoArtifactReceipt,
+        sums: &[Digest],
+        leaves: [Leaves; 2],
+        conversions: Vec<Conversion>,
+    ) -> Result<ModelIoArtifactReceipt> {
+        let files = self.files.iter().zip(sums);
+        let written: Vec<Written<'_>> = files
+            .map(|(file, sum)| (file.name.as_str(), file.bytes, *sum))
+            .collect();
+        draft.completed(&written, leaves, conversions, &self.known)
+    }
+
+    /// The checksums of the bytes so far.
+    pub(super) fn checksums(&self) -> Result<&Checksums> {
+        let unsummed = || invalid("stream", "one that checksums what it gives", "none");
+        self.checksums.as_ref().ok_or_else(unsummed)
+    }
+
+    /// The receipt after all files were returned; `None` before, and for a stream without one.
     pub fn receipt(&self) -> Option<&ModelIoArtifactReceipt> {
         self.receipt.as_ref().filter(|_| self.segments.is_empty())
     }
@@ -75,62 +91,28 @@ impl FileStream {
         self.finite = Some(!allow);
     }
 
-    /// Returns the weights so far that have NaN or infinite values, with their number.
+    /// Lists the weights so far that have NaN or infinite values, with their number.
     #[doc(hidden)]
     pub fn non_finite(&self) -> &[(String, u64)] {
-        self.checksums
-            .as_ref()
-            .map_or(&[], |checksums| &checksums.non_finite)
+        let checksums = self.checksums.as_ref();
+        checksums.map_or(&[], |checksums| &checksums.non_finite)
     }
 
-    /// Returns the conversions to be expected, each with the longest numbers.
+    /// Lists the conversions to be expected, each with the longest numbers.
     fn planned_conversions(&self) -> Vec<Conversion> {
-        let encoded = self
-            .segments
-            .iter()
-            .filter_map(|(_, segment)| match segment {
-                Segment::Tensor(tensor) => tensor.reader()?.conversion(),
-                _ => None,
-            });
-        encoded
-            .map(|one| Conversion {
+        let planned = |(_, segment): &(usize, Segment)| {
+            let Segment::Tensor(tensor) = segment else {
+                return None;
+            };
+            let one = tensor.reader()?.conversion()?;
+            Some(Conversion {
                 max_abs_error: -f64::MIN_POSITIVE,
                 non_finite: MAX_COUNT,
                 survival: one.survival.map(|_| -f64::MIN_POSITIVE),
                 ..one
             })
-            .collect()
-    }
-
-    /// Writes the contents that depend on the checksums of the bytes before them, if they come next.
-    pub(super) fn fill_in(&mut self) -> Result<()> {
-        let bytes = match self.segments.front() {
-            Some((_, Segment::Late(len, write))) => {
-                let bytes = write(&self.checksums.as_ref().ok_or_else(unsummed)?.weights)?;
-                if bytes.len() as u64 != *len {
-                    return Err(Error::InvalidConfig(vec![Fault::new(
-                        "stream",
-                        format!("{len} bytes"),
-                        bytes.len(),
-                    )]));
-                }
-                bytes
-            }
-            Some((_, Segment::Receipt(len))) => {
-                if self.finite == Some(true) {
-                    refuse_non_finite_as(word!("tensor.non-finite"), self.non_finite())?;
-                }
-                let receipt = self.complete_receipt()?.ok_or_else(unsummed)?;
-                let text = receipt.to_text()?;
-                self.receipt = Some(receipt);
-                padded(text, *len)?
-            }
-            _ => return Ok(()),
         };
-        if let Some((_, segment)) = self.segments.front_mut() {
-            *segment = Segment::Known(bytes);
-        }
-        Ok(())
+        self.segments.iter().filter_map(planned).collect()
     }
 
     /// Adds returned bytes to the checksums.
@@ -160,80 +142,54 @@ impl FileStream {
         Ok(())
     }
 
-    /// Returns the receipt with the checksums of all complete files.
-    fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
-        let (Some(draft), Some(checksums)) = (&self.receipt, &self.checksums) else {
-            return Ok(None);
-        };
-        let sum = |at: usize, file: &FileInfo| match (checksums.files.get(at), file.bytes) {
-            (None, 0) => Some(Digest::of(&[])),
-            (sum, _) => sum.copied(),
-        };
-        // This excludes the receipt itself.
-        let complete = self
-            .files
-            .iter()
-            .enumerate()
-            .filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
-        let written: Vec<Written<'_>> = complete.collect();
-        let mut draft = draft.clone();
-        if self.finite == Some(false) && !checksums.non_finite.is_empty() {
-            draft.warnings.push(non_finite_warning(
-                &checksums.non_finite,
-                checksums.non_finite.len() - 1,
-            ));
+    /// Completes `draft` with the checksums of the `files` files before the receipt.
+    fn finished(
+        &self,
+        draft: &ModelIoArtifactReceipt,
+        files: usize,
+    ) -> Result<ModelIoArtifactReceipt> {
+        if self.finite == Some(true) {
+            refuse_non_finite_as(word!("tensor.non-finite"), self.non_finite())?;
         }
-        draft
-            .completed(
-                &written,
-                [&checksums.weights, &checksums.state].map(Clone::clone),
-                self.conversions.clone(),
-                &self.known,
-            )
-            .map(Some)
+        let checksums = self.checksums()?;
+        let mut sums = checksums.files.clone();
+        // Files without bytes that no others follow are not counted yet.
+        sums.resize(files, Digest::of(&[]));
+        let mut draft = draft.clone();
+        if self.finite == Some(false) {
+            let others = checksums.non_finite.len().saturating_sub(1);
+            let warning = non_finite_warning(&checksums.non_finite, others);
+            draft.warnings.extend(warning);
+        }
+        let leaves = [&checksums.weights, &checksums.state].map(Clone::clone);
+        self.completed(&draft, &sums, leaves, self.conversions.clone())
     }
 }
 
-/// Returns the warning about weights with NaN or infinite values: the first of them with the number of such values, and how many `more` there are.
-fn non_finite_warning(weights: &[(String, u64)], more: usize) -> ReceiptWarning {
-    let (name, count) = weights
-        .first()
-        .map_or(("", 0), |(name, count)| (name.as_str(), *count));
-    let more = if more == 0 {
-        String::new()
-    } else {
-        format!(" and {more} more")
+/// Warns about weights with NaN or infinite values, if there are any: the first of them with the number of such values, and how many `more` there
+/// are.
+fn non_finite_warning(weights: &[(String, u64)], more: usize) -> Option<ReceiptWarning> {
+    let (name, count) = weights.first()?;
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    ReceiptWarning::from(&Warning::new(
-        word!("tensor.non-finite"),
-        &format!("{name} ({count}){more}"),
-    ))
+    let subject = format!("{name} ({count}){more}");
+    Some((&Warning::new(word!("tensor.non-finite"), &subject)).into())
 }
 
 /// Pads the text to `len` bytes with spaces before its last line feed.
-fn padded(text: String, len: u64) -> Result<Vec<u8>> {
+fn padded(text: String, len: usize) -> Result<Vec<u8>> {
     let mut bytes = text.into_bytes();
-    let missing = usize::try_from(len)
-        .ok()
-        .and_then(|len| len.checked_sub(bytes.len()));
-    let too_long = || {
-        Error::InvalidConfig(vec![Fault::new(
+    if bytes.len() > len {
+        return Err(invalid(
             "receipt",
             format!("at most {len} bytes"),
             bytes.len(),
-        )])
-    };
-    let missing = missing.ok_or_else(too_long)?;
+        ));
+    }
     bytes.pop();
-    bytes.resize(bytes.len() + missing, b' ');
+    bytes.resize(len - 1, b' ');
     bytes.push(b'\n');
     Ok(bytes)
-}
-
-fn unsummed() -> Error {
-    Error::InvalidConfig(vec![Fault::new(
-        "stream",
-        "one that checksums what it gives",
-        "none",
-    )])
 }

@@ -1,5 +1,7 @@
 //! A tensor as it enters a digest: with Hugging Face's name and order of bytes, wherever it is stored (crate/FORMATS.md, "Digests").
 
+use std::rc::Rc;
+
 use crate::error::Result;
 use crate::formats::{ByteSource, Digest, FileTensor, Hasher, SourceSpan, for_each_chunk};
 use crate::gpu::transfer::PIECE_BYTES;
@@ -26,28 +28,24 @@ impl TensorHasher {
         }
     }
 
-    /// Describes the tensor `own` of a file, with `shape` there, which has the name `key` and another order in Hugging Face's format. Blocks
-    /// cannot be transposed: such a tensor enters the digest as it is in the file.
-    pub(super) fn new(key: &str, own: &str, dtype: &str, shape: &[u64], order: Reordering) -> Self {
-        match (order, shape) {
-            (Reordering::Transposed, [_, _]) if dtype.starts_with("GGML:") => {
-                Self::plain(own, dtype, shape.to_vec())
-            }
-            (Reordering::Transposed, [rows, columns]) => Self {
-                order,
-                ..Self::plain(key, dtype, vec![*columns, *rows])
-            },
-            (Reordering::Transposed, _) => Self::plain(key, dtype, shape.to_vec()),
-            _ => Self {
-                order,
-                ..Self::plain(key, dtype, shape.to_vec())
-            },
-        }
-    }
-
-    /// Describes a tensor of a GGUF file.
+    /// Describes a tensor of a GGUF file, which has the name `key` and another order in Hugging Face's format. Blocks cannot be transposed: such a
+    /// tensor enters the digest as it is in the file.
     pub(super) fn of_gguf(key: &str, tensor: &FileTensor, order: Reordering) -> Self {
-        Self::new(key, &tensor.name, &tensor.dtype, &tensor.shape, order)
+        let FileTensor {
+            name, dtype, shape, ..
+        } = tensor;
+        let (key, order, shape) = match (order, shape.as_slice()) {
+            (Reordering::Transposed, [_, _]) if dtype.starts_with("GGML:") => {
+                (name.as_str(), Reordering::Same, shape.clone())
+            }
+            (Reordering::Transposed, &[rows, columns]) => (key, order, vec![columns, rows]),
+            (Reordering::Transposed, _) => (key, Reordering::Same, shape.clone()),
+            _ => (key, order, shape.clone()),
+        };
+        Self {
+            order,
+            ..Self::plain(key, dtype, shape)
+        }
     }
 
     /// Describes a tensor of the files of an opened model.
@@ -56,17 +54,11 @@ impl TensorHasher {
             Bytes::Span(span) => span.order,
             _ => Reordering::Same,
         };
-        let mut shape = tensor.shape.clone();
+        let mut record = FileTensor::new(tensor.own_name(), &tensor.dtype, &tensor.shape);
         if order == Reordering::Transposed {
-            shape.reverse();
+            record.shape.reverse();
         }
-        Self::new(
-            &tensor.name,
-            tensor.own_name(),
-            &tensor.dtype,
-            &shape,
-            order,
-        )
+        Self::of_gguf(&tensor.name, &record, order)
     }
 
     /// Computes the digest of the tensor from that of its bytes.
@@ -81,70 +73,56 @@ impl TensorHasher {
             return None;
         }
         let rows = self.shape.first().copied().unwrap_or(1);
-        let heads = match self.order.rows(rows) {
-            Some(order) if order.head_rows() * (bytes / rows) > PIECE_BYTES as u64 => return None,
-            // Both are at most a piece long.
-            Some(order) => Some(Heads {
-                order,
-                row: (bytes / rows) as usize,
-                head: Vec::new(),
-                sorted: Vec::new(),
-            }),
-            None => None,
-        };
+        let order = self.order.rows(rows);
+        let row = order.map_or(0, |_| bytes / rows);
+        if order.is_some_and(|order| order.head_rows() * row > PIECE_BYTES as u64) {
+            return None;
+        }
+        let heads = order.filter(|_| row > 0).map(|order| Heads {
+            order,
+            // At most a piece long, as is a head.
+            row: row as usize,
+            head: Vec::new(),
+            sorted: Vec::new(),
+        });
         Some(PayloadSum {
             hasher: Hasher::new(),
-            heads: heads.filter(|heads| heads.row > 0),
+            heads,
         })
     }
 
-    /// Returns a source of the bytes `begin..begin + bytes` of `source` in the order of the digest, from the first byte on, if that is another
-    /// order.
-    pub(super) fn ordered<'a, S: ByteSource + 'a>(
-        &self,
-        source: S,
-        begin: u64,
-        bytes: u64,
-    ) -> Option<Box<dyn ByteSource + 'a>> {
-        self.order.ordered(source, begin, bytes, &self.shape)
-    }
-
-    /// Returns the tensor as it enters the digest, from its contents in a file.
+    /// Puts the contents of the tensor in a file into the order of the digest; `None` if they are in neither a file nor an encoding.
     pub(super) fn ordered_tensor(&self, contents: &Tensor) -> Option<Tensor> {
         let bytes = match contents.bytes() {
             Bytes::Span(span) => {
                 let span = &span.stored;
-                let source = std::rc::Rc::clone(&span.source);
-                Bytes::ordered(source, span.begin, span.bytes, self.order)
+                Bytes::ordered(Rc::clone(&span.source), span.begin, span.bytes, self.order)
             }
-            Bytes::Encoded(encoded) => Bytes::Encoded(std::rc::Rc::new(encoded.in_order())),
+            Bytes::Encoded(encoded) => Bytes::Encoded(Rc::new(encoded.in_order())),
             _ => return None,
         };
-        Some(Tensor::parameter(
-            &self.key,
-            &self.dtype,
-            &self.shape,
-            bytes,
-        ))
+        let (key, dtype, shape) = (&self.key, &self.dtype, &self.shape);
+        Some(Tensor::parameter(key, dtype, shape, bytes))
+    }
+
+    /// Computes the digest of the tensor in a file.
+    pub(super) fn leaf_in(&self, span: &SourceSpan) -> Result<Digest> {
+        Ok(self.leaf(self.payload_in(span)?))
     }
 
     /// Computes the digest of its bytes in a file, which are read once where their order allows it.
     pub(super) fn payload_in(&self, span: &SourceSpan) -> Result<Digest> {
-        let SourceSpan {
-            source,
-            begin,
-            bytes,
-        } = span;
-        let (source, begin, bytes): (&dyn ByteSource, u64, u64) = (source, *begin, *bytes);
-        let mut sum = self.sum(bytes).unwrap_or_default();
-        let reordered = if self.sum(bytes).is_none() {
-            self.ordered(source, begin, bytes)
-        } else {
-            None
+        let (source, bytes) = (&span.source, span.bytes);
+        let in_passing = self.sum(bytes);
+        let ordered = match in_passing {
+            Some(_) => None,
+            None => self.order.ordered(source, span.begin, bytes, &self.shape),
         };
-        let (source, begin) = reordered
-            .as_deref()
-            .map_or((source, begin), |source| (source, 0));
+        let (source, begin): (&dyn ByteSource, u64) = match &ordered {
+            Some(ordered) => (ordered, 0),
+            None => (source, span.begin),
+        };
+        let mut sum = in_passing.unwrap_or_default();
         for_each_chunk(source, begin, begin + bytes, 1, |piece| {
             sum.update(piece);
             Ok(())

@@ -5,8 +5,9 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::adapter::{LoraConfig, MergedAdapter};
+use super::files::Files;
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::error::{Error, Refusal, Result, Warning, Word, word};
 use crate::formats::{ByteSource, GgufValue, base_name};
 use crate::state::{Base, Bytes, PIECE_ELEMENTS, Pieces, SelectionReport, SourceFormat, Tensor};
 use crate::tokenizer::Tokenizer;
@@ -62,17 +63,9 @@ impl fmt::Debug for Bundle {
 }
 
 impl Bundle {
-    /// Returns a model of these tensors without anything else, in files of this format.
-    ///
-    /// # Errors
-    /// `model.tensor.name-twice` for two tensors of one name.
-    pub(super) fn of_tensors(
-        config: ModelConfig,
-        source_format: SourceFormat,
-        files: Vec<Rc<dyn ByteSource>>,
-        tensors: Vec<Tensor>,
-    ) -> Result<Self> {
-        Ok(Self {
+    /// Creates a model without tensors or anything else, in files of this format.
+    pub(super) fn new(config: ModelConfig, source_format: SourceFormat, files: Files) -> Self {
+        Self {
             config,
             tokenizer: None,
             tokenizer_refused: None,
@@ -84,15 +77,36 @@ impl Bundle {
             tokenizer_documents: Vec::new(),
             origin: Vec::new(),
             warnings: Vec::new(),
-            tensors: by_name(tensors)?,
+            tensors: BTreeMap::new(),
             files,
             adapter: None,
             factors: BTreeMap::new(),
             replaced: BTreeMap::new(),
-        })
+        }
     }
 
-    /// Returns the tokenizer.
+    /// Adds the tensors.
+    ///
+    /// # Errors
+    /// `model.tensor.name-twice`.
+    pub(super) fn with_tensors(mut self, tensors: Vec<Tensor>) -> Result<Self> {
+        for tensor in tensors {
+            let refusal = Refusal::new(word!("model.tensor.name-twice"))
+                .of(artifact(&tensor))
+                .subject(&tensor.name);
+            if self.tensors.insert(tensor.name.clone(), tensor).is_some() {
+                return Err(refusal.into());
+            }
+        }
+        Ok(self)
+    }
+
+    /// Adds a warning about `subject`.
+    pub(super) fn warn(&mut self, code: Word, subject: &str) {
+        self.warnings.push(Warning::new(code, subject));
+    }
+
+    /// The tokenizer.
     ///
     /// # Errors
     /// The reason why there is none: its refusal, or that the files have none.
@@ -102,92 +116,86 @@ impl Bundle {
             .ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
-    /// Returns the refusal of the files' tokenizer, if it was refused.
+    /// The reason why the files' tokenizer was refused; `None` if they have none or it is used.
     #[doc(hidden)]
     pub fn tokenizer_refused(&self) -> Option<&Error> {
         self.tokenizer_refused.as_ref()
     }
 
-    /// Returns name and size of each file of the model, without that of a merged adapter.
+    /// Lists name and size of each file of the model, without that of a merged adapter.
     #[doc(hidden)]
     pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.own_files()
-            .iter()
-            .map(|file| (file.name(), file.len()))
+        let files = self.own_files().iter();
+        files.map(|file| (file.name(), file.len()))
     }
 
-    /// Returns its own files, without that of an adapter.
+    /// Its own files, without that of an adapter.
     pub(crate) fn own_files(&self) -> &[Rc<dyn ByteSource>] {
         &self.files[..self.files.len() - usize::from(self.adapter.is_some())]
     }
 
-    /// Returns its own files, if an adapter was merged into the model.
+    /// Its own files, if an adapter was merged into the model; else none.
     pub(crate) fn merged_files(&self) -> &[Rc<dyn ByteSource>] {
-        let is_merged = self.adapter.is_some() && self.attached().is_none();
-        if is_merged { self.own_files() } else { &[] }
+        self.merged().map_or(&[], |_| self.own_files())
     }
 
-    /// Returns the names of the files that hold tensors.
+    /// Lists the names of the files that hold tensors.
     pub(crate) fn weight_files(&self) -> Vec<&str> {
-        let is_home = |file: &Rc<dyn ByteSource>| {
-            let mut tensors = self.tensors.values();
-            tensors.any(|tensor| home(tensor).is_some_and(|home| Rc::ptr_eq(home, file)))
-        };
-        let homes = self.files.iter().filter(|file| is_home(file));
+        let files = self.files.iter();
+        let homes = files.filter(|file| self.tensors.values().any(|tensor| is_home(file, tensor)));
         homes.map(|home| base_name(home.name())).collect()
     }
 
-    /// Returns the Hugging Face names of all tensors in ascending order, without a tied head.
+    /// Lists the Hugging Face names of all tensors in ascending order, without a tied head.
     pub fn names(&self) -> Vec<String> {
         self.tensors.keys().cloned().collect()
     }
 
-    /// Returns the tensor of this name, of the model or of the attached adapter.
+    /// Finds the tensor of this name, of the model or of the attached adapter.
     pub(crate) fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.tensors.get(name).or_else(|| self.factors.get(name))
     }
 
-    /// Returns the tensor of this name.
+    /// Finds the tensor of this name.
     ///
     /// # Errors
     /// `model.tensor.missing` if there is none.
     pub(crate) fn need_tensor(&self, name: &str) -> Result<&Tensor> {
-        let absent = || {
-            Refusal::new(word!("model.tensor.missing"))
-                .stage("read")
-                .subject(name)
-        };
-        Ok(self.tensor(name).ok_or_else(absent)?)
+        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read");
+        Ok(self.tensor(name).ok_or_else(|| absent().subject(name))?)
     }
 
-    /// Returns the tensor of the model's own files that this one is or was made of. The name is one of the model's.
+    /// Finds the tensor of the model's own files that this one is or was made of. The name is one of the model's.
     pub(super) fn stored(&self, name: &str) -> &Tensor {
         let tensor = self.replaced.get(name).unwrap_or(&self.tensors[name]);
         tensor.merged().map_or(tensor, |merged| &merged.base)
     }
 
-    /// Returns the configuration of the attached adapter, if there is one.
+    /// Configuration of the attached adapter; `None` if there is none or it is merged.
     #[doc(hidden)]
     pub fn attached(&self) -> Option<&LoraConfig> {
-        self.adapter
-            .as_ref()
-            .filter(|_| !self.factors.is_empty())
-            .map(|adapter| &adapter.config)
+        let attached = self.adapter.as_ref().filter(|_| !self.factors.is_empty());
+        attached.map(|adapter| &adapter.config)
     }
 
-    /// Returns the shape in Hugging Face's layout.
+    /// Adapter that is merged into the model; `None` if there is none or it is attached.
+    pub(super) fn merged(&self) -> Option<&MergedAdapter> {
+        self.adapter.as_ref().filter(|_| self.factors.is_empty())
+    }
+
+    /// Shape in Hugging Face's layout; `None` without such a tensor.
     #[doc(hidden)]
     pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
         self.tensor(name).map(Tensor::dims)
     }
 
-    /// Returns the stored dtype: a safetensors word, or `GGML:<type>` for blocks. Blocks that an adapter was merged into are F32.
+    /// Stored dtype: a safetensors word, or `GGML:<type>` for blocks. Blocks that an adapter was merged into are F32.
     #[doc(hidden)]
     pub fn dtype(&self, name: &str) -> Option<String> {
         self.tensor(name).map(|tensor| tensor.dtype.clone())
     }
 
-    /// Returns the tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised, and
+    /// Reads the tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised, and
     /// the pair of a merged adapter is added.
     ///
     /// # Errors
@@ -197,36 +205,18 @@ impl Bundle {
         self.need_tensor(name)?.pieces(max_elements)
     }
 
-    /// Returns the values like [`Self::pieces`], but sums with an adapter as they are in f32, whatever the dtype of the tensor.
+    /// Reads the values like [`Self::pieces`], but sums with an adapter as they are in f32, whatever the dtype of the tensor.
     pub(crate) fn exact_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces> {
         let tensor = self.need_tensor(name)?.clone();
         tensor.summed_exactly(true).pieces(max_elements)
     }
 
-    /// Returns the values of the base's own tensor, even if an attached adapter replaced it.
+    /// Reads the values of the base's own tensor, even if an attached adapter replaced it.
     pub(crate) fn base_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces> {
         match self.replaced.get(name) {
             Some(replaced) => replaced.pieces(max_elements),
             None => self.pieces(name, max_elements),
         }
-    }
-
-    /// Calls `each` with the pieces in order: index of the piece's first value, values. Returns the number of NaN and infinite values.
-    ///
-    /// # Errors
-    /// The errors of [`Self::pieces`], of reading and of `each`.
-    #[doc(hidden)]
-    pub fn for_each_piece(
-        &self,
-        name: &str,
-        max_elements: usize,
-        mut each: impl FnMut(u64, &[f32]) -> Result<()>,
-    ) -> Result<u64> {
-        let mut pieces = self.pieces(name, max_elements)?;
-        while let Some((offset, values)) = pieces.next_piece()? {
-            each(offset, values)?;
-        }
-        Ok(pieces.non_finite())
     }
 
     /// Counts the NaN and infinite values of a tensor; reads all of it.
@@ -235,7 +225,9 @@ impl Bundle {
     /// The errors of [`Self::pieces`] and of reading.
     #[doc(hidden)]
     pub fn non_finite(&self, name: &str) -> Result<u64> {
-        self.for_each_piece(name, PIECE_ELEMENTS, |_, _| Ok(()))
+        let mut pieces = self.pieces(name, PIECE_ELEMENTS)?;
+        while pieces.next_piece()?.is_some() {}
+        Ok(pieces.non_finite())
     }
 
     /// Reads all values of a tensor that is known to be small.
@@ -247,8 +239,8 @@ impl Bundle {
     }
 }
 
-/// Returns the file that a tensor is in.
-pub(super) fn home(tensor: &Tensor) -> Option<&Rc<dyn ByteSource>> {
+/// Finds the file that a tensor is in.
+fn home(tensor: &Tensor) -> Option<&Rc<dyn ByteSource>> {
     match tensor.bytes() {
         Bytes::Span(span) => Some(&span.stored.source),
         Bytes::Merged(merged) => home(&merged.base),
@@ -257,24 +249,17 @@ pub(super) fn home(tensor: &Tensor) -> Option<&Rc<dyn ByteSource>> {
     }
 }
 
-/// Returns the tensors of a model by their names.
-///
-/// # Errors
-/// `model.tensor.name-twice`.
-pub(super) fn by_name(tensors: Vec<Tensor>) -> Result<BTreeMap<String, Tensor>> {
-    let mut map = BTreeMap::new();
-    for tensor in tensors {
-        let refusal = Refusal::new(word!("model.tensor.name-twice"))
-            .of(home(&tensor).map_or("", |file| file.name()))
-            .subject(&tensor.name);
-        if map.insert(tensor.name.clone(), tensor).is_some() {
-            return Err(refusal.into());
-        }
-    }
-    Ok(map)
+/// Tells if a tensor is in this file.
+pub(super) fn is_home(file: &Rc<dyn ByteSource>, tensor: &Tensor) -> bool {
+    home(tensor).is_some_and(|home| Rc::ptr_eq(home, file))
 }
 
-/// Returns the error that explains why a text cannot be converted to ids.
+/// Names the file that a tensor is in.
+pub(super) fn artifact(tensor: &Tensor) -> &str {
+    home(tensor).map_or("", |file| file.name())
+}
+
+/// Explains why a text cannot be converted to ids.
 pub(super) fn no_tokenizer(refused: Option<&Error>) -> Error {
     let absent = || Error::Tokenizer {
         what: "model files".into(),

@@ -71,19 +71,12 @@ impl PortableTokenizerBinding {
             }
         }
         let hashed = |(name, bytes): (String, Vec<u8>)| {
-            (
-                name,
-                TokenizerAsset {
-                    sha256: Digest::of(&bytes),
-                    bytes,
-                },
-            )
+            let sha256 = Digest::of(&bytes);
+            (name, TokenizerAsset { bytes, sha256 })
         };
         let assets: BTreeMap<String, TokenizerAsset> = assets.into_iter().map(hashed).collect();
-        let digests = assets
-            .iter()
-            .map(|(name, asset)| (name.clone(), asset.sha256))
-            .collect();
+        let digest = |(name, asset): (&String, &TokenizerAsset)| (name.clone(), asset.sha256);
+        let digests = assets.iter().map(digest).collect();
         let tokenizer_digest = tokenizer_digest(&digests, &record)?;
         let template_digest = (!templates.is_empty()).then(|| template_digest(&templates));
         Ok(Self {
@@ -115,12 +108,11 @@ impl PortableTokenizerBinding {
     }
 }
 
-/// Returns the refusal of a special id that is no token.
+/// Creates the refusal of a special id that is no token.
 fn id_range(name: &str, vocab_size: u64, found: impl std::fmt::Display) -> Refusal {
-    let refusal = Refusal::new(word!("tokenizer.id.range"))
+    Refusal::new(word!("tokenizer.id.range"))
         .stage("bind")
-        .subject(name);
-    refusal
+        .subject(name)
         .expected(format!("less than {vocab_size}"))
         .found(found)
 }

@@ -1,10 +1,10 @@
 //! Finds the documents of a tokenizer among the files of a model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::files::{Files, MAX_DOCUMENT_BYTES, document, find};
+use super::files::{Files, GENERATION, MAX_DOCUMENT_BYTES, document, find};
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::{Flaw, base_name, foreign, known_mark, not_json, read_document};
 use crate::state::{CARRIED_FILES, TEMPLATES};
@@ -13,17 +13,11 @@ use crate::tokenizer::{
     TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, read_json,
 };
 
-/// Document that states how to generate, and with it the ids that end a text.
-pub(super) const GENERATION: &str = "generation_config.json";
-
-/// Maximum size of tokenizer.json.
-const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
-
 /// Documents of a tokenizer that is described by a tokenizer.json.
 pub(super) const TOKENIZER_FILES: [&str; 4] =
     [TOKENIZER_FILE, CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE];
 
-/// Returns the chat templates other than the main one: their names in a folder, and their places among the files. A list of files may have
+/// Lists the chat templates other than the main one: their names in a folder, and their places among the files. A list of files may have
 /// their last names alone.
 pub(super) fn more_templates(files: &Files) -> Vec<(String, usize)> {
     let names = files.iter().map(|file| base_name(file.name())).enumerate();
@@ -37,39 +31,31 @@ pub(super) fn more_templates(files: &Files) -> Vec<(String, usize)> {
 pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
     let mut documents = BTreeMap::new();
     for name in READ_FILES {
-        let limit = if name == TOKENIZER_FILE {
-            MAX_TOKENIZER_BYTES
-        } else {
-            MAX_DOCUMENT_BYTES
-        };
-        documents.extend(document(files, name, limit)?.map(|bytes| (name.to_owned(), bytes)));
+        documents.extend(document(files, name)?.map(|bytes| (name.to_owned(), bytes)));
     }
     for (name, at) in more_templates(files) {
-        documents.insert(name, read_document(files[at].as_ref(), MAX_DOCUMENT_BYTES)?);
+        documents.insert(name, read_document(&files[at], MAX_DOCUMENT_BYTES)?);
     }
     for name in [SPECIALS_FILE, GENERATION] {
-        document(files, name, MAX_DOCUMENT_BYTES)?
-            .map_or(Ok(()), |bytes| check_ends(name, &bytes))?;
-    }
-    let found = Tokenizer::from_folder(documents)?;
-    let serves = |name: &&str| ![ADDED_FILE, TEMPLATES].contains(name);
-    let alone = CARRIED_FILES
-        .into_iter()
-        .filter(serves)
-        .find(|name| find(files, name).is_some());
-    match alone.filter(|_| found.is_none()) {
-        Some(name) => {
-            let refusal = Refusal::new(word!("tokenizer.model.unsupported"))
-                .stage("bind")
-                .of(name)
-                .found(format!("{name} alone"));
-            Err(refusal
-                .expected("tokenizer.json, or vocab.json with merges.txt")
-                .hint(SAVE_TOKENIZER)
-                .into())
+        if let Some(bytes) = document(files, name)? {
+            check_ends(name, &bytes)?;
         }
-        None => Ok(found),
     }
+    if let Some(found) = Tokenizer::from_folder(documents)? {
+        return Ok(Some(found));
+    }
+    let mut others = CARRIED_FILES.into_iter();
+    let alone =
+        others.find(|name| ![ADDED_FILE, TEMPLATES].contains(name) && find(files, name).is_some());
+    let refuse = |name: &str| {
+        Refusal::new(word!("tokenizer.model.unsupported"))
+            .stage("bind")
+            .of(name)
+            .expected("tokenizer.json, or vocab.json with merges.txt")
+            .found(format!("{name} alone"))
+            .hint(SAVE_TOKENIZER)
+    };
+    alone.map_or(Ok(None), |name| Err(refuse(name).into()))
 }
 
 /// Refuses a document that may be the only one to name the token that ends a text, and is no JSON object.
@@ -89,7 +75,7 @@ fn check_ends(name: &str, bytes: &[u8]) -> Result<()> {
 /// Documents by name.
 pub(super) type Documents = Vec<(String, Vec<u8>)>;
 
-/// Returns the thing that lies in the place of the document `name`. A list of tokens or merges may be empty.
+/// Finds what lies in the place of the document `name`. A list of tokens or merges may be empty.
 fn flaw_of(name: &str, bytes: &[u8]) -> Option<Flaw> {
     let may_be_empty = !name.ends_with(".jinja");
     match name.ends_with(".json") {
@@ -103,32 +89,22 @@ pub(super) fn not_carried(name: &str, flaw: &Flaw) -> Warning {
     Warning::of_found(word!("tokenizer.file.other"), name, &flaw.found, flaw.hint)
 }
 
-/// Returns the documents of a tokenizer that `tokenizer` does not hold itself, by name, and warnings about files in their places that are no
+/// Reads the documents of a tokenizer that `tokenizer` does not hold itself, by name, and warnings about files in their places that are no
 /// documents.
 pub(super) fn carried(
     files: &Files,
     tokenizer: Option<&Tokenizer>,
 ) -> Result<(Documents, Vec<Warning>)> {
-    let own: Vec<String> = tokenizer
-        .map(|tokenizer| {
-            tokenizer
-                .assets()
-                .into_iter()
-                .map(|(name, _)| name)
-                .collect()
-        })
-        .unwrap_or_default();
+    let own = tokenizer.into_iter().flat_map(Tokenizer::assets);
+    let own: BTreeSet<String> = own.map(|(name, _)| name).collect();
     let (mut documents, mut warnings) = (Vec::new(), Vec::new());
-    let named = TOKENIZER_FILES
-        .into_iter()
-        .skip(1)
-        .chain(CARRIED_FILES)
-        .filter_map(|name| Some((name.to_owned(), find(files, name)?)));
-    for (name, at) in named
-        .chain(more_templates(files))
-        .filter(|(name, _)| !own.contains(name))
-    {
-        let file = files[at].as_ref();
+    let named = TOKENIZER_FILES.into_iter().skip(1).chain(CARRIED_FILES);
+    let named = named.filter_map(|name| Some((name.to_owned(), find(files, name)?)));
+    for (name, at) in named.chain(more_templates(files)) {
+        let file = &files[at];
+        if own.contains(&name) {
+            continue;
+        }
         if !name.ends_with(".json") && known_mark(file) == Some("git-lfs-pointer") {
             warnings.push(Warning::new(word!("tokenizer.file.pointer"), &name));
             continue;

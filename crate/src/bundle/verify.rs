@@ -8,17 +8,16 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::present_files::{Claim, PresentFiles};
+use self::present_files::PresentFiles;
 use super::adapter::CONFIG as ADAPTER_CONFIG;
 use super::file_digests::digests_of;
-use super::files::MAX_DOCUMENT_BYTES;
+use super::files::{CONFIG, GENERATION, MAX_DOCUMENT_BYTES};
 use super::hf_folder::INDEX;
 use super::tokenizer_files::TOKENIZER_FILES;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, read_document};
 use crate::state::receipt::{
     CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT,
-    ReceiptFile,
 };
 use crate::state::{CARRIED_FILES, Conversion, changes_of};
 
@@ -58,17 +57,20 @@ impl Check {
         }
     }
 
-    /// Compares two values.
-    fn compared(name: &str, expected: impl ToString, found: impl ToString) -> Self {
-        let (expected, found) = (expected.to_string(), found.to_string());
-        if expected == found {
-            return Self::new(name, CheckResult::Verified);
-        }
+    fn differing(name: &str, expected: impl ToString, found: impl ToString) -> Self {
         Self {
-            name: name.to_string(),
-            result: CheckResult::Differs,
-            expected: Some(expected),
-            found: Some(found),
+            expected: Some(expected.to_string()),
+            found: Some(found.to_string()),
+            ..Self::new(name, CheckResult::Differs)
+        }
+    }
+
+    /// Compares two values.
+    fn compared<T: ToString + PartialEq>(name: &str, expected: T, found: T) -> Self {
+        if expected == found {
+            Self::new(name, CheckResult::Verified)
+        } else {
+            Self::differing(name, expected, found)
         }
     }
 }
@@ -94,11 +96,8 @@ pub fn verify_with_inputs(
     sources: &[Rc<dyn ByteSource>],
     own: usize,
 ) -> Result<(Verification, Vec<bool>)> {
-    let Some(file) = sources
-        .iter()
-        .take(own)
-        .find(|source| is_receipt(base_name(source.name())))
-    else {
+    let mut own_files = sources.iter().take(own);
+    let Some(file) = own_files.find(|source| is_receipt(base_name(source.name()))) else {
         let none = Verification {
             ok: false,
             checks: vec![Check::new("receipt", CheckResult::Absent)],
@@ -111,42 +110,34 @@ pub fn verify_with_inputs(
             .of(file.name())
             .expected("UTF-8")
     };
-    let receipt =
-        ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?;
+    let text = std::str::from_utf8(&bytes).map_err(not_utf8)?;
+    let receipt = ModelIoArtifactReceipt::read(text, file.name())?;
     let (mut verification, taken) = compare(&receipt, sources, own)?;
-    if base_name(file.name()) == RECEIPT {
-        for (source, taken) in sources.iter().zip(&taken).take(own) {
-            let name = base_name(source.name());
-            if *taken || !is_of_model(name) {
-                continue;
-            }
+    let of_folder = base_name(file.name()) == RECEIPT;
+    for (source, taken) in sources.iter().zip(&taken).take(own) {
+        let name = base_name(source.name());
+        if of_folder && !taken && is_of_model(name) {
             verification.ok = false;
-            verification.checks.push(Check {
-                expected: Some("no such file".into()),
-                found: Some("a file that the receipt does not list".into()),
-                ..Check::new(&format!("unlisted:{name}"), CheckResult::Differs)
-            });
+            verification.checks.push(Check::differing(
+                &format!("unlisted:{name}"),
+                "no such file",
+                "a file that the receipt does not list",
+            ));
         }
     }
     Ok((verification, taken))
 }
 
-/// Returns whether a program that loads the folder of a model would read a file of this name.
+/// Tells if a program that loads the folder of a model would read a file of this name.
 fn is_of_model(name: &str) -> bool {
-    let documents = [
-        "config.json",
-        "generation_config.json",
-        INDEX,
-        ADAPTER_CONFIG,
-    ];
     let weights = [".safetensors", ".bin", ".pt", ".pth", ".gguf"];
-    documents.contains(&name)
+    [CONFIG, GENERATION, INDEX, ADAPTER_CONFIG].contains(&name)
         || CARRIED_FILES.contains(&name)
         || TOKENIZER_FILES.contains(&name)
         || weights.iter().any(|end| name.ends_with(end))
 }
 
-/// Returns whether a file of this name is a receipt: that of a folder, or that of a single file.
+/// Tells if a file of this name is a receipt: that of a folder, or that of a single file.
 fn is_receipt(name: &str) -> bool {
     name == RECEIPT || name.ends_with(".receipt.json")
 }
@@ -170,107 +161,79 @@ fn compare(
     sources: &[Rc<dyn ByteSource>],
     own: usize,
 ) -> Result<(Verification, Vec<bool>)> {
-    let stated = receipt
-        .receipt_digest
-        .map_or_else(String::new, |digest| digest.to_string());
-    let mut checks = vec![Check::compared("receipt_digest", stated, receipt.digest()?)];
+    let stated = receipt.receipt_digest.map(|digest| digest.to_string());
+    let digest = receipt.digest()?.to_string();
+    let mut checks = vec![Check::compared(
+        "receipt_digest",
+        stated.unwrap_or_default(),
+        digest,
+    )];
     let mut files = PresentFiles {
         sources,
         sums: vec![None; sources.len()],
         taken: vec![false; sources.len()],
     };
-    let (outputs, inputs) = (
-        receipt.outputs.iter().map(|file| (Claim::Output, file)),
-        receipt.inputs.iter(),
-    );
-    let claims: Vec<(Claim, &ReceiptFile)> = outputs
-        .chain(inputs.map(|file| (Claim::Input, file)))
-        .collect();
-    let among = |claim: Claim| {
-        if claim == Claim::Output {
-            own
-        } else {
-            sources.len()
-        }
-    };
+    let outputs = receipt.outputs.iter().map(|file| ("output", file, own));
+    let inputs = receipt.inputs.iter();
+    let inputs = inputs.map(|file| ("input", file, sources.len()));
     // Equal files are assigned first, so that each remaining file is compared with one that nothing equals.
-    let mut found = Vec::new();
-    for (claim, file) in &claims {
-        found.push(files.equal(file, among(*claim))?);
+    let mut claims = Vec::new();
+    for (claim, file, among) in outputs.chain(inputs) {
+        claims.push((claim, file, among, files.equal(file, among)?));
     }
-    for ((claim, file), equal) in claims.iter().zip(&found) {
-        let name = format!("{}:{}", claim.word(), file.name);
-        checks.push(match (equal, files.left(file, among(*claim))) {
+    for &(claim, file, among, equal) in &claims {
+        let name = format!("{claim}:{}", file.name);
+        checks.push(match (equal, files.left(file, among)) {
             (Some(_), _) if file.sha256.is_none() => Check::new(&name, CheckResult::Skipped),
             (Some(_), _) => Check::new(&name, CheckResult::Verified),
             (None, Some(at)) => files.differing(at, &name, file)?,
-            (None, None) if *claim == Claim::Output => Check::new(&name, CheckResult::Absent),
+            (None, None) if claim == "output" => Check::new(&name, CheckResult::Absent),
             (None, None) => Check::new(&name, CheckResult::Skipped),
         });
     }
+    let found: Vec<Option<usize>> = claims.iter().map(|(.., equal)| *equal).collect();
     checks.extend(digest_checks(receipt, &files, &found, own));
     checks.extend(evaluation_check(receipt));
-    checks.extend(
-        receipt
-            .contract_digest
-            .map(|_| Check::new("contract", CheckResult::Skipped)),
-    );
+    let contract = receipt.contract_digest.iter();
+    checks.extend(contract.map(|_| Check::new("contract", CheckResult::Skipped)));
     let failed = |check: &Check| matches!(check.result, CheckResult::Differs | CheckResult::Absent);
-    Ok((
-        Verification {
-            ok: !checks.iter().any(failed),
-            checks,
-        },
-        files.taken,
-    ))
+    let ok = !checks.iter().any(failed);
+    Ok((Verification { ok, checks }, files.taken))
 }
 
 /// Checks that the evaluation of a receipt belongs to its weights and data; the evaluation itself cannot be repeated. If the receipt lists
 /// values that differ from those that were evaluated, it must say that they were changed afterwards.
 fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
     let training = receipt.training.as_ref()?;
-    Some(match training.losses.evaluation? {
-        EvaluationRecord::Loss(_) => Check::new("evaluation", CheckResult::Skipped),
+    let (step, data_digest) = match training.losses.evaluation? {
+        EvaluationRecord::Loss(_) => return Some(Check::new("evaluation", CheckResult::Skipped)),
         EvaluationRecord::Of(Evaluation {
             step, data_digest, ..
-        }) => {
-            let of = |step: u64, digest: Digest| format!("step {step} on data {digest}");
-            let changed = |one: &&Conversion| one.max_abs_error > 0.0 || one.survival.is_some();
-            let changed: Vec<Conversion> = receipt
-                .conversions
-                .iter()
-                .filter(changed)
-                .cloned()
-                .collect();
-            let changes = changes_of(&changed, !receipt.tensors.scaled.is_empty());
-            if let Some(changes) = changes.filter(|_| training.losses.evaluation_before.is_none()) {
-                return Some(Check::compared(
-                    "evaluation",
-                    format!("measured before {changes}"),
-                    "of these weights",
-                ));
-            }
-            // If none of the data is kept back, other data were evaluated.
-            let others = training
-                .settings
-                .get("validation_fraction")
-                .and_then(Value::as_f64)
-                == Some(0.0);
-            let data = if others {
-                data_digest
-            } else {
-                training.data.digest
-            };
-            Check::compared(
-                "evaluation",
-                of(training.completed_steps, data),
-                of(step, data_digest),
-            )
-        }
-    })
+        }) => (step, data_digest),
+    };
+    let changed = |one: &&Conversion| one.max_abs_error > 0.0 || one.survival.is_some();
+    let changed = receipt.conversions.iter().filter(changed);
+    let changed: Vec<Conversion> = changed.cloned().collect();
+    let changes = changes_of(&changed, !receipt.tensors.scaled.is_empty());
+    if let (Some(changes), None) = (changes, &training.losses.evaluation_before) {
+        let expected = format!("measured before {changes}");
+        return Some(Check::differing("evaluation", expected, "of these weights"));
+    }
+    // If none of the data is kept back, other data were evaluated.
+    let fraction = training.settings.get("validation_fraction");
+    let data = match fraction.and_then(Value::as_f64) {
+        Some(0.0) => data_digest,
+        _ => training.data.digest,
+    };
+    let of = |step: u64, digest: Digest| format!("step {step} on data {digest}");
+    Some(Check::compared(
+        "evaluation",
+        of(training.completed_steps, data),
+        of(step, data_digest),
+    ))
 }
 
-/// Returns the checks of the stated digests: those of the output, or of the input if nothing was written. The result of an operation that
+/// Checks the stated digests: those of the output, or of the input if nothing was written. The result of an operation that
 /// stayed in memory cannot be computed again, and of a selection only a part is present.
 fn digest_checks(
     receipt: &ModelIoArtifactReceipt,
@@ -279,54 +242,48 @@ fn digest_checks(
     own: usize,
 ) -> Vec<Check> {
     let wrote = !receipt.outputs.is_empty();
-    let among = if wrote { own } else { files.sources.len() };
-    let claims = if wrote {
-        &receipt.outputs
+    let (claims, among) = if wrote {
+        (&receipt.outputs, own)
     } else {
-        &receipt.inputs
+        (&receipt.inputs, files.sources.len())
     };
     // The positions of outputs come first.
-    let part = |(file, at): (&'_ ReceiptFile, &Option<usize>)| {
-        let at = at.or_else(|| files.named(file, among))?;
-        Some((file.role.clone(), at))
-    };
-    let parts: Option<Vec<(String, usize)>> = claims.iter().zip(found).map(part).collect();
-    let each = |result: &dyn Fn(&str, Digest) -> Check| -> Vec<Check> {
-        let stated = receipt.digests.each().into_iter();
-        stated
-            .filter_map(|(name, digest)| Some(result(name, digest?)))
-            .collect()
-    };
-    let whole = receipt.tensors.dropped.is_empty() && receipt.tensors.renamed.is_empty();
-    let parts = match parts {
-        _ if !wrote && receipt.operation != Operation::Import => {
-            return each(&|name, _| Check::new(name, CheckResult::Skipped));
-        }
-        _ if !wrote && !whole => return each(&|name, _| Check::new(name, CheckResult::Subset)),
-        // Nothing here reads these files: another version wrote them, or the format is only for other programs.
-        Some(parts) if wrote && parts.iter().all(|(role, _)| role == "other") => {
-            return each(&|name, _| Check::new(name, CheckResult::Skipped));
-        }
-        Some(parts) => parts,
-        None if wrote => return each(&|name, _| Check::new(name, CheckResult::Absent)),
-        None => return each(&|name, _| Check::new(name, CheckResult::Skipped)),
-    };
-    let parts: Vec<(&str, &Rc<dyn ByteSource>)> = parts
-        .iter()
-        .map(|(role, at)| (role.as_str(), &files.sources[*at]))
+    let claims = claims.iter().zip(found);
+    let parts: Option<Vec<_>> = claims
+        .map(|(file, at)| {
+            let at = at.or_else(|| files.named(file, among))?;
+            Some((file.role.as_str(), &files.sources[at]))
+        })
         .collect();
-    match digests_of(&parts, receipt.digests.weights) {
-        Ok(digests) => {
-            let found: BTreeMap<&str, Option<Digest>> = digests.each().into();
-            each(&|name, stated| match found.get(name).copied().flatten() {
-                Some(found) => Check::compared(name, stated, found),
-                None => Check::compared(name, stated, "none"),
-            })
+    let stated = receipt.digests.each().into_iter();
+    let stated = stated.filter_map(|(name, digest)| Some((name, digest?)));
+    let whole = receipt.tensors.dropped.is_empty() && receipt.tensors.renamed.is_empty();
+    let unread = match &parts {
+        _ if !wrote && receipt.operation != Operation::Import => CheckResult::Skipped,
+        _ if !wrote && !whole => CheckResult::Subset,
+        // Nothing here reads these files: another version wrote them, or the format is only for other programs.
+        Some(parts) if wrote && parts.iter().all(|(role, _)| *role == "other") => {
+            CheckResult::Skipped
         }
-        // A file that differs may not even open.
-        Err(error) => each(&|name, stated| Check {
-            found: Some(error.to_string()),
-            ..Check::compared(name, stated, "")
-        }),
-    }
+        Some(parts) => {
+            return match digests_of(parts, receipt.digests.weights) {
+                Ok(digests) => {
+                    let found: BTreeMap<&str, Option<Digest>> = digests.each().into();
+                    stated
+                        .map(|(name, stated)| match found[name] {
+                            Some(found) => Check::compared(name, stated, found),
+                            None => Check::differing(name, stated, "none"),
+                        })
+                        .collect()
+                }
+                // A file that differs may not even open.
+                Err(error) => stated
+                    .map(|(name, stated)| Check::differing(name, stated, &error))
+                    .collect(),
+            };
+        }
+        None if wrote => CheckResult::Absent,
+        None => CheckResult::Skipped,
+    };
+    stated.map(|(name, _)| Check::new(name, unread)).collect()
 }

@@ -304,12 +304,12 @@ fn small_pieces_have_the_bits_of_the_whole() {
                 .collect();
             for limit in [1, 2, 3, 5, 7, 8, 9, 16, 47, 64] {
                 let mut found = Vec::new();
-                let take = |at: u64, values: &[f32]| {
+                let mut pieces = merged.pieces(&name, limit).unwrap();
+                while let Some((at, values)) = pieces.next_piece().unwrap() {
                     assert_eq!(at, found.len() as u64);
                     found.extend(values.iter().map(|value| value.to_bits()));
-                    Ok(())
-                };
-                assert_eq!(merged.for_each_piece(&name, limit, take).unwrap(), 0);
+                }
+                assert_eq!(pieces.non_finite(), 0);
                 assert_eq!(found, whole, "{name} by {limit}");
             }
         }
@@ -380,11 +380,10 @@ fn blocks_of_a_gguf_merge_in_the_order_of_hugging_face() {
     let whole = merged.read_f32(&hf).unwrap();
     for limit in [1, 31, 32, 100, 384, 1000] {
         let mut found = Vec::new();
-        let take = |_, values: &[f32]| {
+        let mut pieces = merged.pieces(&hf, limit).unwrap();
+        while let Some((_, values)) = pieces.next_piece().unwrap() {
             found.extend_from_slice(values);
-            Ok(())
-        };
-        merged.for_each_piece(&hf, limit, take).unwrap();
+        }
         assert_eq!(found, whole, "by {limit}");
     }
 }

@@ -58,7 +58,8 @@ fn joins(bundle: &Bundle, name: &str, expected: &[f32]) {
         usize::MAX,
     ] {
         let mut found = Vec::new();
-        let odd = bundle.for_each_piece(name, limit, |offset, values| {
+        let mut pieces = bundle.pieces(name, limit).unwrap();
+        while let Some((offset, values)) = pieces.next_piece().unwrap() {
             assert_eq!(offset, found.len() as u64, "{name}, pieces of {limit}");
             assert!(
                 (1..=limit.min(PIECE_ELEMENTS)).contains(&values.len()),
@@ -66,9 +67,8 @@ fn joins(bundle: &Bundle, name: &str, expected: &[f32]) {
                 values.len()
             );
             found.extend_from_slice(values);
-            Ok(())
-        });
-        assert_eq!(odd.unwrap(), 0);
+        }
+        assert_eq!(pieces.non_finite(), 0);
         assert_eq!(found, expected, "{name}, pieces of {limit}");
     }
     assert_eq!(bundle.read_f32(name).unwrap(), expected);

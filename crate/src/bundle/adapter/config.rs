@@ -5,20 +5,17 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, alpha_of, names, rank, targets_of, typed};
+use crate::bundle::files::MAX_DOCUMENT_BYTES;
+use crate::bundle::json_document::parsed;
 use crate::config::{AdapterConfig, Init, Layers, Names, Pattern, Table, ends};
 use crate::error::{Error, Refusal, Result, Warning, add_warning, word};
 use crate::families::Targets;
-use crate::formats::json::MAX_DEPTH;
-use crate::formats::{
-    ByteSource, Digest, Json, JsonFault, describe_flaw, foreign, json, read_document,
-};
+use crate::formats::{ByteSource, Digest, Json, json_typed, read_document};
 
 /// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the memory of their text.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 /// Fields that name the base.
 pub(super) const BASE_NAMES: [&str; 2] = ["base_model_name_or_path", "revision"];
-/// Largest `adapter_config.json`.
-const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// Fields of PEFT's LoraConfig, and the digest of the base that this crate reads.
 const KNOWN: [&str; 39] = [
@@ -132,22 +129,19 @@ impl LoraConfig {
     /// Returns the contents as settings of training.
     pub fn settings(&self) -> AdapterConfig {
         fn table<T: Copy>(patterns: &[(Pattern, T)]) -> Table<T> {
-            Table(
-                patterns
-                    .iter()
-                    .map(|(pattern, value)| (pattern.text().to_string(), *value))
-                    .collect(),
-            )
+            let rows = patterns.iter();
+            let row = |(pattern, value): &(Pattern, T)| (pattern.text().to_string(), *value);
+            Table(rows.map(row).collect())
         }
+        let layers = self.layers_to_transform.iter();
         AdapterConfig {
             r: self.r,
             alpha: self.lora_alpha,
             target_modules: Some(self.target_modules.names()),
             exclude_modules: self.exclude_modules.clone(),
-            layers_to_transform: self
-                .layers_to_transform
-                .as_ref()
-                .map(|layers| Layers::Many(layers.iter().copied().collect())),
+            layers_to_transform: layers
+                .map(|layers| Layers::Many(layers.iter().copied().collect()))
+                .next(),
             layers_pattern: self.layers_pattern.clone(),
             rank_pattern: table(&self.rank_pattern),
             alpha_pattern: table(&self.alpha_pattern),
@@ -172,16 +166,14 @@ impl LoraConfig {
     ) -> Result<BTreeSet<&'a str>> {
         let names: Vec<&str> = modules.iter().map(|(module, _)| *module).collect();
         let mut others: BTreeSet<&str> = self.target_modules.others(&names)?.into_iter().collect();
-        if let (Some(layers), false) = (
-            &self.layers_to_transform,
-            matches!(self.target_modules, Targets::Pattern(_)),
-        ) {
-            let within =
-                |block: Option<usize>| block.is_some_and(|block| layers.contains(&(block as u64)));
-            let outside = modules.iter().filter(|(module, block)| {
-                !within(*block) && !self.target_modules.has_whole(module)
-            });
-            others.extend(outside.map(|(module, _)| *module));
+        let by_end = !matches!(self.target_modules, Targets::Pattern(_));
+        if let Some(layers) = self.layers_to_transform.as_ref().filter(|_| by_end) {
+            for (module, block) in modules {
+                let within = block.is_some_and(|block| layers.contains(&(block as u64)));
+                if !within && !self.target_modules.has_whole(module) {
+                    others.insert(module);
+                }
+            }
         }
         Ok(others)
     }
@@ -191,38 +183,24 @@ impl LoraConfig {
     pub(super) fn spared<'a>(&self, modules: &[&'a str]) -> (BTreeSet<&'a str>, Vec<String>) {
         let (mut spared, mut unread) = (BTreeSet::new(), Vec::new());
         // One pattern is compiled at a time, so that many of them take little memory.
-        let mut spare = |key: &str, text: &str, pattern: Result<Pattern>| match pattern
-            .and_then(|pattern| pattern.prepared())
-        {
-            Ok(matches) => spared.extend(modules.iter().copied().filter(|module| matches(module))),
-            Err(_) => unread.push(format!("{text} in {key}")),
+        let (exclude, save) = ("exclude_modules", "modules_to_save");
+        let excluded = match &self.exclude_modules {
+            Some(Names::One(text)) if !text.is_empty() => Some(text),
+            _ => None,
         };
-        if let Some(Names::One(text)) = self
-            .exclude_modules
-            .as_ref()
-            .filter(|names| !names.is_empty())
-        {
-            spare(
-                "exclude_modules",
-                text,
-                Pattern::whole("exclude_modules", text),
-            );
-        }
-        for text in &self.modules_to_save {
-            spare(
-                "modules_to_save",
-                text,
-                Pattern::part("modules_to_save", text),
-            );
+        let whole = excluded.map(|text| (exclude, text, Pattern::whole(exclude, text)));
+        let saved = self.modules_to_save.iter();
+        let parts = saved.map(|text| (save, text, Pattern::part(save, text)));
+        for (key, text, pattern) in whole.into_iter().chain(parts) {
+            match pattern.and_then(|pattern| pattern.prepared()) {
+                Ok(matches) => spared.extend(modules.iter().filter(|module| matches(module))),
+                Err(_) => unread.push(format!("{text} in {key}")),
+            }
         }
         if let Some(Names::Many(list)) = &self.exclude_modules {
             let list: BTreeSet<&str> = list.iter().map(String::as_str).collect();
-            spared.extend(
-                modules
-                    .iter()
-                    .copied()
-                    .filter(|module| ends(module).any(|end| list.contains(end))),
-            );
+            let listed = |module: &&&str| ends(module).any(|end| list.contains(end));
+            spared.extend(modules.iter().filter(listed));
         }
         (spared, unread)
     }
@@ -236,43 +214,27 @@ pub(super) fn of_mlx(refusal: Refusal) -> Refusal {
 }
 
 fn read(bytes: &[u8]) -> Result<LoraConfig> {
-    let not_json =
-        |at: usize| describe_flaw(Refusal::new(word!("adapter.json")).at(at as u64), bytes);
-    let text = std::str::from_utf8(bytes).map_err(|e| not_json(e.valid_up_to()))?;
-    let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => not_json(at),
-        JsonFault::Depth { at } => Refusal::new(word!("adapter.depth")).at(at as u64),
-        JsonFault::Duplicate { at, path } => Refusal::new(word!("adapter.key.duplicate"))
-            .subject(&path)
-            .at(at as u64),
-    })?;
-    if document.get("peft_type").is_none() && foreign(bytes).is_some() {
-        // A hub writes its messages as JSON, too.
-        return Err(not_json(0).into());
-    }
-    if document.get("peft_type").is_none()
-        && (document.get("lora_parameters").is_some() || document.get("fine_tune_type").is_some())
-    {
-        return Err(of_mlx(
-            Refusal::new(word!("format.unsupported")).expected("PEFT's adapter_config.json"),
-        )
-        .into());
+    let codes = [
+        word!("adapter.json"),
+        word!("adapter.depth"),
+        word!("adapter.key.duplicate"),
+    ];
+    let document = parsed(bytes, codes, Some("peft_type"))?;
+    let has = |key: &str| document.get(key).is_some();
+    if !has("peft_type") && (has("lora_parameters") || has("fine_tune_type")) {
+        let refusal = Refusal::new(word!("format.unsupported"));
+        return Err(of_mlx(refusal.expected("PEFT's adapter_config.json")).into());
     }
     let entries = document
         .object()
         .ok_or_else(|| Refusal::new(word!("adapter.field.type")).expected("an object"))?;
     let fields = Fields(document);
     let need = |key: &str| {
-        fields
-            .get(key)
-            .ok_or_else(|| Error::from(Refusal::new(word!("adapter.field.missing")).subject(key)))
+        let absent = Refusal::new(word!("adapter.field.missing")).subject(key);
+        fields.get(key).ok_or_else(|| Error::from(absent))
     };
-    let (kind, r, alpha, targets) = (
-        need("peft_type")?,
-        need("r")?,
-        need("lora_alpha")?,
-        need("target_modules")?,
-    );
+    let (kind, r) = (need("peft_type")?, need("r")?);
+    let (alpha, targets) = (need("lora_alpha")?, need("target_modules")?);
     let word = kind.text().ok_or_else(|| typed("peft_type", "text"))?;
     if word != "LORA" {
         return Err(Refusal::new(word!("adapter.type.unsupported"))
@@ -284,27 +246,22 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
     let rank_pattern = fields.pattern("rank_pattern", rank)?;
     let lora_alpha = alpha_of("lora_alpha", alpha)?;
     let alpha_pattern = fields.pattern("alpha_pattern", alpha_of)?;
-    fields.check_features()?;
+    let start = fields.get("init_lora_weights").and_then(Json::text);
+    fields.check_features(start.as_deref().unwrap_or_default())?;
     let target_modules = targets_of(targets)?;
     let (mut warnings, mut unknown) = (Vec::new(), Map::new());
     for (key, value) in entries.filter(|(key, _)| !KNOWN.contains(&key.as_ref())) {
         add_warning(&mut warnings, word!("adapter.field.unknown"), &key);
-        if text.len() <= MAX_KEPT_BYTES {
-            let value = json::typed(value, &key).map_err(|wrong| {
-                Refusal::new(word!("adapter.json"))
-                    .subject(&key)
-                    .found(wrong.found)
-            })?;
+        if bytes.len() <= MAX_KEPT_BYTES {
+            let refuse = || Refusal::new(word!("adapter.json")).subject(&key);
+            let value = json_typed(value, &key).map_err(|wrong| refuse().found(wrong.found))?;
             unknown.insert(key.into_owned(), value);
         }
     }
     // These fields name the base until another name is given.
     for key in BASE_NAMES {
-        unknown.extend(
-            fields
-                .text(key)?
-                .map(|text| (key.to_string(), Value::String(text))),
-        );
+        let named = fields.text(key)?;
+        unknown.extend(named.map(|name| (key.to_string(), Value::String(name))));
     }
     Ok(LoraConfig {
         r,
@@ -316,16 +273,11 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
         exclude_modules: fields.names("exclude_modules")?,
         layers_pattern: fields.names("layers_pattern")?,
         lora_dropout: fields.number("lora_dropout")?,
-        gaussian: fields
-            .get("init_lora_weights")
-            .and_then(Json::text)
-            .as_deref()
-            == Some("gaussian"),
-        modules_to_save: fields
-            .get("modules_to_save")
-            .map(|value| names("modules_to_save", value))
-            .transpose()?
-            .unwrap_or_default(),
+        gaussian: start.as_deref() == Some("gaussian"),
+        modules_to_save: match fields.get("modules_to_save") {
+            Some(value) => names("modules_to_save", value)?,
+            None => Vec::new(),
+        },
         fan_in_fan_out: fields.flag("fan_in_fan_out")?,
         ensure_weight_tying: fields.flag("ensure_weight_tying")?,
         base_model_name_or_path: fields.text("base_model_name_or_path")?,

@@ -29,19 +29,22 @@ pub(super) fn rank(path: &str, value: Json<'_>) -> Result<u64> {
 }
 
 pub(super) fn alpha_of(path: &str, value: Json<'_>) -> Result<f64> {
-    let number = if let Json::Number(digits) = value {
-        digits.parse::<f64>().ok()
-    } else {
-        None
-    };
     let refused = || {
         Refusal::new(word!("adapter.alpha"))
             .subject(path)
             .expected("finite and positive")
     };
-    Ok(number
+    Ok(number(value)
         .filter(|alpha| alpha.is_finite() && *alpha > 0.0)
         .ok_or_else(refused)?)
+}
+
+/// The value of a number.
+fn number(value: Json<'_>) -> Option<f64> {
+    match value {
+        Json::Number(digits) => digits.parse().ok(),
+        _ => None,
+    }
 }
 
 /// Reads the targets: one pattern, or a list of names.
@@ -52,14 +55,10 @@ pub(super) fn targets_of(value: Json<'_>) -> Result<Targets> {
         Some("") => Err(none().into()),
         Some(text) if is_all_linear(text) => Ok(Targets::AllLinear),
         Some(text) => Pattern::whole(key, text).map(Targets::Pattern),
-        None => {
-            let names = names(key, value)?;
-            if names.is_empty() {
-                Err(none().into())
-            } else {
-                Ok(Targets::Names(names.into_iter().collect()))
-            }
-        }
+        None => match names(key, value)? {
+            names if names.is_empty() => Err(none().into()),
+            names => Ok(Targets::Names(names.into_iter().collect())),
+        },
     }
 }
 
@@ -114,21 +113,18 @@ impl<'a> Fields<'a> {
                 .count()
                 .ok_or_else(|| typed(path, "an integer of 0 or more"))?)
         };
-        match self.get(key) {
-            None => Ok(None),
-            Some(value) => {
-                let Some(list) = value.list() else {
-                    return number(key, value).map(|layer| Some(BTreeSet::from([layer])));
-                };
-                check_count(key, list.clone().count())?;
-                let layers = list
-                    .enumerate()
-                    .map(|(at, value)| number(&format!("{key}/{at}"), value));
-                layers
-                    .collect::<Result<BTreeSet<u64>>>()
-                    .map(|layers| (!layers.is_empty()).then_some(layers))
-            }
-        }
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let Some(list) = value.list() else {
+            return Ok(Some([number(key, value)?].into()));
+        };
+        check_count(key, list.clone().count())?;
+        let layers = list
+            .enumerate()
+            .map(|(at, value)| number(&format!("{key}/{at}"), value));
+        let layers = layers.collect::<Result<BTreeSet<u64>>>()?;
+        Ok(Some(layers).filter(|layers| !layers.is_empty()))
     }
 
     /// Reads a list of names, or one text. It is not checked further: merging follows the tensors.
@@ -142,11 +138,10 @@ impl<'a> Fields<'a> {
 
     /// Reads a number; 0 if it is absent.
     pub(super) fn number(&self, key: &str) -> Result<f64> {
-        match self.get(key) {
-            None => Ok(0.0),
-            Some(Json::Number(digits)) => Ok(digits.parse().map_err(|_| typed(key, "a number"))?),
-            Some(_) => Err(typed(key, "a number").into()),
-        }
+        let Some(value) = self.get(key) else {
+            return Ok(0.0);
+        };
+        Ok(number(value).ok_or_else(|| typed(key, "a number"))?)
     }
 
     pub(super) fn pattern<T>(
@@ -166,22 +161,18 @@ impl<'a> Fields<'a> {
         entries.map(of).collect()
     }
 
-    /// Refuses features that change the arithmetic of a plain LoRA, and initialisations that change the base, so that the adapter fits no
-    /// other.
-    pub(super) fn check_features(&self) -> Result<()> {
+    /// Refuses features that change the arithmetic of a plain LoRA, and an initialisation, `start`, that changes the base, so that the adapter
+    /// fits no other.
+    pub(super) fn check_features(&self, start: &str) -> Result<()> {
         let refuse = |key: &str| Refusal::new(word!("adapter.feature.unsupported")).subject(key);
         for key in ["use_dora", "use_qalora", "use_bdlora", "lora_bias"] {
-            if self
-                .get(key)
-                .is_some_and(|value| value != Json::Bool(false))
-            {
+            let value = self.get(key);
+            if value.is_some_and(|value| value != Json::Bool(false)) {
                 return Err(refuse(key).into());
             }
         }
-        if self
-            .get("bias")
-            .is_some_and(|value| value.text().as_deref() != Some("none"))
-        {
+        let bias = self.get("bias");
+        if bias.is_some_and(|bias| bias.text().as_deref() != Some("none")) {
             return Err(refuse("bias").expected("none").into());
         }
         for key in [
@@ -191,21 +182,15 @@ impl<'a> Fields<'a> {
             "alora_invocation_tokens",
             "arrow_config",
         ] {
-            let items = |value: Json<'_>| {
-                value
-                    .list()
-                    .map(Iterator::count)
-                    .or_else(|| value.object().map(Iterator::count))
+            let holds = |value: Json<'_>| match value {
+                Json::List(_) | Json::Object(_) => value.values() > 0,
+                _ => true,
             };
-            if self.get(key).is_some_and(|value| items(value) != Some(0)) {
+            if self.get(key).is_some_and(holds) {
                 return Err(refuse(key).into());
             }
         }
-        let start = self
-            .get("init_lora_weights")
-            .and_then(Json::text)
-            .unwrap_or_default();
-        if changes_base(&start) {
+        if changes_base(start) {
             return Err(refuse("init_lora_weights").found(start).into());
         }
         Ok(())

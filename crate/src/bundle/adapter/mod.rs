@@ -8,7 +8,6 @@ mod open;
 mod pair_checks;
 mod pairs;
 mod report;
-mod scaling;
 mod tables;
 mod write;
 

@@ -6,15 +6,15 @@ use super::base_digest::check_base;
 use super::config::{LoraConfig, of_mlx};
 use super::merged_adapter::MergedAdapter;
 use super::pairs::{PREFIX, Parts};
-use crate::bundle::files::or_refused;
+use crate::bundle::bundle_tokenizer::or_refused;
+use crate::bundle::files::{Files, find, lower_name};
 use crate::bundle::tensors::Bundle;
 use crate::bundle::tokenizer_files::{carried, hf_tokenizer};
-use crate::bundle::tokenizer_part::TokenizerPart;
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::error::{Error, Refusal, Result, Word, word};
 use crate::families::names::{self, HEAD};
 use crate::formats::{
-    ByteSource, Encoding, FileTensor, SafetensorsFile, base_name, known_mark, sha256_of,
+    ByteSource, Encoding, FileTensor, SafetensorsFile, known_mark, sha256_of,
 };
 use crate::state::{Bytes, Merged, Pair, ReceiptFile, Reordering, SourceFormat, Tensor};
 use crate::tokenizer::TOKENIZER_FILE;
@@ -41,15 +41,13 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 /// `bundle.weights.missing` for absent files.
 pub(in crate::bundle) fn merge_adapter(
     bundle: &mut Bundle,
-    files: Vec<Rc<dyn ByteSource>>,
+    files: Files,
     exact: bool,
     resize: bool,
 ) -> Result<()> {
-    let (mut refused, mut of_tokenizer) = (None, Vec::new());
-    let own = if resize {
-        or_refused(hf_tokenizer(&files), &mut refused, &mut of_tokenizer)?
-    } else {
-        None
+    let (own, refused) = match resize {
+        true => or_refused(hf_tokenizer(&files))?,
+        false => (None, None),
     };
     let (documents, told_of_documents) = carried(&files, own.as_ref())?;
     let opened = Opened::of(bundle, files)?;
@@ -63,42 +61,38 @@ pub(in crate::bundle) fn merge_adapter(
             (None, None) => "with the base's tokenizer",
         };
         let subject = format!("{} → {rows} rows, {tokenizer}", bundle.config.vocab_size);
-        bundle
-            .warnings
-            .push(Warning::new(word!("adapter.vocabulary"), &subject));
+        bundle.warn(word!("adapter.vocabulary"), &subject);
         bundle.config.vocab_size = rows;
-        bundle.warnings.extend(of_tokenizer);
         if own.is_some() || refused.is_some() {
-            let part = TokenizerPart::of(own, refused, TOKENIZER_FILE, rows, &mut bundle.warnings);
-            (bundle.tokenizer, bundle.tokenizer_refused) = (part.tokenizer, part.refused);
+            (bundle.tokenizer, bundle.tokenizer_refused) = (None, None);
+            bundle.refuse_tokenizer(refused);
+            bundle.take_tokenizer(own, TOKENIZER_FILE);
             bundle.tokenizer_documents = documents;
             bundle.warnings.extend(told_of_documents);
         }
     }
     bundle.warnings.extend(told);
-    replace(bundle, &parts);
-    add_pairs(bundle, &parts, exact)?;
+    merge(bundle, &parts, exact)?;
     opened.keep(bundle);
     Ok(())
 }
 
-/// Adds the pairs of an adapter to tensors of the base: the sums are exact, or rounded to their dtypes.
-fn add_pairs(bundle: &mut Bundle, parts: &Parts<'_>, exact: bool) -> Result<()> {
+/// Replaces tensors of the base, and adds the pairs of an adapter to others: the sums are exact, or rounded to their dtypes.
+fn merge(bundle: &mut Bundle, parts: &Parts<'_>, exact: bool) -> Result<()> {
+    replace(bundle, parts);
     for pair in parts.merges(bundle)? {
         let Some(base) = bundle.tensors.remove(&pair.name) else {
             continue;
         };
-        let name = base.name.clone();
-        let as_f32 = exact || matches!(base.encoding(), Some(Encoding::Blocks(_)));
         let sums = Bytes::Merged(Rc::new(Merged {
             base: base.clone(),
             pair: Pair { exact, ..pair },
         }));
         let mut tensor = base.with_bytes(sums);
-        if as_f32 {
+        if exact || matches!(tensor.encoding(), Some(Encoding::Blocks(_))) {
             tensor.dtype = "F32".to_string();
         }
-        bundle.tensors.insert(name, tensor);
+        bundle.tensors.insert(tensor.name.clone(), tensor);
     }
     Ok(())
 }
@@ -108,20 +102,13 @@ fn add_pairs(bundle: &mut Bundle, parts: &Parts<'_>, exact: bool) -> Result<()> 
 ///
 /// # Errors
 /// The errors of [`merge_adapter`], and `adapter.target.unsupported` for pairs of an embedding or a head.
-pub(in crate::bundle) fn attach_adapter(
-    bundle: &mut Bundle,
-    files: Vec<Rc<dyn ByteSource>>,
-) -> Result<()> {
+pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Files) -> Result<()> {
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     let told = parts.check(bundle, false)?;
     bundle.warnings.extend(told);
-    let factors = parts.factors(bundle)?;
+    bundle.factors = parts.factors()?;
     replace(bundle, &parts);
-    bundle.factors = factors
-        .into_iter()
-        .map(|tensor| (tensor.name.clone(), tensor))
-        .collect();
     opened.keep(bundle);
     Ok(())
 }
@@ -140,9 +127,8 @@ impl Bundle {
         untie(self, &parts);
         let warnings = parts.check(self, false)?;
         self.warnings.extend(warnings);
-        replace(self, &parts);
-        add_pairs(self, &parts, exact)?;
-        self.warnings.extend(config.warnings.iter().cloned());
+        merge(self, &parts, exact)?;
+        self.warnings.extend_from_slice(&config.warnings);
         Ok(())
     }
 
@@ -151,8 +137,8 @@ impl Bundle {
     ///
     /// # Errors
     /// The errors of the files by themselves; they are not compared with a base.
-    pub(crate) fn of_adapter(config: ModelConfig, files: Vec<Rc<dyn ByteSource>>) -> Result<Self> {
-        let mut bundle = Self::of_tensors(config, SourceFormat::HfFolder, Vec::new(), Vec::new())?;
+    pub(crate) fn of_adapter(config: ModelConfig, files: Files) -> Result<Self> {
+        let mut bundle = Self::new(config, SourceFormat::HfFolder, Vec::new());
         let opened = Opened::of(&mut bundle, files)?;
         for tensor in &opened.tensors {
             let name = tensor.name.strip_prefix(PREFIX).unwrap_or(&tensor.name);
@@ -177,28 +163,20 @@ struct Opened {
 
 impl Opened {
     /// Opens the files, and refuses or warns about an adapter of another base.
-    fn of(bundle: &mut Bundle, mut files: Vec<Rc<dyn ByteSource>>) -> Result<Self> {
-        let find = |files: &[Rc<dyn ByteSource>], name: &str| {
-            files.iter().position(|file| base_name(file.name()) == name)
-        };
+    fn of(bundle: &mut Bundle, mut files: Files) -> Result<Self> {
         refuse_other_formats(&files)?;
-        let absent = |code, name: &str| {
-            Error::from(
-                Refusal::new(code)
-                    .of(name)
-                    .subject(name)
-                    .expected(format!("{CONFIG} and {WEIGHTS}")),
-            )
+        let place = |name: &str, code: Word| {
+            let absent = Refusal::new(code)
+                .of(name)
+                .subject(name)
+                .expected(format!("{CONFIG} and {WEIGHTS}"));
+            find(&files, name).ok_or_else(|| Error::from(absent))
         };
-        let config =
-            find(&files, CONFIG).ok_or_else(|| absent(word!("bundle.config.missing"), CONFIG))?;
-        let config_file = files[config].as_ref();
-        let config_sum = sha256_of(config_file, 0, config_file.len())?;
-        let config_input =
-            ReceiptFile::of_name(config_file.name(), config_file.len(), Some(config_sum));
-        let mut config = LoraConfig::open(config_file)?;
-        let weights = find(&files, WEIGHTS)
-            .ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
+        let config = &files[place(CONFIG, word!("bundle.config.missing"))?];
+        let sum = sha256_of(config, 0, config.len())?;
+        let config_input = ReceiptFile::of_name(config.name(), config.len(), Some(sum));
+        let mut config = LoraConfig::open(config)?;
+        let weights = place(WEIGHTS, word!("bundle.weights.missing"))?;
         let weights = files.swap_remove(weights);
         let file = SafetensorsFile::open(&weights)?;
         check_base(bundle, &mut config, &file, &files, weights.name())?;
@@ -215,76 +193,61 @@ impl Opened {
         })
     }
 
-    /// Returns its tensors, sorted by their purpose.
+    /// Sorts its tensors by their purpose.
     fn parts(&self, bundle: &Bundle) -> Result<Parts<'_>> {
         Parts::of(bundle, &self.config, &self.tensors, self.weights.name())
     }
 
     /// Moves the file of the weights to the end of the bundle's files.
     fn keep(self, bundle: &mut Bundle) {
-        let Self {
-            config,
-            config_input,
-            weights,
-            file,
-            ..
-        } = self;
-        bundle
-            .warnings
-            .extend(config.warnings.iter().chain(&file.warnings).cloned());
-        let inputs = vec![
-            config_input,
-            ReceiptFile::of_name(weights.name(), weights.len(), None),
-        ];
+        bundle.warnings.extend_from_slice(&self.config.warnings);
+        bundle.warnings.extend(self.file.warnings);
+        let weights = ReceiptFile::of_name(self.weights.name(), self.weights.len(), None);
         bundle.adapter = Some(MergedAdapter {
-            file: weights.name().to_string(),
-            bytes: weights.len(),
-            config,
-            inputs,
+            file: self.weights.name().to_string(),
+            bytes: self.weights.len(),
+            config: self.config,
+            inputs: vec![self.config_input, weights],
         });
-        bundle.files.push(weights);
+        bundle.files.push(self.weights);
     }
 }
 
 /// Replaces tensors of the base by those that the adapter stores in full, which keep their dtype.
 fn replace(bundle: &mut Bundle, parts: &Parts<'_>) {
-    for (name, tensor) in parts.replacements(bundle) {
-        if let Some(of_base) = bundle.tensors.get_mut(&name) {
-            let own = tensor.clone().renamed(&name);
-            let of_base = std::mem::replace(of_base, own);
-            bundle.replaced.insert(name, of_base);
+    for (name, tensor) in parts.replacements() {
+        if let Some(of_base) = bundle.tensors.get_mut(name) {
+            let of_base = std::mem::replace(of_base, tensor.clone().renamed(name));
+            bundle.replaced.insert(name.to_string(), of_base);
         }
     }
 }
 
 /// Refuses pickles and adapters of other programs.
-fn refuse_other_formats(files: &[Rc<dyn ByteSource>]) -> Result<()> {
-    if files.iter().any(|file| base_name(file.name()) == WEIGHTS) {
+fn refuse_other_formats(files: &Files) -> Result<()> {
+    if find(files, WEIGHTS).is_some() {
         return Ok(());
     }
-    let lower = |file: &dyn ByteSource| base_name(file.name()).to_ascii_lowercase();
-    let pickled = |name: &str| {
-        [".bin", ".pt", ".pth"]
-            .iter()
-            .any(|end| name.ends_with(end))
-    };
-    for file in files.iter().map(AsRef::as_ref) {
+    for file in files {
         let refusal = Refusal::new(word!("format.unsupported"))
             .of(file.name())
             .expected(WEIGHTS);
-        if pickled(&lower(file)) {
+        let name = lower_name(file);
+        let refusal = if [".bin", ".pt", ".pth"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
             let hint = "Python pickles are never loaded; save the adapter as safetensors where it was made";
-            return Err(refusal.found("pickle").hint(hint).into());
-        }
-        if lower(file) == MLX_WEIGHTS {
-            return Err(of_mlx(refusal).into());
-        }
-        if known_mark(file) == Some("gguf") {
-            return Err(refusal
-                .found("gguf")
-                .hint("give the files of PEFT that the adapter was made from")
-                .into());
-        }
+            refusal.found("pickle").hint(hint)
+        } else if name == MLX_WEIGHTS {
+            of_mlx(refusal)
+        } else if known_mark(file) == Some("gguf") {
+            let hint = "give the files of PEFT that the adapter was made from";
+            refusal.found("gguf").hint(hint)
+        } else {
+            continue;
+        };
+        return Err(refusal.into());
     }
     Ok(())
 }
@@ -292,19 +255,12 @@ fn refuse_other_formats(files: &[Rc<dyn ByteSource>]) -> Result<()> {
 /// Gives a tied head a tensor of its own, with the bytes of the embedding, if the adapter changes only one of the two.
 fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
     let embedding = names::embedding(bundle.config.architecture);
-    let apart =
-        parts.changes(bundle, HEAD) || parts.changes(bundle, embedding) && !parts.ties(bundle);
-    let Some(table) = bundle
-        .tensors
-        .get(embedding)
-        .filter(|_| bundle.config.tie_word_embeddings && apart)
-    else {
-        return;
-    };
-    let head = table.clone().renamed(HEAD);
-    bundle.tensors.insert(HEAD.to_string(), head);
-    bundle.config.tie_word_embeddings = false;
-    bundle
-        .warnings
-        .push(Warning::new(word!("adapter.untied"), HEAD));
+    let apart = parts.changes(HEAD) || parts.changes(embedding) && !parts.ties(bundle);
+    let table = bundle.tensors.get(embedding);
+    if let Some(table) = table.filter(|_| bundle.config.tie_word_embeddings && apart) {
+        let head = table.clone().renamed(HEAD);
+        bundle.tensors.insert(HEAD.to_string(), head);
+        bundle.config.tie_word_embeddings = false;
+        bundle.warn(word!("adapter.untied"), HEAD);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::pairs::{Parts, equal, weight};
+use super::pairs::{Parts, equal};
 use crate::bundle::tensors::Bundle;
 use crate::error::{Refusal, Result, word};
 use crate::families::names;
@@ -22,10 +22,11 @@ impl<'a> Parts<'a> {
             return Ok(());
         }
         let embedding = names::embedding(bundle.config.architecture);
-        let [of_embedding, of_head] = [embedding, HEAD].map(|name| self.has_pair(bundle, name));
+        let [of_embedding, of_head] = [embedding, HEAD].map(|name| self.has_pair(name));
         let apart = of_head || of_embedding && !self.config.ensure_weight_tying;
-        match (self.stored(bundle, embedding), self.stored(bundle, HEAD)) {
+        match (self.stored(embedding), self.stored(HEAD)) {
             (Some((_, table)), Some((own, copy))) if !apart && equal(copy, table)? => {
+                let own = own.clone();
                 self.saved.remove(&own);
                 self.both = true;
             }
@@ -36,58 +37,35 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Returns whether a pair changes the tensor `name` of the base.
-    fn has_pair(&self, bundle: &Bundle, name: &str) -> bool {
-        self.pairs
-            .keys()
-            .any(|module| names::from_hf(&weight(module), &bundle.config).as_deref() == Some(name))
-    }
-
-    /// Returns the replacement of the base's tensor `name`, with its name in the adapter.
-    fn stored(&self, bundle: &Bundle, name: &str) -> Option<(String, &'a Tensor)> {
-        let named = self
-            .saved
-            .iter()
-            .find(|(own, _)| names::from_hf(own, &bundle.config).as_deref() == Some(name));
-        named.map(|(own, tensor)| (own.clone(), *tensor))
-    }
-
-    /// Returns whether a change of the input embedding also applies to a tied head, as the configuration, equal copies or added rows show.
+    /// Tells if a change of the input embedding also applies to a tied head, as the configuration, equal copies or added rows show.
     pub(super) fn ties(&self, bundle: &Bundle) -> bool {
-        self.config.ensure_weight_tying || self.both || !self.grown(bundle).is_empty()
+        self.config.ensure_weight_tying || self.both || self.grown(bundle).next().is_some()
     }
 
-    /// Returns name and rows of each table that has more rows than the base's.
-    fn grown(&self, bundle: &Bundle) -> Vec<(&str, u64)> {
-        let saved = self
-            .saved
-            .iter()
-            .map(|(own, tensor)| (own.as_str(), *tensor));
+    /// Lists name and rows of each table that has more rows than the base's.
+    fn grown(&self, bundle: &Bundle) -> impl Iterator<Item = (&str, u64)> {
+        let saved = self.saved.iter();
+        let saved = saved
+            .filter_map(|(own, saved)| Some((own.as_str(), saved.name.as_deref()?, saved.tensor)));
         saved
-            .chain(self.shared)
-            .filter_map(|(own, tensor)| Some((own, more_rows(bundle, own, tensor)?)))
-            .collect()
+            .chain(self.shared.map(|(name, tensor)| (name, name, tensor)))
+            .filter_map(|(own, name, tensor)| Some((own, more_rows(bundle, name, tensor)?)))
     }
 
-    /// Returns the rows of the vocabulary, if the adapter has more of them than the base.
+    /// The rows of the vocabulary, if the adapter has more of them than the base.
     ///
     /// # Errors
     /// `adapter.shape` if embedding and head have different numbers of rows.
     pub(super) fn vocabulary(&self, bundle: &Bundle) -> Result<Option<usize>> {
-        let rows = self.grown(bundle);
+        let rows: Vec<(&str, u64)> = self.grown(bundle).collect();
         let Some(&(own, first)) = rows.first() else {
             return Ok(None);
         };
-        let tables = if bundle.config.tie_word_embeddings {
-            1
-        } else {
-            2
-        };
+        let tables = 2 - usize::from(bundle.config.tie_word_embeddings);
         if rows.len() < tables || rows.iter().any(|(_, other)| *other != first) {
-            let refusal = Refusal::new(word!("adapter.shape"))
+            return Err(Refusal::new(word!("adapter.shape"))
                 .of(self.artifact)
-                .subject(own);
-            return Err(refusal
+                .subject(own)
                 .expected(format!("embedding and head of {first} rows"))
                 .found(format!("{rows:?}"))
                 .into());
@@ -95,40 +73,34 @@ impl<'a> Parts<'a> {
         Ok(usize::try_from(first).ok())
     }
 
-    /// Returns the shape of the tensor that the pair of a resized table is added to, if the adapter has that table.
-    pub(super) fn shape_of_table(&self, bundle: &Bundle, own: &str) -> Option<Vec<u64>> {
-        let named = |(name, _): &(&str, &Tensor)| {
-            names::from_hf(own, &bundle.config).as_deref() == Some(*name)
-        };
-        let shared = || self.shared.filter(named).map(|(_, tensor)| tensor);
-        let table = self.saved.get(own).copied().or_else(shared)?;
-        Some(table.shape.clone())
+    /// Finds the table of the adapter that takes the place of the base's tensor `name`, which the adapter names `own`.
+    pub(super) fn table(&self, own: &str, name: &str) -> Option<&'a Tensor> {
+        let saved = self.saved.get(own).map(|saved| saved.tensor);
+        let shared = self.shared.filter(|(shared, _)| *shared == name);
+        saved.or(shared.map(|(_, tensor)| tensor))
     }
 }
 
-/// Returns the rows of a stored embedding or head that differs from the base's in nothing else, and their order to the base's.
-fn rows_of(bundle: &Bundle, own: &str, tensor: &Tensor) -> Option<(u64, Ordering)> {
-    let is_table =
-        |name: &String| name == HEAD || name == names::embedding(bundle.config.architecture);
-    let base = bundle.shape(&names::from_hf(own, &bundle.config).filter(is_table)?)?;
-    match (base.as_slice(), tensor.shape.as_slice()) {
-        ([of_base, width], [rows, same]) if *width as u64 == *same => {
-            Some((*rows, rows.cmp(&(*of_base as u64))))
-        }
+/// The rows of a stored embedding or head that differs from the base's `name` in nothing else, and their order to the base's.
+fn rows_of(bundle: &Bundle, name: &str, tensor: &Tensor) -> Option<(u64, Ordering)> {
+    if name != HEAD && name != names::embedding(bundle.config.architecture) {
+        return None;
+    }
+    match (&bundle.tensor(name)?.shape[..], &tensor.shape[..]) {
+        ([of_base, width], [rows, same]) if width == same => Some((*rows, rows.cmp(of_base))),
         _ => None,
     }
 }
 
-/// Returns the rows of a stored embedding or head that has more of them than the base's.
-pub(super) fn more_rows(bundle: &Bundle, own: &str, tensor: &Tensor) -> Option<u64> {
-    rows_of(bundle, own, tensor)
-        .filter(|(_, order)| order.is_gt())
-        .map(|(rows, _)| rows)
+/// The rows of a stored embedding or head that has more of them than the base's.
+pub(super) fn more_rows(bundle: &Bundle, name: &str, tensor: &Tensor) -> Option<u64> {
+    let (rows, order) = rows_of(bundle, name, tensor)?;
+    order.is_gt().then_some(rows)
 }
 
-/// Returns the way to use an embedding or a head whose rows are not those of the base.
-pub(super) fn hint_about(bundle: &Bundle, own: &str, tensor: &Tensor) -> Option<String> {
-    match rows_of(bundle, own, tensor)? {
+/// Describes how to use an embedding or a head whose rows are not those of the base.
+pub(super) fn hint_about(bundle: &Bundle, name: &str, tensor: &Tensor) -> Option<String> {
+    match rows_of(bundle, name, tensor)? {
         (_, Ordering::Greater) => Some(GROWN.to_string()),
         (rows, Ordering::Less) => Some(format!(
             "the vocabulary was shortened before training: the adapter fits a base of {rows} rows, which transformers makes of this one \

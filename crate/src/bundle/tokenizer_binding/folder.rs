@@ -7,19 +7,14 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Value};
 
 use super::{PortableTokenizerBinding, UNNAMED, id_range};
+use crate::bundle::files::{GENERATION, MAX_DOCUMENT_BYTES, document};
 use crate::error::{Error, Result, Warning, shown, word};
 use crate::formats::{ByteSource, base_name, read_document};
 use crate::state::{AssetFormat, TokenizerFamily, TokenizerRecord, template_digest};
-use crate::tokenizer::read_json;
-
-const TOKENIZER: &str = "tokenizer.json";
-const SETTINGS: &str = "tokenizer_config.json";
-const SPECIAL: &str = "special_tokens_map.json";
-const TEMPLATE: &str = "chat_template.jinja";
-const GENERATION: &str = "generation_config.json";
-
-/// Maximum size of tokenizer.json, and of a document next to it.
-const LIMITS: [u64; 2] = [256 << 20, 64 << 20];
+use crate::tokenizer::{
+    CONFIG_FILE as SETTINGS, SPECIALS_FILE as SPECIAL, TEMPLATE_FILE as TEMPLATE,
+    TOKENIZER_FILE as TOKENIZER, read_json,
+};
 
 impl PortableTokenizerBinding {
     /// Reads the tokenizer among the files of a Hugging Face folder, with its warnings; `None` without a `tokenizer.json`.
@@ -29,15 +24,12 @@ impl PortableTokenizerBinding {
     pub fn from_hf_folder<S: ByteSource>(files: &[S]) -> Result<Option<(Self, Vec<Warning>)>> {
         let mut documents = BTreeMap::new();
         for name in [TOKENIZER, SETTINGS, SPECIAL, TEMPLATE, GENERATION] {
-            if let Some(file) = files.iter().find(|file| base_name(file.name()) == name) {
-                let limit = LIMITS[usize::from(name != TOKENIZER)];
-                documents.insert(name.to_string(), read_document(file, limit)?);
-            }
+            documents.extend(document(files, name)?.map(|bytes| (name.to_string(), bytes)));
         }
         for file in files {
             let name = base_name(file.name());
             if name.ends_with(".jinja") && name != TEMPLATE {
-                documents.insert(name.to_owned(), read_document(file, LIMITS[1])?);
+                documents.insert(name.to_owned(), read_document(file, MAX_DOCUMENT_BYTES)?);
             }
         }
         Self::from_documents(&documents)
@@ -61,34 +53,26 @@ impl PortableTokenizerBinding {
         let settings = object(documents, SETTINGS)?;
         let generation = object(documents, GENERATION)?;
         let vocabulary = document.vocabulary();
-        let id_of = |key: &str| {
-            settings
-                .get(key)
-                .and_then(token_text)
-                .and_then(|text| vocabulary.id(text))
-        };
+        let id_of = |key: &str| vocabulary.id(token_text(settings.get(key)?)?);
+        let flag = |key: &str| settings.get(key)?.as_bool();
         let mut eos: Vec<u32> = id_of("eos_token").into_iter().collect();
         for id in end_ids(&generation, vocabulary.size)? {
             if !eos.contains(&id) {
                 eos.push(id);
             }
         }
-        let characters = document.is_characters();
+        let (family, asset_format) = if document.is_characters() {
+            (TokenizerFamily::Character, AssetFormat::CharacterTable)
+        } else {
+            (family(&document.model.kind), AssetFormat::TokenizerJson)
+        };
         let record = TokenizerRecord {
-            family: if characters {
-                TokenizerFamily::Character
-            } else {
-                family(&document.model.kind)
-            },
-            asset_format: if characters {
-                AssetFormat::CharacterTable
-            } else {
-                AssetFormat::TokenizerJson
-            },
+            family,
+            asset_format,
             asset_version: document.version.clone().unwrap_or_default(),
             vocab_size: vocabulary.size,
-            add_bos: settings.get("add_bos_token").and_then(Value::as_bool),
-            add_eos: settings.get("add_eos_token").and_then(Value::as_bool),
+            add_bos: flag("add_bos_token"),
+            add_eos: flag("add_eos_token"),
             bos: id_of("bos_token"),
             eos,
             pad: id_of("pad_token"),
@@ -97,38 +81,29 @@ impl PortableTokenizerBinding {
         let of_settings = named_templates(&settings)?;
         let mut templates = of_settings.clone();
         let (mut warnings, mut overruled) = (Vec::new(), None);
+        let text = |name: &str, bytes: &[u8]| match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(error) => Err(bad(name, error)),
+        };
         if let Some(bytes) = documents.get(TEMPLATE) {
-            let text = std::str::from_utf8(bytes).map_err(|error| bad(TEMPLATE, error))?;
-            if of_settings.get(UNNAMED).is_some_and(|other| other != text) {
+            let text = text(TEMPLATE, bytes)?;
+            if of_settings.get(UNNAMED).is_some_and(|other| *other != text) {
                 warnings.push(Warning::new(word!("tokenizer.template.conflict"), TEMPLATE));
                 overruled = Some(template_digest(&of_settings));
             }
-            templates.insert(UNNAMED.to_string(), text.to_string());
+            templates.insert(UNNAMED.to_string(), text);
         }
-        for (name, bytes) in documents {
-            if let Some(named) = base_name(name)
-                .strip_suffix(".jinja")
-                .filter(|_| name != TEMPLATE)
-            {
-                let text = std::str::from_utf8(bytes).map_err(|error| bad(name, error))?;
-                templates.insert(named.to_owned(), text.to_owned());
+        for (name, bytes) in documents.iter().filter(|(name, _)| *name != TEMPLATE) {
+            if let Some(named) = base_name(name).strip_suffix(".jinja") {
+                templates.insert(named.to_owned(), text(name, bytes)?);
             }
         }
-        let assets = [TOKENIZER, SETTINGS, SPECIAL]
-            .into_iter()
-            .filter_map(|name| documents.get_key_value(name));
-        let assets = assets
-            .map(|(name, bytes)| (name.clone(), bytes.clone()))
-            .collect();
-        let binding =
+        let mut assets = documents.clone();
+        assets.retain(|name, _| [TOKENIZER, SETTINGS, SPECIAL].contains(&name.as_str()));
+        let mut binding =
             Self::new(record, assets, templates).map_err(|error| error.in_file(TOKENIZER))?;
-        Ok(Some((
-            Self {
-                overruled_template_digest: overruled,
-                ..binding
-            },
-            warnings,
-        )))
+        binding.overruled_template_digest = overruled;
+        Ok(Some((binding, warnings)))
     }
 }
 
@@ -142,13 +117,13 @@ fn bad(what: &str, reason: impl fmt::Display) -> Error {
 
 /// Reads the object of the document `name`; an empty one if it is absent.
 fn object(documents: &BTreeMap<String, Vec<u8>>, name: &str) -> Result<Map<String, Value>> {
-    let Some(bytes) = documents.get(name) else {
-        return Ok(Map::new());
-    };
-    read_json(name, bytes)
+    match documents.get(name) {
+        Some(bytes) => read_json(name, bytes),
+        None => Ok(Map::new()),
+    }
 }
 
-/// Returns the text of a special token, which is written as its text or as `{"content": text, …}`.
+/// The text of a special token, which is written as its text or as `{"content": text, …}`.
 fn token_text(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value.get("content")?.as_str())
 }
@@ -161,10 +136,8 @@ fn end_ids(generation: &Map<String, Value>, vocab_size: u64) -> Result<Vec<u32>>
         Some(one) => std::slice::from_ref(one),
     };
     let id = |value: &Value| {
-        let id = value
-            .as_u64()
-            .filter(|id| *id < vocab_size)
-            .and_then(|id| u32::try_from(id).ok());
+        let id = value.as_u64().filter(|id| *id < vocab_size);
+        let id = id.and_then(|id| u32::try_from(id).ok());
         id.ok_or_else(|| id_range("eos", vocab_size, value).of(GENERATION).into())
     };
     stated.iter().map(id).collect()
@@ -172,36 +145,24 @@ fn end_ids(generation: &Map<String, Value>, vocab_size: u64) -> Result<Vec<u32>>
 
 /// Reads `chat_template` of tokenizer_config.json by name; among templates of the same name the last one counts.
 fn named_templates(settings: &Map<String, Value>) -> Result<BTreeMap<String, String>> {
-    let mut templates = BTreeMap::new();
+    let named = |entry: &Value| {
+        let part = |key: &str| {
+            let text = entry.get(key).and_then(Value::as_str).map(str::to_string);
+            text.ok_or_else(|| bad(SETTINGS, "a chat template without name"))
+        };
+        Ok((part("name")?, part("template")?))
+    };
     match settings.get("chat_template") {
-        None | Some(Value::Null) => {}
-        Some(Value::String(text)) => drop(templates.insert(UNNAMED.to_string(), text.clone())),
-        Some(Value::Array(list)) => {
-            for entry in list {
-                let part = |key: &str| {
-                    entry
-                        .get(key)
-                        .and_then(Value::as_str)
-                        .ok_or_else(|| bad(SETTINGS, "a chat template without name"))
-                };
-                templates.insert(part("name")?.to_string(), part("template")?.to_string());
-            }
-        }
-        Some(Value::Object(named)) if named.values().all(Value::is_string) => {
-            templates.extend(
-                named
-                    .iter()
-                    .filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))),
-            );
-        }
-        Some(_) => {
-            return Err(bad(
+        None | Some(Value::Null) => Ok(BTreeMap::new()),
+        Some(Value::String(text)) => Ok([(UNNAMED.to_string(), text.clone())].into()),
+        Some(Value::Array(list)) => list.iter().map(named).collect(),
+        Some(object) => BTreeMap::deserialize(object).map_err(|_| {
+            bad(
                 SETTINGS,
                 "chat_template: expected a text, or templates by name",
-            ));
-        }
+            )
+        }),
     }
-    Ok(templates)
 }
 
 fn family(kind: &str) -> TokenizerFamily {
@@ -268,47 +229,32 @@ impl Vocabulary<'_> {
 
 impl Document {
     fn vocabulary(&self) -> Vocabulary<'_> {
-        let mut tokens: BTreeMap<&str, u64> = self
-            .model
-            .vocab
-            .0
-            .iter()
-            .map(|(token, id)| (token.as_str(), *id))
-            .collect();
-        tokens.extend(
-            self.added_tokens
-                .iter()
-                .map(|token| (token.content.as_str(), token.id)),
-        );
+        let own = self.model.vocab.0.iter();
+        let own = own.map(|(token, id)| (token.as_str(), *id));
+        let added = self.added_tokens.iter();
+        let added = added.map(|token| (token.content.as_str(), token.id));
+        let tokens: BTreeMap<&str, u64> = own.chain(added).collect();
         let size = tokens.values().max().map_or(0, |id| id.saturating_add(1));
         Vocabulary { tokens, size }
     }
 
-    /// Returns whether each token is a single character and nothing else changes the text.
+    /// Tells if each token is a single character and nothing else changes the text.
     fn is_characters(&self) -> bool {
-        let plain = self.normalizer.is_none()
-            && self.pre_tokenizer.is_none()
-            && self.post_processor.is_none();
-        let alone =
-            self.model.kind == "BPE" && self.model.merges.0 == 0 && self.added_tokens.is_empty();
-        plain
-            && alone
-            && self
-                .model
-                .vocab
-                .0
-                .iter()
-                .all(|(token, _)| token.chars().count() == 1)
+        let steps = [self.normalizer, self.pre_tokenizer, self.post_processor];
+        let mut tokens = self.model.vocab.0.iter();
+        steps.iter().all(Option::is_none)
+            && self.model.kind == "BPE"
+            && self.model.merges.0 == 0
+            && self.added_tokens.is_empty()
+            && tokens.all(|(token, _)| token.chars().count() == 1)
     }
 }
 
 impl Model {
     fn unknown(&self, vocabulary: &Vocabulary<'_>) -> Option<u32> {
-        let named = self
-            .unk_token
-            .as_deref()
-            .and_then(|token| vocabulary.id(token));
-        named.or_else(|| self.unk_id.and_then(|id| u32::try_from(id).ok()))
+        let named = self.unk_token.as_deref();
+        let named = named.and_then(|token| vocabulary.id(token));
+        named.or_else(|| u32::try_from(self.unk_id?).ok())
     }
 }
 
@@ -316,33 +262,24 @@ impl Model {
 struct Tokens(Vec<(String, u64)>);
 
 impl<'de> Deserialize<'de> for Tokens {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
         impl<'de> Visitor<'de> for Either {
             type Value = Tokens;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of ids or a list of scored tokens")
             }
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> std::result::Result<Tokens, A::Error> {
-                let mut tokens = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    tokens.push(entry);
-                }
-                Ok(Tokens(tokens))
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tokens, A::Error> {
+                let entries = std::iter::from_fn(|| map.next_entry().transpose());
+                entries.collect::<Result<_, _>>().map(Tokens)
             }
-            fn visit_seq<A: SeqAccess<'de>>(
-                self,
-                mut list: A,
-            ) -> std::result::Result<Tokens, A::Error> {
-                let mut tokens = Vec::new();
-                while let Some((token, _)) = list.next_element::<(String, IgnoredAny)>()? {
-                    let id = tokens.len() as u64;
-                    tokens.push((token, id));
-                }
-                Ok(Tokens(tokens))
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tokens, A::Error> {
+                let scored = std::iter::from_fn(|| list.next_element().transpose());
+                let numbered = scored.zip(0..).map(|(scored, id)| {
+                    let (token, _): (String, IgnoredAny) = scored?;
+                    Ok((token, id))
+                });
+                numbered.collect::<Result<_, _>>().map(Tokens)
             }
         }
         deserializer.deserialize_any(Either)
@@ -354,17 +291,14 @@ impl<'de> Deserialize<'de> for Tokens {
 struct Count(usize);
 
 impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Items;
         impl<'de> Visitor<'de> for Items {
             type Value = Count;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list")
             }
-            fn visit_seq<A: SeqAccess<'de>>(
-                self,
-                mut list: A,
-            ) -> std::result::Result<Count, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Count, A::Error> {
                 let mut count = 0;
                 while list.next_element::<IgnoredAny>()?.is_some() {
                     count += 1;
