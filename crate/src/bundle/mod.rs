@@ -57,7 +57,7 @@ pub use crate::state::{PIECE_ELEMENTS, Pieces, dequantise};
 // For the packages of this workspace.
 #[doc(hidden)]
 pub use self::{
-    adapter::{LoraConfig, MergedAdapter, MergedTensor, adapter_config_json},
+    adapter::{LoraConfig, MergedAdapter, adapter_config_json},
     inspect::{FileFormat, InspectReport, inspect},
     open::{open_bundle, open_bundle_with},
     tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset},

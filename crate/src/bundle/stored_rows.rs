@@ -2,7 +2,7 @@
 
 use super::tensors::Bundle;
 use crate::error::Result;
-use crate::formats::{ByteSource, Encoding, for_each_chunk};
+use crate::formats::{Encoding, SourceSpan};
 use crate::state::{PairedRows, Reordering};
 
 /// ggml's numbers of the plain types.
@@ -18,8 +18,7 @@ pub(crate) struct StoredRows<'a> {
     pub shape: [usize; 2],
     /// True if the stored matrix is [out, in] where Hugging Face's layout has [in, out].
     pub transposed: bool,
-    source: &'a dyn ByteSource,
-    begin: u64,
+    span: &'a SourceSpan,
     row_bytes: u64,
     /// Places of the rows, if the file has them in another order.
     order: Option<PairedRows>,
@@ -27,7 +26,7 @@ pub(crate) struct StoredRows<'a> {
 }
 
 impl Bundle {
-    /// Returns whether the file stores the matrix `name` as [out, in] where Hugging Face's layout has [in, out], and its values are those of
+    /// Tells if the file stores the matrix `name` as [out, in] where Hugging Face's layout has [in, out], and its values are those of
     /// the file.
     pub(crate) fn is_transposed(&self, name: &str) -> bool {
         let tensor = self.tensors.get(name);
@@ -36,7 +35,7 @@ impl Bundle {
         })
     }
 
-    /// Returns the stored rows of the matrix `name`; `None` for vectors, for values that differ from those of the files, and where a row does
+    /// Reads the stored rows of the matrix `name`; `None` for vectors, for values that differ from those of the files, and where a row does
     /// not end with a block.
     pub(crate) fn stored_rows(&self, name: &str) -> Option<StoredRows<'_>> {
         let tensor = self.tensors.get(name)?;
@@ -50,10 +49,9 @@ impl Bundle {
         };
         let order = tensor.order();
         let transposed = order == Reordering::Transposed;
-        let [rows, columns] = if transposed {
-            [columns, rows]
-        } else {
-            [rows, columns]
+        let (rows, columns) = match transposed {
+            true => (columns, rows),
+            false => (rows, columns),
         };
         let (bytes, elements) = encoding.unit();
         if !columns.is_multiple_of(elements) || rows == 0 {
@@ -65,8 +63,7 @@ impl Bundle {
             id,
             shape: [rows, columns],
             transposed,
-            source: &span.source,
-            begin: span.begin,
+            span,
             row_bytes,
             order,
             at: 0,
@@ -75,7 +72,7 @@ impl Bundle {
 }
 
 impl StoredRows<'_> {
-    /// Returns the next rows; `None` after the last.
+    /// Reads the next rows; `None` after the last.
     pub(crate) fn next_piece(&mut self) -> Result<Option<Vec<u8>>> {
         let left = self.shape[0] as u64 - self.at;
         if left == 0 {
@@ -84,18 +81,8 @@ impl StoredRows<'_> {
         // Rows of a head are read together.
         let together = self.order.map_or(1, PairedRows::head_rows);
         let rows = ((PIECE_BYTES / (together * self.row_bytes).max(1)).max(1) * together).min(left);
-        let mut stored = Vec::new();
-        let from = self.begin + self.at * self.row_bytes;
-        for_each_chunk(
-            self.source,
-            from,
-            from + rows * self.row_bytes,
-            1,
-            |bytes| {
-                stored.extend_from_slice(bytes);
-                Ok(())
-            },
-        )?;
+        let begin = self.at * self.row_bytes;
+        let stored = self.span.read(&(begin..begin + rows * self.row_bytes))?;
         self.at += rows;
         let Some(order) = self.order else {
             return Ok(Some(stored));

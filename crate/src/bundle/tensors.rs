@@ -178,6 +178,12 @@ impl Bundle {
         attached.map(|adapter| &adapter.config)
     }
 
+    /// Adapter that was merged or attached on opening, if any.
+    #[doc(hidden)]
+    pub fn merged_adapter(&self) -> Option<&MergedAdapter> {
+        self.adapter.as_ref()
+    }
+
     /// Adapter that is merged into the model; `None` if there is none or it is attached.
     pub(super) fn merged(&self) -> Option<&MergedAdapter> {
         self.adapter.as_ref().filter(|_| self.factors.is_empty())

@@ -128,7 +128,6 @@ impl Pair {
             scale: self.scale,
             dtype: dtype.filter(|_| !self.exact),
             sum: Vec::new(),
-            error: 0.0,
             squares: [0.0; 2],
         })
     }
@@ -156,8 +155,6 @@ pub(crate) struct Factors {
     dtype: Option<Encoding>,
     /// Sums of a part of a row.
     sum: Vec<f32>,
-    /// Largest rounding error so far.
-    pub(super) error: f32,
     /// Sums of the squares of the additions' rounding errors so far, and of the products that were added.
     pub(super) squares: [f64; 2],
 }
@@ -190,7 +187,6 @@ impl Factors {
                 let exact = *value + self.scale * sum;
                 let rounded = rounded(exact, self.dtype);
                 overflows += usize::from(exact.is_finite() && !rounded.is_finite());
-                self.error = self.error.max((rounded - exact).abs());
                 // The difference of the two is exact in f64, even if the product is beyond the last digit of the value.
                 let change = f64::from(self.scale) * f64::from(*sum);
                 self.squares[0] += (f64::from(exact) - f64::from(*value) - change).powi(2);

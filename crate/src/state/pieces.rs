@@ -139,11 +139,6 @@ impl Pieces {
         }
     }
 
-    /// Largest error of rounding a merged tensor to its dtype so far.
-    pub(crate) fn rounding_error(&self) -> f32 {
-        self.factors.as_ref().map_or(0.0, |factors| factors.error)
-    }
-
     /// Sums of the squares of all rounding errors of the additions in f32 so far, and of the products that were added.
     pub(super) fn sum_squares(&self) -> [f64; 2] {
         self.factors

@@ -4,16 +4,15 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::config::LoraConfig;
+use crate::bundle::files::MAX_DOCUMENT_BYTES;
 use crate::bundle::tensors::Bundle;
-use crate::error::{Refusal, Result, Warning, word};
-use crate::formats::{ByteSource, Json, SafetensorsFile, base_name, json_document, read_document};
+use crate::error::{Refusal, Result, word};
+use crate::formats::{ByteSource, SafetensorsFile, base_name, json_document, read_document};
 
 /// Metadata key of the weights that states the digest of the base that they were trained on.
 pub(crate) const BASE_DIGEST: &str = "tabtune.base_weights_digest";
 /// Name of the document of a checkpoint, whose folder is that of an adapter too.
 const CHECKPOINT: &str = "checkpoint.json";
-/// Largest document of a checkpoint.
-const MAX_CHECKPOINT_BYTES: u64 = 64 << 20;
 
 /// Compares the base with the one that an adapter states, for which all of the base is read: a base other than that of its configuration is
 /// refused; one other than it was trained on is a warning, and is not the one that its configuration names. `files` are the adapter's other
@@ -35,40 +34,34 @@ pub(super) fn check_base(
     let found = bundle.base_digest()?;
     bundle.base.weights_digest = Some(found);
     if let Some(stated) = config.base_weights_digest.filter(|stated| *stated != found) {
-        let refusal = Refusal::new(word!("adapter.base.mismatch"))
+        return Err(Refusal::new(word!("adapter.base.mismatch"))
             .of(artifact)
-            .subject("base_weights_digest");
-        return Err(refusal.expected(stated).found(found).into());
+            .subject("base_weights_digest")
+            .expected(stated)
+            .found(found)
+            .into());
     }
     let found = found.to_string();
     if let Some(stated) = trained_beside.filter(|stated| *stated != found) {
         let start = |digest: &str| digest.chars().take(8).collect::<String>();
         let subject = format!("{}…, and here {}…", start(&stated), start(&found));
-        bundle
-            .warnings
-            .push(Warning::new(word!("adapter.base.differs"), &subject));
+        bundle.warn(word!("adapter.base.differs"), &subject);
         config.forget_base();
     }
     Ok(())
 }
 
-/// Returns the digest of the base that the checkpoint among these files records. Any other document of its name records none.
+/// Finds the digest of the base that the checkpoint among these files records. Any other document of its name records none.
 fn in_checkpoint(files: &[Rc<dyn ByteSource>]) -> Result<Option<String>> {
     let mut checkpoints = files
         .iter()
-        .filter(|file| base_name(file.name()) == CHECKPOINT && file.len() <= MAX_CHECKPOINT_BYTES);
+        .filter(|file| base_name(file.name()) == CHECKPOINT && file.len() <= MAX_DOCUMENT_BYTES);
     let Some(file) = checkpoints.next() else {
         return Ok(None);
     };
-    let bytes = read_document(file.as_ref(), MAX_CHECKPOINT_BYTES)?;
-    let document = std::str::from_utf8(&bytes)
-        .ok()
-        .and_then(|text| json_document(text).ok());
-    let digest = document.and_then(|document| {
-        document
-            .get("base")?
-            .get("weights_digest")
-            .and_then(Json::text)
-    });
+    let bytes = read_document(file, MAX_DOCUMENT_BYTES)?;
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    let document = json_document(text).ok();
+    let digest = document.and_then(|json| json.get("base")?.get("weights_digest")?.text());
     Ok(digest.map(Cow::into_owned))
 }

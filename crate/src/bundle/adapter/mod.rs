@@ -7,7 +7,6 @@ mod merged_adapter;
 mod open;
 mod pair_checks;
 mod pairs;
-mod report;
 mod tables;
 mod write;
 
@@ -17,6 +16,5 @@ pub use merged_adapter::MergedAdapter;
 pub(crate) use open::{CONFIG, WEIGHTS};
 pub(super) use open::{attach_adapter, merge_adapter};
 pub(crate) use pairs::PREFIX;
-pub use report::MergedTensor;
 pub use write::adapter_config_json;
 pub(crate) use write::adapter_tensors;

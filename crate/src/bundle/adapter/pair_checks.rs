@@ -68,19 +68,20 @@ impl<'a> Parts<'a> {
     }
 
     fn incomplete(&self) -> Vec<Refusal> {
-        let fault = |(module, halves): (&String, &Halves<'_>)| {
+        let mut faults = Vec::new();
+        for (module, halves) in &self.pairs {
             let [a, b] = PAIRS[halves.kind];
             let alone = match halves.tensors {
                 [Some(_), None] => a,
                 [None, Some(_)] => b,
-                _ => return None,
+                _ => continue,
             };
             let refusal = Refusal::new(word!("adapter.pair.incomplete"))
                 .subject(module)
                 .expected(format!("{a} and {b}"));
-            Some(refusal.found(format!("{alone} alone")))
-        };
-        self.pairs.iter().filter_map(fault).collect()
+            faults.push(refusal.found(format!("{alone} alone")));
+        }
+        faults
     }
 
     /// Iterates over the complete pairs, by module.
@@ -93,18 +94,21 @@ impl<'a> Parts<'a> {
     }
 
     fn other_ranks(&self) -> Vec<Refusal> {
-        let fault = |(module, halves, a, b): Whole<'_, '_>| {
-            let (rank, _) = halves.scaling?;
-            let ([of_a, _], [_, of_b]) = (a.shape.as_slice(), b.shape.as_slice()) else {
-                return None;
+        let mut faults = Vec::new();
+        for (module, halves, a, b) in self.whole() {
+            let ([of_a, _], [_, of_b], Some((rank, _))) =
+                (a.shape.as_slice(), b.shape.as_slice(), halves.scaling)
+            else {
+                continue;
             };
-            let refusal = Refusal::new(word!("adapter.rank.mismatch"))
-                .subject(module)
-                .expected(format!("rank {rank}"));
-            (*of_a != rank || *of_b != rank)
-                .then(|| refusal.found(format!("A {:?}, B {:?}", a.shape, b.shape)))
-        };
-        self.whole().filter_map(fault).collect()
+            if *of_a != rank || *of_b != rank {
+                let refusal = Refusal::new(word!("adapter.rank.mismatch"))
+                    .subject(module)
+                    .expected(format!("rank {rank}"));
+                faults.push(refusal.found(format!("A {:?}, B {:?}", a.shape, b.shape)));
+            }
+        }
+        faults
     }
 
     fn other_shapes(&self, bundle: &Bundle, resize: bool) -> Vec<Refusal> {
@@ -114,31 +118,41 @@ impl<'a> Parts<'a> {
                 .expected(expected)
                 .found(found)
         };
-        let pair = |(module, halves, a, b): Whole<'_, '_>| {
+        let mut faults = Vec::new();
+        for (module, halves, a, b) in self.whole() {
             // A pair of a resized table is compared with the shape of that table.
             let table = self.table(&weight(module), &halves.name).filter(|_| resize);
-            let base = &table.or_else(|| bundle.tensor(&halves.name))?.shape;
+            let Some(base) = table.or_else(|| bundle.tensor(&halves.name)) else {
+                continue;
+            };
+            let base = &base.shape;
             let turned = halves.is_transposed(bundle);
             let fits = match (a.shape.as_slice(), b.shape.as_slice()) {
                 ([_, inner], [outer, _]) if turned => *base == [*inner, *outer],
                 ([_, inner], [outer, _]) => *base == [*outer, *inner],
                 _ => false,
             };
-            let found = format!("A {:?}, B {:?}", a.shape, b.shape);
-            (!fits).then(|| refuse(module, format!("a pair for {base:?}"), found))
-        };
-        let saved = |(own, saved): (&String, &Saved<'_>)| {
-            let (name, tensor) = (saved.name.as_ref()?, saved.tensor);
-            let base = &bundle.tensor(name)?.shape;
-            let fits = *base == tensor.shape || resize && more_rows(bundle, name, tensor).is_some();
-            let refusal = refuse(own, format!("{base:?}"), format!("{:?}", tensor.shape));
-            (!fits).then(|| match hint_about(bundle, name, tensor) {
-                Some(hint) => refusal.hint(hint),
-                None => refusal,
-            })
-        };
-        let pairs = self.whole().filter_map(pair);
-        pairs.chain(self.saved.iter().filter_map(saved)).collect()
+            if !fits {
+                let found = format!("A {:?}, B {:?}", a.shape, b.shape);
+                faults.push(refuse(module, format!("a pair for {base:?}"), found));
+            }
+        }
+        for (own, Saved { name, tensor }) in &self.saved {
+            let Some(name) = name else { continue };
+            let Some(base) = bundle.tensor(name) else {
+                continue;
+            };
+            let grown = resize && more_rows(bundle, name, tensor).is_some();
+            if base.shape != tensor.shape && !grown {
+                let expected = format!("{:?}", base.shape);
+                let mut refusal = refuse(own, expected, format!("{:?}", tensor.shape));
+                if let Some(hint) = hint_about(bundle, name, tensor) {
+                    refusal = refusal.hint(hint);
+                }
+                faults.push(refusal);
+            }
+        }
+        faults
     }
 
     /// Lists modules that the base lacks or the configuration does not name.
