@@ -11,6 +11,7 @@ use crate::state::{
     Base, CheckResult, DataRecord, Evaluation, EvaluationRecord, Identity, LossRecord,
     ModelIoArtifactReceipt, ModelStateGroupAssignment, Operation, ReceiptCheck, ReceiptFile,
     ReceiptGroups, ReceiptTensors, ReceiptWarning, SelectionReport, Tensor, TrainingRecord,
+    group_ids,
 };
 use crate::train::{Progress, Trainer};
 
@@ -271,11 +272,7 @@ impl ExportSource {
                 ..ReceiptTensors::default()
             },
             groups: ReceiptGroups {
-                admitted: self
-                    .groups
-                    .iter()
-                    .map(|group| group.group_id.clone())
-                    .collect(),
+                admitted: group_ids(&self.groups),
                 dropped: Vec::new(),
             },
             checks: unread.into_iter().flatten().collect(),

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
-use super::imports::OpenedBundle;
 use super::model_metadata::ModelMetadata;
 use super::training::TrainingGroups;
-use crate::bundle::{ModelAssets, PortableTokenizerBinding};
+use crate::bundle::{Bundle, ModelAssets, PortableTokenizerBinding};
 use crate::error::{Result, Warning};
 use crate::formats::Digest;
 use crate::state::{
-    Base, CheckResult, ImportedState, ModelIoArtifactReceipt, OpenedFile, OpenedState,
-    PortableModelBundleImportPlan, PortableModelImportRequest, PortableModelStateDict,
-    SelectionReport, StateManifest, StatedDigests, VerifyPolicy, bundle_digest,
+    Base, ImportedState, ModelIoArtifactReceipt, OpenedState, PortableModelImportRequest,
+    PortableModelStateDict, SelectionReport, StateManifest, VerifyPolicy,
 };
 
 /// A model as plain data: its state and its companions.
@@ -31,15 +29,6 @@ pub struct PortableModelBundle {
 pub struct ImportedBundle {
     /// The bundle.
     pub bundle: PortableModelBundle,
-    /// Report of the tensors that were taken, left out and renamed.
-    #[doc(hidden)]
-    pub report: SelectionReport,
-    /// Result for each digest that the artifact may state.
-    #[doc(hidden)]
-    pub checks: BTreeMap<&'static str, CheckResult>,
-    /// Files of the artifact.
-    #[doc(hidden)]
-    pub files: Vec<OpenedFile>,
     /// Unusual but allowed properties.
     pub warnings: Vec<Warning>,
     /// Receipt of the import; without digests if values were not read.
@@ -47,8 +36,20 @@ pub struct ImportedBundle {
     pub receipt: ModelIoArtifactReceipt,
 }
 
+/// An artifact whose headers were read, with everything that is no tensor.
+#[derive(Debug, Clone)]
+pub struct OpenedBundle {
+    /// Tensors and groups.
+    pub state: OpenedState,
+    /// Configuration, tokenizer, origin.
+    pub metadata: ModelMetadata,
+}
+
+/// A tokenizer, if there is one, with its warnings.
+pub(super) type Bound = Option<(PortableTokenizerBinding, Vec<Warning>)>;
+
 impl OpenedBundle {
-    /// Creates a bundle from a state, with the companions that its manifest carries and no others.
+    /// Joins a state with the companions that its manifest carries and no others.
     pub(super) fn of_state(state: OpenedState) -> Self {
         let mut metadata = ModelMetadata::default();
         if let Some(manifest) = &state.manifest {
@@ -63,6 +64,21 @@ impl OpenedBundle {
         Self { state, metadata }
     }
 
+    /// Joins a state with the opened model whose weights it has, and with its tokenizer; the warnings of both become those of the state.
+    pub(super) fn of_model(mut state: OpenedState, model: &Bundle, bound: Bound) -> Self {
+        let (tokenizer, of_tokenizer) = bound.unzip();
+        state.warnings.extend(model.warnings.iter().cloned());
+        state.warnings.extend(of_tokenizer.unwrap_or_default());
+        let metadata = ModelMetadata {
+            config: Some(model.config.clone()),
+            tokenizer,
+            base: Some(Base::of_bundle(model)),
+            assets: Some(ModelAssets::of_bundle(model)),
+            ..ModelMetadata::default()
+        };
+        Self { state, metadata }
+    }
+
     /// Imports the part that `request` asks for; each admitted tensor is read once and compared with the stated digests.
     ///
     /// # Errors
@@ -70,9 +86,6 @@ impl OpenedBundle {
     pub async fn import(self, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         let ImportedState {
             state_dict,
-            report,
-            checks,
-            files,
             warnings,
             ..
         } = self.state.import(request).await?;
@@ -80,31 +93,15 @@ impl OpenedBundle {
             state_dict,
             metadata: self.metadata,
         };
-        let read = request.verify == VerifyPolicy::Full;
-        let receipt = if read {
-            bundle.receipt().await?
-        } else {
-            bundle.state_dict.account.clone().seal()?
+        let receipt = match request.verify {
+            VerifyPolicy::Full => bundle.receipt().await?,
+            VerifyPolicy::Header => bundle.state_dict.account.clone().seal()?,
         };
         Ok(ImportedBundle {
             bundle,
-            report,
-            checks,
-            files,
             warnings,
             receipt,
         })
-    }
-
-    /// Plans that import; if it is deferred, no value is read.
-    ///
-    /// # Errors
-    /// The errors of [`PortableModelBundleImportPlan::new`].
-    pub async fn plan(
-        self,
-        request: PortableModelImportRequest,
-    ) -> Result<PortableModelBundleImportPlan> {
-        PortableModelBundleImportPlan::new(self.state, request).await
     }
 }
 
@@ -124,19 +121,13 @@ impl PortableModelBundle {
             .documents_for(model.config(), model.precision())?
             .into_iter()
             .collect();
-        let bound = PortableTokenizerBinding::from_documents(&documents)?;
-        let (tokenizer, warnings) = bound.map_or((None, Vec::new()), |(binding, warnings)| {
-            (Some(binding), warnings)
-        });
-        let document = |name: &str| documents.get(name).cloned();
+        let (tokenizer, warnings) = PortableTokenizerBinding::from_documents(&documents)?.unzip();
         let metadata = ModelMetadata {
             config: Some(model.config().clone()),
-            config_json: document("config.json"),
-            generation_config_json: document("generation_config.json"),
             tokenizer,
             base,
             assets: Some(assets.clone()),
-            warnings,
+            warnings: warnings.unwrap_or_default(),
             ..ModelMetadata::default()
         };
         Ok(Self {
@@ -145,7 +136,7 @@ impl PortableModelBundle {
         })
     }
 
-    /// Returns the manifest of the bundle, without digests, which depend on values.
+    /// The manifest of the bundle, without digests, which depend on values.
     #[doc(hidden)]
     pub fn manifest(&self) -> StateManifest {
         let ModelMetadata {
@@ -154,12 +145,12 @@ impl PortableModelBundle {
             profile_contract,
             preferred_formats,
             ..
-        } = &self.metadata;
+        } = self.metadata.clone();
         StateManifest {
-            base: base.clone(),
-            tokenizer: tokenizer.as_ref().map(PortableTokenizerBinding::account),
-            profile_contract: profile_contract.clone(),
-            preferred_formats: preferred_formats.clone(),
+            base,
+            tokenizer: tokenizer.map(|binding| binding.account()),
+            profile_contract,
+            preferred_formats,
             ..self.state_dict.manifest()
         }
     }
@@ -170,40 +161,28 @@ impl PortableModelBundle {
     /// Errors of reading.
     #[doc(hidden)]
     pub async fn bundle_digest(&self) -> Result<Digest> {
-        let digests = self.state_dict.digests().await?;
-        let (has_state, has_groups) = (
-            self.state_dict
-                .tensors()
-                .values()
-                .any(|entry| entry.is_state()),
-            !self.state_dict.groups().is_empty(),
-        );
-        let tokenizer = self.metadata.tokenizer.as_ref();
-        let parts = StatedDigests {
-            weights: Some(digests.weights),
-            optimizer: has_state.then_some(digests.optimizer),
-            assignment: has_groups.then_some(digests.assignment),
-            tokenizer: tokenizer.map(|binding| binding.tokenizer_digest),
-            template: tokenizer.and_then(|binding| binding.template_digest),
-            ..StatedDigests::default()
-        };
-        Ok(bundle_digest(&self.state_dict.identity, &parts))
+        let digests = self
+            .state_dict
+            .stated_digests(self.document_digests())
+            .await?;
+        Ok(digests.bundle.expect("the weights were read"))
     }
 
-    /// Returns the receipt of the operation that the bundle comes from, with its digests; every tensor is read once for them.
+    /// The receipt of the operation that the bundle comes from, with its digests; every tensor is read once for them.
     ///
     /// # Errors
     /// Errors of reading.
     #[doc(hidden)]
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
-        self.state_dict
-            .receipt_with(
-                self.metadata
-                    .tokenizer
-                    .as_ref()
-                    .map_or([None, None], PortableTokenizerBinding::digests),
-            )
-            .await
+        self.state_dict.receipt_with(self.document_digests()).await
+    }
+
+    /// Digests of the tokenizer and of the chat templates.
+    fn document_digests(&self) -> [Option<Digest>; 2] {
+        self.metadata
+            .tokenizer
+            .as_ref()
+            .map_or([None, None], PortableTokenizerBinding::digests)
     }
 
     /// Computes which formats the bundle can be written in. With `read`, every tensor is read once for the digest of the state.
@@ -212,27 +191,19 @@ impl PortableModelBundle {
     /// Errors of reading.
     #[doc(hidden)]
     pub async fn compatibility_contract(&self, read: bool) -> Result<ModelIoCompatibilityContract> {
-        let ModelMetadata { config, base, .. } = &self.metadata;
-        let odd = self
-            .metadata
-            .warnings
-            .iter()
-            .find(|warning| warning.code == "tensor.non-finite");
+        let state_digest = if read {
+            Some(self.state_dict.digests().await?.state)
+        } else {
+            None
+        };
         let facts = ContractFacts {
-            identity: &self.state_dict.identity,
-            state_digest: if read {
-                Some(self.state_dict.digests().await?.state)
-            } else {
-                None
-            },
-            config: config.as_ref(),
-            recipe_refused: None,
-            adapter: false,
-            gguf_base: base.as_ref().is_some_and(|base| base.format == "gguf"),
-            non_finite: odd.map(|warning| warning.subject.as_str()),
+            state_digest,
+            config: self.metadata.config.as_ref(),
+            gguf_base: self.metadata.base.as_ref().is_some_and(Base::is_gguf),
+            ..ContractFacts::default()
         };
         let tensors: Vec<_> = self.state_dict.traversal_records().collect();
-        ModelIoCompatibilityContract::of(facts, tensors.iter())
+        ModelIoCompatibilityContract::of(&self.state_dict.identity, facts, &tensors)
     }
 
     /// The part that `request` asks for, with the same metadata.
@@ -252,6 +223,7 @@ impl PortableModelBundle {
         Ok((bundle, selected.report, selected.warnings))
     }
 
+    /// The receipt of an export as it is before anything is written.
     pub(super) fn draft(&self) -> ModelIoArtifactReceipt {
         ModelIoArtifactReceipt {
             base: self.metadata.base.clone(),

@@ -1,7 +1,7 @@
 //! Imports of models from every container, and exports to it.
 
-use super::bundle::{ImportedBundle, PortableModelBundle};
-use super::imports::{OpenedBundle, SharedFiles, open_checkpoint, open_gguf, open_hf_folder};
+use super::bundle::{ImportedBundle, OpenedBundle, PortableModelBundle};
+use super::imports::{SharedFiles, open_checkpoint, open_gguf, open_hf_folder};
 use super::json::open_json;
 use super::safetensors::open_safetensors;
 use crate::bundle::FileStream;
@@ -32,20 +32,6 @@ impl PortableModelBundle {
     ) -> Result<ImportedBundle> {
         OpenedBundle::of_state(open_safetensors(files)?)
             .import(request)
-            .await
-    }
-
-    /// Plans that import.
-    ///
-    /// # Errors
-    /// The errors of [`Self::import_safetensors`].
-    #[doc(hidden)]
-    pub async fn plan_safetensors_import(
-        files: SharedFiles,
-        request: PortableModelImportRequest,
-    ) -> Result<PortableModelBundleImportPlan> {
-        OpenedBundle::of_state(open_safetensors(files)?)
-            .plan(request)
             .await
     }
 
@@ -98,24 +84,8 @@ impl PortableModelBundle {
     /// # Errors
     /// `json.*` and `state.*` for a document that breaks the rules of its format or contradicts itself.
     pub async fn import_torch_state_dict_json(file: &dyn ByteSource) -> Result<ImportedBundle> {
-        Self::import_torch_state_dict_json_with_request(
-            file,
-            &PortableModelImportRequest::default(),
-        )
-        .await
-    }
-
-    /// Imports the part of a JSON state dict that `request` asks for.
-    ///
-    /// # Errors
-    /// The errors of [`Self::import_torch_state_dict_json`].
-    #[doc(hidden)]
-    pub async fn import_torch_state_dict_json_with_request(
-        file: &dyn ByteSource,
-        request: &PortableModelImportRequest,
-    ) -> Result<ImportedBundle> {
         OpenedBundle::of_state(open_json(file)?)
-            .import(request)
+            .import(&PortableModelImportRequest::default())
             .await
     }
 
@@ -157,7 +127,8 @@ impl PortableModelBundle {
         files: &SharedFiles,
         request: PortableModelImportRequest,
     ) -> Result<PortableModelBundleImportPlan> {
-        open_gguf(files, request.names)?.plan(request).await
+        let opened = open_gguf(files, request.names)?;
+        PortableModelBundleImportPlan::new(opened.state, request).await
     }
 
     /// Imports a Hugging Face folder.

@@ -22,7 +22,7 @@ pub enum Support {
 }
 
 impl Support {
-    /// Returns the word as it is in documents.
+    /// Its word in documents.
     pub fn text(self) -> &'static str {
         match self {
             Self::Supported => "supported",
@@ -90,11 +90,9 @@ pub struct ModelIoCompatibilityContract {
 /// Reason why the file of an adapter for llama.cpp does not come back.
 const UNREAD: &str = "low-rank adapters in GGUF files are not read";
 
-/// Facts that a contract is computed from.
-#[derive(Debug, Clone, Copy)]
+/// Facts about an artifact that its tensors do not show.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ContractFacts<'a> {
-    /// Model and checkpoint that the state belongs to.
-    pub identity: &'a Identity,
     /// Digest of the state, if it is known.
     pub state_digest: Option<Digest>,
     /// Shape of the model, if it is known.
@@ -105,8 +103,6 @@ pub struct ContractFacts<'a> {
     pub adapter: bool,
     /// True if the model came from GGUF files, into which a trained model can be patched.
     pub gguf_base: bool,
-    /// Name of a tensor with NaN or infinity, if values were read.
-    pub non_finite: Option<&'a str>,
 }
 
 impl ModelIoCompatibilityContract {
@@ -114,11 +110,12 @@ impl ModelIoCompatibilityContract {
     ///
     /// # Errors
     /// `config.invalid` for a contract that is no JSON.
-    pub fn of<'a>(
+    pub fn of(
+        identity: &Identity,
         facts: ContractFacts<'_>,
-        tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
+        tensors: &[ModelStateTensorManifest],
     ) -> Result<Self> {
-        let blocks = tensors.clone().find(|tensor| !tensor.is_dense());
+        let blocks = tensors.iter().find(|tensor| !tensor.is_dense());
         let dense = |lossless: &str| match blocks {
             None => ContractCell::yes(lossless),
             Some(tensor) => ContractCell::no(format!(
@@ -141,7 +138,6 @@ impl ModelIoCompatibilityContract {
             false => ContractCell::no("the state holds no low-rank factors"),
         };
         let pickle = "an opaque Python pickle is never loaded; save the model as safetensors where it was made";
-        let json = json_cell(facts.non_finite, tensors);
         let surfaces = vec![
             both(
                 "tabtune_state_dict",
@@ -156,7 +152,7 @@ impl ModelIoCompatibilityContract {
             both(
                 "torch_state_dict_json",
                 ContractCell::yes("any JSON of the format up to 64 MiB"),
-                json,
+                json_cell(tensors),
             ),
             ContractRow {
                 surface: "gguf".to_string(),
@@ -194,14 +190,9 @@ impl ModelIoCompatibilityContract {
                 dense("the difference to a base with the same tensors, bit for bit"),
             ),
         ];
-        let Identity {
-            model_family,
-            revision,
-            ..
-        } = facts.identity.clone();
         let mut contract = Self {
-            model_family,
-            revision,
+            model_family: identity.model_family.clone(),
+            revision: identity.revision.clone(),
             state_digest: facts.state_digest,
             surfaces,
             contract_digest: Digest::of(&[]),
@@ -217,12 +208,12 @@ impl ModelIoCompatibilityContract {
         Ok(contract)
     }
 
-    /// Returns the row of a container.
+    /// Finds the row of a container by its name.
     pub fn row(&self, surface: &str) -> Option<&ContractRow> {
         self.surfaces.iter().find(|row| row.surface == surface)
     }
 
-    /// Returns the contract in lines that are equal for equal contracts.
+    /// The contract in lines that are equal for equal contracts.
     pub fn stable_signature_lines(&self) -> Vec<String> {
         let state = self
             .state_digest
@@ -247,10 +238,7 @@ impl ModelIoCompatibilityContract {
 }
 
 /// Judges JSON, which holds artifacts that are small enough, and only finite values as numbers.
-fn json_cell<'a>(
-    non_finite: Option<&str>,
-    tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
-) -> ContractCell {
+fn json_cell(tensors: &[ModelStateTensorManifest]) -> ContractCell {
     // This counts base64, the shorter form; names and punctuation come on top.
     let encoded = |tensor: &ModelStateTensorManifest| {
         let bytes = tensor.byte_len().unwrap_or(u64::MAX);
@@ -258,50 +246,38 @@ fn json_cell<'a>(
             .saturating_mul(4)
             .saturating_add(tensor.state_key.len() as u64)
     };
-    let total = tensors
-        .clone()
-        .fold(0u64, |sum, tensor| sum.saturating_add(encoded(tensor)));
-    if total > MAX_JSON_BYTES {
-        let largest = tensors
-            .max_by_key(|tensor| encoded(tensor))
-            .map_or("", |tensor| tensor.state_key.as_str());
-        return ContractCell::no(format!(
-            "{total} bytes at least, of at most {MAX_JSON_BYTES}; the largest tensor is {largest}"
-        ));
-    }
-    match non_finite {
-        Some(name) => ContractCell::no(format!(
-            "{name} has values that are NaN or infinite, which numbers of JSON do not have"
-        )),
-        None => ContractCell::yes(
+    let total = tensors.iter().map(encoded).fold(0, u64::saturating_add);
+    if total <= MAX_JSON_BYTES {
+        return ContractCell::yes(
             "if it stays below 64 MiB and no value is NaN or infinite, which is found when values are read",
-        ),
+        );
     }
+    let largest = tensors.iter().max_by_key(|tensor| encoded(tensor));
+    let largest = largest.map_or("", |tensor| &tensor.state_key);
+    ContractCell::no(format!(
+        "{total} bytes at least, of at most {MAX_JSON_BYTES}; the largest tensor is {largest}"
+    ))
 }
 
 /// Judges GGUF, which is written by the recipe of an architecture, or into the files that the model came from.
 fn gguf_cell(facts: ContractFacts<'_>) -> ContractCell {
-    let recipe = facts
+    let of_recipe = facts
         .config
         .map(|config| config.model_type.as_str())
-        .filter(|model| is_gguf_word(model) && facts.recipe_refused.is_none());
-    let lost = "groups, optimizer state and paths are left out";
-    match (recipe, facts.gguf_base) {
-        (Some(model), true) => ContractCell::new(
-            Support::Lossy,
-            format!("by the recipe of {model}, or into the files it came from; {lost}"),
-        ),
-        (Some(model), false) => {
-            ContractCell::new(Support::Lossy, format!("by the recipe of {model}; {lost}"))
+        .filter(|model| is_gguf_word(model) && facts.recipe_refused.is_none())
+        .map(|model| format!("by the recipe of {model}"));
+    let into_base = "into the files it came from";
+    let way = match (of_recipe, facts.gguf_base) {
+        (Some(recipe), true) => format!("{recipe}, or {into_base}"),
+        (Some(recipe), false) => recipe,
+        (None, true) => into_base.to_string(),
+        (None, false) => {
+            let none = "no recipe for this architecture, and no GGUF file that it came from";
+            return ContractCell::no(facts.recipe_refused.unwrap_or(none));
         }
-        (None, true) => ContractCell::new(
-            Support::Lossy,
-            format!("into the files it came from; {lost}"),
-        ),
-        (None, false) => ContractCell::no(
-            facts
-                .recipe_refused
-                .unwrap_or("no recipe for this architecture, and no GGUF file that it came from"),
-        ),
-    }
+    };
+    ContractCell::new(
+        Support::Lossy,
+        format!("{way}; groups, optimizer state and paths are left out"),
+    )
 }

@@ -5,24 +5,15 @@ mod delta_file;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
-use crate::error::{Error, Refusal, Result, Word, word};
+use crate::error::{Refusal, Result, Word, refuse_all, word};
 use crate::formats::{Digest, dtype_bits};
 use crate::state::{
     Bytes, ModelIoArtifactReceipt, Moved, Operation, PortableModelStateDict, Tensor, byte_len,
+    group_ids,
 };
 
-/// Method by which a delta changes weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeltaKind {
-    /// Stored words are added, wrapping: exact for every bit pattern.
-    ExactInteger,
-}
-
-/// Difference between a base and a target: for each tensor that differs, target minus base, as unsigned words of the element's width. The words
-/// are computed when they are read. A delta holds parameters and buffers; those that are equal in both are left out.
+/// Difference between a base and a target: for each tensor that differs, target minus base, as unsigned words of the element's width. Words are
+/// added wrapping, which is exact for every bit pattern. They are computed when they are read. A delta holds parameters and buffers; those that are equal in both are left out.
 ///
 /// ```
 /// use std::rc::Rc;
@@ -36,8 +27,6 @@ pub enum DeltaKind {
 pub struct ModelAdapterDelta {
     /// Name given by its maker.
     pub adapter_id: String,
-    /// Method by which it changes weights.
-    pub kind: DeltaKind,
     /// Digest of the weights that it is applied to.
     pub base_weights_digest: Digest,
     /// Digest of the resulting weights.
@@ -56,7 +45,7 @@ struct DeltaTensor {
     words: Tensor,
 }
 
-/// Returns the words of a tensor with these bytes, and their width in bytes.
+/// The words of a tensor with these bytes, and their width in bytes.
 fn words_of(tensor: &Tensor, bytes: Bytes) -> (Tensor, u64) {
     let (dtype, width) = match dtype_bits(&tensor.dtype) {
         Some(64) => ("U64", 8),
@@ -79,7 +68,7 @@ fn weights(state: &PortableModelStateDict) -> impl Iterator<Item = (&String, &Te
         .filter(|(_, entry)| !entry.is_state())
 }
 
-/// Returns the tensor with these words added, or subtracted.
+/// The tensor with these words added, or subtracted.
 fn moved(base: Tensor, words: Tensor, width: u64, subtract: bool) -> Tensor {
     let bytes = Bytes::Moved(Rc::new(Moved {
         base: base.clone(),
@@ -90,22 +79,33 @@ fn moved(base: Tensor, words: Tensor, width: u64, subtract: bool) -> Tensor {
     base.with_bytes(bytes)
 }
 
-fn listed(mut refusals: Vec<Refusal>) -> Result<()> {
+/// Fails with these refusals in the order of their subjects, if there are any.
+fn refuse_sorted(mut refusals: Vec<Refusal>) -> Result<()> {
     refusals.sort_by(|a, b| a.subject.cmp(&b.subject));
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Refused(refusals))
-    }
+    refuse_all(refusals)
+}
+
+fn refusal(code: Word, key: &str) -> Refusal {
+    Refusal::new(code).stage("read").subject(key)
 }
 
 fn mismatch(key: &str, expected: &Tensor, found: &Tensor) -> Refusal {
     let text = |tensor: &Tensor| format!("{} {:?}", tensor.dtype, tensor.shape);
-    Refusal::new(word!("delta.tensor.mismatch"))
-        .stage("read")
-        .subject(key)
+    refusal(word!("delta.tensor.mismatch"), key)
         .expected(text(expected))
         .found(text(found))
+}
+
+/// Refuses weights that do not have the digest that the delta states.
+async fn compare(state: &PortableModelStateDict, stated: Digest, code: Word) -> Result<()> {
+    let found = state.weights_digest().await?;
+    if stated == found {
+        return Ok(());
+    }
+    Err(refusal(code, "weights")
+        .expected(stated)
+        .found(found)
+        .into())
 }
 
 impl PortableModelStateDict {
@@ -118,43 +118,30 @@ impl PortableModelStateDict {
         target: &Self,
         adapter_id: &str,
     ) -> Result<ModelAdapterDelta> {
-        let (base, other): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            (weights(self).collect(), weights(target).collect());
-        let only = |key: &str, side: &str| {
-            let refusal = Refusal::new(word!("delta.keys.differ"))
-                .stage("read")
-                .subject(key);
-            refusal
+        let (mut base, mut lonely, mut unequal) =
+            (BTreeMap::from_iter(weights(self)), Vec::new(), Vec::new());
+        let only_in = |side: &str, key: &str| {
+            refusal(word!("delta.keys.differ"), key)
                 .expected("a tensor of both models")
                 .found(format!("only in the {side}"))
         };
-        let mut lonely: Vec<_> = base
-            .keys()
-            .filter(|key| !other.contains_key(*key))
-            .map(|key| only(key, "base"))
-            .collect();
-        lonely.extend(
-            other
-                .keys()
-                .filter(|key| !base.contains_key(*key))
-                .map(|key| only(key, "target")),
-        );
-        listed(lonely)?;
-        let pairs = || {
-            let pairs = base.iter();
-            pairs.filter_map(|(key, base)| Some((*key, *base, *other.get(*key)?)))
-        };
-        let differ = |a: &Tensor, b: &Tensor| a.dtype != b.dtype || a.shape != b.shape;
-        let unequal = pairs().filter(|(_, base, target)| differ(base, target));
-        listed(
-            unequal
-                .map(|(key, base, target)| mismatch(key, base, target))
-                .collect(),
-        )?;
+        let mut pairs = Vec::new();
+        for (key, target) in weights(target) {
+            match base.remove(key) {
+                None => lonely.push(only_in("target", key)),
+                Some(base) if (&base.dtype, &base.shape) != (&target.dtype, &target.shape) => {
+                    unequal.push(mismatch(key, base, target));
+                }
+                Some(base) => pairs.push((key, base, target)),
+            }
+        }
+        lonely.extend(base.keys().map(|key| only_in("base", key)));
+        refuse_sorted(lonely)?;
+        refuse_sorted(unequal)?;
         let (base_weights_digest, target_weights_digest) =
             (self.weights_digest().await?, target.weights_digest().await?);
         let mut tensors = BTreeMap::new();
-        for (key, base, target) in pairs() {
+        for (key, base, target) in pairs {
             if base.digest().await? == target.digest().await? {
                 continue;
             }
@@ -163,7 +150,6 @@ impl PortableModelStateDict {
             let dtype = base.dtype.clone();
             tensors.insert(key.clone(), DeltaTensor { dtype, words });
         }
-        let (adapter_id, kind) = (adapter_id.to_string(), DeltaKind::ExactInteger);
         let mut account = ModelIoArtifactReceipt::new(Operation::Derive);
         account.inputs = [self, target]
             .iter()
@@ -171,8 +157,7 @@ impl PortableModelStateDict {
             .collect();
         account.tensors.admitted = tensors.keys().cloned().collect();
         Ok(ModelAdapterDelta {
-            adapter_id,
-            kind,
+            adapter_id: adapter_id.to_string(),
             base_weights_digest,
             target_weights_digest,
             tensors,
@@ -180,7 +165,7 @@ impl PortableModelStateDict {
         })
     }
 
-    /// Returns this state with the weights of the delta's target, which are compared with their digest. Groups stay; state tensors stay only
+    /// Creates this state with the weights of the delta's target, which are compared with their digest. Groups stay; state tensors stay only
     /// with `keep_optimizer`, otherwise members have none.
     ///
     /// # Errors
@@ -191,12 +176,10 @@ impl PortableModelStateDict {
         delta: &ModelAdapterDelta,
         keep_optimizer: bool,
     ) -> Result<Self> {
-        let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
-        let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
-        self.moved(delta, keep_optimizer, base, target, false).await
+        self.moved(delta, keep_optimizer, false).await
     }
 
-    /// Returns this state with the weights of the delta's base: the reverse of [`Self::apply_adapter_delta`].
+    /// Creates this state with the weights of the delta's base: the reverse of [`Self::apply_adapter_delta`].
     ///
     /// # Errors
     /// `delta.target.mismatch` if this state is not the delta's target; `delta.base.mismatch` if the result is not its base; the others as
@@ -206,105 +189,74 @@ impl PortableModelStateDict {
         delta: &ModelAdapterDelta,
         keep_optimizer: bool,
     ) -> Result<Self> {
-        let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
-        let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
-        self.moved(delta, keep_optimizer, target, base, true).await
+        self.moved(delta, keep_optimizer, true).await
     }
 
     async fn moved(
         &self,
         delta: &ModelAdapterDelta,
         keep_optimizer: bool,
-        from: (Digest, Word),
-        to: (Digest, Word),
         subtract: bool,
     ) -> Result<Self> {
-        let compare = |stated: (Digest, Word), found: Digest| {
-            let refusal = || {
-                Refusal::new(stated.1)
-                    .stage("read")
-                    .subject("weights")
-                    .expected(stated.0)
-                    .found(found)
-            };
-            if stated.0 == found {
-                Ok(())
-            } else {
-                Err(Error::from(refusal()))
-            }
+        let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
+        let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
+        let (from, to, operation) = if subtract {
+            (target, base, Operation::Remove)
+        } else {
+            (base, target, Operation::Apply)
         };
-        compare(from, self.weights_digest().await?)?;
+        compare(self, from.0, from.1).await?;
         let mut tensors = self.tensors().clone();
         let mut groups = self.groups().to_vec();
         if !keep_optimizer {
-            tensors.retain(|_, entry| !entry.is_state());
-            groups
-                .iter_mut()
-                .flat_map(|group| &mut group.members)
-                .for_each(|member| member.state.clear());
+            tensors.retain(|_, tensor| !tensor.is_state());
+            let members = groups.iter_mut().flat_map(|group| &mut group.members);
+            members.for_each(|member| member.state.clear());
         }
-        let (mut absent, mut unequal) = (Vec::new(), Vec::new());
-        for (key, DeltaTensor { dtype, words }) in &delta.tensors {
-            let found = tensors.get_mut(key).filter(|entry| !entry.is_state());
-            let Some(entry) = found else {
-                absent.push(
-                    Refusal::new(word!("delta.keys.differ"))
-                        .stage("read")
-                        .subject(key)
-                        .found("only in the delta"),
-                );
-                continue;
-            };
-            let (expected, width) = words_of(entry, entry.bytes().clone());
-            if entry.dtype != *dtype
-                || expected.dtype != words.dtype
-                || expected.shape != words.shape
-            {
-                unequal.push(mismatch(key, &expected, words));
-                continue;
-            }
-            *entry = moved(entry.clone(), words.clone(), width, subtract);
-        }
-        absent.extend(unequal);
-        listed(absent)?;
+        delta.add_to(&mut tensors, subtract)?;
         let mut moved = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
-        let mut account = ModelIoArtifactReceipt::new(if subtract {
-            Operation::Remove
-        } else {
-            Operation::Apply
-        });
-        account.inputs = self
-            .account
-            .inputs
-            .iter()
-            .chain(&delta.account.inputs)
-            .cloned()
-            .collect();
+        let mut account = ModelIoArtifactReceipt::new(operation);
+        account.inputs = [&self.account.inputs[..], &delta.account.inputs].concat();
         account.tensors.admitted = moved.tensors().keys().cloned().collect();
-        account.tensors.dropped = self
-            .tensors()
-            .keys()
-            .filter(|key| !moved.tensors().contains_key(*key))
-            .cloned()
-            .collect();
-        account.groups.admitted = moved
-            .groups()
-            .iter()
-            .map(|group| group.group_id.clone())
-            .collect();
+        let dropped = self.tensors().keys();
+        let dropped = dropped.filter(|key| !moved.tensors().contains_key(*key));
+        account.tensors.dropped = dropped.cloned().collect();
+        account.groups.admitted = group_ids(moved.groups());
         moved.account = account;
-        compare(to, moved.weights_digest().await?)?;
+        compare(&moved, to.0, to.1).await?;
         Ok(moved)
     }
 }
 
 impl ModelAdapterDelta {
-    /// Returns the names of the tensors that it changes, ascending.
+    /// Adds its words to the tensors that it changes, or subtracts them.
+    fn add_to(&self, tensors: &mut BTreeMap<String, Tensor>, subtract: bool) -> Result<()> {
+        let (mut absent, mut unequal) = (Vec::new(), Vec::new());
+        for (key, DeltaTensor { dtype, words }) in &self.tensors {
+            let found = tensors.get_mut(key).filter(|tensor| !tensor.is_state());
+            let Some(tensor) = found else {
+                let found = "only in the delta";
+                absent.push(refusal(word!("delta.keys.differ"), key).found(found));
+                continue;
+            };
+            let (own, width) = words_of(tensor, tensor.bytes().clone());
+            let is_same =
+                tensor.dtype == *dtype && (&own.dtype, &own.shape) == (&words.dtype, &words.shape);
+            if is_same {
+                *tensor = moved(tensor.clone(), words.clone(), width, subtract);
+            } else {
+                unequal.push(mismatch(key, &own, words));
+            }
+        }
+        refuse_sorted([absent, unequal].concat())
+    }
+
+    /// The names of the tensors that it changes, ascending.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// Returns the sealed receipt of the operation that made it; a delta that was read from a file lists that file.
+    /// The sealed receipt of the operation that made it; a delta that was read from a file lists that file.
     ///
     /// # Errors
     /// `receipt.invalid` or `config.invalid` for contents that are no JSON.

@@ -1,15 +1,15 @@
 //! Turns a bundle of plain data into the source of an export.
 
 use super::bundle::PortableModelBundle;
+use super::parameter_names::refuse_other_names;
 use crate::bundle::ModelAssets;
-use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Refusal, Result, word};
 use crate::export::{ExportSource, Weights};
 use crate::model::planned_parameters;
 use crate::state::{Bytes, ModelIoArtifactReceipt, SelectionReport, Tensor};
 
 impl PortableModelBundle {
-    /// Returns the weights and documents of the bundle, for the writers of folders and GGUF files.
+    /// The weights and documents of the bundle, for the writers of folders and GGUF files.
     ///
     /// # Errors
     /// `bundle.config.missing` without a configuration, `model.tensor.missing` and `.unexpected` for tensors that are not the model's.
@@ -21,15 +21,15 @@ impl PortableModelBundle {
                 .expected("a model's configuration")
         };
         let config = metadata.config.clone().ok_or_else(absent)?;
-        let state = &self.state_dict;
-        let names = self.checked_names(&config)?;
-        let (mut tensors, mut optimizer) = (Vec::new(), Vec::new());
-        for (key, tensor) in state.tensors() {
-            if names.contains(key) {
-                tensors.push(readable(tensor).await?);
-            } else if tensor.is_state() {
-                optimizer.push(readable(tensor).await?);
-            }
+        let parameters = planned_parameters(&config)?;
+        let planned: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
+        let all = self.state_dict.tensors();
+        refuse_other_names(all, &planned, |tensor| !tensor.is_state())?;
+        let (mut state, mut tensors) = (Vec::new(), Vec::new());
+        for (name, tensor) in all {
+            let is_planned = planned.contains(&name.as_str());
+            let list = if is_planned { &mut tensors } else { &mut state };
+            list.push(readable(tensor).await?);
         }
         let assets = metadata
             .assets
@@ -40,12 +40,17 @@ impl PortableModelBundle {
             operation,
             tensors: said,
             ..
-        } = state.draft();
+        } = self.state_dict.draft();
+        let weights = Weights {
+            config,
+            precision: None,
+            tensors,
+        };
         Ok(ExportSource {
             base: metadata.base.clone(),
-            identity: state.identity.clone(),
-            groups: state.groups().to_vec(),
-            state: optimizer,
+            identity: self.state_dict.identity.clone(),
+            groups: self.state_dict.groups().to_vec(),
+            state,
             warnings: metadata.warnings.clone(),
             selection: SelectionReport {
                 dropped: said.dropped,
@@ -53,46 +58,12 @@ impl PortableModelBundle {
                 ..SelectionReport::default()
             },
             made_by: Some((operation, inputs)),
-            ..ExportSource::of_weights(
-                Weights {
-                    config,
-                    precision: None,
-                    tensors,
-                },
-                assets,
-            )
+            ..ExportSource::of_weights(weights, assets)
         })
-    }
-
-    /// Returns the names of the model's parameters, all of which must be present, and no others.
-    fn checked_names(&self, config: &ModelConfig) -> Result<Vec<String>> {
-        let planned: Vec<String> = planned_parameters(config)?
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
-        let tensors = self.state_dict.tensors();
-        let missing: Vec<String> = planned
-            .iter()
-            .filter(|name| !tensors.contains_key(*name))
-            .cloned()
-            .collect();
-        if !missing.is_empty() {
-            return Err(Error::MissingTensors(missing));
-        }
-        let own = tensors
-            .iter()
-            .filter(|(_, entry)| !entry.is_state())
-            .map(|(key, _)| key);
-        let further: Vec<String> = own.filter(|key| !planned.contains(key)).cloned().collect();
-        if further.is_empty() {
-            Ok(planned)
-        } else {
-            Err(Error::UnexpectedTensors(further))
-        }
     }
 }
 
-/// Returns the tensor as writers read it: bytes that are computed from two others are held in memory.
+/// The tensor as writers read it: bytes that are computed from two others are held in memory.
 async fn readable(tensor: &Tensor) -> Result<Tensor> {
     match tensor.bytes() {
         Bytes::Merged(_) | Bytes::Moved(_) | Bytes::Encoded(_) => tensor.clone().held().await,

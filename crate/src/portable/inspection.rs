@@ -1,11 +1,9 @@
 //! Determines from headers alone: the kind of a set of files, how the model can be trained here, and the formats that it can be exported to.
 
-use std::rc::Rc;
-
 use serde::Serialize;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
-use super::export_options::{bundle_tensors, export_options_of_model};
+use super::export_options::export_options_of;
 use super::imports::SharedFiles;
 use super::json::open_json;
 use super::safetensors::open_safetensors;
@@ -13,10 +11,10 @@ use crate::bundle::OpenOptions;
 use crate::checkpoint::MANIFEST;
 use crate::config::{ModelConfig, OptimizerConfig, Precision, TrainConfig};
 use crate::error::{Error, Refusal, Result, Warning};
-use crate::export::ExportChoice;
+use crate::export::{ExportChoice, ExportSource};
 use crate::formats::{ByteSource, FileTensor, base_name};
 use crate::model::open_model_with;
-use crate::state::{Base, ModelStateTensorManifest, PortableModelImportRequest};
+use crate::state::{Base, OPTIMIZER_FILE, PortableModelImportRequest, Tensor};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
 use crate::train::{memory_plan, optimizer_record};
 
@@ -24,7 +22,7 @@ use crate::train::{memory_plan, optimizer_record};
 const PLANNED_TOKENS: usize = 512;
 
 /// Kind of a set of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum InspectionKind {
@@ -39,6 +37,7 @@ pub enum InspectionKind {
     /// A checkpoint of a run.
     Checkpoint,
     /// None of these.
+    #[default]
     Unknown,
 }
 
@@ -114,7 +113,7 @@ impl From<&Warning> for ReportedWarning {
 }
 
 /// Description of files: their kind, and their possible uses.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inspection {
     /// Kind of the files.
@@ -158,20 +157,11 @@ pub fn inspection(
     request: Option<PortableModelImportRequest>,
     adapter: Option<SharedFiles>,
 ) -> Inspection {
-    let kind = kind_of(files);
     let mut inspection = Inspection {
-        kind,
-        tensors: Vec::new(),
-        config: None,
-        tokenizer: None,
-        base: None,
-        contract: None,
-        exports: Vec::new(),
-        trainable: Trainable::default(),
-        refusals: Vec::new(),
-        warnings: Vec::new(),
+        kind: kind_of(files),
+        ..Inspection::default()
     };
-    let judged = match kind {
+    let judged = match inspection.kind {
         InspectionKind::Model => inspection.model(files.clone(), request, adapter),
         // A checkpoint folder is a model folder with two more files.
         InspectionKind::Checkpoint => inspection.model(without_run(files), request, adapter),
@@ -183,39 +173,42 @@ pub fn inspection(
         if let Error::Refused(list) = error {
             inspection.refusals = list;
         }
-    } else if !inspection.trainable.ok && inspection.trainable.reason.is_none() {
+    } else if !inspection.trainable.ok {
         inspection.trainable.reason =
             Some("these files are no model: give config.json and weights, or a GGUF file".into());
     }
     inspection
 }
 
+/// The files whose base name `counts` accepts.
+fn named(files: &SharedFiles, counts: impl Fn(&str) -> bool) -> SharedFiles {
+    let counted = files.iter().filter(|file| counts(base_name(file.name())));
+    counted.cloned().collect()
+}
+
 fn without_run(files: &SharedFiles) -> SharedFiles {
-    files
-        .iter()
-        .filter(|file| ![MANIFEST, "optimizer.safetensors"].contains(&base_name(file.name())))
-        .cloned()
-        .collect()
+    named(files, |name| ![MANIFEST, OPTIMIZER_FILE].contains(&name))
 }
 
 /// Determines the kind from the names of the files.
 fn kind_of(files: &SharedFiles) -> InspectionKind {
-    let any = |matches: &dyn Fn(&str) -> bool| {
-        files
-            .iter()
-            .any(|file| matches(&base_name(file.name()).to_ascii_lowercase()))
-    };
-    if any(&|name| name == MANIFEST) {
+    let names: Vec<String> = files
+        .iter()
+        .map(|file| base_name(file.name()).to_ascii_lowercase())
+        .collect();
+    let is = |wanted: &str| names.iter().any(|name| name == wanted);
+    let starts = |start: &str| names.iter().any(|name| name.starts_with(start));
+    let ends = |end: &str| names.iter().any(|name| name.ends_with(end));
+    let mut weights = names.iter().filter(|name| name.ends_with(".safetensors"));
+    if is(MANIFEST) {
         InspectionKind::Checkpoint
-    } else if any(&|name| name == "config.json" || name.ends_with(".gguf")) {
+    } else if is("config.json") || ends(".gguf") {
         InspectionKind::Model
-    } else if any(&|name| name == "adapter_config.json" || name.starts_with("adapter_model.")) {
+    } else if is("adapter_config.json") || starts("adapter_model.") {
         InspectionKind::Adapter
-    } else if any(&|name| name == "optimizer.safetensors")
-        && !any(&|name| name != "optimizer.safetensors" && name.ends_with(".safetensors"))
-    {
+    } else if is(OPTIMIZER_FILE) && weights.all(|name| name == OPTIMIZER_FILE) {
         InspectionKind::Optimizer
-    } else if any(&|name| name.ends_with(".safetensors") || name.ends_with(".state_dict.json")) {
+    } else if ends(".safetensors") || ends(".state_dict.json") {
         InspectionKind::State
     } else {
         InspectionKind::Unknown
@@ -225,9 +218,9 @@ fn kind_of(files: &SharedFiles) -> InspectionKind {
 impl Inspection {
     fn model(
         &mut self,
-        files: Vec<Rc<dyn ByteSource>>,
+        files: SharedFiles,
         request: Option<PortableModelImportRequest>,
-        adapter: Option<Vec<Rc<dyn ByteSource>>>,
+        adapter: Option<SharedFiles>,
     ) -> Result<()> {
         let bundle = open_model_with(
             files,
@@ -238,59 +231,38 @@ impl Inspection {
                 ..OpenOptions::default()
             },
         )?;
-        let tensors = bundle_tensors(&bundle);
-        self.list(tensors.iter());
+        let source = ExportSource::of_bundle(&bundle)?;
+        self.tensors = source.weights.tensors.iter().map(listed).collect();
         self.warnings = bundle.warnings.iter().map(ReportedWarning::from).collect();
         self.tokenizer = bundle.tokenizer.as_ref().map(TokenizerFacts::of);
-        self.base = Some(bundle.base.clone());
+        self.base = Some(bundle.base);
         self.trainable = trainable(&bundle.config)?;
-        let (exports, contract) = export_options_of_model(&bundle)?;
+        let (exports, contract) = export_options_of(&source)?;
         (self.exports, self.contract) = (exports, Some(contract));
-        self.config = Some(bundle.config.clone());
+        self.config = Some(bundle.config);
         Ok(())
     }
 
     /// Fills in the inspection for named tensors without a model.
     fn state(&mut self, files: &SharedFiles) -> Result<()> {
-        let documents = files
-            .iter()
-            .find(|file| base_name(file.name()).ends_with(".state_dict.json"));
-        let opened = match documents {
+        let documents = named(files, |name| name.ends_with(".state_dict.json"));
+        let opened = match documents.first() {
             Some(document) => open_json(document.as_ref())?,
-            None => open_safetensors(
-                files
-                    .iter()
-                    .filter(|file| base_name(file.name()).ends_with(".safetensors"))
-                    .cloned()
-                    .collect(),
-            )?,
+            None => open_safetensors(named(files, |name| name.ends_with(".safetensors")))?,
         };
-        let tensors: Vec<ModelStateTensorManifest> = opened
-            .tensors
-            .into_values()
-            .map(|tensor| tensor.manifest())
-            .collect();
-        self.list(tensors.iter());
+        let tensors = || opened.tensors.values().map(AsRef::as_ref);
+        self.tensors = tensors().map(listed).collect();
         self.warnings = opened.warnings.iter().map(ReportedWarning::from).collect();
-        let facts = ContractFacts {
-            identity: &opened.identity,
-            state_digest: None,
-            config: None,
-            recipe_refused: None,
-            adapter: false,
-            gguf_base: false,
-            non_finite: None,
-        };
-        self.contract = Some(ModelIoCompatibilityContract::of(facts, tensors.iter())?);
+        let tensors: Vec<_> = tensors().map(Tensor::manifest).collect();
+        let facts = ContractFacts::default();
+        let contract = ModelIoCompatibilityContract::of(&opened.identity, facts, &tensors)?;
+        self.contract = Some(contract);
         Ok(())
     }
+}
 
-    fn list<'a>(&mut self, tensors: impl Iterator<Item = &'a ModelStateTensorManifest>) {
-        let one = |tensor: &ModelStateTensorManifest| {
-            FileTensor::new(&tensor.state_key, &tensor.dtype, &tensor.shape)
-        };
-        self.tensors = tensors.map(one).collect();
-    }
+fn listed(tensor: &Tensor) -> FileTensor {
+    FileTensor::new(&tensor.name, &tensor.dtype, &tensor.shape)
 }
 
 /// Computes the memory of a step with each update rule and precision, at their defaults, for one sequence.
@@ -298,19 +270,17 @@ fn trainable(config: &ModelConfig) -> Result<Trainable> {
     let mut options = Vec::new();
     for optimizer in OptimizerConfig::every() {
         for precision in [Precision::F32, Precision::Bf16] {
-            let seq_len = PLANNED_TOKENS.min(config.max_position_embeddings);
             let train = TrainConfig {
                 optimizer: optimizer.clone(),
                 precision,
                 batch_size: 1,
-                seq_len,
+                seq_len: PLANNED_TOKENS.min(config.max_position_embeddings),
                 ..TrainConfig::default()
             };
-            let bytes = memory_plan(config, &train, None, false)?.total();
             options.push(TrainingOption {
                 optimizer: optimizer_record(&optimizer, train.learning_rate)?.kind,
                 precision,
-                bytes,
+                bytes: memory_plan(config, &train, None, false)?.total(),
             });
         }
     }

@@ -1,4 +1,4 @@
-//! Reads and writes a state dict as one JSON document (crate/FORMATS.md, "JSON state dict").
+//! Reads a state dict from one JSON document (crate/FORMATS.md, "JSON state dict").
 
 use crate::bundle::read_state_json;
 use crate::error::{Refusal, Result, word};
@@ -21,33 +21,29 @@ pub fn open_json(source: &dyn ByteSource) -> Result<OpenedState> {
             .into());
     }
     let read = read_state_json(source)?;
+    let (identity, groups) = read
+        .manifest
+        .as_ref()
+        .map(|manifest| (manifest.identity.clone(), manifest.groups.clone()))
+        .unwrap_or_default();
+    let tensors = read.tensors.into_iter();
     Ok(OpenedState {
-        identity: read
-            .manifest
-            .as_ref()
-            .map(|manifest| manifest.identity.clone())
-            .unwrap_or_default(),
-        source_format: SourceWord::TorchStateDictJson,
-        tensors: read
-            .tensors
-            .into_iter()
-            .map(|entry| (entry.name.clone(), Box::new(entry)))
+        tensors: tensors
+            .map(|tensor| (tensor.name.clone(), Box::new(tensor)))
             .collect(),
-        groups: read
-            .manifest
-            .as_ref()
-            .map(|manifest| manifest.groups.clone())
-            .unwrap_or_default(),
+        groups,
         manifest: read.manifest,
         stated: read.stated,
-        optimizer_of: None,
         checks: Some(read.checks),
         files: vec![OpenedFile {
             header_sha256: read.sha256,
             bytes: source.len(),
         }],
         inputs: vec![Input::summed(source, "weights", read.sha256)],
-        artifact: base_name(source.name()).to_string(),
-        warnings: Vec::new(),
+        ..OpenedState::new(
+            identity,
+            SourceWord::TorchStateDictJson,
+            base_name(source.name()),
+        )
     })
 }

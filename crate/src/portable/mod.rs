@@ -15,6 +15,7 @@ mod imports;
 mod inspection;
 mod json;
 mod model_metadata;
+mod parameter_names;
 mod safetensors;
 mod subspace;
 mod training;
@@ -28,14 +29,15 @@ pub use crate::state::PortableModelImportRequest;
 // For the packages of this workspace.
 #[doc(hidden)]
 pub use self::{
+    bundle::OpenedBundle,
     checkpoint_source::checkpoint_source,
     contract::{ContractCell, ContractFacts, ContractRow, ModelIoCompatibilityContract, Support},
-    delta::{DeltaKind, ModelAdapterDelta},
-    export_options::{export_options_of, export_options_of_model},
+    delta::ModelAdapterDelta,
+    export_options::export_options_of,
     extract::{
         ExtractOptions, ExtractReport, Extracted, ExtractedTensor, UncoveredTensor, extract_adapter,
     },
-    imports::{OpenedBundle, open_checkpoint, open_gguf, open_hf_folder},
+    imports::{open_checkpoint, open_gguf, open_hf_folder},
     inspection::{
         Inspection, InspectionKind, ReportedWarning, TokenizerFacts, Trainable, TrainingOption,
         inspection,

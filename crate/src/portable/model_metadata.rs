@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bundle::{Bundle, ModelAssets, PortableTokenizerBinding};
+use crate::bundle::{ModelAssets, PortableTokenizerBinding};
 use crate::config::ModelConfig;
 use crate::error::Warning;
 use crate::state::Base;
@@ -12,10 +12,6 @@ use crate::state::Base;
 pub struct ModelMetadata {
     /// Shape of the model, if tabtune has such models.
     pub config: Option<ModelConfig>,
-    /// `config.json` byte for byte, if it is present.
-    pub config_json: Option<Vec<u8>>,
-    /// `generation_config.json` byte for byte, if it is present.
-    pub generation_config_json: Option<Vec<u8>>,
     /// Tokenizer, if there is one and it was not refused.
     pub tokenizer: Option<PortableTokenizerBinding>,
     /// Model that training started from.
@@ -28,29 +24,4 @@ pub struct ModelMetadata {
     pub assets: Option<ModelAssets>,
     /// Unusual but allowed properties.
     pub warnings: Vec<Warning>,
-}
-
-/// A tokenizer, if there is one, with its warnings.
-pub(super) type Bound = Option<(PortableTokenizerBinding, Vec<Warning>)>;
-
-impl ModelMetadata {
-    /// Collects the companions of the weights of an opened model.
-    pub(super) fn of_model(bundle: &Bundle, bound: Bound) -> Self {
-        let (tokenizer, told) = bound.map_or((None, Vec::new()), |(binding, warnings)| {
-            (Some(binding), warnings)
-        });
-        let mut warnings = bundle.warnings.clone();
-        warnings.extend(told);
-        Self {
-            config: Some(bundle.config.clone()),
-            config_json: bundle.config_json.clone(),
-            generation_config_json: bundle.generation_config_json.clone(),
-            tokenizer,
-            base: Some(Base::of_bundle(bundle)),
-            profile_contract: None,
-            preferred_formats: None,
-            assets: Some(ModelAssets::of_bundle(bundle)),
-            warnings,
-        }
-    }
 }

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use crate::bundle::{Contents, FileStream, OPTIMIZER_WEIGHTS};
 use crate::error::{Error, Refusal, Result, Warning, word};
-use crate::formats::{ByteSource, Digest, FileTensor, SafetensorsFile, base_name, read_whole};
+use crate::formats::{ByteSource, Digest, SafetensorsFile, base_name, read_document};
 use crate::state::{
-    ArtifactDigests, Bytes, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, OPTIMIZER_FILE,
-    OpenedFile, OpenedState, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, Tensor,
-    TensorRole, canonical,
+    ArtifactDigests, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, OPTIMIZER_FILE, OpenedFile,
+    OpenedState, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, Tensor, TensorRole,
+    canonical,
 };
 
 /// Maximum size of a manifest file.
@@ -19,21 +19,20 @@ const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 struct Part {
     source: Rc<dyn ByteSource>,
     file: SafetensorsFile,
-    opened: OpenedFile,
+}
+
+/// Describes a file whose header was read.
+pub(super) fn opened_file(source: &dyn ByteSource, file: &SafetensorsFile) -> OpenedFile {
+    OpenedFile {
+        header_sha256: file.header_sha256,
+        bytes: source.len(),
+    }
 }
 
 impl Part {
     fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
         let file = SafetensorsFile::open(&source)?;
-        let opened = OpenedFile {
-            header_sha256: file.header_sha256,
-            bytes: source.len(),
-        };
-        Ok(Self {
-            source,
-            file,
-            opened,
-        })
+        Ok(Self { source, file })
     }
 
     fn is_optimizer(&self) -> bool {
@@ -41,21 +40,18 @@ impl Part {
             || base_name(self.source.name()) == OPTIMIZER_FILE
     }
 
-    /// Returns the digest of the weights that it belongs to, which an optimizer file must state.
+    /// The digest of the weights that it belongs to, which an optimizer file must state.
     fn belongs_to(&self) -> Result<Digest> {
         let stated = self.file.metadata.get(OPTIMIZER_WEIGHTS);
-        let refusal = Refusal::new(word!("manifest.optimizer.mismatch"))
-            .of(self.source.name())
-            .subject(OPTIMIZER_WEIGHTS);
+        let stated = stated.as_deref();
         let wrong = || {
-            refusal
+            Refusal::new(word!("manifest.optimizer.mismatch"))
+                .of(self.source.name())
+                .subject(OPTIMIZER_WEIGHTS)
                 .expected("the digest of the weights that it belongs to")
-                .found(stated.as_deref().unwrap_or("none"))
+                .found(stated.unwrap_or("none"))
         };
-        Ok(stated
-            .as_deref()
-            .and_then(Digest::from_hex)
-            .ok_or_else(wrong)?)
+        Ok(stated.and_then(Digest::from_hex).ok_or_else(wrong)?)
     }
 }
 
@@ -83,93 +79,81 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
             .expected("a safetensors file of weights")
             .into());
     };
-    let artifact = first.source.name().to_string();
+    let artifact = first.source.name();
     let inside = weights
         .iter()
         .find_map(|part| part.file.metadata.get(MANIFEST_KEY));
     let manifest = match (inside, &document) {
-        (Some(text), _) => Some(StateManifest::read(&text, &artifact)?),
+        (Some(text), _) => Some(StateManifest::read(&text, artifact)?),
         (None, Some(document)) => Some(StateManifest::read(
             &document_text(document)?,
             document.name(),
         )?),
         (None, None) => None,
     };
-    let mut warnings = Vec::new();
+    let identity = manifest.as_ref().map(|manifest| manifest.identity.clone());
+    let mut state = OpenedState {
+        inputs,
+        ..OpenedState::new(
+            identity.unwrap_or_default(),
+            SourceWord::Safetensors,
+            artifact,
+        )
+    };
     if manifest.is_none() {
         // Without a manifest, the group of a state tensor is unknown.
-        warnings.extend(
-            optimizer
-                .drain(..)
-                .map(|part| Warning::new(word!("bundle.unused"), base_name(part.source.name()))),
-        );
+        let unused =
+            |part: Part| Warning::new(word!("bundle.unused"), base_name(part.source.name()));
+        state.warnings.extend(optimizer.drain(..).map(unused));
     }
-    let optimizer_of = optimizer.first().map(Part::belongs_to).transpose()?;
-    let mut opened_files = Vec::new();
-    let mut tensors: BTreeMap<String, Box<Tensor>> = BTreeMap::new();
-    for part in weights.iter().chain(&optimizer) {
-        opened_files.push(part.opened);
-        warnings.extend(part.file.warnings.iter().cloned());
-        for tensor in &part.file.tensors {
-            let opened = Box::new(opened_tensor(part, tensor, manifest.as_ref()));
-            if tensors.insert(tensor.name.clone(), opened).is_some() {
+    state.optimizer_of = optimizer.first().map(Part::belongs_to).transpose()?;
+    for Part { source, file } in weights.iter().chain(&optimizer) {
+        state.files.push(opened_file(source, file));
+        state.warnings.extend(file.warnings.iter().cloned());
+        for record in &file.tensors {
+            let mut tensor = Tensor::in_file(record, source);
+            if let Some(manifest) = &manifest {
+                tensor = manifest.complete(tensor);
+            }
+            let before = state.tensors.insert(record.name.clone(), Box::new(tensor));
+            if before.is_some() {
                 return Err(Refusal::new(word!("index.tensor.duplicate"))
-                    .of(part.source.name())
-                    .subject(&tensor.name)
+                    .of(source.name())
+                    .subject(&record.name)
                     .into());
             }
         }
     }
-    let mut groups = Vec::new();
-    if let Some(manifest) = &manifest {
-        let of = |tensor: &Tensor| {
-            let file = tensor.file().unwrap_or_default().to_string();
-            (tensor.dtype.clone(), tensor.shape.clone(), file)
-        };
-        let found = tensors
-            .iter()
-            .map(|(key, tensor)| (key.clone(), of(tensor)))
-            .collect();
-        manifest.check_against(&found, &artifact)?;
-        if manifest.absent_optimizer_files(&found).is_empty() {
-            groups.clone_from(&manifest.groups);
-        } else {
-            warnings.push(Warning::new(
-                word!("manifest.optimizer.absent"),
-                OPTIMIZER_FILE,
-            ));
-        }
+    if let Some(manifest) = manifest {
+        add_manifest(&mut state, manifest)?;
     }
-    Ok(OpenedState {
-        identity: manifest
-            .as_ref()
-            .map(|manifest| manifest.identity.clone())
-            .unwrap_or_default(),
-        source_format: SourceWord::Safetensors,
-        tensors,
-        groups,
-        stated: manifest
-            .as_ref()
-            .and_then(|manifest| manifest.digests.clone())
-            .unwrap_or_default(),
-        manifest,
-        optimizer_of,
-        checks: None,
-        files: opened_files,
-        inputs,
-        artifact,
-        warnings,
-    })
+    Ok(state)
+}
+
+/// Adds the manifest, which must agree with the tensors, and its groups if their state tensors are present.
+fn add_manifest(state: &mut OpenedState, manifest: StateManifest) -> Result<()> {
+    let of = |tensor: &Tensor| {
+        let file = tensor.file().unwrap_or_default().to_string();
+        (tensor.dtype.clone(), tensor.shape.clone(), file)
+    };
+    let found = state
+        .tensors
+        .iter()
+        .map(|(key, tensor)| (key.clone(), of(tensor)))
+        .collect();
+    manifest.check_against(&found, &state.artifact)?;
+    if manifest.absent_optimizer_files(&found).is_empty() {
+        state.groups.clone_from(&manifest.groups);
+    } else {
+        let absent = Warning::new(word!("manifest.optimizer.absent"), OPTIMIZER_FILE);
+        state.warnings.push(absent);
+    }
+    state.stated = manifest.digests.clone().unwrap_or_default();
+    state.manifest = Some(manifest);
+    Ok(())
 }
 
 fn document_text(document: &Rc<dyn ByteSource>) -> Result<String> {
-    if document.len() > MAX_MANIFEST_BYTES {
-        let refusal = Refusal::new(word!("source.too-large")).of(document.name());
-        return Err(refusal
-            .expected(format!("at most {MAX_MANIFEST_BYTES} bytes"))
-            .found(document.len())
-            .into());
-    }
     let wrong = |_| {
         Error::from(
             Refusal::new(word!("manifest.json"))
@@ -177,17 +161,7 @@ fn document_text(document: &Rc<dyn ByteSource>) -> Result<String> {
                 .expected("UTF-8"),
         )
     };
-    String::from_utf8(read_whole(document)?).map_err(wrong)
-}
-
-fn opened_tensor(part: &Part, record: &FileTensor, manifest: Option<&StateManifest>) -> Tensor {
-    let size = record.end() - record.begin;
-    let bytes = Bytes::of_source(part.source.clone(), record.begin, size);
-    let tensor = Tensor::parameter(&record.name, &record.dtype, &record.shape, bytes);
-    match manifest {
-        Some(manifest) => manifest.complete(tensor),
-        None => tensor,
-    }
+    String::from_utf8(read_document(document, MAX_MANIFEST_BYTES)?).map_err(wrong)
 }
 
 impl PortableModelStateDict {
@@ -208,11 +182,10 @@ impl PortableModelStateDict {
         manifest: &StateManifest,
     ) -> Result<FileStream> {
         if let Some(blocks) = self.tensors().values().find(|tensor| tensor.is_blocks()) {
-            let refusal = Refusal::new(word!("export.safetensors.quantised"))
+            return Err(Refusal::new(word!("export.safetensors.quantised"))
                 .of(MODEL_FILE)
                 .subject(&blocks.name)
-                .found(&blocks.dtype);
-            return Err(refusal
+                .found(&blocks.dtype)
                 .hint("dequantise it: ask for a dtype (f32, bf16 or f16)")
                 .into());
         }
@@ -221,27 +194,21 @@ impl PortableModelStateDict {
         let mut manifest = manifest.clone();
         (manifest.digests, manifest.files) = (None, None);
         for record in manifest.tensors.values_mut() {
-            record.file = if matches!(record.role, TensorRole::State(_)) {
-                OPTIMIZER_FILE
-            } else {
-                MODEL_FILE
-            }
-            .to_string();
+            let is_state = matches!(record.role, TensorRole::State(_));
+            let file = if is_state { OPTIMIZER_FILE } else { MODEL_FILE };
+            record.file = file.to_string();
         }
-        let text = |key: &str, value: String| (key.to_string(), value);
+        let metadata = |key: &str, value: String| {
+            let format = ("format".to_string(), "pt".to_string());
+            BTreeMap::from([format, (key.to_string(), value)])
+        };
+        let of_model = metadata(MANIFEST_KEY, canonical(&manifest)?);
         let mut stream = FileStream::summed();
-        let metadata = BTreeMap::from([
-            text("format", "pt".to_string()),
-            text(MANIFEST_KEY, canonical(&manifest)?),
-        ]);
-        stream.push_safetensors_as(name, weights, None, Contents::Weights, &metadata)?;
+        stream.push_safetensors_as(name, weights, None, Contents::Weights, &of_model)?;
         if !state.is_empty() {
             let weights = self.weights_digest().await?;
-            let metadata = BTreeMap::from([
-                text("format", "pt".to_string()),
-                text(OPTIMIZER_WEIGHTS, weights.to_string()),
-            ]);
-            stream.push_safetensors_as(OPTIMIZER_FILE, state, None, Contents::State, &metadata)?;
+            let of_state = metadata(OPTIMIZER_WEIGHTS, weights.to_string());
+            stream.push_safetensors_as(OPTIMIZER_FILE, state, None, Contents::State, &of_state)?;
         }
         stream.know(ArtifactDigests::of_manifest(
             &manifest.identity,

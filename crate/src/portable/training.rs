@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Tensor as DeviceTensor};
 
-use crate::config::{GroupConfig, ModelConfig, Precision, ScheduleConfig, TrainConfig};
+use super::parameter_names::refuse_other_names;
+use crate::config::{GroupConfig, ModelConfig, Precision, TrainConfig};
 use crate::data::{Dataset, Loader};
-use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::error::{Error, Fault, Refusal, Result, refuse_all, word};
 use crate::formats::unreadable;
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
@@ -35,43 +36,35 @@ impl TrainingGroups {
         }
     }
 
-    /// Returns the groups in their present state.
+    /// The groups in their present state.
     #[doc(hidden)]
     pub fn groups(&self) -> Vec<ModelStateGroupAssignment> {
         let live = self.trainer.groups();
         if self.carried.is_empty() {
             return live;
         }
-        let states: BTreeMap<&str, &GroupMember> = live
-            .iter()
-            .flat_map(|group| &group.members)
-            .map(|member| (member.parameter.as_str(), member))
-            .collect();
         let schedule = live.first().and_then(|group| group.scheduler.clone());
-        let now = |group: &ModelStateGroupAssignment| {
-            let members = group.members.iter().map(|member| {
-                states
-                    .get(member.parameter.as_str())
-                    .map_or(member, |live| *live)
-                    .clone()
-            });
-            let steps = group
-                .members
-                .iter()
-                .map(|member| self.trainer.optim().step_count(&member.parameter));
-            ModelStateGroupAssignment {
-                applied_steps: steps.max().unwrap_or(0).max(group.applied_steps),
-                scheduler: group.scheduler.as_ref().and(schedule.clone()),
-                members: members.collect(),
-                ..group.clone()
+        let members = live.into_iter().flat_map(|group| group.members);
+        let mut states: BTreeMap<String, GroupMember> = members
+            .map(|member| (member.parameter.clone(), member))
+            .collect();
+        let mut groups = self.carried.clone();
+        for group in &mut groups {
+            group.scheduler = group.scheduler.as_ref().and(schedule.clone());
+            for member in &mut group.members {
+                let steps = self.trainer.optim().step_count(&member.parameter);
+                group.applied_steps = group.applied_steps.max(steps);
+                if let Some(live) = states.remove(&member.parameter) {
+                    *member = live;
+                }
             }
-        };
-        self.carried.iter().map(now).collect()
+        }
+        groups
     }
 }
 
 impl PortableModelStateDict {
-    /// Returns the parameters, state tensors and groups of a run in their present state. Tensors are handles: a step that is taken later does
+    /// Collects the parameters, state tensors and groups of a run in their present state. Tensors are handles: a step that is taken later does
     /// not change their values.
     ///
     /// # Errors
@@ -79,18 +72,16 @@ impl PortableModelStateDict {
     pub fn from_training_groups(training: &TrainingGroups) -> Result<Self> {
         let trainer = &training.trainer;
         trainer.check_settled()?;
-        let identity = Identity {
-            model_family: trainer.model().config().model_type.clone(),
-            revision: String::new(),
-            checkpoint_family: "tabtune.train".into(),
-            checkpoint_ref: Some(format!("step-{}", trainer.progress().completed_steps)),
-        };
-        let all = trainer
-            .model()
-            .stream_tensors()
+        let identity = Identity::of_run(
+            &trainer.model().config().model_type,
+            trainer.progress().completed_steps,
+        );
+        let mut tensors = trainer.model().stream_tensors();
+        tensors.extend(trainer.state_stream());
+        let tensors = tensors
             .into_iter()
-            .chain(trainer.state_stream());
-        let tensors = all.map(|tensor| (tensor.name.clone(), tensor)).collect();
+            .map(|tensor| (tensor.name.clone(), tensor))
+            .collect();
         Self::new(identity, SourceWord::Tabtune, tensors, training.groups())
     }
 
@@ -110,44 +101,31 @@ impl PortableModelStateDict {
         interrupt: &Interrupt,
     ) -> Result<TrainingGroups> {
         self.refuse_blocks()?;
-        check_trainable(self.groups(), "")?;
+        let groups = self.groups();
+        check_trainable(groups, "")?;
         let config = self.train_config(settings)?;
         let model = self
             .model(model, config.precision, device, interrupt)
             .await?;
-        let schedule_start = self
-            .groups()
-            .iter()
-            .find_map(|group| group.scheduler.as_ref()?.start);
-        let completed_steps = self
-            .groups()
-            .iter()
-            .map(|group| group.applied_steps)
-            .max()
-            .unwrap_or(0);
+        let steps = groups.iter().map(|group| group.applied_steps);
+        let mut schedules = groups.iter().filter_map(|group| group.scheduler.as_ref());
         let progress = Progress {
-            completed_steps,
-            schedule_start,
+            completed_steps: steps.max().unwrap_or(0),
+            schedule_start: schedules.find_map(|schedule| schedule.start),
             ..Progress::default()
         };
         let loader = Loader::for_run(&dataset, &config)?.state();
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
-        let members = self
-            .groups()
-            .iter()
-            .flat_map(|group| &group.members)
-            .filter(|member| !member.state.is_empty());
-        for member in members {
-            let mut tensors = BTreeMap::new();
-            let mut step = 0;
+        let members = groups.iter().flat_map(|group| &group.members);
+        for member in members.filter(|member| !member.state.is_empty()) {
+            let (mut step, mut tensors) = (0, BTreeMap::new());
             for (word, key) in &member.state {
                 let entry = self.entry(key)?;
-                match word {
-                    StateWord::Step => step = step_of(entry).await?,
-                    word => drop(
-                        tensors
-                            .insert(word.text(), uploaded(entry, None, device, interrupt).await?),
-                    ),
+                if *word == StateWord::Step {
+                    step = step_of(entry).await?;
+                } else {
+                    let tensor = uploaded(entry, None, device, interrupt).await?;
+                    tensors.insert(word.text(), tensor);
                 }
             }
             trainer
@@ -156,28 +134,23 @@ impl PortableModelStateDict {
         }
         Ok(TrainingGroups {
             trainer,
-            carried: self.groups().to_vec(),
+            carried: groups.to_vec(),
         })
     }
 
     fn refuse_blocks(&self) -> Result<()> {
         let blocks = self.tensors().values().filter(|tensor| tensor.is_blocks());
         let refusal = |tensor: &Tensor| {
-            let refusal = Refusal::new(word!("state.tensor.quantised"))
+            Refusal::new(word!("state.tensor.quantised"))
                 .stage("read")
                 .subject(&tensor.name)
-                .found(&tensor.dtype);
-            refusal.hint("dequantise it by an explicit conversion to f32, bf16 or f16")
+                .found(&tensor.dtype)
+                .hint("dequantise it by an explicit conversion to f32, bf16 or f16")
         };
-        let refusals: Vec<Refusal> = blocks.map(refusal).collect();
-        if refusals.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Refused(refusals))
-        }
+        refuse_all(blocks.map(refusal).collect())
     }
 
-    /// Returns `settings` with the optimizers, groups, rate and schedule of this state.
+    /// Completes `settings` with the optimizers, groups, rate and schedule of this state.
     fn train_config(&self, settings: &TrainConfig) -> Result<TrainConfig> {
         if settings.block_coordinate.is_some() {
             // The blocks that train follow from the steps of the run, and those of a parameter restart.
@@ -188,64 +161,55 @@ impl PortableModelStateDict {
                 "an object",
             )]));
         }
-        let none = || {
-            Refusal::new(word!("state.group.member-missing"))
+        let Some(first) = self.groups().first() else {
+            return Err(Refusal::new(word!("state.group.member-missing"))
                 .expected("groups")
                 .found("weights alone")
+                .into());
         };
-        let first = self.groups().first().ok_or_else(none)?;
         let rate = |group: &ModelStateGroupAssignment| {
             group.optimizer.hyperparameters.get(LEARNING_RATE).copied()
         };
         let mut groups = Vec::new();
         for group in self.groups() {
-            let wrong = |key: &str| {
+            let differs = |key: &str, expected: &str| {
                 Refusal::new(word!("state.group.hyperparameter"))
                     .subject(&format!("{}/{key}", group.group_id))
+                    .expected(expected)
             };
             if rate(group) != rate(first) {
-                return Err(wrong(LEARNING_RATE)
-                    .expected("one rate for all groups")
-                    .into());
+                return Err(differs(LEARNING_RATE, "one rate for all groups").into());
             }
             if group.scheduler != first.scheduler {
-                return Err(wrong("scheduler")
-                    .expected("one schedule for all groups")
-                    .into());
+                return Err(differs("scheduler", "one schedule for all groups").into());
             }
+            let semantics = &group.parameter_semantics;
             let optimizer = optimizer_config(&group.optimizer)?;
-            let decay = optimizer.weight_decay() * group.parameter_semantics.weight_decay_scale;
-            let names: Vec<&str> = group
-                .members
-                .iter()
-                .map(|member| member.parameter.as_str())
-                .collect();
+            let decay = optimizer.weight_decay() * semantics.weight_decay_scale;
+            let members = group.members.iter();
+            let names: Vec<&str> = members.map(|member| member.parameter.as_str()).collect();
             groups.push(GroupConfig {
                 pattern: format!("{{{}}}", names.join(",")),
                 optimizer: Some(optimizer.with_weight_decay(decay)),
                 weight_decay: None,
-                learning_rate_scale: group.parameter_semantics.learning_rate_scale,
-                frozen: group.parameter_semantics.frozen,
+                learning_rate_scale: semantics.learning_rate_scale,
+                frozen: semantics.frozen,
             });
         }
-        let schedule = first
-            .scheduler
-            .as_ref()
-            .map_or_else(|| Ok(ScheduleConfig::default()), schedule_config)?;
-        let optimizer = groups
-            .first()
-            .and_then(|group| group.optimizer.clone())
-            .unwrap_or_default();
-        let learning_rate = rate(first).unwrap_or(settings.learning_rate);
+        let schedule = first.scheduler.as_ref().map(schedule_config).transpose()?;
+        let optimizer = groups[0].optimizer.clone().unwrap_or_default();
         // The single group of a run without groups is converted back to no groups.
-        let unnamed = self.groups().len() == 1 && first.group_id == DEFAULT_GROUP;
-        if unnamed
-            && groups
-                .iter()
-                .all(|group| !group.frozen && group.learning_rate_scale == 1.0)
+        if let [only] = groups.as_slice()
+            && first.group_id == DEFAULT_GROUP
+            && !only.frozen
+            && only.learning_rate_scale == 1.0
         {
             groups.clear();
         }
+        let (schedule, learning_rate) = (
+            schedule.unwrap_or_default(),
+            rate(first).unwrap_or(settings.learning_rate),
+        );
         Ok(TrainConfig {
             optimizer,
             groups,
@@ -264,24 +228,11 @@ impl PortableModelStateDict {
         interrupt: &Interrupt,
     ) -> Result<Model> {
         let plan = Plan::of(config, None)?;
-        let missing: Vec<String> = plan
-            .parameters
-            .iter()
-            .filter(|asked| !self.tensors().contains_key(&asked.name))
-            .map(|asked| asked.name.clone())
-            .collect();
-        if !missing.is_empty() {
-            return Err(Error::MissingTensors(missing));
-        }
-        let asked_for = |name: &str| plan.parameters.iter().any(|asked| asked.name == name);
-        let further = self
-            .tensors()
-            .values()
-            .filter(|tensor| tensor.role == TensorRole::Parameter && !asked_for(&tensor.name));
-        let further: Vec<String> = further.map(|tensor| tensor.name.clone()).collect();
-        if !further.is_empty() {
-            return Err(Error::UnexpectedTensors(further));
-        }
+        let parameters = plan.parameters.iter();
+        let planned: Vec<&str> = parameters.map(|asked| asked.name.as_str()).collect();
+        refuse_other_names(self.tensors(), &planned, |tensor| {
+            tensor.role == TensorRole::Parameter
+        })?;
         let mut loaded = BTreeMap::new();
         for asked in &plan.parameters {
             let entry = self.entry(&asked.name)?;
@@ -322,6 +273,11 @@ async fn uploaded(
     interrupt: &Interrupt,
 ) -> Result<DeviceTensor<1>> {
     let unread = || unreadable(&tensor.dtype, &tensor.name, "");
+    let too_large = || {
+        Refusal::new(word!("source.too-large"))
+            .stage("read")
+            .subject(&tensor.name)
+    };
     let stored = match tensor.dtype.as_str() {
         "F32" => Some(DType::F32),
         "BF16" => Some(DType::BF16),
@@ -330,11 +286,7 @@ async fn uploaded(
     let target = dtype.or(stored).ok_or_else(unread)?;
     let elements = tensor.numel();
     let elements = elements.and_then(|count| usize::try_from(count).ok());
-    let elements = elements.ok_or_else(|| {
-        Refusal::new(word!("source.too-large"))
-            .stage("read")
-            .subject(&tensor.name)
-    })?;
+    let elements = elements.ok_or_else(too_large)?;
     let mut upload = Upload::new(elements, target, device);
     let (mut at, end) = (0, tensor.len());
     let mut values = Vec::new();

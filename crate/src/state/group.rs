@@ -151,3 +151,8 @@ pub struct ModelStateGroupAssignment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residency: Option<Residency>,
 }
+
+/// Lists the names of groups.
+pub(crate) fn group_ids(groups: &[ModelStateGroupAssignment]) -> Vec<String> {
+    groups.iter().map(|group| group.group_id.clone()).collect()
+}

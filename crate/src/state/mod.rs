@@ -43,6 +43,7 @@ pub use digest::{
     state_digest, template_digest, tokenizer_digest, weights_digest,
 };
 pub(crate) use encoded::EncodedReader;
+pub(crate) use group::group_ids;
 pub use group::{
     GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerRecord, ParameterSemantics,
     Residency, ResidencyPolicy, SchedulerAccount,

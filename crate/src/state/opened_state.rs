@@ -84,6 +84,24 @@ pub struct ImportedState {
 }
 
 impl OpenedState {
+    /// Creates the state of an artifact without tensors, which are added as they are found.
+    pub(crate) fn new(identity: Identity, source_format: SourceWord, artifact: &str) -> Self {
+        Self {
+            identity,
+            source_format,
+            tensors: BTreeMap::new(),
+            groups: Vec::new(),
+            manifest: None,
+            stated: StatedDigests::default(),
+            optimizer_of: None,
+            checks: None,
+            files: Vec::new(),
+            inputs: Vec::new(),
+            artifact: artifact.to_string(),
+            warnings: Vec::new(),
+        }
+    }
+
     /// Imports the part that `request` asks for. Each admitted tensor is read once, by pieces, unless only headers are to be checked.
     ///
     /// # Errors

@@ -140,6 +140,11 @@ impl Base {
         }
     }
 
+    /// True if its weights are in GGUF files.
+    pub(crate) fn is_gguf(&self) -> bool {
+        self.format == SourceFormat::Gguf.to_string()
+    }
+
     /// Copies the digests of whole files that `other` has for the same files.
     pub(crate) fn take_sums(&mut self, other: &Self) {
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {

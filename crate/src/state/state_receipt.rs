@@ -1,5 +1,7 @@
 //! Receipts of the operations that make states.
 
+use super::group::group_ids;
+use super::manifest::StatedDigests;
 use super::origin::SourceWord;
 use super::receipt::{ModelIoArtifactReceipt, Operation, ReceiptTensors};
 use super::state_dict::PortableModelStateDict;
@@ -24,11 +26,7 @@ impl PortableModelStateDict {
         documents: [Option<Digest>; 2],
     ) -> Result<ModelIoArtifactReceipt> {
         let mut receipt = self.account.clone();
-        let digests = self.digests().await?;
-        let has_state = self.tensors().values().any(Tensor::is_state);
-        let optimizer = has_state.then_some(digests.optimizer);
-        let known = ArtifactDigests::of_manifest(&self.identity, self.groups())?.with(documents);
-        receipt.digests = known.digests(Some(digests.weights), optimizer)?;
+        receipt.digests = self.stated_digests(documents).await?;
         if self.source_format == SourceWord::Checkpoint && receipt.operation == Operation::Import {
             // A checkpoint's own document states the other digests.
             (
@@ -40,6 +38,18 @@ impl PortableModelStateDict {
         receipt.seal()
     }
 
+    /// The digests of this state with a tokenizer and chat templates of these digests; every tensor is read once for them.
+    pub(crate) async fn stated_digests(
+        &self,
+        documents: [Option<Digest>; 2],
+    ) -> Result<StatedDigests> {
+        let digests = self.digests().await?;
+        let has_state = self.tensors().values().any(Tensor::is_state);
+        let optimizer = has_state.then_some(digests.optimizer);
+        let known = ArtifactDigests::of_manifest(&self.identity, self.groups())?.with(documents);
+        known.digests(Some(digests.weights), optimizer)
+    }
+
     /// Receipt of an export of this state as it is before anything is written.
     pub(crate) fn draft(&self) -> ModelIoArtifactReceipt {
         let mut draft = self.account.clone();
@@ -48,11 +58,7 @@ impl PortableModelStateDict {
         }
         if draft.tensors == ReceiptTensors::default() {
             draft.tensors.admitted = self.tensors().keys().cloned().collect();
-            draft.groups.admitted = self
-                .groups()
-                .iter()
-                .map(|group| group.group_id.clone())
-                .collect();
+            draft.groups.admitted = group_ids(self.groups());
         }
         draft
     }

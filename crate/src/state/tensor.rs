@@ -173,6 +173,16 @@ impl Tensor {
         }
     }
 
+    /// Creates the parameter that `record` describes, with the bytes that it has in `source`.
+    pub(crate) fn in_file(record: &FileTensor, source: &Rc<dyn ByteSource>) -> Self {
+        let bytes = Bytes::of_source(
+            Rc::clone(source),
+            record.begin,
+            record.bytes.unwrap_or_default(),
+        );
+        Self::parameter(&record.name, &record.dtype, &record.shape, bytes)
+    }
+
     /// Creates the tensor `name` with the role that its name shows: `<parameter>:<state word>` is a state tensor, everything else a parameter.
     pub fn of_name(name: &str, dtype: &str, shape: &[u64], bytes: Bytes) -> Self {
         let role = TensorRole::of_name(name);

@@ -22,6 +22,25 @@ pub struct Identity {
     pub checkpoint_ref: Option<String>,
 }
 
+impl Identity {
+    /// Identifies a model of this family, and nothing else about it.
+    pub(crate) fn of_family(model_family: &str) -> Self {
+        Self {
+            model_family: model_family.to_string(),
+            ..Self::default()
+        }
+    }
+
+    /// Identifies the state of a run after this many steps.
+    pub(crate) fn of_run(model_family: &str, completed_steps: u64) -> Self {
+        Self {
+            checkpoint_family: "tabtune.train".to_string(),
+            checkpoint_ref: Some(format!("step-{completed_steps}")),
+            ..Self::of_family(model_family)
+        }
+    }
+}
+
 /// Purpose of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]

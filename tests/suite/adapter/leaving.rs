@@ -301,8 +301,7 @@ fn gguf_adapter_of_a_checkpoint_is_that_of_the_run() {
                     choice.bytes
                 );
             }
-            let (_, contract) =
-                export_options_of(&source, &source.identity, std::iter::empty()).unwrap();
+            let (_, contract) = export_options_of(&source).unwrap();
             let leaves_as = |surface| contract.row(surface).unwrap().export.support;
             assert_eq!(
                 ["peft_adapter", "gguf_adapter"].map(leaves_as),

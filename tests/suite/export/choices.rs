@@ -10,7 +10,6 @@ use tabtune::export::{
 };
 use tabtune::formats::ByteSource;
 use tabtune::portable::{Support, export_options_of};
-use tabtune::state::Tensor;
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, family};
 
@@ -131,8 +130,7 @@ fn formats_have_the_words_of_their_options() {
 #[test]
 fn line_45_what_is_offered_is_what_exports_make() {
     for (what, from, base) in models() {
-        let tensors: Vec<_> = from.weights.tensors.iter().map(Tensor::manifest).collect();
-        let (choices, contract) = export_options_of(&from, &from.identity, tensors.iter()).unwrap();
+        let (choices, contract) = export_options_of(&from).unwrap();
         assert_eq!(
             choices.len(),
             14 + usize::from(what == "blocks"),

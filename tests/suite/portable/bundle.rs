@@ -137,15 +137,10 @@ fn contract(
         ..Identity::default()
     };
     let facts = ContractFacts {
-        identity: &identity,
         state_digest: digest,
-        config: None,
-        recipe_refused: None,
-        adapter: false,
-        gguf_base: false,
-        non_finite: None,
+        ..ContractFacts::default()
     };
-    ModelIoCompatibilityContract::of(facts, tensors.iter()).unwrap()
+    ModelIoCompatibilityContract::of(&identity, facts, tensors).unwrap()
 }
 
 /// Line 16 of ./README.md: family, revision and digests, and the statements of the rows.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tabtune::error::Result;
 use tabtune::export::{ExportChoice, ExportSource};
 use tabtune::portable::{self, ModelIoCompatibilityContract};
-use tabtune::state::{Base, ModelIoArtifactReceipt, Operation, Tensor};
+use tabtune::state::{Base, ModelIoArtifactReceipt, Operation};
 
 /// Facts about a model other than its weights.
 #[derive(Default, Serialize)]
@@ -39,14 +39,7 @@ impl Details {
     /// # Errors
     /// Errors of the planned exports.
     pub fn of(source: &ExportSource) -> Result<Self> {
-        let tensors: Vec<_> = source
-            .weights
-            .tensors
-            .iter()
-            .map(Tensor::manifest)
-            .collect();
-        let (exports, contract) =
-            portable::export_options_of(source, &source.identity, tensors.iter())?;
+        let (exports, contract) = portable::export_options_of(source)?;
         let receipt = match &source.training {
             Some(_) => None,
             None => {

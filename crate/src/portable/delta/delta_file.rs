@@ -5,15 +5,13 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeltaKind, DeltaTensor, ModelAdapterDelta};
+use super::{DeltaTensor, ModelAdapterDelta};
 use crate::bundle::{Contents, FileStream};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Refusal, Result, refuse_all, word};
 use crate::formats::{
     ByteSource, Digest, DocumentError, Json, SafetensorsFile, json_document, json_typed, sha256_of,
 };
-use crate::state::{
-    Bytes, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile, Tensor, canonical,
-};
+use crate::state::{ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile, Tensor, canonical};
 
 /// Metadata key of a delta's record in its file.
 const DELTA_KEY: &str = "tabtune.delta";
@@ -81,76 +79,65 @@ impl ModelAdapterDelta {
                 .found("none")
                 .into());
         };
-        let wrong = |wrong: DocumentError| {
-            refuse(word!("manifest.json"))
-                .subject(DELTA_KEY)
-                .found(wrong.found)
-        };
-        let document = json_document(&text).map_err(wrong)?;
-        let [version, listed] = document.fields(["version", "tensors"]);
-        if let Some(found) = version
-            .and_then(Json::count)
-            .filter(|&version| version != 1)
-        {
-            return Err(refuse(word!("manifest.version"))
-                .subject(DELTA_KEY)
-                .expected("1")
-                .found(found)
-                .into());
-        }
-        if listed
-            .and_then(Json::object)
-            .is_some_and(|tensors| tensors.count() > MAX_TENSORS)
-        {
-            return Err(refuse(word!("manifest.json"))
-                .subject(DELTA_KEY)
-                .expected(format!("at most {MAX_TENSORS} tensors"))
-                .into());
-        }
-        let record: DeltaRecord = json_typed(document, "").map_err(wrong)?;
-        let mut tensors = BTreeMap::new();
-        let mut unlisted = Vec::new();
-        for tensor in file.tensors {
-            let Some(dtype) = record.tensors.get(&tensor.name) else {
-                unlisted.push(refuse(word!("manifest.tensor.unlisted")).subject(&tensor.name));
-                continue;
-            };
-            let size = tensor.end() - tensor.begin;
-            let bytes = Bytes::of_source(source.clone(), tensor.begin, size);
-            let words = Tensor::parameter(&tensor.name, &tensor.dtype, &tensor.shape, bytes);
-            let dtype = dtype.clone();
-            tensors.insert(tensor.name, DeltaTensor { dtype, words });
-        }
-        let missing = record
-            .tensors
-            .keys()
-            .filter(|key| !tensors.contains_key(*key));
-        let mut refusals: Vec<_> = missing
-            .map(|key| refuse(word!("manifest.tensor.missing")).subject(key))
-            .collect();
-        refusals.extend(unlisted);
-        if !refusals.is_empty() {
-            return Err(Error::Refused(refusals));
-        }
         let DeltaRecord {
             adapter_id,
             base_weights_digest,
             target_weights_digest,
+            tensors: mut dtypes,
             ..
-        } = record;
-        let mut account = ModelIoArtifactReceipt::new(Operation::Import);
+        } = DeltaRecord::read(&text, source.name())?;
+        let mut tensors = BTreeMap::new();
+        let mut unlisted = Vec::new();
+        for record in file.tensors {
+            let Some(dtype) = dtypes.remove(&record.name) else {
+                unlisted.push(refuse(word!("manifest.tensor.unlisted")).subject(&record.name));
+                continue;
+            };
+            let words = Tensor::in_file(&record, &source);
+            tensors.insert(record.name, DeltaTensor { dtype, words });
+        }
+        let mut refusals: Vec<_> = dtypes
+            .keys()
+            .map(|key| refuse(word!("manifest.tensor.missing")).subject(key))
+            .collect();
+        refusals.extend(unlisted);
+        refuse_all(refusals)?;
         let sum = sha256_of(&source, 0, source.len())?;
+        let mut account = ModelIoArtifactReceipt::new(Operation::Import);
         account.inputs = vec![ReceiptFile {
             role: "delta".into(),
             ..ReceiptFile::of_name(source.name(), source.len(), Some(sum))
         }];
         Ok(Self {
             adapter_id,
-            kind: DeltaKind::ExactInteger,
             base_weights_digest,
             target_weights_digest,
             tensors,
             account,
         })
+    }
+}
+
+impl DeltaRecord {
+    /// Reads the record in the file `artifact`.
+    fn read(text: &str, artifact: &str) -> Result<Self> {
+        let refuse = |code| Refusal::new(code).of(artifact).subject(DELTA_KEY);
+        let wrong = |wrong: DocumentError| refuse(word!("manifest.json")).found(wrong.found);
+        let document = json_document(text).map_err(wrong)?;
+        let [version, listed] = document.fields(["version", "tensors"]);
+        let other = version.and_then(Json::count).filter(|&found| found != 1);
+        if let Some(found) = other {
+            return Err(refuse(word!("manifest.version"))
+                .expected("1")
+                .found(found)
+                .into());
+        }
+        let listed = listed.and_then(Json::object);
+        if listed.is_some_and(|tensors| tensors.count() > MAX_TENSORS) {
+            return Err(refuse(word!("manifest.json"))
+                .expected(format!("at most {MAX_TENSORS} tensors"))
+                .into());
+        }
+        Ok(json_typed(document, "").map_err(wrong)?)
     }
 }
