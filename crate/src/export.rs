@@ -61,14 +61,14 @@ pub enum ExportFormat {
     GgufAdapter,
 }
 
-/// Returns the functions of a format. A new format is its file, a variant and its rows here.
-fn format_of(format: ExportFormat) -> &'static dyn format::Format {
+/// The row of a format. A new format is its file, a variant and its row here.
+fn format_of(format: ExportFormat) -> &'static format::Format {
     match format {
-        ExportFormat::Safetensors => &folder::Folder,
-        ExportFormat::Gguf => &gguf::Gguf,
-        ExportFormat::Json => &json::Json,
-        ExportFormat::Peft => &peft::Peft,
-        ExportFormat::GgufAdapter => &gguf_adapter::GgufAdapter,
+        ExportFormat::Safetensors => &folder::FORMAT,
+        ExportFormat::Gguf => &gguf::FORMAT,
+        ExportFormat::Json => &json::FORMAT,
+        ExportFormat::Peft => &peft::FORMAT,
+        ExportFormat::GgufAdapter => &gguf_adapter::FORMAT,
     }
 }
 
@@ -83,32 +83,32 @@ impl ExportFormat {
         Self::GgufAdapter,
     ];
 
-    /// Returns its word in options.
+    /// Its word in options.
     pub fn word(self) -> &'static str {
-        format_of(self).word()
+        format_of(self).word
     }
 
     /// Describes the format for a list, as a noun phrase without an article.
     pub fn about(self) -> &'static str {
-        format_of(self).about()
+        format_of(self).about
     }
 
     /// Ending of its one file; empty for a folder.
     pub fn ending(self) -> &'static str {
-        format_of(self).ending()
+        format_of(self).ending
     }
 
-    /// Returns true for the format of a trained adapter alone, false for that of a whole model.
+    /// True for the format of a trained adapter alone, false for that of a whole model.
     pub fn is_of_adapter(self) -> bool {
-        format_of(self).is_of_adapter()
+        format_of(self).is_of_adapter
     }
 
     /// Keys of [`ExportOptions`] that are of use for this format and not for all; `base` for files of a base.
     pub fn own_options(self) -> &'static [&'static str] {
-        format_of(self).own_options()
+        format_of(self).own_options
     }
 
-    /// Returns true if an option of [`ExportOptions`], or `base`, is of use for this format; true for those that all formats have.
+    /// True if an option of [`ExportOptions`], or `base`, is of use for this format; those that all formats have are.
     pub fn takes(self, option: &str) -> bool {
         let own = |format: Self| format.own_options().contains(&option);
         own(self) || !Self::ALL.into_iter().any(own)
@@ -128,37 +128,33 @@ pub async fn export(
     base_files: Vec<Rc<dyn ByteSource>>,
     options: &ExportOptions,
 ) -> Result<FileStream> {
-    if options.manifest && source.groups.is_empty() && options.format == ExportFormat::Safetensors {
+    let of_run = |key: &str, lack: &str| {
         let expected =
-            "false: these are the files of a model, which no optimizer trains; export a checkpoint";
-        return Err(Error::InvalidConfig(vec![Fault::new(
-            "manifest", expected, "true",
-        )]));
+            format!("false: these are the files of a model, which {lack}; export a checkpoint");
+        Err(Error::InvalidConfig(vec![Fault::new(
+            key, expected, "true",
+        )]))
+    };
+    let format = options.format;
+    if options.manifest && source.groups.is_empty() && format == ExportFormat::Safetensors {
+        return of_run("manifest", "no optimizer trains");
     }
     if options.optimizer && source.groups.is_empty() {
-        let expected = "false: these are the files of a model, which have no state of an optimizer; export a checkpoint";
-        return Err(Error::InvalidConfig(vec![Fault::new(
-            "optimizer",
-            expected,
-            "true",
-        )]));
+        return of_run("optimizer", "have no state of an optimizer");
     }
-    let format = format_of(options.format);
-    format.export(source, base_files, options).await
+    (format_of(format).export)(source, base_files, options).await
 }
 
 /// Plans every export of `source`, by the functions that make them. Nothing is read.
 #[doc(hidden)]
 pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     let source = &source.planned();
+    let mut formats = ExportFormat::ALL.map(format_of);
     // The adapter, which was trained, comes first.
-    let (adapter, whole): (Vec<_>, Vec<_>) = ExportFormat::ALL
-        .into_iter()
-        .partition(|format| format.is_of_adapter());
-    adapter
-        .into_iter()
-        .chain(whole)
-        .flat_map(|format| format_of(format).choices(source))
+    formats.sort_by_key(|format| !format.is_of_adapter);
+    formats
+        .iter()
+        .flat_map(|format| (format.choices)(source))
         .collect()
 }
 
@@ -167,18 +163,15 @@ fn check_kind(source: &ExportSource, format: ExportFormat) -> Result<()> {
     let refusal = Refusal::new(word!("export.adapter")).found(format.word());
     match (source.adapter_settings.is_some(), format.is_of_adapter()) {
         (true, false) => {
-            let adapters: Vec<&str> = ExportFormat::ALL
-                .into_iter()
-                .filter(|one| one.is_of_adapter())
-                .map(ExportFormat::word)
-                .collect();
-            let hint = "merge it into the base: safetensors and gguf with the files of the base";
+            let mut formats = ExportFormat::ALL.to_vec();
+            formats.retain(|format| format.is_of_adapter());
+            let words: Vec<&str> = formats.into_iter().map(ExportFormat::word).collect();
             Err(refusal
                 .expected(format!(
                     "{}: only an adapter was trained",
-                    adapters.join(" or ")
+                    words.join(" or ")
                 ))
-                .hint(hint)
+                .hint("merge it into the base: safetensors and gguf with the files of the base")
                 .into())
         }
         (false, true) => Err(refusal

@@ -43,7 +43,7 @@ pub(crate) use files::gguf_files;
 pub(crate) use gguf_model::summed_gguf;
 pub(crate) use gguf_vocabulary::tokenizer_keys;
 pub use options::OpenOptions;
-pub(crate) use safetensors_stream::{Contents, OPTIMIZER_WEIGHTS, refuse_blocks};
+pub(crate) use safetensors_stream::{Contents, OPTIMIZER_WEIGHTS, format_pt, refuse_blocks};
 pub(crate) use state_json::{JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 pub(crate) use stored_rows::StoredRows;
 pub use stream::{Chunk, FileInfo, FileStream};

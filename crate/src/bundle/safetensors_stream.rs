@@ -14,6 +14,17 @@ use crate::state::{Encoded, Reordering, Tensor, weights_digest};
 /// Metadata key of an optimizer file that holds the digest of the weights that the state belongs to.
 pub(crate) const OPTIMIZER_WEIGHTS: &str = "tabtune.weights";
 
+/// The metadata of a file that PyTorch's readers accept, with further entries.
+pub(crate) fn format_pt<'a>(
+    further: impl IntoIterator<Item = (&'a str, String)>,
+) -> BTreeMap<String, String> {
+    let format = ("format", "pt".to_string());
+    let entries = std::iter::once(format).chain(further);
+    entries
+        .map(|(key, value)| (key.to_string(), value))
+        .collect()
+}
+
 /// The type of a plain dtype word.
 fn plain(word: &str) -> Option<TensorType> {
     [TensorType::F32, TensorType::F16, TensorType::Bf16]

@@ -15,7 +15,7 @@ const QUANTIZATION_VERSION: u32 = 2;
 /// Keys and values, in the order of the file.
 pub(super) type Metadata = Vec<(String, GgufValue)>;
 
-/// Returns GGUF's word for the architecture of a model; `export.gguf.arch` for a model that no architecture describes.
+/// GGUF's word for the architecture of a model; `export.gguf.arch` for a model that no architecture describes.
 pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
     let refuse = |subject: &str| {
         Refusal::new(word!("export.gguf.arch"))
@@ -43,70 +43,53 @@ pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
     Ok(family)
 }
 
-/// Returns the keys of a model: general ones, then those of its architecture.
+/// The keys of a model: general ones, then those of its architecture.
 pub(super) fn keys(
     config: &ModelConfig,
     family: &str,
     name: &str,
     file_type: Option<u32>,
 ) -> Metadata {
-    let mut metadata = Metadata::new();
-    let mut general =
-        |key: &str, value: GgufValue| metadata.push((format!("general.{key}"), value));
-    general("architecture", GgufValue::of_text(family));
-    general("name", GgufValue::of_text(name));
-    if let Some(file_type) = file_type {
-        general("file_type", GgufValue::of_u32(file_type));
-    }
-    general(
-        "quantization_version",
-        GgufValue::of_u32(QUANTIZATION_VERSION),
-    );
-    general("alignment", GgufValue::of_u32(ALIGNMENT));
-    let mut own = |key: &str, value: GgufValue| metadata.push((format!("{family}.{key}"), value));
-    own("vocab_size", GgufValue::of_count(config.vocab_size));
-    own(
-        "context_length",
-        GgufValue::of_count(config.max_position_embeddings),
-    );
-    own("embedding_length", GgufValue::of_count(config.hidden_size));
-    own("block_count", GgufValue::of_count(config.num_hidden_layers));
-    own(
-        "feed_forward_length",
-        GgufValue::of_count(config.intermediate_size),
-    );
-    own(
-        "attention.head_count",
-        GgufValue::of_count(config.num_attention_heads),
-    );
-    own(
-        "attention.head_count_kv",
-        GgufValue::of_count(config.num_key_value_heads),
-    );
-    metadata.extend(
-        gguf_keys(config)
-            .into_iter()
-            .map(|(key, value)| (format!("{family}.{key}"), value)),
-    );
-    metadata
+    let (text, count) = (GgufValue::of_text, GgufValue::of_count);
+    let general = [
+        ("architecture", Some(text(family))),
+        ("name", Some(text(name))),
+        ("file_type", file_type.map(GgufValue::of_u32)),
+        (
+            "quantization_version",
+            Some(GgufValue::of_u32(QUANTIZATION_VERSION)),
+        ),
+        ("alignment", Some(GgufValue::of_u32(ALIGNMENT))),
+    ];
+    let own = [
+        ("vocab_size", config.vocab_size),
+        ("context_length", config.max_position_embeddings),
+        ("embedding_length", config.hidden_size),
+        ("block_count", config.num_hidden_layers),
+        ("feed_forward_length", config.intermediate_size),
+        ("attention.head_count", config.num_attention_heads),
+        ("attention.head_count_kv", config.num_key_value_heads),
+    ];
+    let general = general
+        .into_iter()
+        .filter_map(|(key, value)| Some((format!("general.{key}"), value?)));
+    let own = own.map(|(key, value)| (key, count(value)));
+    let own = own.into_iter().chain(gguf_keys(config));
+    general
+        .chain(own.map(|(key, value)| (format!("{family}.{key}"), value)))
+        .collect()
 }
 
-/// Returns Llama 3.1's rule as the tensor in which GGUF stores it: one divisor for each rotary frequency.
+/// Llama 3.1's rule as the tensor in which GGUF stores it: one divisor for each rotary frequency.
 pub(super) fn divisors(config: &ModelConfig) -> Option<Tensor> {
     let RopeScaling::Llama3 { .. } = config.rope_scaling else {
         return None;
     };
-    let bytes: Vec<u8> = divisor_values(config)
-        .into_iter()
-        .flat_map(f32::to_le_bytes)
-        .collect();
-    let shape = [(bytes.len() / 4) as u64];
-    Some(Tensor::parameter(
-        ROPE_FREQS,
-        "F32",
-        &shape,
-        Bytes::host(bytes),
-    ))
+    let values = divisor_values(config);
+    let shape = [values.len() as u64];
+    let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+    let bytes = Bytes::host(bytes);
+    Some(Tensor::parameter(ROPE_FREQS, "F32", &shape, bytes))
 }
 
 fn divisor_values(config: &ModelConfig) -> Vec<f32> {
@@ -126,7 +109,7 @@ fn divisor_values(config: &ModelConfig) -> Vec<f32> {
         .collect()
 }
 
-/// Returns whether a reader can recover llama3's rule from the divisors, which are all that GGUF stores of it. True for every other rule.
+/// True if a reader can recover llama3's rule from the divisors, which are all that GGUF stores of it. So it is for every other rule.
 fn divisors_tell(config: &ModelConfig) -> bool {
     let rule = |scaling: &RopeScaling| match *scaling {
         // A divisor holds the factor as f32.

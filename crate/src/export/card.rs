@@ -1,6 +1,8 @@
 //! Writes the model card: the known facts about a model, in words. It contains only measured and given facts.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+
+use serde_json::json;
 
 use super::options::{ExportOptions, ModelCard};
 use super::recipe::{LICENSE, origin};
@@ -15,58 +17,59 @@ pub(super) fn card(
     options: &ExportOptions,
     changes: Option<String>,
 ) -> Result<String> {
+    let wrong = |error: serde_json::Error| {
+        Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)])
+    };
+    let settings = match &source.training {
+        Some(training) => serde_json::to_string_pretty(&training.settings).map_err(wrong)?,
+        None => String::new(),
+    };
+    let mut out = String::new();
+    write_card(&mut out, source, options, changes, &settings).expect("a text takes everything");
+    Ok(out)
+}
+
+fn write_card(
+    out: &mut String,
+    source: &ExportSource,
+    options: &ExportOptions,
+    changes: Option<String>,
+    settings: &str,
+) -> fmt::Result {
     let given = options.card.clone().unwrap_or_default();
-    let base_name = source
-        .base
-        .as_ref()
-        .map(|base| base.name.as_str())
-        .filter(|name| !name.is_empty());
+    let base_name = source.base.as_ref().map(|base| base.name.as_str());
     let title = given
         .name
         .as_deref()
         .or(options.name.as_deref())
-        .or(base_name)
+        .or(base_name.filter(|name| !name.is_empty()))
         .unwrap_or("Model");
-    let mut out = front_matter(&given, source);
-    line(&mut out, &format!("# {}\n", one_line(title)));
+    front_matter(out, &given, source)?;
+    writeln!(out, "# {}\n", one_line(title))?;
     if let Some(text) = &given.text {
-        line(&mut out, &format!("{}\n", text.trim_end()));
+        writeln!(out, "{}\n", text.trim_end())?;
     }
     if let Some(base) = &source.base {
-        describe_base(&mut out, base);
+        describe_base(out, base)?;
     }
     if source.adapter_settings.is_none() && !source.adapter.is_empty() {
-        line(&mut out, "An adapter was merged into it:\n");
-        list_files(
-            &mut out,
-            source
-                .adapter
-                .iter()
-                .map(|file| (file.name.as_str(), file.bytes, file.sha256)),
-        );
-        line(&mut out, "");
+        writeln!(out, "An adapter was merged into it:\n")?;
+        for file in &source.adapter {
+            list_file(out, &file.name, file.bytes, &of_file(file.sha256))?;
+        }
+        writeln!(out)?;
     }
-    describe_data(&mut out, &given, source.training.as_ref());
-    if let Some(training) = &source.training {
-        describe_training(&mut out, training, changes)?;
+    let training = source.training.as_ref();
+    describe_data(out, &given, training)?;
+    if let Some(training) = training {
+        describe_training(out, training, changes, settings)?;
     }
-    line(&mut out, "## Files\n");
-    line(
-        &mut out,
-        &format!(
-            "`{RECEIPT}` has the SHA-256 of every file of this folder but itself, and the digest of the weights. To compare them"
-        ),
-    );
-    line(
-        &mut out,
-        "with the files: `tabtune verify` and the path of the folder.",
-    );
-    Ok(out)
-}
-
-fn line(out: &mut String, text: &str) {
-    // Writing to a text cannot fail.
-    let _ = writeln!(out, "{text}");
+    writeln!(out, "## Files\n")?;
+    writeln!(
+        out,
+        "`{RECEIPT}` has the SHA-256 of every file of this folder but itself, and the digest of the weights. To compare them\n\
+         with the files: `tabtune verify` and the path of the folder."
+    )
 }
 
 /// Puts a text on one line.
@@ -74,130 +77,108 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn front_matter(given: &ModelCard, source: &ExportSource) -> String {
-    let mut out = String::from("---\n");
-    // A JSON text is also a YAML text.
-    let mut add = |key: &str, value: &str| {
-        line(
-            &mut out,
-            &format!("{key}: {}", serde_json::Value::from(one_line(value))),
-        )
-    };
-    if let Some(license) = &given.license {
-        add("license", license);
-    } else {
-        let origin = origin(source);
-        for (key, of_gguf) in [
-            ("license", LICENSE),
-            ("license_name", "general.license.name"),
-            ("license_link", "general.license.link"),
-        ] {
-            origin
-                .iter()
-                .filter(|(name, _)| name == of_gguf)
-                .filter_map(|(_, value)| value.text())
-                .for_each(|text| add(key, text));
-        }
-    }
-    given
-        .base_model
-        .iter()
-        .for_each(|name| add("base_model", name));
-    out + "tags:\n- tabtune\n---\n\n"
+/// Marks a name as code.
+fn quoted(name: &str) -> String {
+    format!("`{}`", one_line(name).replace('`', "'"))
 }
 
-fn describe_base(out: &mut String, base: &Base) {
-    line(out, "## Base\n");
-    let name = if base.name.is_empty() {
-        String::new()
-    } else {
-        format!("`{}`, ", one_line(&base.name).replace('`', "'"))
+fn front_matter(out: &mut String, given: &ModelCard, source: &ExportSource) -> fmt::Result {
+    let origin = origin(source);
+    let of_origin = |name: &str| {
+        let values = origin.iter().filter(|(key, _)| key == name);
+        values.filter_map(|(_, value)| value.text()).collect()
     };
-    line(out, &format!("{name}{}:\n", base.format));
+    let mut entries: Vec<(&str, Vec<&str>)> = match &given.license {
+        Some(license) => vec![("license", vec![license])],
+        None => vec![
+            ("license", of_origin(LICENSE)),
+            ("license_name", of_origin("general.license.name")),
+            ("license_link", of_origin("general.license.link")),
+        ],
+    };
+    let base_model = given.base_model.iter().map(String::as_str);
+    entries.push(("base_model", base_model.collect()));
+    writeln!(out, "---")?;
+    for (key, values) in entries {
+        for value in values {
+            // A JSON text is also a YAML text.
+            writeln!(out, "{key}: {}", json!(one_line(value)))?;
+        }
+    }
+    writeln!(out, "tags:\n- tabtune\n---\n")
+}
+
+fn describe_base(out: &mut String, base: &Base) -> fmt::Result {
+    writeln!(out, "## Base\n")?;
+    if !base.name.is_empty() {
+        write!(out, "{}, ", quoted(&base.name))?;
+    }
+    writeln!(out, "{}:\n", base.format)?;
     for file in &base.files {
-        let sum = match (file.sha256, file.header_sha256) {
-            (Some(sum), _) => format!(", SHA-256 {sum}"),
-            (None, Some(sum)) => format!(", SHA-256 of its header {sum}"),
-            (None, None) => String::new(),
+        let sum = match file.header_sha256 {
+            Some(sum) if file.sha256.is_none() => format!(", SHA-256 of its header {sum}"),
+            _ => of_file(file.sha256),
         };
-        line(
-            out,
-            &format!(
-                "- `{}`, {} bytes{sum}",
-                one_line(&file.name).replace('`', "'"),
-                file.bytes
-            ),
-        );
+        list_file(out, &file.name, file.bytes, &sum)?;
     }
     if !base.merged_adapter.is_empty() {
-        line(
+        writeln!(
             out,
-            "\nAn adapter was merged into it before it was trained:\n",
-        );
-        list_files(
-            out,
-            base.merged_adapter
-                .iter()
-                .map(|file| (file.name.as_str(), file.bytes, file.sha256)),
-        );
+            "\nAn adapter was merged into it before it was trained:\n"
+        )?;
+        for file in &base.merged_adapter {
+            list_file(out, &file.name, file.bytes, &of_file(file.sha256))?;
+        }
     }
     if base.verified.is_some() {
-        line(
+        writeln!(
             out,
-            "\nThe last resume compared sizes and headers of these files alone.",
-        );
+            "\nThe last resume compared sizes and headers of these files alone."
+        )?;
     }
-    line(out, "");
+    writeln!(out)
 }
 
-/// Lists files by name, size and checksum.
-fn list_files<'a>(out: &mut String, files: impl Iterator<Item = (&'a str, u64, Option<Digest>)>) {
-    for (name, bytes, sum) in files {
-        let sum = sum.map_or_else(String::new, |sum| format!(", SHA-256 {sum}"));
-        line(
-            out,
-            &format!(
-                "- `{}`, {bytes} bytes{sum}",
-                one_line(name).replace('`', "'")
-            ),
-        );
-    }
+/// Lists a file by name, size and checksum.
+fn list_file(out: &mut String, name: &str, bytes: u64, sum: &str) -> fmt::Result {
+    writeln!(out, "- {}, {bytes} bytes{sum}", quoted(name))
 }
 
-fn describe_data(out: &mut String, given: &ModelCard, training: Option<&TrainingRecord>) {
+/// Words for the checksum of a file, if it is known.
+fn of_file(sum: Option<Digest>) -> String {
+    sum.map_or_else(String::new, |sum| format!(", SHA-256 {sum}"))
+}
+
+fn describe_data(
+    out: &mut String,
+    given: &ModelCard,
+    training: Option<&TrainingRecord>,
+) -> fmt::Result {
     if given.data.is_none() && training.is_none() {
-        return;
+        return Ok(());
     }
-    line(out, "## Data\n");
+    writeln!(out, "## Data\n")?;
     if let Some(text) = &given.data {
-        line(out, &format!("{}\n", text.trim_end()));
+        writeln!(out, "{}\n", text.trim_end())?;
     }
-    if let Some(data) = training.map(|training| &training.data) {
-        let name = if data.name.is_empty() {
-            String::new()
-        } else {
-            format!("`{}`: ", one_line(&data.name).replace('`', "'"))
-        };
-        let tokens = data.tokens.map_or_else(String::new, |tokens| {
-            format!("{tokens} tokens to train on, ")
-        });
-        line(
+    let Some(training) = training else {
+        return Ok(());
+    };
+    let data = &training.data;
+    if !data.name.is_empty() {
+        write!(out, "{}: ", quoted(&data.name))?;
+    }
+    if let Some(tokens) = data.tokens {
+        write!(out, "{tokens} tokens to train on, ")?;
+    }
+    writeln!(out, "SHA-256 of the tokens {}.\n", data.digest)?;
+    match data.steps_before {
+        Some(before) if training.completed_steps == before => writeln!(
             out,
-            &format!("{name}{tokens}SHA-256 of the tokens {}.\n", data.digest),
-        );
-        match data.steps_before {
-            Some(before) if training.is_some_and(|training| training.completed_steps == before) => {
-                line(
-                    out,
-                    "No step was made with these data yet: all were made with others.\n",
-                );
-            }
-            Some(before) => line(
-                out,
-                &format!("Other data were used in the first {before} steps.\n"),
-            ),
-            None => {}
-        }
+            "No step was made with these data yet: all were made with others.\n"
+        ),
+        Some(before) => writeln!(out, "Other data were used in the first {before} steps.\n"),
+        None => Ok(()),
     }
 }
 
@@ -205,47 +186,36 @@ fn describe_training(
     out: &mut String,
     training: &TrainingRecord,
     changes: Option<String>,
-) -> Result<()> {
-    line(out, "## Training\n");
-    line(
+    settings: &str,
+) -> fmt::Result {
+    writeln!(out, "## Training\n")?;
+    writeln!(
         out,
-        &format!(
-            "{} steps, {} counted tokens.",
-            training.completed_steps, training.tokens
-        ),
-    );
+        "{} steps, {} counted tokens.",
+        training.completed_steps, training.tokens
+    )?;
     if let Some(loss) = training.losses.last {
-        line(
-            out,
-            &format!("Loss of the last step: {loss} nats for each token."),
-        );
+        writeln!(out, "Loss of the last step: {loss} nats for each token.")?;
     }
-    if let Some(EvaluationRecord::Of(Evaluation {
-        loss,
-        step,
-        data_digest,
-    })) = training.losses.evaluation
-    {
-        let others = data_digest != training.data.digest;
-        let data = if others {
-            format!(", on other data (SHA-256 {data_digest})")
-        } else {
-            String::new()
+    if let Some(EvaluationRecord::Of(evaluation)) = training.losses.evaluation {
+        let Evaluation {
+            loss,
+            step,
+            data_digest,
+        } = evaluation;
+        let weights = match changes {
+            Some(changes) => format!("measured before {changes}"),
+            None => "of these weights".to_string(),
         };
-        let weights = changes.map_or_else(
-            || "of these weights".to_string(),
-            |changes| format!("measured before {changes}"),
-        );
-        line(
+        let data = match data_digest == training.data.digest {
+            true => String::new(),
+            false => format!(", on other data (SHA-256 {data_digest})"),
+        };
+        writeln!(
             out,
-            &format!(
-                "Loss of the evaluation after step {step}, {weights}{data}: {loss} nats for each token."
-            ),
-        );
+            "Loss of the evaluation after step {step}, {weights}{data}: {loss} nats for each token."
+        )?;
     }
-    let wrong = |error: serde_json::Error| {
-        Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)])
-    };
     let settings_of = match training.steps_before {
         Some(before) if before == training.completed_steps => {
             "Settings of the next step; those of the steps so far were others:".to_string()
@@ -255,8 +225,5 @@ fn describe_training(
         }
         None => "Settings:".to_string(),
     };
-    line(out, &format!("\n{settings_of}"));
-    let settings = serde_json::to_string_pretty(&training.settings).map_err(wrong)?;
-    line(out, &format!("\n```json\n{settings}\n```\n"));
-    Ok(())
+    writeln!(out, "\n{settings_of}\n\n```json\n{settings}\n```\n")
 }

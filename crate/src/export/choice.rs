@@ -36,19 +36,29 @@ pub struct ExportChoice {
 }
 
 impl ExportChoice {
-    /// Creates the choice for a planned export.
-    pub fn planned(format: ExportFormat, types: Option<&str>, plan: Result<FileStream>) -> Self {
-        let (bytes, refused) = match plan {
-            Ok(stream) => (
-                Some(stream.files().iter().map(|file| file.bytes).sum()),
-                None,
-            ),
-            Err(error) => (None, Some(error)),
-        };
+    /// A possible export of unknown size.
+    pub(super) fn new(format: ExportFormat, types: Option<&str>) -> Self {
         Self {
-            bytes,
+            format,
+            types: types.map(String::from),
+            ok: true,
+            bytes: None,
+            lossy: None,
             needs: None,
-            ..Self::merged(format, types, refused.as_ref())
+            reason: None,
+            plain: None,
+        }
+    }
+
+    /// The choice of an export that was planned.
+    pub fn planned(format: ExportFormat, types: Option<&str>, plan: Result<FileStream>) -> Self {
+        let choice = Self::new(format, types);
+        match plan {
+            Ok(stream) => Self {
+                bytes: Some(stream.files().iter().map(|file| file.bytes).sum()),
+                ..choice
+            },
+            Err(error) => choice.refused(&error),
         }
     }
 
@@ -58,20 +68,22 @@ impl ExportChoice {
         types: Option<&str>,
         refused: Option<&Error>,
     ) -> Self {
-        let (types, reason, plain) = (
-            types.map(String::from),
-            refused.map(ToString::to_string),
-            refused.map(Error::plain),
-        );
-        Self {
-            format,
-            types,
-            ok: reason.is_none(),
-            bytes: None,
-            lossy: None,
+        let choice = Self {
             needs: Some("base"),
-            reason,
-            plain,
+            ..Self::new(format, types)
+        };
+        match refused {
+            Some(error) => choice.refused(error),
+            None => choice,
+        }
+    }
+
+    fn refused(self, error: &Error) -> Self {
+        Self {
+            ok: false,
+            reason: Some(error.to_string()),
+            plain: Some(error.plain()),
+            ..self
         }
     }
 }

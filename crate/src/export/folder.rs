@@ -6,25 +6,24 @@ use serde_json::json;
 
 use super::card::card;
 use super::choice::ExportChoice;
-use super::format::{BaseFiles, Exporting, Format};
+use super::format::Format;
+use super::gguf_types::elements;
 use super::merged::{merged, opened_merged};
 use super::options::{ExportDtype, ExportOptions};
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
-use crate::bundle::{Contents, FileStream, refuse_blocks};
+use crate::bundle::{Contents, FileStream, format_pt, refuse_blocks};
 use crate::error::{Refusal, Result, word};
 use crate::formats::TensorType;
 use crate::state::{
-    ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest,
-    Tensor, TensorRecord, byte_len, canonical,
+    ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, ModelStateTensorManifest,
+    OPTIMIZER_FILE, StateManifest, Tensor, TensorRecord, byte_len, canonical,
 };
 
 /// Default maximum number of bytes of tensors in one file of weights, which every browser and file system accepts.
 pub const SHARD_BYTES: u64 = 1_900_000_000;
 
 const INDEX: &str = "model.safetensors.index.json";
-const OPTIMIZER: &str = "optimizer.safetensors";
-const WEIGHTS: &str = "model.safetensors";
 
 /// Writes the files of a folder that `transformers` and tabtune load: the weights in one file or, beyond `shard_bytes`, in shards that are
 /// filled in the order of the names, with their index; on request the optimizer's state; configuration, ids that end a text, and tokenizer,
@@ -42,14 +41,8 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
     let mut stream = FileStream::summed();
     push_weights(&mut stream, source, to, options)?;
     if options.optimizer && !source.state.is_empty() {
-        let contents = Contents::StateOfWeights;
-        stream.push_safetensors_as(
-            OPTIMIZER,
-            source.state.clone(),
-            None,
-            contents,
-            &format_pt(),
-        )?;
+        let (state, contents) = (source.state.clone(), Contents::StateOfWeights);
+        stream.push_safetensors_as(OPTIMIZER_FILE, state, None, contents, &format_pt(None))?;
     }
     let dtype = dtype_word(&source.weights.tensors, to);
     let documents = source
@@ -66,87 +59,58 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
         &documents.into_iter().collect(),
         manifest,
     ));
-    stream.push_bytes(
-        "README.md",
-        card(source, options, stream.changes())?.into_bytes(),
-    );
-    stream.allow_non_finite(options.allow_non_finite);
-    stream.push_receipt(RECEIPT, source.draft())?;
-    Ok(stream)
+    let card = card(source, options, stream.changes())?;
+    stream.push_bytes("README.md", card.into_bytes());
+    options.finish(stream, source.draft())
 }
 
 /// A Hugging Face folder.
-pub(super) struct Folder;
-
-impl Format for Folder {
-    fn word(&self) -> &'static str {
-        "safetensors"
-    }
-
-    fn about(&self) -> &'static str {
-        "Hugging Face folder, safetensors"
-    }
-
-    fn own_options(&self) -> &'static [&'static str] {
-        &["base", "dtype", "manifest", "optimizer", "shard_bytes"]
-    }
-
-    fn export<'a>(
-        &self,
-        source: &'a ExportSource,
-        base_files: BaseFiles,
-        options: &'a ExportOptions,
-    ) -> Exporting<'a> {
+pub(super) const FORMAT: Format = Format {
+    word: "safetensors",
+    about: "Hugging Face folder, safetensors",
+    ending: "",
+    is_of_adapter: false,
+    own_options: &["base", "dtype", "manifest", "optimizer", "shard_bytes"],
+    export: |source, base_files, options| {
         Box::pin(async move {
             let merged = merged(source, base_files, options).await?;
             export_folder(&merged.source, &merged.options)
         })
-    }
+    },
+    choices,
+};
 
-    /// As stored, and where that is refused, with a dtype that is not.
-    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
-        let format = ExportFormat::Safetensors;
-        if source.adapter_settings.is_some() {
-            return vec![ExportChoice::merged(format, None, None)];
-        }
-        let usual = ExportOptions::default();
-        let folder = match opened_merged(source, &usual) {
-            Ok(Some(merged)) => export_folder(&merged.source, &merged.options),
-            _ => export_folder(source, &usual),
-        };
-        let refused = folder.is_err();
-        let mut choices = vec![ExportChoice::planned(format, None, folder)];
-        if refused {
-            let dtype = ExportOptions {
-                dtype: ExportDtype::F32,
-                ..usual
-            };
-            choices.push(ExportChoice::planned(
-                format,
-                Some("f32"),
-                export_folder(source, &dtype),
-            ));
-        }
-        choices
+/// As stored, and where that is refused, with a dtype that is not.
+fn choices(source: &ExportSource) -> Vec<ExportChoice> {
+    let format = ExportFormat::Safetensors;
+    if source.adapter_settings.is_some() {
+        return vec![ExportChoice::merged(format, None, None)];
     }
-}
-
-/// Returns the metadata that PyTorch's readers of safetensors expect.
-fn format_pt() -> BTreeMap<String, String> {
-    BTreeMap::from([("format".to_string(), "pt".to_string())])
+    let mut options = ExportOptions::default();
+    let folder = match opened_merged(source, &options) {
+        Ok(Some(merged)) => export_folder(&merged.source, &merged.options),
+        _ => export_folder(source, &options),
+    };
+    let refused = folder.is_err();
+    let mut choices = vec![ExportChoice::planned(format, None, folder)];
+    if refused {
+        options.dtype = ExportDtype::F32;
+        let folder = export_folder(source, &options);
+        choices.push(ExportChoice::planned(format, Some("f32"), folder));
+    }
+    choices
 }
 
 /// Returns the number of bytes of a tensor in its file.
 fn bytes_of(tensor: &Tensor, to: Option<TensorType>) -> Result<u64> {
-    let shape = &tensor.shape;
-    let dtype = tensor.dtype_as(to);
+    let (dtype, shape) = (tensor.dtype_as(to), &tensor.shape);
     let too_large = || {
         Refusal::new(word!("export.tensor.size"))
             .of("safetensors")
             .subject(&tensor.name)
             .found(format!("{dtype} {shape:?}"))
     };
-    byte_len(&dtype, shape).ok_or_else(|| too_large().into())
+    Ok(byte_len(&dtype, shape).ok_or_else(too_large)?)
 }
 
 /// Distributes the tensors to shards of at most `limit` bytes, in the order of their names.
@@ -180,43 +144,32 @@ fn push_weights(
     to: Option<TensorType>,
     options: &ExportOptions,
 ) -> Result<()> {
-    let (shards, total) = shards_of(
-        &source.weights.tensors,
-        to,
-        options.shard_bytes.unwrap_or(SHARD_BYTES),
-    )?;
+    let limit = options.shard_bytes.unwrap_or(SHARD_BYTES);
+    let (shards, total) = shards_of(&source.weights.tensors, to, limit)?;
     let count = shards.len();
-    let name = |number: usize| {
-        if count == 1 {
-            WEIGHTS.to_string()
-        } else {
-            format!("model-{number:05}-of-{count:05}.safetensors")
-        }
+    let name = |number: usize| match count {
+        1 => MODEL_FILE.to_string(),
+        _ => format!("model-{number:05}-of-{count:05}.safetensors"),
     };
-    let files: BTreeMap<&str, String> = (1..)
-        .zip(&shards)
-        .flat_map(|(number, shard)| {
-            shard
-                .iter()
-                .map(move |tensor| (tensor.name.as_str(), name(number)))
-        })
-        .collect();
-    let manifest = options.manifest.then(|| manifest_of(source, to, &files));
-    let index = json!({ "metadata": { "total_size": total }, "weight_map": files });
-    let mut metadata = format_pt();
-    if let Some(manifest) = manifest.as_ref().filter(|_| count == 1) {
-        metadata.insert(MANIFEST_KEY.to_string(), canonical(manifest)?);
-    }
     let names: Vec<String> = (1..=count).map(name).collect();
+    let mut files = BTreeMap::new();
+    for (name, shard) in names.iter().zip(&shards) {
+        files.extend(shard.iter().map(|tensor| (tensor.name.clone(), name)));
+    }
+    let manifest = options.manifest.then(|| manifest_of(source, to, &files));
+    let inside = manifest.as_ref().filter(|_| count == 1);
+    let inside = inside.map(canonical).transpose()?;
+    let metadata = format_pt(inside.map(|text| (MANIFEST_KEY, text)));
+    let index = json!({ "metadata": { "total_size": total }, "weight_map": files });
     for (name, shard) in names.iter().zip(shards) {
         stream.push_safetensors_as(name, shard, to, Contents::Weights, &metadata)?;
     }
     if count > 1 {
         let text = serde_json::to_string_pretty(&index).unwrap_or_default() + "\n";
         stream.push_bytes(INDEX, text.into_bytes());
-        manifest.map_or(Ok(()), |manifest| {
-            stream.push_manifest(MANIFEST_FILE, manifest)
-        })?;
+        if let Some(manifest) = manifest {
+            stream.push_manifest(MANIFEST_FILE, manifest)?;
+        }
     }
     Ok(())
 }
@@ -225,7 +178,7 @@ fn push_weights(
 fn manifest_of(
     source: &ExportSource,
     to: Option<TensorType>,
-    files: &BTreeMap<&str, String>,
+    files: &BTreeMap<String, &String>,
 ) -> StateManifest {
     let record = |tensor: &Tensor, to, file: &str| {
         let described = ModelStateTensorManifest {
@@ -234,54 +187,30 @@ fn manifest_of(
         };
         (tensor.name.clone(), TensorRecord::new(described, file))
     };
-    let weights = source.weights.tensors.iter().map(|tensor| {
-        record(
-            tensor,
-            to,
-            files.get(tensor.name.as_str()).map_or(WEIGHTS, |file| file),
-        )
-    });
-    let state = source
-        .state
-        .iter()
-        .map(|tensor| record(tensor, None, OPTIMIZER));
-    let manifest = StateManifest::new(
-        source.identity.clone(),
-        weights.chain(state).collect(),
-        source.groups.clone(),
-    );
+    let weights = source.weights.tensors.iter();
+    let weights = weights.map(|tensor| record(tensor, to, files[&tensor.name]));
+    let state = source.state.iter();
+    let state = state.map(|tensor| record(tensor, None, OPTIMIZER_FILE));
+    let tensors = weights.chain(state).collect();
     StateManifest {
         base: source.base.clone(),
-        ..manifest
+        ..StateManifest::new(source.identity.clone(), tensors, source.groups.clone())
     }
 }
 
-/// Returns PyTorch's word for the dtype that most of the values have in their files.
+/// PyTorch's word for the dtype that most of the values have in their files.
 fn dtype_word(tensors: &[Tensor], to: Option<TensorType>) -> &'static str {
     let words = [
-        ("F32", "float32"),
-        ("BF16", "bfloat16"),
-        ("F16", "float16"),
         ("F64", "float64"),
+        ("F16", "float16"),
+        ("BF16", "bfloat16"),
+        ("F32", "float32"),
     ];
     let values = |dtype: &str| -> u128 {
         let of_dtype = tensors.iter().filter(|tensor| tensor.dtype_as(to) == dtype);
-        of_dtype
-            .map(|tensor| {
-                tensor
-                    .shape
-                    .iter()
-                    .map(|&dim| u128::from(dim))
-                    .product::<u128>()
-            })
-            .sum()
+        of_dtype.map(|tensor| elements(&tensor.shape)).sum()
     };
-    let mut most = (0, "float32");
-    for (dtype, word) in words {
-        let count = values(dtype);
-        if count > most.0 {
-            most = (count, word);
-        }
-    }
-    most.1
+    // Of equal numbers, the last one counts.
+    let most = words.into_iter().max_by_key(|(dtype, _)| values(dtype));
+    most.map_or("float32", |(_, word)| word)
 }

@@ -16,36 +16,21 @@ pub(super) type BaseFiles = Vec<Rc<dyn ByteSource>>;
 /// An export that is being prepared.
 pub(super) type Exporting<'a> = Pin<Box<dyn Future<Output = Result<FileStream>> + 'a>>;
 
-/// A format of exports. A new one is a file that implements this, a variant of [`ExportFormat`](super::ExportFormat) and its row in
+/// A format of exports. A new one is a file that states this, a variant of [`ExportFormat`](super::ExportFormat) and its row in
 /// [`format_of`](super::format_of); the lists of the terminal and of the page follow from them.
-pub(super) trait Format {
+pub(super) struct Format {
     /// Its word in options, which serde has for the variant.
-    fn word(&self) -> &'static str;
-
-    /// Describes it for a list, as a noun phrase without an article.
-    fn about(&self) -> &'static str;
-
+    pub(super) word: &'static str,
+    /// Description for a list, as a noun phrase without an article.
+    pub(super) about: &'static str,
     /// Ending of its one file; empty for a folder.
-    fn ending(&self) -> &'static str {
-        ""
-    }
-
+    pub(super) ending: &'static str,
     /// True for the format of a trained adapter alone, false for that of a whole model.
-    fn is_of_adapter(&self) -> bool {
-        false
-    }
-
+    pub(super) is_of_adapter: bool,
     /// Keys of [`ExportOptions`] that are of use for this format and not for all; `base` for files of a base.
-    fn own_options(&self) -> &'static [&'static str];
-
+    pub(super) own_options: &'static [&'static str],
     /// Prepares the files, the receipt last.
-    fn export<'a>(
-        &self,
-        source: &'a ExportSource,
-        base_files: BaseFiles,
-        options: &'a ExportOptions,
-    ) -> Exporting<'a>;
-
-    /// Plans every export of `source` in this format. Nothing is read.
-    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice>;
+    pub(super) export: for<'a> fn(&'a ExportSource, BaseFiles, &'a ExportOptions) -> Exporting<'a>,
+    /// Plans every export of a source in this format. Nothing is read.
+    pub(super) choices: fn(&ExportSource) -> Vec<ExportChoice>,
 }

@@ -1,8 +1,8 @@
 //! Writes a model as one GGUF file.
 
 use super::choice::ExportChoice;
-use super::format::{BaseFiles, Exporting, Format};
-use super::gguf_types::{GgufTypes, words};
+use super::format::{BaseFiles, Format};
+use super::gguf_types::{GgufTypes, and_more, words};
 use super::merged::{merged, opened_merged};
 use super::options::ExportOptions;
 use super::patch::patch;
@@ -11,7 +11,7 @@ use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::FileStream;
 use crate::error::{Result, Warning, word};
-use crate::state::{RECEIPT, ReceiptFile, ReceiptWarning};
+use crate::state::{Base, ModelIoArtifactReceipt, RECEIPT, ReceiptFile, ReceiptWarning};
 use crate::tokenizer::Tokenizer;
 
 /// Name of the file without its ending, and of the model in it, unless another one is asked for.
@@ -34,22 +34,15 @@ pub async fn export_gguf(
     base_files: BaseFiles,
     options: &ExportOptions,
 ) -> Result<FileStream> {
-    let types = options
-        .types
-        .as_deref()
-        .map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
+    let types = GgufTypes::of(options)?;
     let name = options.name.as_deref().unwrap_or(NAME);
     options.check_names(".gguf")?;
     check_kind(source, ExportFormat::Gguf)?;
     let mut draft = source.draft();
     let mut stream = if base_files.is_empty() {
         let start = Start::of(source)?;
-        draft.warnings.extend(lost(
-            source,
-            &start,
-            types,
-            options.types.as_deref().unwrap_or_default(),
-        ));
+        let word = options.types.as_deref().unwrap_or_default();
+        draft.warnings.extend(lost(source, &start, types, word));
         recipe(source, &start, name, types, options.requantise)?
     } else {
         let (stream, base, kept) =
@@ -57,125 +50,89 @@ pub async fn export_gguf(
         draft
             .warnings
             .extend(kept.as_ref().map(ReceiptWarning::from));
-        let given: Vec<ReceiptFile> = base
-            .files
-            .iter()
-            .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256))
-            .collect();
-        draft.inputs.retain(|file| {
-            !given
-                .iter()
-                .any(|one| (&one.name, one.bytes) == (&file.name, file.bytes))
-        });
-        draft.inputs.extend(given);
-        // The given files are those that the run started from, unless every tensor is replaced.
-        if let Some(recorded) = draft
-            .base
-            .as_mut()
-            .filter(|recorded| recorded.matches(&base))
-        {
-            recorded.take_sums(&base);
-            if recorded.files.iter().all(|file| file.sha256.is_some()) {
-                draft.checks.retain(|check| check.name != "base");
-            }
-        }
+        add_base(&mut draft, &base);
         stream
     };
-    options
-        .file_name
-        .iter()
-        .for_each(|name| stream.rename_first(name));
-    stream.allow_non_finite(options.allow_non_finite);
-    stream.push_receipt(RECEIPT, draft)?;
-    Ok(stream)
+    if let Some(name) = &options.file_name {
+        stream.rename_first(name);
+    }
+    options.finish(stream, draft)
 }
 
-/// Returns the warnings about facts that a new file cannot hold, and about a type of which no matrix is; `word` asks for it.
-fn lost(source: &ExportSource, start: &Start, types: GgufTypes, word: &str) -> Vec<ReceiptWarning> {
-    let bordered = source
-        .assets
-        .tokenizer
-        .as_ref()
-        .map(Tokenizer::bordered_tokens)
-        .unwrap_or_default();
-    let more = if bordered.len() > 1 {
-        format!(" and {} more", bordered.len() - 1)
-    } else {
-        String::new()
+/// Adds the files that a patch was written into, with their checksums.
+fn add_base(draft: &mut ModelIoArtifactReceipt, base: &Base) {
+    let given: Vec<ReceiptFile> = base
+        .files
+        .iter()
+        .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256))
+        .collect();
+    let is_given = |file: &ReceiptFile| {
+        let same = |one: &ReceiptFile| (&one.name, one.bytes) == (&file.name, file.bytes);
+        given.iter().any(same)
     };
-    let border = bordered
-        .first()
-        .map(|first| Warning::new(word!("export.gguf.token-border"), &format!("{first}{more}")));
-    let none = has_none_of(&source.weights, start.family(), types)
+    draft.inputs.retain(|file| !is_given(file));
+    draft.inputs.extend(given);
+    // The given files are those that the run started from, unless every tensor is replaced.
+    let recorded = draft.base.as_mut();
+    if let Some(recorded) = recorded.filter(|recorded| recorded.matches(base)) {
+        recorded.take_sums(base);
+        if recorded.files.iter().all(|file| file.sha256.is_some()) {
+            draft.checks.retain(|check| check.name != "base");
+        }
+    }
+}
+
+/// The warnings about facts that a new file cannot hold, and about a type of which no matrix is; `word` asks for it.
+fn lost(source: &ExportSource, start: &Start, types: GgufTypes, word: &str) -> Vec<ReceiptWarning> {
+    let tokenizer = source.assets.tokenizer.as_ref();
+    let bordered = tokenizer.map(Tokenizer::bordered_tokens);
+    let bordered = bordered.unwrap_or_default();
+    let border = bordered.first().map(|first| {
+        let subject = and_more(first.to_string(), bordered.len() - 1);
+        Warning::new(word!("export.gguf.token-border"), &subject)
+    });
+    let none = has_none_of(&source.weights, start.family, types)
         .then(|| Warning::new(word!("export.gguf.type-unused"), word));
     let end = start
         .end_by_default()
         .map(|token| Warning::new(word!("export.gguf.end"), &token));
-    let composes = source
-        .assets
-        .tokenizer
-        .as_ref()
-        .is_some_and(Tokenizer::composes);
+    let composes = tokenizer.is_some_and(Tokenizer::composes);
     let normalizer = composes.then(|| Warning::new(word!("export.gguf.normalizer"), "NFC"));
-    border
-        .iter()
-        .chain(&none)
-        .chain(&end)
-        .chain(&normalizer)
-        .map(ReceiptWarning::from)
-        .collect()
+    let lost = [border, none, end, normalizer];
+    let lost = lost.iter().flatten();
+    lost.map(ReceiptWarning::from).collect()
 }
 
 /// One GGUF file.
-pub(super) struct Gguf;
-
-impl Format for Gguf {
-    fn word(&self) -> &'static str {
-        "gguf"
-    }
-
-    fn about(&self) -> &'static str {
-        "GGUF for llama.cpp"
-    }
-
-    fn ending(&self) -> &'static str {
-        ".gguf"
-    }
-
-    fn own_options(&self) -> &'static [&'static str] {
-        &["base", "type", "requantise"]
-    }
-
-    fn export<'a>(
-        &self,
-        source: &'a ExportSource,
-        base_files: BaseFiles,
-        options: &'a ExportOptions,
-    ) -> Exporting<'a> {
+pub(super) const FORMAT: Format = Format {
+    word: "gguf",
+    about: "GGUF for llama.cpp",
+    ending: ".gguf",
+    is_of_adapter: false,
+    own_options: &["base", "type", "requantise"],
+    export: |source, base_files, options| {
         Box::pin(async move {
             let merged = merged(source, base_files, options).await?;
             export_gguf(&merged.source, merged.files, &merged.options).await
         })
-    }
+    },
+    choices,
+};
 
-    /// One file for each type of the matrices.
-    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
-        let start = Start::of(source);
-        // The base's metadata and tokenizer serve where no new ones can be made.
-        let patched = source
-            .base
-            .as_ref()
-            .is_some_and(|base| base.format == "gguf");
-        if source.adapter_settings.is_some() {
-            let refused = start.err().filter(|_| !patched);
-            return words()
-                .map(|word| ExportChoice::merged(ExportFormat::Gguf, Some(word), refused.as_ref()))
-                .collect();
-        }
-        words()
-            .map(|word| choice(source, &start, patched && start.is_err(), word))
-            .collect()
+/// One file for each type of the matrices.
+fn choices(source: &ExportSource) -> Vec<ExportChoice> {
+    let start = Start::of(source);
+    // The base's metadata and tokenizer serve where no new ones can be made.
+    let patched = start.is_err() && source.base.as_ref().is_some_and(Base::is_gguf);
+    if source.adapter_settings.is_some() {
+        let refused = start.err().filter(|_| !patched);
+        return words()
+            .map(|word| ExportChoice::merged(ExportFormat::Gguf, Some(word), refused.as_ref()))
+            .collect();
     }
+    words()
+        .map(|word| choice(source, &start, patched, word))
+        .collect()
 }
 
 /// The plan of a file whose matrices have the types of this word; `patched` if the base's file has to be given for it.
@@ -195,24 +152,17 @@ fn choice(source: &ExportSource, start: &Result<Start>, patched: bool, word: &st
         stream.push_receipt(RECEIPT, draft)?;
         Ok(stream)
     };
-    let made = start.as_ref().map_err(Clone::clone).and_then(plan);
-    let mut choice = ExportChoice::planned(ExportFormat::Gguf, Some(word), made);
-    if patched {
-        choice = ExportChoice {
-            ok: true,
-            needs: Some("base"),
-            reason: None,
-            plain: None,
-            ..choice
-        };
-    }
-    if merged
+    let mut choice = if patched {
+        ExportChoice::merged(ExportFormat::Gguf, Some(word), None)
+    } else {
+        let made = start.as_ref().map_err(Clone::clone).and_then(plan);
+        ExportChoice::planned(ExportFormat::Gguf, Some(word), made)
+    };
+    // The base's file with the sums in their places has another size.
+    let into_base = merged
         .as_ref()
-        .is_some_and(|merged| !merged.files.is_empty())
-    {
-        // The base's file with the sums in their places has another size.
-        choice.bytes = None;
-    }
+        .is_some_and(|merged| !merged.files.is_empty());
+    choice.bytes = choice.bytes.filter(|_| !into_base);
     choice.lossy = choice.ok.then(|| "groups and optimizer state".to_string());
     choice
 }

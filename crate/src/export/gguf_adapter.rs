@@ -1,20 +1,21 @@
 //! Writes a trained adapter as one GGUF file, which llama.cpp loads in addition to the base.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 
 use super::architecture::architecture;
 use super::choice::ExportChoice;
-use super::format::{BaseFiles, Exporting, Format};
+use super::format::Format;
 use super::gguf_types::refuse_state;
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::FileStream;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, refuse_all, word};
 use crate::families::{factor_names, to_gguf};
 use crate::formats::{GgufValue, TensorType};
 use crate::model::Adaptation;
-use crate::state::{Encoded, RECEIPT, Reordering, Tensor};
+use crate::state::{Encoded, Reordering, Tensor};
 
 /// Default name of the file, without its ending.
 const NAME: &str = "adapter";
@@ -39,21 +40,14 @@ pub(crate) fn export_gguf_adapter(
     let config = &source.weights.config;
     let family = architecture(config)?;
     let settings = source.adapter_settings.clone().unwrap_or_default();
-    let mut tensors: BTreeMap<&str, &Tensor> = source
-        .weights
-        .tensors
-        .iter()
+    let tensors = source.weights.tensors.iter();
+    let mut tensors: BTreeMap<&str, &Tensor> = tensors
         .map(|tensor| (tensor.name.as_str(), tensor))
         .collect();
     let mut take = |name: &str| {
-        let absent = || {
-            Error::from(
-                Refusal::new(word!("model.tensor.missing"))
-                    .of("gguf")
-                    .subject(name),
-            )
-        };
-        tensors.remove(name).ok_or_else(absent)
+        let absent = || Refusal::new(word!("model.tensor.missing")).of("gguf");
+        let tensor = tensors.remove(name);
+        tensor.ok_or_else(|| Error::from(absent().subject(name)))
     };
     let (mut outputs, mut draft) = (Vec::new(), source.draft());
     for (module, target) in Adaptation::new(&settings, config, 0)?.targets() {
@@ -65,60 +59,40 @@ pub(crate) fn export_gguf_adapter(
         };
         let (matrix, order) =
             to_gguf(&format!("{module}.weight"), family, config).ok_or_else(unnamed)?;
+        let order_of_b = match order {
+            Reordering::Transposed => Reordering::Same,
+            rows => rows,
+        };
         // The factor is at most 65,536.
         let missing = target.scale / (settings.alpha / target.rank as f64);
         let [a, b] = factor_names(module);
-        let lies = if order == Reordering::Transposed {
-            Reordering::Same
-        } else {
-            order
-        };
-        outputs.push(output(
-            take(&a)?,
-            format!("{matrix}.lora_a"),
-            Reordering::Same,
-            to,
-            1.0,
-        )?);
-        outputs.push(output(
-            take(&b)?,
-            format!("{matrix}.lora_b"),
-            lies,
-            to,
-            missing as f32,
-        )?);
+        let [name_a, name_b] = ["a", "b"].map(|factor| format!("{matrix}.lora_{factor}"));
+        outputs.push(output(take(&a)?, &name_a, Reordering::Same, to, 1.0)?);
+        outputs.push(output(take(&b)?, &name_b, order_of_b, to, missing as f32)?);
         if missing as f32 != 1.0 {
-            draft
-                .tensors
-                .scaled
-                .insert(format!("{matrix}.lora_b"), missing);
+            draft.tensors.scaled.insert(name_b, missing);
         }
     }
     refuse_saved(tensors.keys().copied())?;
     let name = options.name.as_deref().unwrap_or(NAME);
+    let alpha = settings.alpha as f32;
     let metadata = [
         ("general.architecture", GgufValue::of_text(family)),
         ("general.type", GgufValue::of_text("adapter")),
         ("general.name", GgufValue::of_text(name)),
         ("adapter.type", GgufValue::of_text("lora")),
-        (
-            "adapter.lora.alpha",
-            GgufValue::of_f32(settings.alpha as f32),
-        ),
-    ];
+        ("adapter.lora.alpha", GgufValue::of_f32(alpha)),
+    ]
+    .map(|(key, value)| (key.to_string(), value));
     let mut stream = FileStream::summed();
-    let metadata = metadata.map(|(key, value)| (key.to_string(), value));
     // A factor enters digests as it is in the file.
     stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs, |name| {
         Some((name.to_string(), Reordering::Same))
     })?;
-    options
-        .file_name
-        .iter()
-        .for_each(|name| stream.rename_first(name));
-    stream.allow_non_finite(options.allow_non_finite);
-    stream.push_receipt(RECEIPT, draft)?;
-    Ok(stream)
+    if let Some(name) = &options.file_name {
+        stream.rename_first(name);
+    }
+    options.finish(stream, draft)
 }
 
 fn type_of(options: &ExportOptions) -> Result<TensorType> {
@@ -136,26 +110,20 @@ fn type_of(options: &ExportOptions) -> Result<TensorType> {
 /// Refuses modules that are trained in full: readers know factors only, and silently ignore some tensors of other names.
 fn refuse_saved<'a>(names: impl Iterator<Item = &'a str>) -> Result<()> {
     let refuse = |name: &str| {
-        let refusal = Refusal::new(word!("export.lora.unrepresentable"))
+        Refusal::new(word!("export.lora.unrepresentable"))
             .of("gguf")
-            .subject(name);
-        refusal
+            .subject(name)
             .expected("factors of matrices")
             .found("a module that is trained in full")
             .hint("export peft, or a merged model")
     };
-    let refusals: Vec<Refusal> = names.map(refuse).collect();
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Refused(refusals))
-    }
+    refuse_all(names.map(refuse).collect())
 }
 
 /// Encodes a factor under the file's `name`.
 fn output(
     tensor: &Tensor,
-    name: String,
+    name: &str,
     order: Reordering,
     to: TensorType,
     factor: f32,
@@ -165,58 +133,29 @@ fn output(
         factor,
         ..Encoded::new(tensor.clone(), order, to)
     };
-    Ok(Tensor::encoded(&name, &tensor.shape, encoded))
+    Ok(Tensor::encoded(name, &tensor.shape, encoded))
 }
 
 /// The adapter of a run as one GGUF file.
-pub(super) struct GgufAdapter;
+pub(super) const FORMAT: Format = Format {
+    word: "gguf-adapter",
+    about: "LoRA adapter, GGUF for llama.cpp",
+    ending: ".gguf",
+    is_of_adapter: true,
+    own_options: &["base", "type"],
+    export: |source, _, options| Box::pin(ready(export_gguf_adapter(source, options))),
+    choices,
+};
 
-impl Format for GgufAdapter {
-    fn word(&self) -> &'static str {
-        "gguf-adapter"
-    }
-
-    fn about(&self) -> &'static str {
-        "LoRA adapter, GGUF for llama.cpp"
-    }
-
-    fn ending(&self) -> &'static str {
-        ".gguf"
-    }
-
-    fn is_of_adapter(&self) -> bool {
-        true
-    }
-
-    fn own_options(&self) -> &'static [&'static str] {
-        &["base", "type"]
-    }
-
-    fn export<'a>(
-        &self,
-        source: &'a ExportSource,
-        _: BaseFiles,
-        options: &'a ExportOptions,
-    ) -> Exporting<'a> {
-        Box::pin(async move { export_gguf_adapter(source, options) })
-    }
-
-    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
-        let plan = |word: &str| {
-            let options = ExportOptions {
-                types: Some(word.to_string()),
-                ..ExportOptions::default()
-            };
-            ExportChoice::planned(
-                ExportFormat::GgufAdapter,
-                Some(word),
-                export_gguf_adapter(source, &options),
-            )
+fn choices(source: &ExportSource) -> Vec<ExportChoice> {
+    let plan = |word: &str| {
+        let options = ExportOptions {
+            types: Some(word.to_string()),
+            ..ExportOptions::default()
         };
-        source
-            .adapter_settings
-            .iter()
-            .flat_map(|_| ["f32", "f16"].map(plan))
-            .collect()
-    }
+        let adapter = export_gguf_adapter(source, &options);
+        ExportChoice::planned(ExportFormat::GgufAdapter, Some(word), adapter)
+    };
+    let adapter = source.adapter_settings.iter();
+    adapter.flat_map(|_| ["f32", "f16"].map(plan)).collect()
 }

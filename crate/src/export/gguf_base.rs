@@ -6,7 +6,7 @@ use half::bf16;
 use super::source::{ExportSource, Weights};
 use crate::bundle::{Bundle, Pieces};
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Refusal, Result, refuse_all, word};
 use crate::families::HEAD;
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
 use crate::state::{Base, BaseFile, SourceFormat, Tensor};
@@ -33,7 +33,7 @@ fn described(base: &Base) -> String {
     base.files.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns whether the model has the tensor `name` as its own, and the base has it tied to the embedding.
+/// True if the model has the tensor `name` as its own, and the base has it tied to the embedding.
 pub(super) fn is_new(name: &str, config: &ModelConfig, bundle: &Bundle) -> bool {
     name == HEAD && bundle.config.tie_word_embeddings && !config.tie_word_embeddings
 }
@@ -50,14 +50,12 @@ pub(super) fn check_vocabulary(source: &ExportSource, bundle: &Bundle) -> Result
     }
     let hint = "make a folder of the base first: tabtune convert --model BASE --to FOLDER (with --dtype f32 if the base has blocks), then \
                 tabtune adapter merge --model FOLDER with the same adapter and options writes a file with a tokenizer of its own";
-    let refusal = Refusal::new(word!("export.gguf.base"))
-        .of(bundle.sources().next().map_or("", |(name, _)| name));
-    let expected =
-        format!("{of_base} rows, as the tokenizer of the base's file has, which is copied");
-    let refusal = refusal.subject("vocabulary").expected(expected);
-    Err(refusal
-        .found(format!("{rows} rows, after the adapter enlarged it"))
+    Err(other(bundle, "vocabulary")
         .hint(hint)
+        .expected(format!(
+            "{of_base} rows, as the tokenizer of the base's file has, which is copied"
+        ))
+        .found(format!("{rows} rows, after the adapter enlarged it"))
         .into())
 }
 
@@ -71,36 +69,26 @@ pub(super) fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
     }
     let config = &weights.config;
     let mut refusals = Vec::new();
-    for tensor in weights
-        .tensors
-        .iter()
-        .filter(|tensor| !is_new(&tensor.name, config, bundle))
-    {
-        let found = bundle.tensor(&tensor.name).map(|found| &found.shape);
-        if found != Some(&tensor.shape) {
-            let found = found.map_or_else(|| "none".to_string(), |shape| format!("{shape:?}"));
-            refusals.push(
-                other(bundle, &tensor.name)
-                    .expected(format!("{:?}", tensor.shape))
-                    .found(found),
-            );
+    let shown = |tensor: Option<&Tensor>| match tensor {
+        Some(tensor) => format!("{:?}", tensor.shape),
+        None => "none".to_string(),
+    };
+    let of_base = |tensor: &&Tensor| !is_new(&tensor.name, config, bundle);
+    for tensor in weights.tensors.iter().filter(of_base) {
+        let found = bundle.tensor(&tensor.name);
+        if found.map(|found| &found.shape) != Some(&tensor.shape) {
+            let refusal = other(bundle, &tensor.name).expected(shown(Some(tensor)));
+            refusals.push(refusal.found(shown(found)));
         }
     }
-    if !refusals.is_empty() {
-        return Err(Error::Refused(refusals));
-    }
+    refuse_all(refusals)?;
+    let has_head = weights.tensors.iter().any(|tensor| tensor.name == HEAD);
+    let untied = bundle.config.tie_word_embeddings && has_head;
     // A folder has another word for the family and another spread of new weights, neither of which a step depends on.
-    let (model_type, initializer_range) = (
-        bundle.config.model_type.clone(),
-        bundle.config.initializer_range,
-    );
-    let untied = bundle.config.tie_word_embeddings
-        && weights.tensors.iter().any(|tensor| tensor.name == HEAD);
-    let tie_word_embeddings = config.tie_word_embeddings || untied;
     let same = ModelConfig {
-        model_type,
-        initializer_range,
-        tie_word_embeddings,
+        model_type: bundle.config.model_type.clone(),
+        initializer_range: bundle.config.initializer_range,
+        tie_word_embeddings: config.tie_word_embeddings || untied,
         ..config.clone()
     };
     if same == bundle.config {
@@ -127,7 +115,7 @@ pub(super) fn check_files(source: &ExportSource, bundle: &Bundle) -> Result<()> 
     }
 }
 
-/// Returns whether the model still has the values that it loaded from the base.
+/// True if the model still has the values that it loaded from the base.
 pub(super) async fn is_untouched(bundle: &Bundle, tensor: &Tensor) -> Result<bool> {
     let mut pieces = bundle.pieces(&tensor.name, RUN_BYTES / 4)?;
     match tensor.on_device() {
@@ -161,32 +149,25 @@ async fn same_on_device(pieces: &mut Pieces, handle: &DeviceTensor<1>) -> Result
 
 /// Compares two tensors of one shape, whose pieces may end at other places.
 fn same_in_files(pieces: &mut Pieces, others: &mut Pieces) -> Result<bool> {
+    let refill = |values: &mut Vec<f32>, pieces: &mut Pieces| -> Result<()> {
+        if values.is_empty()
+            && let Some((_, piece)) = pieces.next_piece()?
+        {
+            values.extend_from_slice(piece);
+        }
+        Ok(())
+    };
     let (mut left, mut right) = (Vec::new(), Vec::new());
     loop {
-        if left.is_empty() {
-            left = pieces
-                .next_piece()?
-                .map(|(_, values)| values.to_vec())
-                .unwrap_or_default();
-        }
-        if right.is_empty() {
-            right = others
-                .next_piece()?
-                .map(|(_, values)| values.to_vec())
-                .unwrap_or_default();
-        }
+        refill(&mut left, pieces)?;
+        refill(&mut right, others)?;
         let count = left.len().min(right.len());
         if count == 0 {
             return Ok(left.len() == right.len());
         }
-        if left
-            .iter()
-            .zip(&right)
-            .any(|(a, b)| a.to_bits() != b.to_bits())
-        {
+        let mut pairs = left.drain(..count).zip(right.drain(..count));
+        if pairs.any(|(a, b)| a.to_bits() != b.to_bits()) {
             return Ok(false);
         }
-        left.drain(..count);
-        right.drain(..count);
     }
 }

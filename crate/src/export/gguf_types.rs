@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::options::ExportOptions;
 use crate::config::ModelConfig;
-use crate::error::{Refusal, Result, word};
-use crate::families::{HEAD, ROPE_FREQS, from_gguf, q4_k_m};
+use crate::error::{Refusal, Result, refuse_all, word};
+use crate::families::{HEAD, ROPE_FREQS, from_gguf, q4_k_m, to_gguf};
 use crate::formats::{FileTensor, GgmlType, TensorType};
 use crate::state::{Bytes, Encoded, Reordering, Tensor};
 
@@ -35,20 +36,23 @@ impl GgufTypes {
             AS_BASE => Ok(Self::AsBase),
             Q4_K_M => Ok(Self::Q4KM),
             _ => {
-                let refusal = || {
+                let unknown = || {
                     Refusal::new(word!("export.gguf.type"))
                         .of("gguf")
                         .expected(words().collect::<Vec<_>>().join(", "))
                         .found(word)
                 };
-                TensorType::of_word(word)
-                    .map(Self::One)
-                    .ok_or_else(|| refusal().into())
+                Ok(Self::One(TensorType::of_word(word).ok_or_else(unknown)?))
             }
         }
     }
 
-    /// Returns the type of the matrix `name` in the file; `None` for that of the base.
+    /// The types that an export asks for; those of the base if it names none.
+    pub(super) fn of(options: &ExportOptions) -> Result<Self> {
+        Self::from_word(options.types.as_deref().unwrap_or(AS_BASE))
+    }
+
+    /// The type of the matrix `name` in the file; `None` for that of the base.
     pub(super) fn of_matrix(self, name: &str, config: &ModelConfig) -> Option<TensorType> {
         match self {
             Self::AsBase => None,
@@ -61,7 +65,7 @@ impl GgufTypes {
         }
     }
 
-    /// Returns llama.cpp's number for a file whose matrices have these types; `None` for those of a base.
+    /// llama.cpp's number for a file whose matrices have these types; `None` for those of a base.
     pub(super) fn file_type(self) -> Option<u32> {
         match self {
             Self::AsBase => None,
@@ -78,18 +82,61 @@ pub(super) fn words() -> impl Iterator<Item = &'static str> {
         .chain(TensorType::ALL.map(TensorType::word))
 }
 
-/// Returns whether a tensor of the file keeps its type whatever the type of the matrices: norms, biases, and GPT-2's table of positions, which
+/// True for a tensor of the file that keeps its type whatever the type of the matrices: norms, biases, and GPT-2's table of positions, which
 /// llama.cpp adds in F32.
 pub(super) fn is_plain(name: &str, shape: &[u64]) -> bool {
     shape.len() < 2 || name == "position_embd.weight"
 }
 
-/// Returns the type in which the tensor `found` of the base is replaced.
+/// The type in which the tensor `found` of the base is replaced.
 pub(super) fn replaced(found: &FileTensor) -> TensorType {
     found
         .ggml_type()
         .and_then(TensorType::of_ggml)
         .unwrap_or(TensorType::Q8_0)
+}
+
+/// A tensor as it is written, or the reason why it cannot be.
+pub(super) type Output = Result<Tensor, Box<Refusal>>;
+
+/// The tensors of a file; the refusals of those that cannot be written are listed together.
+pub(super) fn all_encoded(tensors: Vec<Output>) -> Result<Vec<Tensor>> {
+    let (mut encoded, mut refusals) = (Vec::new(), Vec::new());
+    for tensor in tensors {
+        match tensor {
+            Ok(tensor) => encoded.push(tensor),
+            Err(refusal) => refusals.push(*refusal),
+        }
+    }
+    refuse_all(refusals)?;
+    Ok(encoded)
+}
+
+/// GGUF's name of a parameter of the model, and the order of its elements in the file.
+///
+/// # Errors
+/// `export.gguf.arch` for a tensor that the architecture does not have.
+pub(super) fn need_place(
+    name: &str,
+    family: &str,
+    config: &ModelConfig,
+) -> Result<(String, Reordering), Box<Refusal>> {
+    let unnamed = || {
+        let refusal = Refusal::new(word!("export.gguf.arch"))
+            .of("gguf")
+            .subject(name)
+            .expected(format!("a tensor of {family}"));
+        Box::new(refusal)
+    };
+    to_gguf(name, family, config).ok_or_else(unnamed)
+}
+
+/// A name, and the number of others that are left out.
+pub(super) fn and_more(first: String, others: usize) -> String {
+    match others {
+        0 => first,
+        _ => format!("{first} and {others} more"),
+    }
 }
 
 /// Requested type of a tensor.
@@ -114,31 +161,28 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// `export.gguf.quantised-source` for blocks that would become other blocks, unless `requantise` allows it.
-pub(super) fn encoded(
-    tensor: &Tensor,
-    place: Place,
-    wanted: Wanted,
-    requantise: bool,
-) -> std::result::Result<Tensor, Box<Refusal>> {
+pub(super) fn encoded(tensor: &Tensor, place: Place, wanted: Wanted, requantise: bool) -> Output {
     let Place { name, shape, order } = place;
     let width = shape.last().copied().unwrap_or(1);
     refuse_state(tensor)?;
     let found = tensor.ggml_type();
     let own = found.and_then(TensorType::of_ggml);
-    let to = match wanted {
-        Wanted::One(one) => one.for_width(width),
-        // Types without an encoder become the type that is nearest to lossless.
-        Wanted::AsStored => own
-            .unwrap_or(if found.is_some_and(is_blocks) {
+    let of_blocks = found.is_some_and(is_blocks);
+    let (to, kept) = match wanted {
+        Wanted::One(one) => {
+            let to = one.for_width(width);
+            (to, found.filter(|found| *found == to.ggml()))
+        }
+        Wanted::AsStored => {
+            // Types without an encoder become the type that is nearest to lossless.
+            let nearest = if of_blocks {
                 TensorType::Q8_0
             } else {
                 TensorType::F32
-            })
-            .for_width(width),
-    };
-    let kept = match wanted {
-        Wanted::AsStored => found.filter(|found| is_blocks(*found) || own.is_some()),
-        Wanted::One(_) => Some(to.ggml()).filter(|to| found == Some(*to)),
+            };
+            let to = own.unwrap_or(nearest).for_width(width);
+            (to, found.filter(|_| of_blocks || own.is_some()))
+        }
     };
     if let (Some(span), Some(ggml_type)) = (tensor.span(), kept)
         && tensor.lies_as(order)
@@ -146,17 +190,15 @@ pub(super) fn encoded(
         let bytes = Bytes::of_source(Rc::clone(&span.source), span.begin, span.bytes);
         return Ok(Tensor::parameter(&name, &ggml_type.dtype(), &shape, bytes));
     }
-    if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
+    if of_blocks && is_blocks(to.ggml()) && !requantise {
+        let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (--requantise, in a browser requantise)";
         let refusal = Refusal::new(word!("export.gguf.quantised-source"))
             .of("gguf")
-            .subject(&tensor.name);
-        let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (--requantise, in a browser requantise)";
-        return Err(Box::new(
-            refusal
-                .expected(&tensor.dtype)
-                .found(to.ggml().dtype())
-                .hint(hint),
-        ));
+            .subject(&tensor.name)
+            .expected(&tensor.dtype)
+            .found(to.ggml().dtype())
+            .hint(hint);
+        return Err(Box::new(refusal));
     }
     Ok(Tensor::encoded(
         &name,
@@ -166,35 +208,35 @@ pub(super) fn encoded(
 }
 
 /// Refuses a tensor that is no parameter of a model.
-pub(super) fn refuse_state(tensor: &Tensor) -> std::result::Result<(), Box<Refusal>> {
+pub(super) fn refuse_state(tensor: &Tensor) -> Result<(), Box<Refusal>> {
     if !tensor.is_state() {
         return Ok(());
     }
     let refusal = Refusal::new(word!("export.gguf.type"))
         .of("gguf")
-        .subject(&tensor.name);
-    let refusal = refusal.expected("a tensor of the model");
-    Err(Box::new(refusal.found(&tensor.dtype)))
+        .subject(&tensor.name)
+        .expected("a tensor of the model")
+        .found(&tensor.dtype);
+    Err(Box::new(refusal))
 }
 
 fn is_blocks(ggml_type: GgmlType) -> bool {
     ggml_type.dtype().starts_with("GGML:")
 }
 
-/// Returns the type that most values of these tensors have.
+/// The type that most values of these tensors have.
 pub(super) fn type_of_most(outputs: &[Tensor]) -> Option<TensorType> {
     let mut of_type = BTreeMap::<u32, u128>::new();
     for tensor in outputs {
-        let Some(ggml_type) = tensor.ggml_type() else {
-            continue;
-        };
-        *of_type.entry(ggml_type.id).or_default() += elements(&tensor.shape);
+        if let Some(ggml_type) = tensor.ggml_type() {
+            *of_type.entry(ggml_type.id).or_default() += elements(&tensor.shape);
+        }
     }
     let (id, _) = of_type.into_iter().max_by_key(|(_, values)| *values)?;
     TensorType::of_ggml(GgmlType::from_id(id))
 }
 
-/// Returns the weight that a tensor of a GGUF file represents, and its order there; none for the head of a tied model, because it is the
+/// The weight that a tensor of a GGUF file represents, and its order there; none for the head of a tied model, because it is the
 /// embedding.
 pub(super) fn weight_of(
     own: &str,
@@ -208,12 +250,12 @@ pub(super) fn weight_of(
     Some(place).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
 }
 
-/// Returns the number of values of a tensor.
+/// The number of values of a tensor.
 pub(super) fn elements(shape: &[u64]) -> u128 {
     shape.iter().map(|&dim| u128::from(dim)).product()
 }
 
-/// Returns llama.cpp's number for a file whose matrices have this type.
+/// llama.cpp's number for a file whose matrices have this type.
 pub(super) fn file_type(to: TensorType) -> u32 {
     match to {
         TensorType::F32 => 0,

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use half::{bf16, f16};
+use serde_json::json;
 
 use super::options::JsonEncoding;
 use crate::bundle::{FileStream, JSON_FORMAT, MAX_JSON_BYTES};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, refuse_all, word};
 use crate::state::{
     ArtifactDigests, JSON_FILE, PortableModelStateDict, StateDigests, StateManifest, StatedDigests,
     Tensor, TensorRole, canonical, survey,
@@ -35,10 +36,8 @@ impl PortableModelStateDict {
         encoding: JsonEncoding,
         allow_non_finite: bool,
     ) -> Result<FileStream> {
-        let tensors = self.tensors().values();
-        let least: u64 = tensors
-            .map(|entry| least_bytes(entry, encoding))
-            .fold(0, u64::saturating_add);
+        let least = |tensor: &Tensor| least_bytes(tensor, encoding);
+        let least = (self.tensors().values().map(least)).fold(0, u64::saturating_add);
         if least > MAX_JSON_BYTES {
             return Err(too_large(name, least));
         }
@@ -56,33 +55,16 @@ impl PortableModelStateDict {
         };
         let digests = self.digests().await?;
         let has_state = self.tensors().values().any(Tensor::is_state);
-        let known = ArtifactDigests {
+        let mut document = Document::new(name);
+        document.put(&start(manifest, encoding, &digests)?)?;
+        self.write_tensors(&mut document, encoding).await?;
+        let mut stream = FileStream::summed();
+        stream.push_bytes(name, document.text.into_bytes());
+        stream.know(ArtifactDigests {
             weights: Some(digests.weights),
             optimizer: has_state.then_some(digests.optimizer),
             ..known
-        };
-        let start = start(manifest, encoding, &digests)?;
-        let mut counted = Document {
-            name,
-            len: 0,
-            out: None,
-        };
-        self.write_json(&mut counted, &start, encoding).await?;
-        let mut out = Vec::new();
-        let len = counted.len;
-        usize::try_from(len)
-            .ok()
-            .and_then(|len| out.try_reserve_exact(len).ok())
-            .ok_or_else(|| too_large(name, len))?;
-        let mut document = Document {
-            name,
-            len: 0,
-            out: Some(out),
-        };
-        self.write_json(&mut document, &start, encoding).await?;
-        let mut stream = FileStream::summed();
-        stream.push_bytes(name, document.out.unwrap_or_default());
-        stream.know(known);
+        });
         Ok(stream)
     }
 
@@ -96,9 +78,8 @@ impl PortableModelStateDict {
         for (key, tensor) in self.tensors() {
             let refuse = |code| Refusal::new(code).stage("read").of(name).subject(key);
             if encoding == JsonEncoding::Numbers && !PLAIN_DTYPES.contains(&tensor.dtype.as_str()) {
-                let refusal = refuse(word!("json.dtype"))
-                    .found(&tensor.dtype)
-                    .expected("a dtype that numbers can hold");
+                let refusal = refuse(word!("json.dtype")).found(&tensor.dtype);
+                let refusal = refusal.expected("a dtype that numbers can hold");
                 refusals.push(refusal.hint("choose the encoding base64"));
                 continue;
             }
@@ -114,29 +95,16 @@ impl PortableModelStateDict {
                 refusals.push(refuse(word!("safetensors.payload.bool")).expected("0 or 1"));
             }
         }
-        if refusals.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Refused(refusals))
-        }
+        refuse_all(refusals)
     }
 
-    async fn write_json(
-        &self,
-        out: &mut Document<'_>,
-        start: &str,
-        encoding: JsonEncoding,
-    ) -> Result<()> {
-        out.put(start)?;
+    async fn write_tensors(&self, out: &mut Document<'_>, encoding: JsonEncoding) -> Result<()> {
         for (at, (key, tensor)) in self.tensors().iter().enumerate() {
-            let shape = serde_json::Value::from(tensor.shape.clone());
-            let (key_text, dtype) = (
-                serde_json::Value::from(key.as_str()),
-                serde_json::Value::from(tensor.dtype.as_str()),
-            );
+            let comma = if at == 0 { "" } else { "," };
+            let (key, dtype) = (json!(key), json!(tensor.dtype));
+            let shape = json!(tensor.shape);
             out.put(&format!(
-                "{}{key_text}:{{\"dtype\":{dtype},\"shape\":{shape},",
-                if at == 0 { "" } else { "," }
+                "{comma}{key}:{{\"dtype\":{dtype},\"shape\":{shape},"
             ))?;
             match encoding {
                 JsonEncoding::Numbers => {
@@ -146,13 +114,10 @@ impl PortableModelStateDict {
                 }
                 JsonEncoding::Base64 => {
                     out.put("\"data\":\"")?;
-                    if out.out.is_none() {
-                        out.count(base64_bytes(tensor.len()))?;
-                    } else {
-                        tensor
-                            .for_each_whole(3, |piece| out.put(&BASE64.encode(piece)))
-                            .await?;
-                    }
+                    out.reserve(base64_bytes(tensor.len()))?;
+                    tensor
+                        .for_each_whole(3, |piece| out.put(&BASE64.encode(piece)))
+                        .await?;
                     out.put("\"}")?;
                 }
             }
@@ -161,71 +126,61 @@ impl PortableModelStateDict {
     }
 }
 
-/// Returns the text before the tensors.
+/// The text before the tensors.
 fn start(
     manifest: Option<StateManifest>,
     encoding: JsonEncoding,
     digests: &StateDigests,
 ) -> Result<String> {
-    let word = match encoding {
-        JsonEncoding::Numbers => "numbers",
-        JsonEncoding::Base64 => "base64",
-    };
-    let mut text = format!("{{\"format\":\"{JSON_FORMAT}\",\"version\":1,\"encoding\":\"{word}\"");
-    let mut stated = StatedDigests {
-        weights: Some(digests.weights),
-        ..StatedDigests::default()
-    };
+    let mut text = format!(
+        "{{\"format\":\"{JSON_FORMAT}\",\"version\":1,\"encoding\":{}",
+        json!(encoding)
+    );
+    let mut stated = StatedDigests::default();
     if let Some(mut manifest) = manifest {
-        let others = manifest.digests.take().unwrap_or_default();
-        let (optimizer, assignment, state) = (
-            Some(digests.optimizer),
-            Some(digests.assignment),
-            Some(digests.state),
-        );
         stated = StatedDigests {
-            weights: stated.weights,
-            optimizer,
-            assignment,
-            state,
-            ..others
+            optimizer: Some(digests.optimizer),
+            assignment: Some(digests.assignment),
+            state: Some(digests.state),
+            ..manifest.digests.take().unwrap_or_default()
         };
         manifest.files = None;
-        manifest
-            .tensors
-            .values_mut()
-            .for_each(|record| record.file = JSON_FILE.to_string());
-        text.push_str(&format!(",\"manifest\":{}", canonical(&manifest)?));
+        for record in manifest.tensors.values_mut() {
+            record.file = JSON_FILE.to_string();
+        }
+        text += &format!(",\"manifest\":{}", canonical(&manifest)?);
     }
-    text.push_str(&format!(
-        ",\"digests\":{},\"state_dict\":{{",
-        canonical(&stated)?
-    ));
+    stated.weights = Some(digests.weights);
+    text += &format!(",\"digests\":{},\"state_dict\":{{", canonical(&stated)?);
     Ok(text)
 }
 
-/// A document that is only measured, or written.
+/// A document that is being written.
 struct Document<'a> {
     name: &'a str,
-    len: u64,
-    out: Option<Vec<u8>>,
+    text: String,
 }
 
-impl Document<'_> {
-    fn count(&mut self, bytes: u64) -> Result<()> {
-        self.len = self.len.saturating_add(bytes);
-        if self.len > MAX_JSON_BYTES {
-            Err(too_large(self.name, self.len))
-        } else {
-            Ok(())
+impl<'a> Document<'a> {
+    fn new(name: &'a str) -> Self {
+        let text = String::new();
+        Self { name, text }
+    }
+
+    /// Refuses further text of this length if the document or memory cannot hold it.
+    fn reserve(&mut self, bytes: u64) -> Result<()> {
+        let len = (self.text.len() as u64).saturating_add(bytes);
+        if len > MAX_JSON_BYTES {
+            return Err(too_large(self.name, len));
         }
+        // The limit fits into any memory's addresses.
+        let reserved = self.text.try_reserve(bytes as usize);
+        reserved.map_err(|_| too_large(self.name, len))
     }
 
     fn put(&mut self, text: &str) -> Result<()> {
-        self.count(text.len() as u64)?;
-        if let Some(out) = &mut self.out {
-            out.extend_from_slice(text.as_bytes());
-        }
+        self.reserve(text.len() as u64)?;
+        self.text.push_str(text);
         Ok(())
     }
 }
@@ -240,7 +195,7 @@ fn too_large(name: &str, found: u64) -> Error {
         .into()
 }
 
-/// Returns a lower bound of the bytes that the values take: a digit and a comma each, or their base64.
+/// A lower bound of the bytes that the values take: a digit and a comma each, or their base64.
 fn least_bytes(tensor: &Tensor, encoding: JsonEncoding) -> u64 {
     match encoding {
         JsonEncoding::Numbers => tensor
@@ -258,97 +213,77 @@ const PLAIN_DTYPES: [&str; 12] = [
     "F32", "F16", "BF16", "BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64",
 ];
 
+/// Writes the values, separated by commas.
 async fn write_numbers(out: &mut Document<'_>, tensor: &Tensor) -> Result<()> {
-    let (mut text, mut first) = (String::new(), true);
-    let out_of_range = |value: &dyn std::fmt::Display| {
-        let refusal = Refusal::new(word!("json.value.range"))
-            .stage("read")
-            .subject(&tensor.name)
-            .expected(format!("at most {MAX_INTEGER}"));
-        Error::from(refusal.found(value).hint("choose the encoding base64"))
+    let mut numbers = Numbers {
+        out,
+        name: &tensor.name,
+        comma: "",
+        text: String::new(),
     };
     tensor
-        .for_each_piece(|piece| {
-            let mut put = |value: Number| {
-                text.clear();
-                if !std::mem::take(&mut first) {
-                    text.push(',');
-                }
-                match value {
-                    Number::Float(value) => shortest(value, &mut text),
-                    Number::Integer(value) if value.unsigned_abs() > u128::from(MAX_INTEGER) => {
-                        return Err(out_of_range(&value));
-                    }
-                    Number::Integer(value) => text.push_str(&value.to_string()),
-                }
-                out.put(&text)
-            };
-            let float = Number::Float;
-            match tensor.dtype.as_str() {
-                "F32" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(float(f32::from_le_bytes(*b)))),
-                "F16" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(float(f16::from_le_bytes(*b).to_f32()))),
-                "BF16" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(float(bf16::from_le_bytes(*b).to_f32()))),
-                "I8" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(Number::of(i8::from_le_bytes(*b)))),
-                "U16" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(Number::of(u16::from_le_bytes(*b)))),
-                "I16" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(Number::of(i16::from_le_bytes(*b)))),
-                "U32" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(Number::of(u32::from_le_bytes(*b)))),
-                "I32" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(Number::of(i32::from_le_bytes(*b)))),
-                "U64" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(Number::of(u64::from_le_bytes(*b)))),
-                "I64" => piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .try_for_each(|b| put(Number::of(i64::from_le_bytes(*b)))),
-                _ => piece.iter().try_for_each(|&byte| put(Number::of(byte))),
-            }
+        .for_each_piece(|piece| match tensor.dtype.as_str() {
+            "F32" => numbers.floats(piece, f32::from_le_bytes),
+            "F16" => numbers.floats(piece, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            "BF16" => numbers.floats(piece, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+            "I8" => numbers.integers(piece, i8::from_le_bytes),
+            "U16" => numbers.integers(piece, u16::from_le_bytes),
+            "I16" => numbers.integers(piece, i16::from_le_bytes),
+            "U32" => numbers.integers(piece, u32::from_le_bytes),
+            "I32" => numbers.integers(piece, i32::from_le_bytes),
+            "U64" => numbers.integers(piece, u64::from_le_bytes),
+            "I64" => numbers.integers(piece, i64::from_le_bytes),
+            _ => numbers.integers(piece, u8::from_le_bytes),
         })
         .await
 }
 
-enum Number {
-    Float(f32),
-    Integer(i128),
+/// The values of a tensor that are being written.
+struct Numbers<'a, 'b> {
+    out: &'a mut Document<'b>,
+    name: &'a str,
+    /// Text before the next value.
+    comma: &'static str,
+    /// The last value and the comma before it.
+    text: String,
 }
 
-impl Number {
-    fn of(value: impl Into<i128>) -> Self {
-        Self::Integer(value.into())
+impl Numbers<'_, '_> {
+    fn floats<const N: usize>(&mut self, piece: &[u8], value: fn([u8; N]) -> f32) -> Result<()> {
+        for bytes in piece.as_chunks().0 {
+            self.begin();
+            shortest(value(*bytes), &mut self.text);
+            self.out.put(&self.text)?;
+        }
+        Ok(())
+    }
+
+    fn integers<const N: usize, T: Into<i128>>(
+        &mut self,
+        piece: &[u8],
+        value: fn([u8; N]) -> T,
+    ) -> Result<()> {
+        for bytes in piece.as_chunks().0 {
+            let value: i128 = value(*bytes).into();
+            if value.unsigned_abs() > u128::from(MAX_INTEGER) {
+                return Err(Refusal::new(word!("json.value.range"))
+                    .stage("read")
+                    .subject(self.name)
+                    .expected(format!("at most {MAX_INTEGER}"))
+                    .found(value)
+                    .hint("choose the encoding base64")
+                    .into());
+            }
+            self.begin();
+            self.text += &value.to_string();
+            self.out.put(&self.text)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        self.text.clear();
+        self.text.push_str(std::mem::replace(&mut self.comma, ","));
     }
 }
 

@@ -1,7 +1,5 @@
 //! Merges a trained adapter into its base and exports the whole model.
 
-use std::rc::Rc;
-
 use super::ExportFormat;
 use super::format::BaseFiles;
 use super::gguf_types::GgufTypes;
@@ -9,9 +7,8 @@ use super::options::{ExportDtype, ExportOptions};
 use super::source::{ExportSource, Weights};
 use crate::bundle::{Bundle, ModelAssets, adapter_tensors, open_bundle};
 use crate::error::{Error, Fault, Refusal, Result, Warning, word};
-use crate::formats::ByteSource;
 use crate::model::{adapter_document, planned_parameters};
-use crate::state::{SelectionReport, SourceFormat, Tensor, VerifyPolicy};
+use crate::state::{Base, SelectionReport, SourceFormat, Tensor, VerifyPolicy};
 
 /// Prepares `source` for an export: as it is, or with the adapter merged that it was opened with or consists of.
 ///
@@ -23,11 +20,12 @@ pub(super) async fn merged(
     options: &ExportOptions,
 ) -> Result<Merged> {
     let mut merged = match opened_merged(source, options)? {
-        Some(merged) if base_files.is_empty() => merged,
-        Some(merged) => Merged {
-            files: base_files,
-            ..merged
-        },
+        Some(mut merged) => {
+            if !base_files.is_empty() {
+                merged.files = base_files;
+            }
+            merged
+        }
         None if source.adapter_settings.is_some() => {
             merge_into(source, base_files, options).await?
         }
@@ -39,14 +37,12 @@ pub(super) async fn merged(
             });
         }
     };
-    merged
-        .source
-        .warnings
-        .extend(changes_nothing(&merged.source)?);
+    let warning = changes_nothing(&merged.source)?;
+    merged.source.warnings.extend(warning);
     Ok(merged)
 }
 
-/// Returns a warning if every pair of the adapter is zero, as in one that was never trained.
+/// The warning that every pair of the adapter is zero, as in one that was never trained; `None` if one is not.
 fn changes_nothing(source: &ExportSource) -> Result<Option<Warning>> {
     let mut targets = 0;
     for tensor in &source.weights.tensors {
@@ -82,11 +78,12 @@ async fn merge_into(
         )]));
     }
     let mut bundle = checked_base(source, files.clone())?;
+    let is_gguf = bundle.source_format == SourceFormat::Gguf;
     let Merging {
         dtype,
         patched,
         exact,
-    } = Merging::of(&Weights::of_bundle(&bundle)?, bundle.source_format, options)?;
+    } = Merging::of(&Weights::of_bundle(&bundle)?, is_gguf, options)?;
     let mut recorded = source.base.clone().unwrap_or_else(|| bundle.base.clone());
     if !patched {
         recorded.take_sums(&bundle.base.clone().hashed(&bundle)?);
@@ -100,10 +97,8 @@ async fn merge_into(
     }
     bundle.merge_trained(&document, &factors, exact)?;
     bundle.check_tensors(&planned_parameters(&bundle.config)?)?;
-    let mut weights = Weights::of_bundle(&bundle)?;
-    sum(&mut weights, exact);
     let merged = ExportSource {
-        weights,
+        weights: Weights::of_bundle(&bundle)?.summed(exact),
         assets: ModelAssets::of_bundle(&bundle),
         base: Some(recorded),
         groups: Vec::new(),
@@ -135,11 +130,11 @@ struct Merging {
 }
 
 impl Merging {
-    /// Chooses the method for a base in files of this format, and the options of the export.
+    /// Chooses the method for a base, which may be in GGUF files, and the options of the export.
     ///
     /// # Errors
     /// `export.gguf.type` for a type that cannot be written.
-    fn of(base: &Weights, format: SourceFormat, options: &ExportOptions) -> Result<Self> {
+    fn of(base: &Weights, is_gguf: bool, options: &ExportOptions) -> Result<Self> {
         let gguf = options.format == ExportFormat::Gguf;
         let stored = |tensor| Tensor::merged(tensor).map_or(tensor, |merged| &merged.base);
         let has_blocks = base.tensors.iter().any(|tensor| stored(tensor).is_blocks());
@@ -148,11 +143,8 @@ impl Merging {
         } else {
             options.dtype
         };
-        let types = options
-            .types
-            .as_deref()
-            .map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
-        let patched = gguf && format == SourceFormat::Gguf;
+        let types = GgufTypes::of(options)?;
+        let patched = gguf && is_gguf;
         let exact = if gguf {
             patched || types != GgufTypes::AsBase
         } else {
@@ -166,35 +158,31 @@ impl Merging {
     }
 }
 
-/// Leaves sums to the writer, which rounds them and reports how much of the change is left: as F32 if they are `exact`, else of their own
-/// dtype.
-fn sum(weights: &mut Weights, exact: bool) {
-    for tensor in &mut weights.tensors {
-        *tensor = tensor.clone().summed_exactly(exact);
+impl Weights {
+    /// Leaves sums to the writer, which rounds them and reports how much of the change is left: as F32 if they are `exact`, else of their own
+    /// dtype.
+    fn summed(mut self, exact: bool) -> Self {
+        let sums = self.tensors.into_iter();
+        self.tensors = sums.map(|tensor| tensor.summed_exactly(exact)).collect();
+        self
     }
 }
 
 /// Opens the base, which must be the one that the adapter was trained on.
-fn checked_base(source: &ExportSource, files: Vec<Rc<dyn ByteSource>>) -> Result<Bundle> {
+fn checked_base(source: &ExportSource, files: BaseFiles) -> Result<Bundle> {
     let stated = source.base.as_ref();
     if files.is_empty() {
-        let names = stated.map(|base| {
-            base.files
-                .iter()
-                .map(|file| file.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        });
-        let refusal = Refusal::new(word!("checkpoint.base.missing"))
+        return Err(Refusal::new(word!("checkpoint.base.missing"))
             .stage("bind")
-            .subject(stated.map_or("", |base| &base.name));
-        return Err(refusal
-            .expected(names.unwrap_or_default())
+            .subject(stated.map_or("", |base| &base.name))
+            .expected(stated.map(Base::file_names).unwrap_or_default())
             .hint("give the files of the base: a merged model is made of both")
             .into());
     }
     let base = open_bundle(files)?;
-    stated.map_or(Ok(()), |stated| stated.check(&base, VerifyPolicy::Full))?;
+    if let Some(stated) = stated {
+        stated.check(&base, VerifyPolicy::Full)?;
+    }
     Ok(base)
 }
 
@@ -203,7 +191,7 @@ pub(super) struct Merged {
     /// The model with its sums.
     pub(super) source: ExportSource,
     /// Files that the sums are written into, if those are the base's.
-    pub(super) files: Vec<Rc<dyn ByteSource>>,
+    pub(super) files: BaseFiles,
     /// Options, with the values that follow from the base.
     pub(super) options: ExportOptions,
 }
@@ -216,30 +204,18 @@ pub(super) fn opened_merged(
     source: &ExportSource,
     options: &ExportOptions,
 ) -> Result<Option<Merged>> {
-    if !source
-        .weights
-        .tensors
-        .iter()
-        .any(|tensor| tensor.merged().is_some())
-    {
+    let mut tensors = source.weights.tensors.iter();
+    if !tensors.any(|tensor| tensor.merged().is_some()) {
         return Ok(None);
     }
-    let is_gguf = source
-        .base
-        .as_ref()
-        .is_some_and(|base| base.format == "gguf");
-    let format = if is_gguf {
-        SourceFormat::Gguf
-    } else {
-        SourceFormat::HfFolder
-    };
+    let is_gguf = source.base.as_ref().is_some_and(Base::is_gguf);
     let Merging {
         dtype,
         patched,
         exact,
-    } = Merging::of(&source.weights, format, options)?;
+    } = Merging::of(&source.weights, is_gguf, options)?;
     let mut source = source.clone();
-    sum(&mut source.weights, exact);
+    source.weights = source.weights.summed(exact);
     let whole = source.selection == SelectionReport::default();
     let files = if patched && whole {
         source.merged_files.clone()

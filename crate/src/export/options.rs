@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::ExportFormat;
+use crate::bundle::FileStream;
 use crate::error::{Error, Fault, Result};
 use crate::formats::TensorType;
+use crate::state::{ModelIoArtifactReceipt, RECEIPT};
 
 /// dtype of the tensors of a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +89,17 @@ pub struct ExportOptions {
 }
 
 impl ExportOptions {
+    /// Adds the receipt that begins as `draft`, and sets if weights may be NaN or infinite.
+    pub(super) fn finish(
+        &self,
+        mut stream: FileStream,
+        draft: ModelIoArtifactReceipt,
+    ) -> Result<FileStream> {
+        stream.allow_non_finite(self.allow_non_finite);
+        stream.push_receipt(RECEIPT, draft)?;
+        Ok(stream)
+    }
+
     /// Refuses names that are no file names, and a file name without `ending`, by which readers recognise its format.
     pub(crate) fn check_names(&self, ending: &str) -> Result<()> {
         let path = |name: &str| {

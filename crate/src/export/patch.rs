@@ -1,20 +1,20 @@
 //! Writes a model back into the GGUF file that it came from: everything that was not trained stays byte for byte.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::gguf_base::{check_base, check_files, check_vocabulary, is_new, is_untouched};
 use super::gguf_types::{
-    GgufTypes, Place, Wanted, elements, encoded, file_type, is_plain, replaced, type_of_most,
-    weight_of,
+    GgufTypes, Output, Place, Wanted, all_encoded, and_more, elements, encoded, file_type,
+    is_plain, need_place, replaced, type_of_most, weight_of,
 };
 use super::source::ExportSource;
 use crate::bundle::{FileStream, gguf_files, open_bundle, summed_gguf};
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result, Warning, word};
-use crate::families::{HEAD, embedding, from_gguf, to_gguf};
+use crate::error::{Refusal, Result, Warning, word};
+use crate::families::{HEAD, embedding, from_gguf};
 use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, TensorType};
-use crate::state::{Base, Bytes, Reordering, Tensor};
+use crate::state::{Base, Reordering, Tensor};
 
 const FILE_TYPE: &str = "general.file_type";
 /// Prefix of the keys that distinguish the parts of a split file.
@@ -37,74 +37,46 @@ pub(super) async fn patch(
     check_vocabulary(source, &bundle)?;
     check_base(weights, &bundle)?;
     let (file, homes, _) = summed_gguf(&files, &gguf_files(&files))?;
-    let tensors: BTreeMap<&str, &Tensor> = weights
-        .tensors
-        .iter()
-        .map(|tensor| (tensor.name.as_str(), tensor))
-        .collect();
-    let mut untouched = BTreeSet::new();
-    for tensor in tensors
-        .values()
-        .filter(|tensor| !is_new(&tensor.name, config, &bundle))
-    {
-        if is_untouched(&bundle, tensor).await? {
-            untouched.insert(tensor.name.as_str());
+    // The tensors with other values than those of the base.
+    let mut changed: BTreeMap<&str, &Tensor> = BTreeMap::new();
+    for tensor in &weights.tensors {
+        if is_new(&tensor.name, config, &bundle) || !is_untouched(&bundle, tensor).await? {
+            changed.insert(&tensor.name, tensor);
         }
     }
-    if !untouched.is_empty() {
+    if changed.len() < weights.tensors.len() {
         check_files(source, &bundle)?;
     }
-    let family = file
-        .get("general.architecture")
-        .and_then(GgufValue::text)
-        .unwrap_or_default();
-    let (mut outputs, mut refusals, mut other_types) = (Vec::new(), Vec::new(), Vec::new());
+    let family = file.get("general.architecture").and_then(GgufValue::text);
+    let family = family.unwrap_or_default();
+    let (mut outputs, mut other_types) = (Vec::new(), Vec::new());
     for (stored, &home) in file.tensors.iter().zip(&homes) {
-        let tensor_of =
-            |(name, order): (String, Reordering)| Some((*tensors.get(tied(&name, config))?, order));
-        let changed =
-            |(tensor, _): &(&Tensor, Reordering)| !untouched.contains(tensor.name.as_str());
-        let Some((tensor, order)) = from_gguf(&stored.name, family, config)
-            .and_then(tensor_of)
-            .filter(changed)
-        else {
-            let matrix = types
-                .of_matrix(&stored.name, config)
-                .filter(|_| !is_plain(&stored.name, &stored.shape));
-            let wanted = matrix.map(|matrix| {
-                matrix
-                    .for_width(stored.shape.last().copied().unwrap_or(1))
-                    .ggml()
-            });
-            if wanted.is_some_and(|wanted| wanted.dtype() != stored.dtype) {
-                other_types.push(stored);
-            }
-            outputs.push(copy(stored, &files[home])?);
+        let matrix = types
+            .of_matrix(&stored.name, config)
+            .filter(|_| !is_plain(&stored.name, &stored.shape));
+        let place = from_gguf(&stored.name, family, config);
+        let replaced =
+            place.and_then(|(name, order)| Some((changed.get(tied(&name, config))?, order)));
+        if let Some((tensor, order)) = replaced {
+            outputs.push(replacement(stored, tensor, order, matrix, requantise));
             continue;
-        };
-        match replacement(
-            stored,
-            tensor,
-            order,
-            types.of_matrix(&stored.name, config),
-            requantise,
-        ) {
-            Ok(output) => outputs.push(output),
-            Err(refusal) => refusals.push(*refusal),
         }
+        let width = stored.shape.last().copied().unwrap_or(1);
+        let wanted = matrix.map(|matrix| matrix.for_width(width).ggml());
+        if wanted.is_some_and(|wanted| wanted.dtype() != stored.dtype) {
+            other_types.push(stored);
+        }
+        outputs.push(Ok(copy(stored, &files[home])?));
     }
-    let absent = !file.tensors.iter().any(|stored| {
+    let is_head = |stored: &FileTensor| {
         from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == HEAD)
-    });
-    if let Some(head) = tensors.get(HEAD).filter(|_| absent) {
-        match new_head(head, family, config, &file, types, requantise) {
-            Ok(output) => outputs.push(output),
-            Err(refusal) => refusals.push(*refusal),
-        }
+    };
+    if let Some(head) = changed.get(HEAD)
+        && !file.tensors.iter().any(is_head)
+    {
+        outputs.push(new_head(head, family, config, &file, types, requantise));
     }
-    if !refusals.is_empty() {
-        return Err(Error::Refused(refusals));
-    }
+    let outputs = all_encoded(outputs)?;
     let mut stream = FileStream::summed();
     stream.push_gguf(
         &format!("{name}.gguf"),
@@ -116,21 +88,17 @@ pub(super) async fn patch(
     Ok((stream, base, kept_types(&other_types)))
 }
 
-/// Returns the warning about matrices that keep the base's types although another one was requested.
+/// The warning about matrices that keep the base's types although another one was requested.
 fn kept_types(tensors: &[&FileTensor]) -> Option<Warning> {
     let (first, more) = tensors.split_first()?;
-    let more = if more.is_empty() {
-        String::new()
-    } else {
-        format!(" and {} more", more.len())
-    };
+    let first = format!("{} ({})", first.name, first.dtype);
     Some(Warning::new(
         word!("export.gguf.type-kept"),
-        &format!("{} ({}){more}", first.name, first.dtype),
+        &and_more(first, more.len()),
     ))
 }
 
-/// Returns the model's name of a tensor of the base, which may store a tied head as a second tensor.
+/// The model's name of a tensor of the base, which may store a tied head as a second tensor.
 fn tied<'a>(name: &'a str, config: &ModelConfig) -> &'a str {
     if config.tie_word_embeddings && name == HEAD {
         embedding(config.architecture)
@@ -139,7 +107,7 @@ fn tied<'a>(name: &'a str, config: &ModelConfig) -> &'a str {
     }
 }
 
-/// Returns the head that the base's file does not have, in the type of the table that it was tied to unless another one was requested.
+/// The head that the base's file does not have, in the type of the table that it was tied to unless another one was requested.
 fn new_head(
     head: &Tensor,
     family: &str,
@@ -147,37 +115,23 @@ fn new_head(
     file: &GgufFile,
     types: GgufTypes,
     requantise: bool,
-) -> std::result::Result<Tensor, Box<Refusal>> {
-    let unnamed = || {
-        Refusal::new(word!("export.gguf.arch"))
-            .of("gguf")
-            .subject(HEAD)
-            .expected(format!("a tensor of {family}"))
-    };
-    let (name, order) = to_gguf(HEAD, family, config).ok_or_else(|| Box::new(unnamed()))?;
+) -> Output {
+    let (name, order) = need_place(HEAD, family, config)?;
     let is_table = |stored: &&FileTensor| {
         from_gguf(&stored.name, family, config)
             .is_some_and(|(name, _)| name == embedding(config.architecture))
     };
-    let table = file
-        .tensors
-        .iter()
-        .find(is_table)
-        .map_or("F32", |stored| stored.dtype.as_str());
-    let stored = FileTensor::new(&name, table, &head.shape);
+    let table = file.tensors.iter().find(is_table);
+    let table = table.map_or("F32", |stored| &stored.dtype);
     let as_table = head.on_device().is_none() && head.dtype == table;
-    match types.of_matrix(&stored.name, config) {
+    let stored = FileTensor::new(&name, table, &head.shape);
+    match types.of_matrix(&name, config) {
         // The bytes of the table, even in a type that cannot be written.
-        None if as_table => encoded(
-            head,
-            Place {
-                name: stored.name,
-                shape: stored.shape,
-                order,
-            },
-            Wanted::AsStored,
-            requantise,
-        ),
+        None if as_table => {
+            let shape = stored.shape;
+            let place = Place { name, shape, order };
+            encoded(head, place, Wanted::AsStored, requantise)
+        }
         matrix => replacement(&stored, head, order, matrix, requantise),
     }
 }
@@ -190,62 +144,49 @@ fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<Tensor> {
             .subject(&stored.name)
             .found(&stored.dtype)
     };
-    let bytes = stored.bytes.ok_or_else(unknown)?;
-    let bytes = Bytes::of_source(Rc::clone(source), stored.begin, bytes);
-    Ok(Tensor::parameter(
-        &stored.name,
-        &stored.dtype,
-        &stored.shape,
-        bytes,
-    ))
+    stored.bytes.ok_or_else(unknown)?;
+    Ok(Tensor::in_file(stored, source))
 }
 
-/// Returns a tensor of the base with the model's values, in the type `matrix` if it is a matrix and a type other than the base's was requested.
+/// A tensor of the base with the model's values, in the type `matrix` if another one than the base's was requested.
 fn replacement(
     stored: &FileTensor,
     tensor: &Tensor,
     order: Reordering,
     matrix: Option<TensorType>,
     requantise: bool,
-) -> std::result::Result<Tensor, Box<Refusal>> {
+) -> Output {
     let FileTensor { name, shape, .. } = stored.clone();
-    let matrix = matrix.filter(|_| !is_plain(&name, &shape));
     let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(stored)));
     encoded(tensor, Place { name, shape, order }, wanted, requantise)
 }
 
-/// Returns the metadata of the base for a single whole file.
+/// The metadata of the base for a single whole file.
 fn metadata(file: &GgufFile, outputs: &[Tensor], types: GgufTypes) -> Vec<(String, GgufValue)> {
-    let mut metadata: Vec<_> = file
-        .metadata
-        .iter()
-        .filter(|(key, _)| !key.starts_with(SPLIT))
-        .cloned()
-        .collect();
-    let changed = most_changed(file, outputs);
-    if let Some(changed) = changed.map(|most| types.file_type().unwrap_or_else(|| file_type(most)))
-        && let Some((_, value)) = metadata.iter_mut().find(|(key, _)| key == FILE_TYPE)
-    {
-        *value = GgufValue::of_u32(changed);
+    let mut metadata = file.metadata.clone();
+    metadata.retain(|(key, _)| !key.starts_with(SPLIT));
+    let stated = metadata.iter_mut().find(|(key, _)| key == FILE_TYPE);
+    if let (Some(most), Some((_, value))) = (most_changed(file, outputs), stated) {
+        *value = GgufValue::of_u32(types.file_type().unwrap_or_else(|| file_type(most)));
     }
     metadata
 }
 
-/// Returns the type that most weights have, if most of them had another one before.
+/// The type that most weights have, if most of them had another one before.
 fn most_changed(file: &GgufFile, outputs: &[Tensor]) -> Option<TensorType> {
+    // A head that was added comes after the tensors of the file.
+    let replaced = &outputs[..file.tensors.len()];
     let (mut all, mut changed) = (0, 0);
-    for (stored, output) in file.tensors.iter().zip(outputs) {
+    for (stored, output) in file.tensors.iter().zip(replaced) {
         let elements = elements(&stored.shape);
         all += elements;
-        changed += if output.dtype == stored.dtype {
-            0
-        } else {
-            elements
-        };
+        if output.dtype != stored.dtype {
+            changed += elements;
+        }
     }
-    // A head that was added comes after the tensors of the file.
-    let replaced = outputs
-        .get(..file.tensors.len())
-        .filter(|_| 2 * changed > all)?;
-    type_of_most(replaced)
+    if 2 * changed > all {
+        type_of_most(replaced)
+    } else {
+        None
+    }
 }

@@ -1,19 +1,19 @@
 //! Writes an adapter as a folder of PEFT.
 
-use std::collections::BTreeMap;
+use std::future::ready;
 
 use super::card::card;
 use super::choice::ExportChoice;
-use super::format::{BaseFiles, Exporting, Format};
+use super::format::Format;
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::{
-    ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, Contents, FileStream, adapter_tensors,
+    ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, Contents, FileStream, adapter_tensors, format_pt,
 };
 use crate::error::{Result, Warning, word};
 use crate::model::adapter_document;
-use crate::state::{RECEIPT, ReceiptWarning};
+use crate::state::ReceiptWarning;
 
 /// Writes the folder that PEFT and tabtune load in addition to the base: `adapter_config.json` and `adapter_model.safetensors` with the trained
 /// tensors as they are stored, a card, and last the receipt.
@@ -35,8 +35,7 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
         .filter(|base| base.verified.is_none())
         .and_then(|base| base.weights_digest);
     let settings = source.adapter_settings.clone().unwrap_or_default();
-    let mut metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
-    metadata.extend(beside.map(|digest| (BASE_DIGEST.to_string(), digest.to_string())));
+    let metadata = format_pt(beside.map(|digest| (BASE_DIGEST, digest.to_string())));
     stream.push_safetensors_as(
         ADAPTER_WEIGHTS,
         adapter_tensors(source.weights.tensors.clone()),
@@ -47,10 +46,8 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
     let (config, kept) = (&source.weights.config, &source.assets.kept);
     let document = adapter_document(&settings, config, base, kept)?;
     stream.push_bytes(ADAPTER_CONFIG, document.into_bytes());
-    stream.push_bytes(
-        "README.md",
-        card(source, options, stream.changes())?.into_bytes(),
-    );
+    let card = card(source, options, stream.changes())?;
+    stream.push_bytes("README.md", card.into_bytes());
     let mut receipt = source.draft();
     if base.is_none() && !source.assets.kept.contains_key("base_model_name_or_path") {
         receipt.warnings.push(ReceiptWarning::from(&Warning::new(
@@ -58,48 +55,22 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
             ADAPTER_CONFIG,
         )));
     }
-    stream.allow_non_finite(options.allow_non_finite);
-    stream.push_receipt(RECEIPT, receipt)?;
-    Ok(stream)
+    options.finish(stream, receipt)
 }
 
 /// The adapter of a run as a folder.
-pub(super) struct Peft;
-
-impl Format for Peft {
-    fn word(&self) -> &'static str {
-        "peft"
-    }
-
-    fn about(&self) -> &'static str {
-        "LoRA adapter, PEFT folder"
-    }
-
-    fn is_of_adapter(&self) -> bool {
-        true
-    }
-
-    fn own_options(&self) -> &'static [&'static str] {
-        &["base", "dtype"]
-    }
-
-    fn export<'a>(
-        &self,
-        source: &'a ExportSource,
-        _: BaseFiles,
-        options: &'a ExportOptions,
-    ) -> Exporting<'a> {
-        Box::pin(async move { export_adapter(source, options) })
-    }
-
-    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
+pub(super) const FORMAT: Format = Format {
+    word: "peft",
+    about: "LoRA adapter, PEFT folder",
+    ending: "",
+    is_of_adapter: true,
+    own_options: &["base", "dtype"],
+    export: |source, _, options| Box::pin(ready(export_adapter(source, options))),
+    choices: |source| {
         let plan = |_| {
-            ExportChoice::planned(
-                ExportFormat::Peft,
-                None,
-                export_adapter(source, &ExportOptions::default()),
-            )
+            let adapter = export_adapter(source, &ExportOptions::default());
+            ExportChoice::planned(ExportFormat::Peft, None, adapter)
         };
         source.adapter_settings.iter().map(plan).collect()
-    }
-}
+    },
+};

@@ -2,11 +2,12 @@
 
 use super::architecture::{architecture, divisors, keys};
 use super::gguf_types::{
-    GgufTypes, Place, Wanted, encoded, file_type, is_plain, type_of_most, weight_of,
+    GgufTypes, Place, Wanted, all_encoded, encoded, file_type, is_plain, need_place, type_of_most,
+    weight_of,
 };
 use super::source::{ExportSource, Weights};
 use crate::bundle::{FileStream, tokenizer_keys};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::Result;
 use crate::families::to_gguf;
 use crate::formats::{GgufValue, TensorType};
 use crate::model::planned_parameters;
@@ -20,7 +21,8 @@ const DEFAULT_ENDS: [(&str, usize); 2] = [("gpt2", 11), ("llama", 2)];
 
 /// The parts that every GGUF file of a model shares.
 pub(super) struct Start {
-    family: &'static str,
+    /// Architecture of the file.
+    pub(super) family: &'static str,
     tokenizer: Vec<(String, GgufValue)>,
 }
 
@@ -35,31 +37,23 @@ impl Start {
         })
     }
 
-    /// Returns the token at which llama.cpp ends a text because no document names one; `None` if one is named, or the vocabulary is one of
+    /// The token at which llama.cpp ends a text because no document names one; `None` if one is named, or the vocabulary is one of
     /// characters, which llama.cpp never ends.
     pub(super) fn end_by_default(&self) -> Option<String> {
         let value = |key: &str| {
-            self.tokenizer
-                .iter()
-                .find(|(name, _)| name == key)
-                .map(|(_, value)| value)
+            let mut values = self.tokenizer.iter();
+            Some(&values.find(|(name, _)| name == key)?.1)
         };
-        let model = value("tokenizer.ggml.model").and_then(GgufValue::text)?;
-        let end = DEFAULT_ENDS
-            .iter()
-            .find(|(name, _)| *name == model)
-            .filter(|_| value("tokenizer.ggml.eos_token_id").is_none())?
-            .1;
-        let tokens = value("tokenizer.ggml.tokens").and_then(GgufValue::texts)?;
-        let named = tokens
-            .get(end)
-            .map(|token| format!("{} (id {end})", String::from_utf8_lossy(token)));
-        Some(named.unwrap_or_else(|| "none of the tokens".to_string()))
-    }
-
-    /// Returns the architecture of the file.
-    pub(super) fn family(&self) -> &'static str {
-        self.family
+        if value("tokenizer.ggml.eos_token_id").is_some() {
+            return None;
+        }
+        let model = value("tokenizer.ggml.model")?.text()?;
+        let (_, end) = DEFAULT_ENDS.into_iter().find(|(name, _)| *name == model)?;
+        let token = value("tokenizer.ggml.tokens")?.texts()?.get(end).copied();
+        Some(match token {
+            Some(token) => format!("{} (id {end})", String::from_utf8_lossy(token)),
+            None => "none of the tokens".to_string(),
+        })
     }
 }
 
@@ -89,7 +83,7 @@ pub(super) fn recipe(
     Ok(stream)
 }
 
-/// Returns the keys about the origin of a model that are true of this one: all of a model that is only written again, the license if an
+/// The keys about the origin of a model that are true of this one: all of a model that is only written again, the license if an
 /// adapter was merged into it, none of a trained one, whose checkpoint does not have them either.
 pub(super) fn origin(source: &ExportSource) -> Vec<(String, GgufValue)> {
     let all = source.adapter.is_empty();
@@ -103,7 +97,7 @@ pub(super) fn origin(source: &ExportSource) -> Vec<(String, GgufValue)> {
         .collect()
 }
 
-/// Returns true if blocks of a type were asked for and no matrix of the model can have them, because their rows are no whole number of blocks.
+/// True if blocks of a type were asked for and no matrix of the model can have them, because their rows are no whole number of blocks.
 pub(super) fn has_none_of(weights: &Weights, family: &str, types: GgufTypes) -> bool {
     let one = match types {
         GgufTypes::AsBase => return false,
@@ -111,16 +105,15 @@ pub(super) fn has_none_of(weights: &Weights, family: &str, types: GgufTypes) -> 
         GgufTypes::Q4KM => TensorType::Q4K,
     };
     let can_have = |tensor: &Tensor| {
-        let Some((name, order)) = to_gguf(&tensor.name, family, &weights.config) else {
-            return false;
-        };
-        let shape = &tensor.shape;
-        let width = if order == Reordering::Transposed {
-            shape.first()
-        } else {
-            shape.last()
-        };
-        !is_plain(&name, shape) && width.is_some_and(|width| one.for_width(*width) == one)
+        let place = to_gguf(&tensor.name, family, &weights.config);
+        place.is_some_and(|(name, order)| {
+            let shape = &tensor.shape;
+            let width = match order {
+                Reordering::Transposed => shape.first(),
+                _ => shape.last(),
+            };
+            !is_plain(&name, shape) && width.is_some_and(|width| one.for_width(*width) == one)
+        })
     };
     !weights.tensors.iter().any(can_have)
 }
@@ -133,27 +126,16 @@ fn outputs(
     requantise: bool,
 ) -> Result<Vec<Tensor>> {
     let config = &weights.config;
-    let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
     // The tensors are in the order of the model, wherever they come from.
-    let planned: Vec<String> = planned_parameters(config)?
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
+    let planned = planned_parameters(config)?;
     let mut tensors: Vec<&Tensor> = weights.tensors.iter().collect();
     tensors.sort_by_cached_key(|tensor| {
-        planned
-            .iter()
-            .position(|name| *name == tensor.name)
-            .unwrap_or(planned.len())
+        let place = planned.iter().position(|(name, _)| *name == tensor.name);
+        place.unwrap_or(planned.len())
     });
+    let mut outputs = Vec::new();
     for tensor in tensors {
-        let unnamed = || {
-            Refusal::new(word!("export.gguf.arch"))
-                .of("gguf")
-                .subject(&tensor.name)
-                .expected(format!("a tensor of {family}"))
-        };
-        let (name, order) = to_gguf(&tensor.name, family, config).ok_or_else(unnamed)?;
+        let (name, order) = need_place(&tensor.name, family, config).map_err(|refusal| *refusal)?;
         let mut shape = tensor.shape.clone();
         if order == Reordering::Transposed {
             shape.reverse();
@@ -163,14 +145,8 @@ fn outputs(
             Some(one) => Wanted::One(one),
             None => Wanted::AsStored,
         };
-        match encoded(tensor, Place { name, shape, order }, wanted, requantise) {
-            Ok(output) => outputs.push(output),
-            Err(refusal) => refusals.push(*refusal),
-        }
+        let place = Place { name, shape, order };
+        outputs.push(encoded(tensor, place, wanted, requantise));
     }
-    if refusals.is_empty() {
-        Ok(outputs)
-    } else {
-        Err(Error::Refused(refusals))
-    }
+    all_encoded(outputs)
 }

@@ -30,7 +30,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Returns the weights of a model on the device, in their present state.
+    /// The weights of a model on the device, in their present state.
     pub fn of_model(model: &Model) -> Self {
         Self {
             config: model.config().clone(),
@@ -39,7 +39,7 @@ impl Weights {
         }
     }
 
-    /// Returns the weights of an opened model, in its files.
+    /// The weights of an opened model, in its files.
     ///
     /// # Errors
     /// `model.tensor.missing` for an absent tensor.
@@ -47,7 +47,7 @@ impl Weights {
         Self::of_names(bundle, bundle.names())
     }
 
-    /// Returns the weights with these names of an opened model, or of the adapter attached to it.
+    /// The weights with these names of an opened model, or of the adapter attached to it.
     pub(crate) fn of_names(bundle: &Bundle, names: Vec<String>) -> Result<Self> {
         let one = |name: &String| bundle.need_tensor(name).cloned();
         let tensors = names.iter().map(one).collect::<Result<_>>()?;
@@ -133,9 +133,8 @@ impl ExportSource {
     /// `model.tensor.missing` for an absent tensor.
     pub fn of_bundle(bundle: &Bundle) -> Result<Self> {
         let identity = Identity {
-            model_family: bundle.config.model_type.clone(),
             checkpoint_family: "tabtune.export".into(),
-            ..Identity::default()
+            ..Identity::of_family(&bundle.config.model_type)
         };
         Ok(Self {
             base: Some(bundle.base.clone()),
@@ -160,27 +159,25 @@ impl ExportSource {
         Ok(self)
     }
 
-    /// Returns the source with placeholders for the digests that an export will have, before anything is read: a conversion hashes its files
+    /// The source with placeholders for the digests that an export will have, before anything is read: a conversion hashes its files
     /// ([`Self::summed`]), so each gets some digest, and receipts have their final size.
     pub(super) fn planned(&self) -> Self {
         let mut planned = self.clone();
-        if planned.training.is_none() {
-            let some = |sum: &mut Option<Digest>| *sum = sum.or_else(|| Some(Digest::of(&[])));
-            planned
-                .base
-                .iter_mut()
-                .flat_map(|base| &mut base.files)
-                .for_each(|file| some(&mut file.sha256));
-            planned
-                .base
-                .iter_mut()
-                .filter(|_| self.whole)
-                .for_each(|base| some(&mut base.weights_digest));
-            planned
-                .adapter
-                .iter_mut()
-                .for_each(|file| some(&mut file.sha256));
+        if planned.training.is_some() {
+            return planned;
         }
+        let some = |sum: &mut Option<Digest>| {
+            sum.get_or_insert_with(|| Digest::of(&[]));
+        };
+        if let Some(base) = &mut planned.base {
+            let files = base.files.iter_mut();
+            files.for_each(|file| some(&mut file.sha256));
+            if self.whole {
+                some(&mut base.weights_digest);
+            }
+        }
+        let adapter = planned.adapter.iter_mut();
+        adapter.for_each(|file| some(&mut file.sha256));
         planned
     }
 
@@ -203,16 +200,10 @@ impl ExportSource {
             data_name,
             tokens,
         )?;
-        let identity = Identity {
-            model_family: model.config().model_type.clone(),
-            revision: String::new(),
-            checkpoint_family: "tabtune.train".into(),
-            checkpoint_ref: Some(format!("step-{}", progress.completed_steps)),
-        };
         Ok(Self {
             base,
             training: Some(training),
-            identity,
+            identity: Identity::of_run(&model.config().model_type, progress.completed_steps),
             groups: trainer.groups(),
             state: trainer.state_stream(),
             warnings: assets.warnings.clone(),
@@ -221,18 +212,9 @@ impl ExportSource {
         })
     }
 
-    /// Returns the receipt of an export as it is before anything is written.
+    /// The receipt of an export as it is before anything is written.
     #[doc(hidden)]
     pub fn draft(&self) -> ModelIoArtifactReceipt {
-        let usual = match &self.training {
-            Some(_) => Operation::Export,
-            None if self.adapter.is_empty() => Operation::Convert,
-            None => Operation::Merge,
-        };
-        let operation = self
-            .made_by
-            .as_ref()
-            .map_or(usual, |(operation, _)| *operation);
         let mut admitted: Vec<String> = self
             .weights
             .tensors
@@ -240,31 +222,9 @@ impl ExportSource {
             .map(|tensor| tensor.name.clone())
             .collect();
         admitted.sort_unstable();
-        let files = self.base.iter().flat_map(|base| &base.files);
-        let of_base = files
-            .clone()
-            .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256));
-        let own = of_base.chain(self.adapter.iter().cloned());
-        let skipped = |name: &str, unread: bool| {
-            (unread && self.made_by.is_none()).then(|| ReceiptCheck {
-                name: name.into(),
-                result: CheckResult::Skipped,
-            })
-        };
-        let unread = [
-            skipped("base", files.clone().any(|file| file.sha256.is_none())),
-            skipped(
-                "adapter",
-                self.adapter.iter().any(|file| file.sha256.is_none()),
-            ),
-        ];
-        ModelIoArtifactReceipt {
+        let mut draft = ModelIoArtifactReceipt {
             base: self.base.clone(),
             training: self.training.clone(),
-            inputs: self
-                .made_by
-                .as_ref()
-                .map_or_else(|| own.collect(), |(_, inputs)| inputs.clone()),
             tensors: ReceiptTensors {
                 admitted,
                 dropped: self.selection.dropped.clone(),
@@ -275,10 +235,32 @@ impl ExportSource {
                 admitted: group_ids(&self.groups),
                 dropped: Vec::new(),
             },
-            checks: unread.into_iter().flatten().collect(),
             warnings: self.warnings.iter().map(ReceiptWarning::from).collect(),
-            ..ModelIoArtifactReceipt::new(operation)
+            ..ModelIoArtifactReceipt::new(match &self.training {
+                Some(_) => Operation::Export,
+                None if self.adapter.is_empty() => Operation::Convert,
+                None => Operation::Merge,
+            })
+        };
+        if let Some((operation, inputs)) = &self.made_by {
+            draft.operation = *operation;
+            draft.inputs.clone_from(inputs);
+            return draft;
         }
+        let of_base = self.base.iter().flat_map(|base| &base.files);
+        let of_base: Vec<ReceiptFile> = of_base
+            .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256))
+            .collect();
+        for (name, files) in [("base", &of_base), ("adapter", &self.adapter)] {
+            if files.iter().any(|file| file.sha256.is_none()) {
+                draft.checks.push(ReceiptCheck {
+                    name: name.into(),
+                    result: CheckResult::Skipped,
+                });
+            }
+        }
+        draft.inputs = [&of_base[..], &self.adapter].concat();
+        draft
     }
 }
 
@@ -296,32 +278,26 @@ pub(crate) fn training_record(
     let wrong = |error: serde_json::Error| {
         Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)])
     };
+    let no_digest = || {
+        let rule = "a SHA-256 in lower-case hex";
+        Error::InvalidConfig(vec![Fault::new("data_digest", rule, data_digest)])
+    };
     let mut settings = serde_json::to_value(config).map_err(wrong)?;
     if let Some(seed) = settings.get_mut("seed") {
         *seed = format!("0x{:016x}", config.seed).into();
     }
+    let digest = Digest::from_hex(data_digest).ok_or_else(no_digest)?;
     // If none of the data is kept back, other data were evaluated.
-    let of_data = |found: &Evaluation| {
-        config.validation_fraction == 0.0 || found.data_digest.to_string() == data_digest
-    };
+    let of_data =
+        |found: &Evaluation| config.validation_fraction == 0.0 || found.data_digest == digest;
     let of_these = |found: &Evaluation| found.step == progress.completed_steps && of_data(found);
     // An evaluation of other weights or other data is left out.
-    let evaluation = progress
-        .evaluation
-        .filter(of_these)
-        .map(EvaluationRecord::Of);
-    let no_digest = || {
-        Error::InvalidConfig(vec![Fault::new(
-            "data_digest",
-            "a SHA-256 in lower-case hex",
-            data_digest,
-        )])
-    };
+    let evaluation = progress.evaluation.filter(of_these);
     Ok(TrainingRecord {
         settings,
         data: DataRecord {
             name: data_name.to_string(),
-            digest: Digest::from_hex(data_digest).ok_or_else(no_digest)?,
+            digest,
             tokens: data_tokens,
             steps_before: progress.steps_on_other_data,
         },
@@ -330,7 +306,7 @@ pub(crate) fn training_record(
         tokens: progress.tokens,
         losses: LossRecord {
             last: progress.last_loss,
-            evaluation,
+            evaluation: evaluation.map(EvaluationRecord::Of),
             evaluation_before: None,
         },
     })

@@ -1,14 +1,14 @@
 //! Extracts an adapter from two models: for each matrix the best product of low rank for their difference.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::difference::Difference;
 use super::factors::{Factors, READINGS, factors_of, in_memory};
 use crate::bundle::{Bundle, FileStream, ModelAssets};
-use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
-use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names, Target};
+use crate::error::{Error, Fault, Refusal, Result, refuse_all, word};
 use crate::export::{
     ExportFormat, ExportOptions, ExportSource, ModelCard, Weights, export_adapter,
 };
@@ -97,63 +97,27 @@ pub async fn extract_adapter(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Extracted> {
     check_shapes(tuned, base)?;
-    let targets = Some(options.targets.clone());
     // A valid rank is far below 2⁵³.
     let settings = AdapterConfig {
         r: options.rank,
         alpha: options.rank as f64,
-        target_modules: targets,
+        target_modules: Some(options.targets.clone()),
         ..AdapterConfig::default()
     };
     let modules = modules(&base.config)?;
     let resolved = settings.resolve(peft_names(base.config.architecture), &modules)?;
-    // All targets have one rank, and there is at least one target.
-    let rank = resolved
-        .targets
-        .iter()
-        .map(|target| target.rank)
-        .max()
-        .unwrap_or_default();
-    let side = resolved
-        .targets
-        .iter()
-        .map(|target| target.out.min(target.input))
-        .max()
-        .unwrap_or_default();
-    if rank > side {
-        let fault = Fault::new(
-            "rank",
-            format!("at most {side}, the smaller side of the largest target: more would be zeros"),
-            rank,
-        );
-        return Err(Error::InvalidConfig(vec![fault]));
-    }
-    let chosen = |module: &&Module| {
-        resolved
-            .targets
-            .iter()
-            .any(|target| target.module == module.name)
-    };
-    let targets: Vec<(String, &Module)> = modules
-        .iter()
-        .filter(chosen)
-        .map(|module| (format!("{}.weight", module.name), module))
-        .collect();
+    let rank = rank_of(&resolved.targets)?;
+    let is_target =
+        |module: &&Module| (resolved.targets.iter()).any(|target| target.module == module.name);
+    let targets: Vec<&Module> = modules.iter().filter(is_target).collect();
 
-    let size = |[out, input]: [usize; 2]| out as u64 * input as u64;
-    let values = |name: &String| {
-        base.shape(name)
-            .unwrap_or_default()
-            .iter()
-            .map(|&dim| dim as u64)
-            .product::<u64>()
+    let readings = |module: &Module| {
+        let [out, input] = module.shape;
+        out as u64 * input as u64 * READINGS
     };
-    let measured: u64 = base.names().iter().map(values).sum();
-    let multiplied: u64 = targets
-        .iter()
-        .map(|(_, module)| size(module.shape) * READINGS)
-        .sum();
-    let total = measured + multiplied;
+    let names = base.names();
+    let values = names.iter().filter_map(|name| base.tensor(name)?.numel());
+    let total = values.sum::<u64>() + targets.iter().map(|module| readings(module)).sum::<u64>();
     let mut difference = Difference {
         tuned,
         base,
@@ -165,28 +129,29 @@ pub async fn extract_adapter(
     let mut squares = measure(&mut difference).await?;
     let all: f64 = squares.values().sum();
 
-    let (mut tensors, mut written, mut sums) = (BTreeMap::new(), Vec::new(), [0.0; 2]);
-    for (name, module) in targets {
+    let (mut tensors, mut written) = (BTreeMap::new(), Vec::new());
+    let (mut rest, mut whole) = (0.0, 0.0);
+    for module in targets {
+        let name = format!("{}.weight", module.name);
         let square = squares.remove(&name).unwrap_or_default();
         let [out, input] = module.shape;
         let factors = if square > 0.0 {
             factors_of(&mut difference, &name, module, rank).await?
         } else {
-            difference.skip(size(module.shape) * READINGS);
+            difference.skip(readings(module));
             Factors {
                 a: vec![0.0; rank * input],
                 b: vec![0.0; out * rank],
                 rest: 0.0,
             }
         };
-        tensors.insert(
-            name,
-            ExtractedTensor {
-                error: ratio(factors.rest, square).sqrt(),
-                norm: square.sqrt(),
-            },
-        );
-        sums = [sums[0] + factors.rest, sums[1] + square];
+        let accuracy = ExtractedTensor {
+            error: ratio(factors.rest, square).sqrt(),
+            norm: square.sqrt(),
+        };
+        tensors.insert(name, accuracy);
+        rest += factors.rest;
+        whole += square;
         let [a, b] = factor_names(&module.name);
         written.extend([
             in_memory(&a, [rank, input], &factors.a),
@@ -194,21 +159,18 @@ pub async fn extract_adapter(
         ]);
     }
     (difference.progress)(total, total);
-    let uncovered = |(name, square): (String, f64)| {
-        (
-            name,
-            UncoveredTensor {
-                norm: square.sqrt(),
-                share: ratio(square, all),
-            },
-        )
+    let uncovered = |square: f64| UncoveredTensor {
+        norm: square.sqrt(),
+        share: ratio(square, all),
     };
-    let uncovered = squares.into_iter().map(uncovered).collect();
     let report = ExtractReport {
         rank: options.rank,
-        error: ratio(sums[0], sums[1]).sqrt(),
+        error: ratio(rest, whole).sqrt(),
         tensors,
-        uncovered,
+        uncovered: squares
+            .into_iter()
+            .map(|(name, square)| (name, uncovered(square)))
+            .collect(),
     };
     let stream = folder(tuned, base, settings, written, report.error)?;
     Ok(Extracted {
@@ -216,6 +178,22 @@ pub async fn extract_adapter(
         warnings: resolved.warnings,
         stream,
     })
+}
+
+/// The rank of all targets, of which there is at least one.
+fn rank_of(targets: &[Target]) -> Result<usize> {
+    let ranks = targets.iter().map(|target| target.rank);
+    let sides = targets.iter().map(|target| target.out.min(target.input));
+    let (rank, side) = (ranks.max().unwrap_or(0), sides.max().unwrap_or(0));
+    if rank <= side {
+        return Ok(rank);
+    }
+    let fault = Fault::new(
+        "rank",
+        format!("at most {side}, the smaller side of the largest target: more would be zeros"),
+        rank,
+    );
+    Err(Error::InvalidConfig(vec![fault]))
 }
 
 /// Divides a part by a whole; 0 if the whole is 0.
@@ -232,32 +210,28 @@ fn check_shapes(tuned: &Bundle, base: &Bundle) -> Result<()> {
             .expected(expected)
             .found(found)
     };
-    type Number = (&'static str, fn(&ModelConfig) -> usize);
-    let numbers: [Number; 3] = [
-        ("num_attention_heads", |config| config.num_attention_heads),
-        ("num_key_value_heads", |config| config.num_key_value_heads),
-        ("head_dim", |config| config.head_dim),
-    ];
-    let mut refusals = Vec::new();
-    for (name, number) in numbers
-        .into_iter()
-        .filter(|(_, number)| number(&tuned.config) != number(&base.config))
-    {
-        refusals.push(refuse(
-            name,
-            format!("{}, as the base has it", number(&base.config)),
-            number(&tuned.config).to_string(),
-        ));
-    }
-    let shown = |shape: Option<Vec<usize>>| {
-        shape.map_or_else(
-            || "no such tensor".to_string(),
-            |shape| format!("{shape:?}"),
-        )
+    let numbers = |config: &ModelConfig| {
+        [
+            ("num_attention_heads", config.num_attention_heads),
+            ("num_key_value_heads", config.num_key_value_heads),
+            ("head_dim", config.head_dim),
+        ]
     };
-    let mut names = [tuned.names(), base.names()].concat();
-    names.sort_unstable();
-    names.dedup();
+    let mut refusals = Vec::new();
+    for ((name, expected), (_, found)) in numbers(&base.config)
+        .into_iter()
+        .zip(numbers(&tuned.config))
+    {
+        if found != expected {
+            let expected = format!("{expected}, as the base has it");
+            refusals.push(refuse(name, expected, found.to_string()));
+        }
+    }
+    let shown = |shape: Option<Vec<usize>>| match shape {
+        Some(shape) => format!("{shape:?}"),
+        None => "no such tensor".to_string(),
+    };
+    let names: BTreeSet<String> = tuned.names().into_iter().chain(base.names()).collect();
     for name in names {
         let (found, expected) = (tuned.shape(&name), base.shape(&name));
         if found != expected {
@@ -268,11 +242,7 @@ fn check_shapes(tuned: &Bundle, base: &Bundle) -> Result<()> {
             ));
         }
     }
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Refused(refusals))
-    }
+    refuse_all(refusals)
 }
 
 /// Computes the squared length of each tensor's difference.
@@ -285,24 +255,20 @@ async fn measure(difference: &mut Difference<'_>) -> Result<BTreeMap<String, f64
                 sum += block.iter().map(|value| value * value).sum::<f64>()
             })
             .await?;
-        for (count, model) in counts
-            .into_iter()
-            .zip(["the tuned model", "the base"])
-            .filter(|(count, _)| *count > 0)
-        {
-            let refusal = Refusal::new(word!("model.non-finite"))
-                .stage("read")
-                .subject(&name)
-                .expected("finite values");
-            refusals.push(refusal.found(format!("{count} NaN or infinite in {model}")));
+        for (count, model) in counts.into_iter().zip(["the tuned model", "the base"]) {
+            if count > 0 {
+                let refusal = Refusal::new(word!("model.non-finite"))
+                    .stage("read")
+                    .subject(&name)
+                    .expected("finite values")
+                    .found(format!("{count} NaN or infinite in {model}"));
+                refusals.push(refusal);
+            }
         }
         squares.insert(name, sum);
     }
-    if refusals.is_empty() {
-        Ok(squares)
-    } else {
-        Err(Error::Refused(refusals))
-    }
+    refuse_all(refusals)?;
+    Ok(squares)
 }
 
 /// Writes the folder of the adapter. Its receipt lists the files of both models.

@@ -1,9 +1,8 @@
 //! Reads and writes a state dict as safetensors files, with their manifest if they have one (crate/FORMATS.md, "Manifest and groups").
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::bundle::{Contents, FileStream, OPTIMIZER_WEIGHTS};
+use crate::bundle::{Contents, FileStream, OPTIMIZER_WEIGHTS, format_pt};
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::{ByteSource, Digest, SafetensorsFile, base_name, read_document};
 use crate::state::{
@@ -198,16 +197,12 @@ impl PortableModelStateDict {
             let file = if is_state { OPTIMIZER_FILE } else { MODEL_FILE };
             record.file = file.to_string();
         }
-        let metadata = |key: &str, value: String| {
-            let format = ("format".to_string(), "pt".to_string());
-            BTreeMap::from([format, (key.to_string(), value)])
-        };
-        let of_model = metadata(MANIFEST_KEY, canonical(&manifest)?);
+        let of_model = format_pt([(MANIFEST_KEY, canonical(&manifest)?)]);
         let mut stream = FileStream::summed();
         stream.push_safetensors_as(name, weights, None, Contents::Weights, &of_model)?;
         if !state.is_empty() {
             let weights = self.weights_digest().await?;
-            let of_state = metadata(OPTIMIZER_WEIGHTS, weights.to_string());
+            let of_state = format_pt([(OPTIMIZER_WEIGHTS, weights.to_string())]);
             stream.push_safetensors_as(OPTIMIZER_FILE, state, None, Contents::State, &of_state)?;
         }
         stream.know(ArtifactDigests::of_manifest(

@@ -145,6 +145,12 @@ impl Base {
         self.format == SourceFormat::Gguf.to_string()
     }
 
+    /// Lists the names of its files, for a message.
+    pub(crate) fn file_names(&self) -> String {
+        let names = self.files.iter().map(|file| file.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    }
+
     /// Copies the digests of whole files that `other` has for the same files.
     pub(crate) fn take_sums(&mut self, other: &Self) {
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
