@@ -39,13 +39,10 @@ use crate::formats::ByteSource;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model, open_model_with};
 use crate::schedule;
-use crate::state::{Tensor, VerifyPolicy};
+use crate::state::{OPTIMIZER_FILE, Tensor, VerifyPolicy};
 use crate::train::{Notice, Trainer};
 use jump::jump_of_rate;
 use state::{open_tensors, saved_state};
-
-const WEIGHTS: &str = "model.safetensors";
-const OPTIMIZER: &str = "optimizer.safetensors";
 
 fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::CheckpointCorrupt {
@@ -55,46 +52,36 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
 }
 
 /// Base of an adapter's checkpoint.
-enum GivenBase {
-    /// These files, compared to the extent of the policy.
+#[doc(hidden)]
+pub enum CheckpointBase {
+    /// These files, compared to the extent of the policy; a later checkpoint states a partial comparison.
     Files(Vec<Rc<dyn ByteSource>>, VerifyPolicy),
-    /// No base is given, which is refused.
+    /// No base is given, which is refused if the checkpoint is an adapter's.
     Absent,
-    /// No base is given, because none of it is needed.
+    /// No base is given, because none of it is needed: the checkpoint is exported, and cannot be resumed.
     Unneeded,
-}
-
-impl GivenBase {
-    fn of(base: Option<Vec<Rc<dyn ByteSource>>>) -> Self {
-        base.map_or(Self::Absent, |files| Self::Files(files, VerifyPolicy::Full))
-    }
 }
 
 /// Opens the base of an adapter's checkpoint and attaches the adapter in the checkpoint's files.
 fn open_base(
     manifest: &mut Manifest,
-    sources: Vec<Rc<dyn ByteSource>>,
-    base: GivenBase,
+    mut sources: Vec<Rc<dyn ByteSource>>,
+    base: CheckpointBase,
 ) -> Result<Bundle> {
-    let adapter = sources
-        .into_iter()
-        .filter(|file| [ADAPTER_CONFIG, ADAPTER_WEIGHTS].contains(&file.name()))
-        .collect();
+    sources.retain(|file| [ADAPTER_CONFIG, ADAPTER_WEIGHTS].contains(&file.name()));
     let want = manifest
         .base
         .as_mut()
         .ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
     let (files, policy) = match base {
-        GivenBase::Files(files, policy) => (files, policy),
-        GivenBase::Unneeded => return Bundle::of_adapter(manifest.model.clone(), adapter),
-        GivenBase::Absent => {
-            let names: Vec<&str> = want.files.iter().map(|file| file.name.as_str()).collect();
-            let refusal = Refusal::new(word!("checkpoint.base.missing"))
+        CheckpointBase::Files(files, policy) => (files, policy),
+        CheckpointBase::Unneeded => return Bundle::of_adapter(manifest.model.clone(), sources),
+        CheckpointBase::Absent => {
+            return Err(Refusal::new(word!("checkpoint.base.missing"))
                 .stage("bind")
                 .of(MANIFEST)
-                .subject(&want.name);
-            return Err(refusal
-                .expected(names.join(", "))
+                .subject(&want.name)
+                .expected(want.file_names())
                 .hint("give the files of the base: the checkpoint has the adapter alone")
                 .into());
         }
@@ -109,7 +96,7 @@ fn open_base(
     open_model_with(
         files,
         OpenOptions {
-            adapter: Some(adapter),
+            adapter: Some(sources),
             apart: true,
             ..OpenOptions::default()
         },
@@ -133,43 +120,23 @@ impl Checkpoint {
         files: Vec<Rc<dyn ByteSource>>,
         base: Option<Vec<Rc<dyn ByteSource>>>,
     ) -> Result<Self> {
-        Self::opened(files, GivenBase::of(base), true)
+        let base = base.map_or(CheckpointBase::Absent, |files| {
+            CheckpointBase::Files(files, VerifyPolicy::Full)
+        });
+        Self::open_with(files, base, false)
     }
 
-    /// Opens files whose bytes the caller has verified: only lengths are checked, and the base in full. Errors are those of [`Self::open`].
-    #[doc(hidden)]
-    pub fn open_verified(
-        files: Vec<Rc<dyn ByteSource>>,
-        base: Option<Vec<Rc<dyn ByteSource>>>,
-    ) -> Result<Self> {
-        Self::opened(files, GivenBase::of(base), false)
-    }
-
-    /// Opens the files of an adapter's checkpoint with its base, which is compared to the extent of the policy; a later checkpoint states a
-    /// partial comparison. Each byte of the checkpoint is verified, unless the caller has `verified` them.
+    /// Opens the files of one checkpoint with the `base` that an adapter's needs. Each byte of the checkpoint is verified, unless the caller has
+    /// `verified` them: then only lengths are checked.
     ///
     /// # Errors
     /// The errors of [`Checkpoint::open`].
     #[doc(hidden)]
-    pub fn open_beside(
+    pub fn open_with(
         files: Vec<Rc<dyn ByteSource>>,
-        base: Vec<Rc<dyn ByteSource>>,
-        policy: VerifyPolicy,
+        base: CheckpointBase,
         verified: bool,
     ) -> Result<Self> {
-        Self::opened(files, GivenBase::Files(base, policy), !verified)
-    }
-
-    /// Opens a checkpoint for an export, an adapter's without its base: it cannot be resumed. All bytes are compared unless `verified`.
-    ///
-    /// # Errors
-    /// `checkpoint.*`.
-    #[doc(hidden)]
-    pub fn open_alone(files: Vec<Rc<dyn ByteSource>>, verified: bool) -> Result<Self> {
-        Self::opened(files, GivenBase::Unneeded, !verified)
-    }
-
-    fn opened(files: Vec<Rc<dyn ByteSource>>, base: GivenBase, verify: bool) -> Result<Self> {
         let mut by_name: BTreeMap<String, Rc<dyn ByteSource>> = files
             .into_iter()
             .map(|file| (file.name().to_string(), file))
@@ -178,68 +145,59 @@ impl Checkpoint {
             corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete, or these are the files of a model alone")
         })?;
         let mut manifest = manifest::read(manifest.as_ref())?;
-        let own = if manifest.train.adapter.is_some() {
-            ADAPTER_WEIGHTS
-        } else {
-            WEIGHTS
-        };
         let mut sources = Vec::new();
-        let (mut weights, mut optimizer) = (None, None);
         for record in &manifest.files {
             let source = by_name
                 .remove(&record.name)
                 .ok_or_else(|| corrupt(&record.name, "the file is absent"))?;
             pieces::check_length(source.as_ref(), record)?;
-            if verify {
+            if !verified {
                 pieces::check_bytes(source.as_ref(), record)?;
             }
-            match record.name.as_str() {
-                OPTIMIZER => optimizer = Some(source),
-                name => {
-                    sources.push(Rc::clone(&source));
-                    weights = if name == own { Some(source) } else { weights };
-                }
-            }
+            sources.push(source);
         }
-        let named = |file: Option<_>, name| {
-            file.ok_or_else(|| corrupt(name, "the manifest does not name it"))
+        let named = |name: &str| {
+            let file = sources.iter().find(|file| file.name() == name);
+            file.cloned()
+                .ok_or_else(|| corrupt(name, "the manifest does not name it"))
         };
-        let (optimizer, weights) = (named(optimizer, OPTIMIZER)?, named(weights, own)?);
+        let optimizer = named(OPTIMIZER_FILE)?;
+        let weights = named(manifest.weights_file())?;
+        sources.retain(|file| file.name() != OPTIMIZER_FILE);
         let bundle = if manifest.train.adapter.is_some() {
             open_base(&mut manifest, sources, base)?
         } else {
             open_model(sources)?
         };
-        let (weights, optimizer) = (open_tensors(&weights)?, open_tensors(&optimizer)?);
         let checkpoint = Self {
             manifest,
             bundle: Rc::new(bundle),
-            weights,
-            optimizer,
+            weights: open_tensors(&weights)?,
+            optimizer: open_tensors(&optimizer)?,
         };
         consistency::check_tensors(&checkpoint.manifest.tensors, &checkpoint.found())?;
         consistency::check_groups_of(&checkpoint)?;
         Ok(checkpoint)
     }
 
-    /// Returns the contents of `checkpoint.json`.
+    /// The contents of `checkpoint.json`.
     #[doc(hidden)]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Returns weights, configuration and tokenizer.
+    /// Weights, configuration and tokenizer.
     pub fn bundle(&self) -> &Bundle {
         &self.bundle
     }
 
-    /// Returns the same, shared.
+    /// The same, shared.
     #[doc(hidden)]
     pub fn shared_bundle(&self) -> Rc<Bundle> {
         Rc::clone(&self.bundle)
     }
 
-    /// Returns the warning that the run continues in another environment, if that may give other bits.
+    /// The warning that the run continues in another environment, if that may give other bits.
     #[doc(hidden)]
     pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
         let changes = self.manifest.environment.differs(now)?;
@@ -267,26 +225,23 @@ impl Checkpoint {
         interrupt: &Interrupt,
     ) -> Result<Trainer> {
         let saved = &self.manifest.train;
-        let (digest, named) = (
-            dataset.digest(),
-            overrides.iter().any(|name| name == settings::DATA),
-        );
+        let digest = dataset.digest();
         let other_data = digest != self.manifest.data_digest;
-        let rule = || {
-            format!(
+        let data_fault = |found: &str| {
+            let rule = format!(
                 "the data of the checkpoint, SHA-256 {}",
                 self.manifest.data_digest
-            )
+            );
+            Fault::new(settings::DATA, rule, found)
         };
-        let found = || [digest.clone(), dataset.as_read()].join(" ");
-        let unnamed =
-            (other_data && !named).then(|| Fault::new(settings::DATA, rule(), found().trim_end()));
-        let other_groups = if settings::takes_groups(overrides) {
-            None
-        } else {
-            consistency::groups_fault(&self.manifest)?
-        };
-        let other = unnamed.into_iter().chain(other_groups).collect();
+        let mut other = Vec::new();
+        if other_data && !overrides.iter().any(|name| name == settings::DATA) {
+            let found = format!("{digest} {}", dataset.as_read());
+            other.push(data_fault(found.trim_end()));
+        }
+        if !settings::takes_groups(overrides) {
+            other.extend(consistency::groups_fault(&self.manifest)?);
+        }
         let mut notices = Vec::new();
         let given = config.unwrap_or_else(|| saved.clone());
         let (given, overrides) = self.with_steps_of(&dataset, given, overrides, &mut notices)?;
@@ -296,35 +251,17 @@ impl Checkpoint {
         if config.steps <= done {
             if other_data {
                 let found = "other data, and no step left to make on them: ask for more steps";
-                return Err(Error::InvalidConfig(vec![Fault::new(
-                    settings::DATA,
-                    rule(),
-                    found,
-                )]));
+                return Err(Error::InvalidConfig(vec![data_fault(found)]));
             }
-            let other = TrainConfig {
-                steps: saved.steps,
-                ..config.clone()
-            } != *saved;
-            let kept = if other {
-                "its settings stay as they are"
-            } else {
-                ""
-            };
-            notices.push(Notice::filled(
-                word!("run.nothing-left"),
-                [kept, &config.steps.to_string(), &done.to_string()],
-            ));
+            notices.push(nothing_left(saved, &config, done));
             config = TrainConfig {
                 steps: done,
                 ..saved.clone()
             };
         }
-        let evaluates = dataset.validation_tokens() > 0;
-        notices.extend(
-            consistency::other_validation(&self.manifest, &dataset)
-                .filter(|_| evaluates && !other_data),
-        );
+        if dataset.validation_tokens() > 0 && !other_data {
+            notices.extend(consistency::other_validation(&self.manifest, &dataset));
+        }
         let loader = if other_data {
             self.loader_of(digest, &mut notices)
         } else {
@@ -332,20 +269,17 @@ impl Checkpoint {
         };
         let model = Model::for_run(&self.bundle, &config, device, interrupt).await?;
         let mut progress = self.manifest.progress;
-        if other_data && progress.completed_steps > 0 {
-            progress.steps_on_other_data = Some(progress.completed_steps);
+        if other_data && done > 0 {
+            progress.steps_on_other_data = Some(done);
         }
-        if settings::changed(saved, &config)? && progress.completed_steps > 0 {
-            progress.steps_on_other_settings = Some(progress.completed_steps);
+        if settings::changed(saved, &config)? && done > 0 {
+            progress.steps_on_other_settings = Some(done);
         }
         if settings::sets_rate(saved, &config, overrides) {
             progress.manual_learning_rate = None;
         }
-        progress.schedule_start = schedule::resolve_start(
-            &config.schedule,
-            progress.schedule_start,
-            progress.completed_steps,
-        );
+        progress.schedule_start =
+            schedule::resolve_start(&config.schedule, progress.schedule_start, done);
         notices.extend(jump_of_rate(&self.manifest, &config, progress)?);
         let with_state = self.with_state(settings::takes_groups(overrides));
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
@@ -364,17 +298,33 @@ impl Checkpoint {
         Ok(trainer)
     }
 
-    /// Returns the parameters whose state was saved: by the groups, or by the files if the groups are not used.
+    /// The parameters whose state was saved: by the groups, or by the files if the groups are not used.
     fn with_state(&self, other_groups: bool) -> Vec<String> {
         if other_groups {
             return self.stated_parameters();
         }
-        let members = self
-            .manifest
-            .groups
-            .iter()
+        let groups = self.manifest.groups.iter();
+        groups
             .flat_map(|group| &group.members)
-            .filter(|member| !member.state.is_empty());
-        members.map(|member| member.parameter.clone()).collect()
+            .filter(|member| !member.state.is_empty())
+            .map(|member| member.parameter.clone())
+            .collect()
     }
+}
+
+/// The notice that the run has made all of its steps; other settings than their number have no effect then.
+fn nothing_left(saved: &TrainConfig, given: &TrainConfig, done: u64) -> Notice {
+    let same_steps = TrainConfig {
+        steps: saved.steps,
+        ..given.clone()
+    };
+    let kept = if same_steps == *saved {
+        ""
+    } else {
+        "its settings stay as they are"
+    };
+    Notice::filled(
+        word!("run.nothing-left"),
+        [kept, &given.steps.to_string(), &done.to_string()],
+    )
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use tabtune::bundle::{Bundle, OpenOptions};
-use tabtune::checkpoint::{Checkpoint, MANIFEST, verify_as_model};
+use tabtune::checkpoint::{Checkpoint, CheckpointBase, MANIFEST, verify_as_model};
 use tabtune::formats::{ByteSource, key_twice, not_json};
 use tabtune::state::{PortableModelImportRequest, VerifyPolicy};
 
@@ -197,12 +197,7 @@ pub fn base_sources(paths: &[PathBuf]) -> Result<Vec<Rc<dyn ByteSource>>> {
 /// # Errors
 /// `source.read`, `checkpoint.*`.
 pub fn open_checkpoint_alone(path: &Path) -> Result<Checkpoint> {
-    let (sources, verified) = if path.is_file() {
-        (container::sources(path)?, true)
-    } else {
-        (folder_sources(path)?, false)
-    };
-    Ok(Checkpoint::open_alone(sources, verified)?)
+    open_with(path, CheckpointBase::Unneeded)
 }
 
 /// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte. The checkpoint of an adapter needs
@@ -211,16 +206,20 @@ pub fn open_checkpoint_alone(path: &Path) -> Result<Checkpoint> {
 /// # Errors
 /// `source.read`, `checkpoint.*`.
 pub fn open_checkpoint(path: &Path, base: &[PathBuf], policy: VerifyPolicy) -> Result<Checkpoint> {
+    let base = match base {
+        [] => CheckpointBase::Absent,
+        base => CheckpointBase::Files(base_sources(base)?, policy),
+    };
+    open_with(path, base)
+}
+
+fn open_with(path: &Path, base: CheckpointBase) -> Result<Checkpoint> {
     let (sources, verified) = if path.is_file() {
         (container::sources(path)?, true)
     } else {
         (folder_sources(path)?, false)
     };
-    Ok(match (base, verified) {
-        ([], true) => Checkpoint::open_verified(sources, None),
-        ([], false) => Checkpoint::open(sources, None),
-        (base, verified) => Checkpoint::open_beside(sources, base_sources(base)?, policy, verified),
-    }?)
+    Ok(Checkpoint::open_with(sources, base, verified)?)
 }
 
 /// Opens every file in the folder of a checkpoint or an adapter.

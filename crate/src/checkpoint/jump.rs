@@ -19,13 +19,13 @@ struct Rates<'a> {
 }
 
 impl Rates<'_> {
-    /// Returns how far the rates are apart, in either direction.
+    /// How far the rates are apart, in either direction.
     fn distance(&self) -> f64 {
         (self.next.ln() - self.last.ln()).abs()
     }
 }
 
-/// Returns the warning that a parameter's next rate differs from its last one by more than a quarter of it, if the saved settings did not plan
+/// The warning that a parameter's next rate differs from its last one by more than a quarter of it, if the saved settings did not plan
 /// that. It names the rates that are farthest apart.
 pub(super) fn jump_of_rate(
     manifest: &Manifest,
@@ -46,10 +46,7 @@ pub(super) fn jump_of_rate(
         );
         progress.manual_learning_rate.unwrap_or(planned)
     };
-    let (last, planned) = (
-        rate(done, &manifest.train, saved),
-        rate(done + 1, &manifest.train, saved),
-    );
+    let [last, planned] = [done, done + 1].map(|step| rate(step, &manifest.train, saved));
     let next = rate(done + 1, config, now);
     let mut farthest: Option<Rates<'_>> = None;
     for (parameter, scale) in saved_scales(manifest) {
@@ -71,10 +68,7 @@ pub(super) fn jump_of_rate(
         return Ok(None);
     };
     let mut why = changes_of_rate(&manifest.train, config)?;
-    if let Some(rate) = saved
-        .manual_learning_rate
-        .filter(|_| now.manual_learning_rate.is_none())
-    {
+    if let (Some(rate), None) = (saved.manual_learning_rate, now.manual_learning_rate) {
         why.push(format!("a rate of {rate:.3e} set by hand has ended"));
     }
     if why.is_empty() {
@@ -94,23 +88,22 @@ pub(super) fn jump_of_rate(
     )))
 }
 
-/// Returns the factor of the rate of each parameter that was trained, by the saved groups.
+/// The factor of the rate of each parameter that was trained, by the saved groups.
 fn saved_scales(manifest: &Manifest) -> BTreeMap<&str, f64> {
-    let trained = manifest
-        .groups
-        .iter()
-        .filter(|group| !group.parameter_semantics.frozen);
-    let scales = trained.flat_map(|group| {
-        let scale = group.parameter_semantics.learning_rate_scale;
-        group
-            .members
-            .iter()
-            .map(move |member| (member.parameter.as_str(), scale))
-    });
-    scales.collect()
+    let mut scales = BTreeMap::new();
+    for group in &manifest.groups {
+        let semantics = &group.parameter_semantics;
+        if !semantics.frozen {
+            let members = group.members.iter();
+            scales.extend(
+                members.map(|member| (member.parameter.as_str(), semantics.learning_rate_scale)),
+            );
+        }
+    }
+    scales
 }
 
-/// Returns the factor of a parameter's rate and the pattern of its group, of which a run without groups has none; `None` for a parameter
+/// The factor of a parameter's rate and the pattern of its group, of which a run without groups has none; `None` for a parameter
 /// that is not trained.
 fn scale_of<'a>(config: &'a TrainConfig, parameter: &str) -> Option<(f64, Option<&'a str>)> {
     if config.groups.is_empty() {

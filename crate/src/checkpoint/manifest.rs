@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::corrupt;
 use super::pieces::{FileRecord, count_of};
+use crate::bundle::ADAPTER_WEIGHTS;
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
-use crate::formats::{ByteSource, DocumentError, Fields, Json, json_document};
+use crate::formats::{ByteSource, Digest, DocumentError, Fields, Json, json_document};
 use crate::gpu::launch;
 use crate::state::{
-    Base, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, base_of, files_of,
-    groups_of, tensors_of,
+    Base, Identity, MODEL_FILE, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, base_of,
+    files_of, groups_of, tensors_of,
 };
 use crate::train::{Progress, check_rate};
 
@@ -23,7 +24,7 @@ pub const FORMAT_VERSION: u64 = 1;
 pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
 /// Number of bytes at the beginning of a document in which the name of its format is looked for.
-const MANIFEST_BEGINNING: usize = 4096;
+const MANIFEST_BEGINNING: u64 = 4096;
 /// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum count: JavaScript's numbers are exact up to it.
@@ -47,15 +48,11 @@ pub struct Environment {
 impl Environment {
     /// Describes the current environment, on a device whose adapter has this name.
     pub fn on(device: &burn::tensor::Device, adapter: &str) -> Self {
-        let kernels = if launch::is_software(device) {
-            "software"
-        } else {
-            "gpu"
-        };
+        let software = launch::is_software(device);
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             adapter: adapter.into(),
-            kernels: kernels.into(),
+            kernels: if software { "software" } else { "gpu" }.into(),
         }
     }
 
@@ -67,10 +64,9 @@ impl Environment {
             ("adapter", &self.adapter, &now.adapter, told),
             ("kernels", &self.kernels, &now.kernels, true),
         ];
-        let changed = pairs
+        let words: Vec<String> = pairs
             .into_iter()
-            .filter(|(_, old, new, told)| *told && old != new);
-        let words: Vec<String> = changed
+            .filter(|(_, old, new, told)| *told && old != new)
             .map(|(what, old, new, _)| format!("{what} {old}, now {new}"))
             .collect();
         (!words.is_empty()).then(|| words.join("; "))
@@ -114,18 +110,35 @@ pub struct Manifest {
     pub files: Vec<FileRecord>,
 }
 
-/// Returns true for a document that names this format, whole or not.
+impl Manifest {
+    /// Name of the file with the trained weights.
+    pub(super) fn weights_file(&self) -> &'static str {
+        weights_file(self.train.adapter.is_some())
+    }
+}
+
+/// Name of the file with the trained weights: those of the adapter alone if there is one, else those of the model.
+pub(super) fn weights_file(has_adapter: bool) -> &'static str {
+    if has_adapter {
+        ADAPTER_WEIGHTS
+    } else {
+        MODEL_FILE
+    }
+}
+
+/// True for a document that names this format, whole or not.
 pub(super) fn is_ours(source: &dyn ByteSource) -> Result<bool> {
-    let mut beginning = vec![
-        0;
-        usize::try_from(source.len())
-            .unwrap_or(usize::MAX)
-            .min(MANIFEST_BEGINNING)
-    ];
-    source.read_at(0, &mut beginning)?;
-    Ok(beginning
-        .windows(FORMAT.len())
-        .any(|bytes| bytes == FORMAT.as_bytes()))
+    let beginning = beginning(source, MANIFEST_BEGINNING)?;
+    let mut windows = beginning.windows(FORMAT.len());
+    Ok(windows.any(|bytes| bytes == FORMAT.as_bytes()))
+}
+
+/// Reads the document, or its first `most` bytes if it has more.
+fn beginning(source: &dyn ByteSource, most: u64) -> Result<Vec<u8>> {
+    let len = usize::try_from(source.len().min(most));
+    let mut bytes = vec![0; len.expect("a manifest fits into any memory")];
+    source.read_at(0, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads `checkpoint.json`.
@@ -133,17 +146,11 @@ pub(super) fn is_ours(source: &dyn ByteSource) -> Result<bool> {
 /// # Errors
 /// `checkpoint.version` for another version; `checkpoint.corrupt` names the path of a missing or unknown field and of an impossible value.
 pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
-    let len = usize::try_from(source.len())
-        .ok()
-        .filter(|_| source.len() <= MAX_MANIFEST_BYTES);
-    let len = len.ok_or_else(|| {
-        corrupt(
-            MANIFEST,
-            format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len()),
-        )
-    })?;
-    let mut bytes = vec![0; len];
-    source.read_at(0, &mut bytes)?;
+    if source.len() > MAX_MANIFEST_BYTES {
+        let reason = format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len());
+        return Err(corrupt(MANIFEST, reason));
+    }
+    let bytes = beginning(source, MAX_MANIFEST_BYTES)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
     let wrong = |wrong: DocumentError| {
         let newer = if wrong.found.contains("unknown field") {
@@ -151,26 +158,19 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
         } else {
             ""
         };
-        corrupt(
-            if wrong.path.is_empty() {
-                MANIFEST
-            } else {
-                &wrong.path
-            },
-            wrong.found + newer,
-        )
+        let what = match wrong.path.as_str() {
+            "" => MANIFEST,
+            path => path,
+        };
+        corrupt(what, wrong.found + newer)
     };
     let document = json_document(text).map_err(wrong)?;
     let mut fields = Fields::new(document).map_err(wrong)?;
     let format: Option<String> = fields.take("format").map_err(wrong)?;
-    if format.as_deref() != Some(FORMAT) {
-        return Err(corrupt(
-            "format",
-            format!(
-                "expected \"{FORMAT}\", found \"{}\"",
-                format.unwrap_or_default()
-            ),
-        ));
+    let format = format.unwrap_or_default();
+    if format != FORMAT {
+        let reason = format!("expected \"{FORMAT}\", found \"{format}\"");
+        return Err(corrupt("format", reason));
     }
     let version: u64 = fields.take("version").map_err(wrong)?;
     if version != FORMAT_VERSION {
@@ -181,11 +181,9 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
     }
     check_counts(document)?;
     let manifest = of_fields(fields).map_err(wrong)?;
-    manifest
-        .files
-        .iter()
-        .enumerate()
-        .try_for_each(|(index, file)| check_file(index, file))?;
+    for (index, file) in manifest.files.iter().enumerate() {
+        check_file(index, file)?;
+    }
     if let Some(rate) = manifest.progress.manual_learning_rate {
         check_rate(&manifest.train, "manual_learning_rate", rate)
             .map_err(|error| corrupt("progress.manual_learning_rate", error))?;
@@ -229,12 +227,9 @@ fn check_counts(manifest: Json<'_>) -> Result<()> {
         ("loader", "cursor"),
     ];
     for (part, key) in counts {
-        let Some(Json::Number(digits)) = manifest.get(part).and_then(|part| part.get(key)) else {
-            continue;
-        };
-        if Json::Number(digits)
-            .count()
-            .is_none_or(|count| count > MAX_COUNT)
+        let number = manifest.get(part).and_then(|part| part.get(key));
+        if let Some(number @ Json::Number(digits)) = number
+            && number.count().is_none_or(|count| count > MAX_COUNT)
         {
             return Err(corrupt(
                 &format!("{part}.{key}"),
@@ -248,18 +243,13 @@ fn check_counts(manifest: Json<'_>) -> Result<()> {
 /// Refuses a record whose digests do not match its length in number and form.
 fn check_file(index: usize, file: &FileRecord) -> Result<()> {
     let expected = count_of(file.bytes);
-    let hex = |digest: &String| {
-        digest.len() == 64
-            && digest
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    if u64::try_from(file.pieces.len()) != Ok(expected) || !file.pieces.iter().all(hex) {
-        let reason = format!(
-            "expected {expected} SHA-256 in lower-case hex for {} bytes",
-            file.bytes
-        );
-        return Err(corrupt(&format!("files[{index}].pieces"), reason));
+    let is_digest = |digest: &String| Digest::from_hex(digest).is_some();
+    if file.pieces.len() as u64 == expected && file.pieces.iter().all(is_digest) {
+        return Ok(());
     }
-    Ok(())
+    let reason = format!(
+        "expected {expected} SHA-256 in lower-case hex for {} bytes",
+        file.bytes
+    );
+    Err(corrupt(&format!("files[{index}].pieces"), reason))
 }

@@ -1,10 +1,9 @@
 //! Compares the bytes of a checkpoint's files with their lengths and digests. Offsets stay u64, because a browser's `usize` has 32 bits.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::formats::ByteSource;
+use crate::formats::{ByteSource, Digest};
 
 /// Number of bytes in a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
@@ -21,12 +20,12 @@ pub struct FileRecord {
     pub pieces: Vec<String>,
 }
 
-/// Returns the number of pieces of a file of `bytes`.
+/// Number of pieces of a file of `bytes`.
 pub(super) fn count_of(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE_BYTES)
 }
 
-/// Returns offset and length of each piece of a file of `bytes`.
+/// Offset and length of each piece of a file of `bytes`.
 pub fn pieces_of(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..count_of(bytes)).map(move |index| {
         (
@@ -38,24 +37,19 @@ pub fn pieces_of(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
 
 /// Computes the SHA-256 of `bytes` in the form of `checkpoint.json`.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Digest::of(bytes).to_string()
 }
 
 /// Refuses a file of another length.
 pub(super) fn check_length(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {
-    let (expected, found) = (record.bytes, source.len());
-    if found == expected {
-        Ok(())
-    } else {
-        Err(Error::CheckpointLength {
-            file: record.name.clone(),
-            expected,
-            found,
-        })
+    if source.len() == record.bytes {
+        return Ok(());
     }
+    Err(Error::CheckpointLength {
+        file: record.name.clone(),
+        expected: record.bytes,
+        found: source.len(),
+    })
 }
 
 /// Refuses a file with other bytes; reads all of it, piece by piece.

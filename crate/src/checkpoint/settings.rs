@@ -34,33 +34,33 @@ fn is_fixed(key: &str) -> bool {
     FIXED.contains(&key) || key.starts_with("adapter") || key.ends_with("optimizer.type")
 }
 
-/// Returns whether the new value of `key`, as a refused resume lists it, can be allowed by naming it.
+/// True if the new value of `key`, as a refused resume lists it, can be allowed by naming it.
 pub fn can_override(key: &str) -> bool {
     !is_fixed(key)
 }
 
-/// Returns whether `name` is `key` or a parent of it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
+/// True if `name` is `key` or a parent of it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
 fn covers(name: &str, key: &str) -> bool {
     key.strip_prefix(name)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// Returns whether `overrides` allows the groups of the settings.
+/// True if `overrides` allows the groups of the settings.
 pub(super) fn takes_groups(overrides: &[String]) -> bool {
     overrides
         .iter()
         .any(|name| matches!(name.as_str(), GROUPS | ALL))
 }
 
-/// Returns whether a resume sets the learning rate, by another value or by name: it then replaces a rate set by hand.
+/// True if a resume sets the learning rate, by another value or by name: it then replaces a rate set by hand.
 pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[String]) -> bool {
     saved.learning_rate != given.learning_rate
         || overrides.iter().any(|name| name == "learning_rate")
 }
 
-/// Returns the settings of the rate that a resume changes, as `key: old, now new`.
+/// The settings of the rate that a resume changes, as `key: old, now new`.
 pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Result<Vec<String>> {
-    let (old, new) = (flat(settled(saved, given)?), flat(settled(given, saved)?));
+    let [old, new] = leaves(saved, given)?;
     // A parameter's rate is that of its group: the first whose pattern matches.
     let of_group = |key: &str| {
         key.starts_with("groups[")
@@ -78,32 +78,26 @@ pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Resul
         |value: Option<&Value>| value.map_or_else(|| "absent".to_string(), Value::to_string);
     let changed = keys
         .into_iter()
-        .filter(|key| old.get(*key) != new.get(*key));
-    Ok(changed
-        .map(|key| {
-            format!(
-                "{key}: {}, now {}",
-                shown(old.get(key)),
-                shown(new.get(key))
-            )
-        })
-        .collect())
+        .map(|key| (key, old.get(key), new.get(key)))
+        .filter(|(_, old, new)| old != new)
+        .map(|(key, old, new)| format!("{key}: {}, now {}", shown(old), shown(new)));
+    Ok(changed.collect())
 }
 
-/// Returns whether the steps of `given` are made by other settings than those of `saved`. Neither their number nor the end of a schedule that
+/// True if the steps of `given` are made by other settings than those of `saved`. Neither their number nor the end of a schedule that
 /// is still to come changes those that were made.
 pub(super) fn changed(saved: &TrainConfig, given: &TrainConfig) -> Result<bool> {
-    let (mut old, mut new) = (flat(settled(saved, given)?), flat(settled(given, saved)?));
-    for leaves in [&mut old, &mut new] {
+    let [old, new] = leaves(saved, given)?.map(|mut leaves| {
         leaves.retain(|key, _| {
             !matches!(key.as_str(), "steps" | "epochs")
                 && !schedule::is_config_only(&given.schedule, key)
         });
-    }
+        leaves
+    });
     Ok(old != new)
 }
 
-/// Returns `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names. `other` are
+/// Accepts `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names. `other` are
 /// differences outside the settings; they are listed too.
 pub(super) fn accept(
     saved: &TrainConfig,
@@ -112,7 +106,7 @@ pub(super) fn accept(
     other: Vec<Fault>,
 ) -> Result<TrainConfig> {
     given.validate()?;
-    let (old, new) = (flat(settled(saved, &given)?), flat(settled(&given, saved)?));
+    let [old, new] = leaves(saved, &given)?;
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let known = |name: &&String| {
         matches!(name.as_str(), ALL | DATA | GROUPS) || keys.iter().any(|key| covers(name, key))
@@ -126,7 +120,6 @@ pub(super) fn accept(
     if !faults.is_empty() {
         return Err(Error::InvalidConfig(faults));
     }
-    let absent = Value::Null;
     // A schedule that spans the whole run, before and after, follows from `steps`.
     let whole = |leaves: &BTreeMap<String, Value>| leaves.get(TOTAL_STEPS) == leaves.get("steps");
     let follows = |key: &str| key == TOTAL_STEPS && whole(&old) && whole(&new);
@@ -135,22 +128,19 @@ pub(super) fn accept(
         .into_iter()
         .filter(|key| !schedule::is_config_only(&given.schedule, key))
     {
-        let (old, new) = (
-            old.get(key).unwrap_or(&absent),
-            new.get(key).unwrap_or(&absent),
-        );
+        let [old, new] = [&old, &new].map(|leaves| leaves.get(key).unwrap_or(&Value::Null));
         let named = overrides
             .iter()
             .any(|name| name == ALL || covers(name, key) || (name == "steps" && follows(key)));
         if old == new || (named && !is_fixed(key)) {
             continue;
         }
-        let rule = if is_fixed(key) {
-            format!("{old}, which cannot be overridden")
+        let fixed = if is_fixed(key) {
+            ", which cannot be overridden"
         } else {
-            old.to_string()
+            ""
         };
-        faults.push(Fault::new(key, rule, new));
+        faults.push(Fault::new(key, format!("{old}{fixed}"), new));
     }
     faults.extend(other);
     if faults.is_empty() {
@@ -160,7 +150,7 @@ pub(super) fn accept(
     }
 }
 
-/// Returns `config` in a normal form, so that settings with the same effect are equal. A group spells out the values that it inherits from the
+/// Brings `config` into a normal form, so that settings with the same effect are equal. A group spells out the values that it inherits from the
 /// run if the group of `other` has values of its own.
 fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
     // The time at which reports are read has no other effect.
@@ -204,34 +194,32 @@ fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
     serde_json::to_value(settled).map_err(|error| corrupt("train", error))
 }
 
-/// Returns path → value of every leaf of a configuration: `optimizer.beta1`, `groups[0].pattern`.
-fn flat(settings: Value) -> BTreeMap<String, Value> {
-    fn walk(path: String, value: Value, into: &mut BTreeMap<String, Value>) {
-        match value {
-            Value::Object(fields) => {
-                for (key, value) in fields {
-                    walk(
-                        if path.is_empty() {
-                            key
-                        } else {
-                            format!("{path}.{key}")
-                        },
-                        value,
-                        into,
-                    );
-                }
-            }
-            Value::Array(items) => {
-                for (index, value) in items.into_iter().enumerate() {
-                    walk(format!("{path}[{index}]"), value, into);
-                }
-            }
-            leaf => {
-                into.insert(path, leaf);
+/// The leaves of both settings, each settled with regard to the other.
+fn leaves(saved: &TrainConfig, given: &TrainConfig) -> Result<[BTreeMap<String, Value>; 2]> {
+    let mut leaves = [BTreeMap::new(), BTreeMap::new()];
+    let pairs = [(saved, given), (given, saved)];
+    for (leaves, (config, other)) in leaves.iter_mut().zip(pairs) {
+        add_leaves(String::new(), settled(config, other)?, leaves);
+    }
+    Ok(leaves)
+}
+
+/// Adds path → value of every leaf of a configuration: `optimizer.beta1`, `groups[0].pattern`.
+fn add_leaves(path: String, value: Value, into: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(fields) => {
+            let dot = if path.is_empty() { "" } else { "." };
+            for (key, value) in fields {
+                add_leaves(format!("{path}{dot}{key}"), value, into);
             }
         }
+        Value::Array(items) => {
+            for (index, value) in items.into_iter().enumerate() {
+                add_leaves(format!("{path}[{index}]"), value, into);
+            }
+        }
+        leaf => {
+            into.insert(path, leaf);
+        }
     }
-    let mut leaves = BTreeMap::new();
-    walk(String::new(), settings, &mut leaves);
-    leaves
 }

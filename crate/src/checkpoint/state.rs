@@ -3,31 +3,39 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Checkpoint, OPTIMIZER, WEIGHTS};
-use crate::bundle::{ADAPTER_PREFIX, ADAPTER_WEIGHTS};
+use super::Checkpoint;
+use crate::bundle::ADAPTER_PREFIX;
 use crate::error::Result;
 use crate::formats::{ByteSource, FileTensor, SafetensorsFile, SourceSpan};
 use crate::optim::SavedState;
-use crate::state::{Bytes, StateWord, Tensor, TensorRecord, TensorRole};
+use crate::state::{OPTIMIZER_FILE, StateWord, Tensor, TensorRecord, TensorRole};
 
 /// Opens a safetensors file of a checkpoint, whose values are read on demand.
 pub(super) fn open_tensors(source: &Rc<dyn ByteSource>) -> Result<Vec<Tensor>> {
-    let tensor = |record: FileTensor| {
-        let name = record.name.strip_prefix(ADAPTER_PREFIX);
-        let size = record.end() - record.begin;
-        let bytes = Bytes::of_source(Rc::clone(source), record.begin, size);
-        Tensor::of_name(
-            name.unwrap_or(&record.name),
-            &record.dtype,
-            &record.shape,
-            bytes,
-        )
+    let tensor = |mut record: FileTensor| {
+        if let Some(name) = record.name.strip_prefix(ADAPTER_PREFIX) {
+            record.name = name.to_string();
+        }
+        let mut tensor = Tensor::in_file(&record, source);
+        tensor.role = TensorRole::of_name(&tensor.name);
+        tensor
     };
     let file = SafetensorsFile::open(source)?;
     Ok(file.tensors.into_iter().map(tensor).collect())
 }
 
-/// Returns tensors as an optimizer reads them.
+/// The records of the tensors in `file`, by name.
+pub(super) fn records<'a>(
+    file: &'a str,
+    tensors: &'a [Tensor],
+) -> impl Iterator<Item = (String, TensorRecord)> + 'a {
+    let record = |tensor: &Tensor| TensorRecord::new(tensor.manifest(), file);
+    tensors
+        .iter()
+        .map(move |tensor| (tensor.name.clone(), record(tensor)))
+}
+
+/// The tensors as an optimizer reads them.
 pub(super) fn saved_state(tensors: &[Tensor]) -> Vec<SavedState<'_>> {
     let saved = |tensor: &Tensor| {
         let SourceSpan {
@@ -48,38 +56,25 @@ pub(super) fn saved_state(tensors: &[Tensor]) -> Vec<SavedState<'_>> {
 
 #[doc(hidden)]
 impl Checkpoint {
-    /// Returns the tensors of the files, as their headers and names describe them.
+    /// The tensors of the files, as their headers and names describe them.
     pub(super) fn found(&self) -> BTreeMap<String, TensorRecord> {
-        let weights = if self.manifest.train.adapter.is_some() {
-            ADAPTER_WEIGHTS
-        } else {
-            WEIGHTS
-        };
-        let of = |file: &str, tensors: &[Tensor]| -> Vec<(String, TensorRecord)> {
-            let record = |tensor: &Tensor| TensorRecord::new(tensor.manifest(), file);
-            let records = tensors.iter().map(|one| (one.name.clone(), record(one)));
-            records.collect()
-        };
-        of(weights, &self.weights)
-            .into_iter()
-            .chain(of(OPTIMIZER, &self.optimizer))
+        records(self.manifest.weights_file(), &self.weights)
+            .chain(records(OPTIMIZER_FILE, &self.optimizer))
             .collect()
     }
 
-    /// Returns the tensors that the optimizer keeps.
+    /// The tensors that the optimizer keeps.
     pub(crate) fn state_tensors(&self) -> &[Tensor] {
         &self.optimizer
     }
 
-    /// Returns the names of the tensors in the file of weights.
+    /// The names of the tensors in the file of weights.
     pub(crate) fn weight_names(&self) -> Vec<String> {
-        self.weights
-            .iter()
-            .map(|tensor| tensor.name.clone())
-            .collect()
+        let weights = self.weights.iter();
+        weights.map(|tensor| tensor.name.clone()).collect()
     }
 
-    /// Returns all tensors of its files.
+    /// All tensors of its files.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
         self.weights.iter().chain(&self.optimizer)
     }
@@ -102,7 +97,7 @@ impl Checkpoint {
         self.optimizer.iter().filter(counts).map(step).collect()
     }
 
-    /// Returns the parameters that have a state tensor in the files.
+    /// The parameters that have a state tensor in the files.
     pub(super) fn stated_parameters(&self) -> Vec<String> {
         let parameter = |(key, record): (&String, &TensorRecord)| match record.role {
             TensorRole::State(StateWord::Step) => key

@@ -25,11 +25,8 @@ pub fn verify_as_model(document: &dyn ByteSource, files: &[Rc<dyn ByteSource>]) 
         }
     };
     for file in files {
-        if let Some(record) = manifest
-            .files
-            .iter()
-            .find(|record| record.name == file.name())
-        {
+        let mut records = manifest.files.iter();
+        if let Some(record) = records.find(|record| record.name == file.name()) {
             check_length(file.as_ref(), record)?;
             check_bytes(file.as_ref(), record)?;
         }

@@ -1,20 +1,17 @@
 //! Writes the files of a checkpoint from a live trainer.
 
-use std::collections::BTreeMap;
-
-use super::manifest::{Environment, FORMAT_VERSION, MANIFEST, Manifest};
+use super::corrupt;
+use super::manifest::{self, Environment, FORMAT_VERSION, MANIFEST, Manifest, weights_file};
 use super::pieces::FileRecord;
-use super::{OPTIMIZER, WEIGHTS, corrupt, manifest};
+use super::state::records;
 use crate::bundle::{
-    ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, ModelAssets, PortableTokenizerBinding,
-    adapter_tensors,
+    ADAPTER_CONFIG, FileStream, ModelAssets, PortableTokenizerBinding, adapter_tensors, format_pt,
 };
-use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::formats::{ByteSource, base_name};
 use crate::model::adapter_document;
-use crate::state::{Base, Evaluation, Identity, TensorRecord};
-use crate::train::{Progress, Trainer};
+use crate::state::{Base, Evaluation, Identity, OPTIMIZER_FILE};
+use crate::train::Trainer;
 
 /// Facts that a checkpoint states in addition to the state of its run.
 #[derive(Debug, Clone)]
@@ -32,32 +29,24 @@ pub struct Origin {
 /// `session.busy` for a run whose last reports are still on the device ([`Trainer::settle`]).
 pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result<FileStream> {
     trainer.check_settled()?;
-    let mut stream = FileStream::new();
-    let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
-    let mut tensors = BTreeMap::new();
-    let adapter = trainer.model().adaptation().is_some();
-    let weights = if adapter { ADAPTER_WEIGHTS } else { WEIGHTS };
-    for (file, list) in [
-        (weights, trainer.model().stream_tensors()),
-        (OPTIMIZER, trainer.state_stream()),
-    ] {
-        for tensor in &list {
-            let record = TensorRecord::new(tensor.manifest(), file);
-            tensors.insert(tensor.name.clone(), record);
-        }
-        let list = if adapter && file == weights {
-            adapter_tensors(list)
-        } else {
-            list
-        };
-        stream.push_safetensors(file, list, &metadata)?;
-    }
-    let mut documents =
-        assets.documents_for(trainer.model().config(), trainer.model().precision())?;
-    if let Some(settings) = trainer.config().adapter.as_ref().filter(|_| adapter) {
-        let document = adapter_document(settings, trainer.model().config(), None, &assets.kept)?;
+    let (model, precision) = (trainer.model().config(), trainer.model().precision());
+    let progress = trainer.progress();
+    let (mut weights, state) = (trainer.model().stream_tensors(), trainer.state_stream());
+    let adapter = trainer.config().adapter.as_ref();
+    let adapter = adapter.filter(|_| trainer.model().adaptation().is_some());
+    let weights_file = weights_file(adapter.is_some());
+    let tensors = records(weights_file, &weights)
+        .chain(records(OPTIMIZER_FILE, &state))
+        .collect();
+    let mut documents = assets.documents_for(model, precision)?;
+    if let Some(settings) = adapter {
+        weights = adapter_tensors(weights);
+        let document = adapter_document(settings, model, None, &assets.kept)?;
         documents.push((ADAPTER_CONFIG.to_string(), document.into_bytes()));
     }
+    let mut stream = FileStream::new();
+    stream.push_safetensors(weights_file, weights, &format_pt(None))?;
+    stream.push_safetensors(OPTIMIZER_FILE, state, &format_pt(None))?;
     for (name, bytes) in &documents {
         // A checkpoint may be one file or lie in the browser's storage: its files are in no folder.
         stream.push_bytes(base_name(name), bytes.clone());
@@ -71,11 +60,11 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
         format: manifest::FORMAT.into(),
         version: FORMAT_VERSION,
         written_by: env!("CARGO_PKG_VERSION").into(),
-        identity: identity(trainer.model().config(), trainer.progress()),
-        model: trainer.model().config().clone(),
-        precision: trainer.model().precision(),
+        identity: Identity::of_run(&model.model_type, progress.completed_steps),
+        model: model.clone(),
+        precision,
         train: trainer.config().clone(),
-        progress: trainer.progress(),
+        progress,
         loader: trainer.loader_state(),
         data_digest: trainer.dataset().digest(),
         base: origin.base.clone(),
@@ -100,7 +89,7 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
     Ok(stream)
 }
 
-/// Returns `checkpoint.json` of a saved run with a later evaluation of it; its other files stay as they are.
+/// Writes `checkpoint.json` of a saved run with a later evaluation of it; its other files stay as they are.
 ///
 /// # Errors
 /// The errors of [`manifest::read`]; `checkpoint.corrupt` if it is the checkpoint of another step.
@@ -123,14 +112,4 @@ pub fn with_evaluation(saved: &dyn ByteSource, evaluation: Evaluation) -> Result
 fn document(manifest: &Manifest) -> Result<Vec<u8>> {
     let text = serde_json::to_string_pretty(manifest).map_err(|error| corrupt(MANIFEST, error))?;
     Ok((text + "\n").into_bytes())
-}
-
-/// Returns the identity of the state of a run.
-fn identity(model: &ModelConfig, progress: Progress) -> Identity {
-    Identity {
-        model_family: model.model_type.clone(),
-        revision: String::new(),
-        checkpoint_family: "tabtune.train".into(),
-        checkpoint_ref: Some(format!("step-{}", progress.completed_steps)),
-    }
 }

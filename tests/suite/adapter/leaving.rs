@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{ModelAssets, OpenOptions, dequantise};
 use tabtune::checkpoint;
-use tabtune::checkpoint::Checkpoint;
+use tabtune::checkpoint::{Checkpoint, CheckpointBase};
 use tabtune::config::{Architecture, ModelConfig};
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource, export, export_choices};
 use tabtune::families::{config_from_hf, peft_names};
@@ -266,7 +266,7 @@ fn gguf_adapter_of_a_checkpoint_is_that_of_the_run() {
         let live = written(&leaves(&trainer, &assets), Vec::new(), &options);
         let stored = saved(&trainer, &origin, &assets);
         for checkpoint in [
-            Checkpoint::open_alone(sources(&stored), false).unwrap(),
+            Checkpoint::open_with(sources(&stored), CheckpointBase::Unneeded, false).unwrap(),
             Checkpoint::open(sources(&stored), Some(sources(&files))).unwrap(),
         ] {
             let source = checkpoint_source(&checkpoint, "data").unwrap();
@@ -409,7 +409,7 @@ fn unknown_fields_of_an_adapter_are_written_back() {
         },
         &assets,
     );
-    let alone = Checkpoint::open_alone(sources(&again), false).unwrap();
+    let alone = Checkpoint::open_with(sources(&again), CheckpointBase::Unneeded, false).unwrap();
     for out in [
         &leaves(&resumed, &assets),
         &checkpoint_source(&alone, "").unwrap(),

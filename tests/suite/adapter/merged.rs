@@ -6,7 +6,7 @@ use std::rc::Rc;
 use half::f16;
 use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, OpenOptions};
-use tabtune::checkpoint::Checkpoint;
+use tabtune::checkpoint::{Checkpoint, CheckpointBase};
 use tabtune::config::ModelConfig;
 use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, Weights, export};
 use tabtune::families::peft_names;
@@ -172,7 +172,8 @@ fn merged_folder_is_one_rounding_from_the_exact_sum() {
                 }
             }
             // The checkpoint gives the same result without a device.
-            let checkpoint = Checkpoint::open_alone(sources(&stored), false).unwrap();
+            let checkpoint =
+                Checkpoint::open_with(sources(&stored), CheckpointBase::Unneeded, false).unwrap();
             let again = written(
                 &checkpoint_source(&checkpoint, "data").unwrap(),
                 sources(files),

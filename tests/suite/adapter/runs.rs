@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tabtune::bundle::{ModelAssets, OpenOptions};
 use tabtune::checkpoint;
-use tabtune::checkpoint::{Checkpoint, Environment, Origin, sha256};
+use tabtune::checkpoint::{Checkpoint, CheckpointBase, Environment, Origin, sha256};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::device::Device;
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource, export};
@@ -140,12 +140,8 @@ fn checkpoint_of_an_adapter_asks_for_its_base_and_takes_no_other() {
     assert_eq!(code(Some(&changed)), "checkpoint.base.mismatch");
     // If pieces are not compared, the change is not seen, and saved checkpoints say so until they are compared again.
     let beside = |files: &Files| {
-        Checkpoint::open_beside(
-            sources(&written),
-            sources(files),
-            VerifyPolicy::Header,
-            false,
-        )
+        let base = CheckpointBase::Files(sources(files), VerifyPolicy::Header);
+        Checkpoint::open_with(sources(&written), base, false)
     };
     let header = beside(&changed).unwrap().manifest().base.clone().unwrap();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tabtune::checkpoint::{Checkpoint, MANIFEST};
+use tabtune::checkpoint::{Checkpoint, CheckpointBase, MANIFEST};
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::{ModelAdapterDelta, open_gguf, open_safetensors};
 use tabtune::state::{NamePolicy, PortableModelImportRequest, StateManifest};
@@ -19,9 +19,10 @@ const REQUEST: Open = |file| {
     ))
 };
 const CHECKPOINT: Open = |file| {
-    drop(Checkpoint::open_verified(
+    drop(Checkpoint::open_with(
         vec![Rc::new(MemorySource::new(MANIFEST, file)) as Rc<dyn ByteSource>],
-        None,
+        CheckpointBase::Absent,
+        true,
     ))
 };
 const PORTABLE: Open = |file| {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use js_sys::Promise;
 use tabtune::bundle::ModelAssets;
-use tabtune::checkpoint::{Checkpoint, Environment, Origin};
+use tabtune::checkpoint::{Checkpoint, CheckpointBase, Environment, Origin};
 use tabtune::error::{Error, Fault, Result};
 use tabtune::gpu::profile::{KernelTimes, Profile};
 use tabtune::state::VerifyPolicy;
@@ -120,12 +120,12 @@ impl Session {
             } else {
                 VerifyPolicy::Full
             };
-            let opened = if given {
-                Checkpoint::open_beside(files, base, policy, true)
+            let base = if given {
+                CheckpointBase::Files(base, policy)
             } else {
-                Checkpoint::open_verified(files, None)
+                CheckpointBase::Absent
             };
-            let checkpoint = opened.map_err(thrown)?;
+            let checkpoint = Checkpoint::open_with(files, base, true).map_err(thrown)?;
             if given && checkpoint.manifest().train.adapter.is_none() {
                 let rule = "none: the checkpoint has all weights of its model";
                 return Err(thrown(Error::InvalidConfig(vec![Fault::new(
