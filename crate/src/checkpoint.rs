@@ -126,8 +126,8 @@ impl Checkpoint {
         Self::open_with(files, base, false)
     }
 
-    /// Opens the files of one checkpoint with the `base` that an adapter's needs. Each byte of the checkpoint is verified, unless the caller has
-    /// `verified` them: then only lengths are checked.
+    /// Opens the files of one checkpoint with the `base` that an adapter's needs. Each byte of the checkpoint is
+    /// verified, unless the caller has `verified` them: then only lengths are checked.
     ///
     /// # Errors
     /// The errors of [`Checkpoint::open`].

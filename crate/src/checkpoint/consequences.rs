@@ -9,7 +9,7 @@ use crate::error::{Result, word};
 use crate::train::Notice;
 
 impl Checkpoint {
-    /// Returns the settings with the steps for the same epochs, if other batches or data change them; they then count as overridden.
+    /// Gives the settings the steps for the same epochs, if other batches or data change them; they then count as overridden.
     pub(super) fn with_steps_of<'a>(
         &self,
         dataset: &Dataset,
@@ -47,7 +47,7 @@ impl Checkpoint {
         Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
     }
 
-    /// Returns the state of the loader at the beginning of other data.
+    /// The state of the loader at the beginning of other data.
     pub(super) fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
         let saved = &self.manifest.data_digest;
         notices.push(Notice::filled(

@@ -150,8 +150,8 @@ pub(super) fn accept(
     }
 }
 
-/// Brings `config` into a normal form, so that settings with the same effect are equal. A group spells out the values that it inherits from the
-/// run if the group of `other` has values of its own.
+/// Brings `config` into a normal form, so that settings with the same effect are equal. A group spells out the values
+/// that it inherits from the run if the group of `other` has values of its own.
 fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
     // The time at which reports are read has no other effect.
     let mut settled = TrainConfig {

@@ -111,25 +111,14 @@ fn divisor_values(config: &ModelConfig) -> Vec<f32> {
 
 /// True if a reader can recover llama3's rule from the divisors, which are all that GGUF stores of it. So it is for every other rule.
 fn divisors_tell(config: &ModelConfig) -> bool {
-    let rule = |scaling: &RopeScaling| match *scaling {
-        // A divisor holds the factor as f32.
-        RopeScaling::Llama3 {
-            factor,
-            low_freq_factor,
-            high_freq_factor,
-            original_max_position_embeddings,
-        } => Some((
-            factor as f32,
-            low_freq_factor,
-            high_freq_factor,
-            original_max_position_embeddings,
-        )),
-        _ => None,
+    // A divisor holds the factor as f32.
+    let rounded = |mut scaling: RopeScaling| {
+        if let RopeScaling::Llama3 { factor, .. } = &mut scaling {
+            *factor = f64::from(*factor as f32);
+        }
+        scaling
     };
-    let Some(wanted) = rule(&config.rope_scaling) else {
-        return true;
-    };
-    llama3_of(&divisor_values(config), config.head_dim, config.rope_theta)
-        .and_then(|found| rule(&found))
-        == Some(wanted)
+    let wanted = config.rope_scaling;
+    let found = || llama3_of(&divisor_values(config), config.head_dim, config.rope_theta);
+    !matches!(wanted, RopeScaling::Llama3 { .. }) || found().map(rounded) == Some(rounded(wanted))
 }

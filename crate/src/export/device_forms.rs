@@ -8,7 +8,7 @@ use crate::model::ParameterRequest;
 use crate::state::Reordering;
 
 impl GgufTypes {
-    /// Returns the form in which a device holds a matrix of a GGUF file whose matrices have these types, by the rules of an export; `None` for
+    /// The form in which a device holds a matrix of a GGUF file whose matrices have these types, by the rules of an export; `None` for
     /// a matrix that is f32 there, and for the types of an unknown base.
     pub fn planned_form(
         self,

@@ -101,7 +101,7 @@ fn choices(source: &ExportSource) -> Vec<ExportChoice> {
     choices
 }
 
-/// Returns the number of bytes of a tensor in its file.
+/// Size of a tensor in its file.
 fn bytes_of(tensor: &Tensor, to: Option<TensorType>) -> Result<u64> {
     let (dtype, shape) = (tensor.dtype_as(to), &tensor.shape);
     let too_large = || {
@@ -125,15 +125,15 @@ fn shards_of(
     let (mut total, mut filled) = (0u64, 0u64);
     for tensor in tensors {
         let bytes = bytes_of(&tensor, to)?;
-        let full = filled.checked_add(bytes).is_none_or(|sum| sum > limit);
-        if let Some(last) = shards.last_mut().filter(|last| last.is_empty() || !full) {
+        total = total.saturating_add(bytes);
+        filled = filled.saturating_add(bytes);
+        let last = shards.last_mut();
+        if let Some(last) = last.filter(|last| last.is_empty() || filled <= limit) {
             last.push(tensor);
-            filled = filled.saturating_add(bytes);
         } else {
             shards.push(vec![tensor]);
             filled = bytes;
         }
-        total = total.saturating_add(bytes);
     }
     Ok((shards, total))
 }
@@ -210,7 +210,7 @@ fn dtype_word(tensors: &[Tensor], to: Option<TensorType>) -> &'static str {
         let of_dtype = tensors.iter().filter(|tensor| tensor.dtype_as(to) == dtype);
         of_dtype.map(|tensor| elements(&tensor.shape)).sum()
     };
-    // Of equal numbers, the last one counts.
+    // The last one of equal numbers counts.
     let most = words.into_iter().max_by_key(|(dtype, _)| values(dtype));
     most.map_or("float32", |(_, word)| word)
 }

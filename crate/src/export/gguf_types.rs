@@ -139,15 +139,6 @@ pub(super) fn and_more(first: String, others: usize) -> String {
     }
 }
 
-/// Requested type of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// The type that it has; even blocks that cannot be written, as long as they are copied.
-    AsStored,
-    /// This type, or the one that its rows fall back to.
-    One(TensorType),
-}
-
 /// Name, shape and order of a tensor in the file.
 pub(super) struct Place {
     pub(super) name: String,
@@ -156,12 +147,18 @@ pub(super) struct Place {
     pub(super) order: Reordering,
 }
 
-/// Encodes the model's tensor for its place in the file, in the type `wanted`, or the type that its rows fall back to if they are no whole
-/// number of blocks. Stored bytes that have this type already are copied.
+/// Encodes the model's tensor for its place in the file, in the type `wanted`, or the type that its rows fall back to
+/// if they are no whole number of blocks; without one in the type that it has, even in blocks that cannot be written,
+/// as long as they are copied. Stored bytes that have this type already are copied.
 ///
 /// # Errors
 /// `export.gguf.quantised-source` for blocks that would become other blocks, unless `requantise` allows it.
-pub(super) fn encoded(tensor: &Tensor, place: Place, wanted: Wanted, requantise: bool) -> Output {
+pub(super) fn encoded(
+    tensor: &Tensor,
+    place: Place,
+    wanted: Option<TensorType>,
+    requantise: bool,
+) -> Output {
     let Place { name, shape, order } = place;
     let width = shape.last().copied().unwrap_or(1);
     refuse_state(tensor)?;
@@ -169,11 +166,11 @@ pub(super) fn encoded(tensor: &Tensor, place: Place, wanted: Wanted, requantise:
     let own = found.and_then(TensorType::of_ggml);
     let of_blocks = found.is_some_and(is_blocks);
     let (to, kept) = match wanted {
-        Wanted::One(one) => {
+        Some(one) => {
             let to = one.for_width(width);
             (to, found.filter(|found| *found == to.ggml()))
         }
-        Wanted::AsStored => {
+        None => {
             // Types without an encoder become the type that is nearest to lossless.
             let nearest = if of_blocks {
                 TensorType::Q8_0

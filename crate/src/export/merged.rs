@@ -71,16 +71,13 @@ async fn merge_into(
 ) -> Result<Merged> {
     if options.optimizer {
         let expected = "false: the optimizer's state belongs to the factors, which a merged model does not have";
-        return Err(Error::InvalidConfig(vec![Fault::new(
-            "optimizer",
-            expected,
-            "true",
-        )]));
+        let fault = Fault::new("optimizer", expected, "true");
+        return Err(Error::InvalidConfig(vec![fault]));
     }
     let mut bundle = checked_base(source, files.clone())?;
     let is_gguf = bundle.source_format == SourceFormat::Gguf;
     let Merging {
-        dtype,
+        options,
         patched,
         exact,
     } = Merging::of(&Weights::of_bundle(&bundle)?, is_gguf, options)?;
@@ -107,22 +104,17 @@ async fn merge_into(
         adapter_settings: None,
         ..source.clone()
     };
-    let files = if patched { files } else { Vec::new() };
     Ok(Merged {
         source: merged,
-        files,
-        options: ExportOptions {
-            dtype,
-            ..options.clone()
-        },
+        files: if patched { files } else { Vec::new() },
+        options,
     })
 }
 
 /// Method of merging an adapter into a base for an export: the sum is computed in f32 and rounded once, to the type that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Merging {
-    /// dtype of a folder's tensors: by default F16 throughout for a packed base.
-    dtype: ExportDtype,
+    /// Options of the export. Without a dtype, a folder of a packed base is F16 throughout.
+    options: ExportOptions,
     /// True if the output is the base's GGUF file with the targets in place of its own, in the types that they have there.
     patched: bool,
     /// True if the sums are F32 for the writer. Otherwise they have the dtype that they are rounded to.
@@ -135,23 +127,22 @@ impl Merging {
     /// # Errors
     /// `export.gguf.type` for a type that cannot be written.
     fn of(base: &Weights, is_gguf: bool, options: &ExportOptions) -> Result<Self> {
-        let gguf = options.format == ExportFormat::Gguf;
+        let mut options = options.clone();
         let stored = |tensor| Tensor::merged(tensor).map_or(tensor, |merged| &merged.base);
         let has_blocks = base.tensors.iter().any(|tensor| stored(tensor).is_blocks());
-        let dtype = if options.dtype == ExportDtype::Stored && has_blocks {
-            ExportDtype::F16
-        } else {
-            options.dtype
-        };
-        let types = GgufTypes::of(options)?;
-        let patched = gguf && is_gguf;
-        let exact = if gguf {
+        if options.dtype == ExportDtype::Stored && has_blocks {
+            options.dtype = ExportDtype::F16;
+        }
+        let types = GgufTypes::of(&options)?;
+        let to_gguf = options.format == ExportFormat::Gguf;
+        let patched = to_gguf && is_gguf;
+        let exact = if to_gguf {
             patched || types != GgufTypes::AsBase
         } else {
-            dtype != ExportDtype::Stored
+            options.dtype != ExportDtype::Stored
         };
         Ok(Self {
-            dtype,
+            options,
             patched,
             exact,
         })
@@ -159,8 +150,8 @@ impl Merging {
 }
 
 impl Weights {
-    /// Leaves sums to the writer, which rounds them and reports how much of the change is left: as F32 if they are `exact`, else of their own
-    /// dtype.
+    /// Leaves sums to the writer, which rounds them and reports how much of the change is left: as F32 if they are
+    /// `exact`, else of their own dtype.
     fn summed(mut self, exact: bool) -> Self {
         let sums = self.tensors.into_iter();
         self.tensors = sums.map(|tensor| tensor.summed_exactly(exact)).collect();
@@ -210,7 +201,7 @@ pub(super) fn opened_merged(
     }
     let is_gguf = source.base.as_ref().is_some_and(Base::is_gguf);
     let Merging {
-        dtype,
+        options,
         patched,
         exact,
     } = Merging::of(&source.weights, is_gguf, options)?;
@@ -225,9 +216,6 @@ pub(super) fn opened_merged(
     Ok(Some(Merged {
         source,
         files,
-        options: ExportOptions {
-            dtype,
-            ..options.clone()
-        },
+        options,
     }))
 }

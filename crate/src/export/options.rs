@@ -25,7 +25,7 @@ pub enum ExportDtype {
 
 #[doc(hidden)]
 impl ExportDtype {
-    /// Returns the type in which every tensor is written; `None` if each keeps its own.
+    /// The type in which every tensor is written; `None` if each keeps its own.
     pub fn tensor_type(self) -> Option<TensorType> {
         match self {
             Self::Stored => None,

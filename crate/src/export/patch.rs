@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::gguf_base::{check_base, check_files, check_vocabulary, is_new, is_untouched};
 use super::gguf_types::{
-    GgufTypes, Output, Place, Wanted, all_encoded, and_more, elements, encoded, file_type,
-    is_plain, need_place, replaced, type_of_most, weight_of,
+    GgufTypes, Output, Place, all_encoded, and_more, elements, encoded, file_type, is_plain,
+    need_place, replaced, type_of_most, weight_of,
 };
 use super::source::ExportSource;
 use crate::bundle::{FileStream, gguf_files, open_bundle, summed_gguf};
@@ -130,7 +130,7 @@ fn new_head(
         None if as_table => {
             let shape = stored.shape;
             let place = Place { name, shape, order };
-            encoded(head, place, Wanted::AsStored, requantise)
+            encoded(head, place, None, requantise)
         }
         matrix => replacement(&stored, head, order, matrix, requantise),
     }
@@ -157,8 +157,13 @@ fn replacement(
     requantise: bool,
 ) -> Output {
     let FileTensor { name, shape, .. } = stored.clone();
-    let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(stored)));
-    encoded(tensor, Place { name, shape, order }, wanted, requantise)
+    let wanted = matrix.unwrap_or_else(|| replaced(stored));
+    encoded(
+        tensor,
+        Place { name, shape, order },
+        Some(wanted),
+        requantise,
+    )
 }
 
 /// The metadata of the base for a single whole file.

@@ -2,7 +2,7 @@
 
 use super::architecture::{architecture, divisors, keys};
 use super::gguf_types::{
-    GgufTypes, Place, Wanted, all_encoded, encoded, file_type, is_plain, need_place, type_of_most,
+    GgufTypes, Place, all_encoded, encoded, file_type, is_plain, need_place, type_of_most,
     weight_of,
 };
 use super::source::{ExportSource, Weights};
@@ -141,9 +141,8 @@ fn outputs(
             shape.reverse();
         }
         let wanted = match types.of_matrix(&name, config) {
-            _ if is_plain(&name, &shape) => Wanted::One(TensorType::F32),
-            Some(one) => Wanted::One(one),
-            None => Wanted::AsStored,
+            _ if is_plain(&name, &shape) => Some(TensorType::F32),
+            wanted => wanted,
         };
         let place = Place { name, shape, order };
         outputs.push(encoded(tensor, place, wanted, requantise));

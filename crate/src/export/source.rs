@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::bundle::{Bundle, ModelAssets};
-use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
+use crate::config::{AdapterConfig, ModelConfig, TrainConfig};
 use crate::error::{Error, Fault, Result, Warning};
 use crate::formats::{ByteSource, Digest};
 use crate::model::Model;
@@ -21,9 +21,6 @@ pub struct Weights {
     /// Shape of the model.
     #[doc(hidden)]
     pub config: ModelConfig,
-    /// Storage of matrices on the device; `None` for weights in files, each of which has its own dtype.
-    #[doc(hidden)]
-    pub precision: Option<Precision>,
     /// Every parameter except a tied head.
     #[doc(hidden)]
     pub tensors: Vec<Tensor>,
@@ -34,7 +31,6 @@ impl Weights {
     pub fn of_model(model: &Model) -> Self {
         Self {
             config: model.config().clone(),
-            precision: Some(model.precision()),
             tensors: model.stream_tensors(),
         }
     }
@@ -53,7 +49,6 @@ impl Weights {
         let tensors = names.iter().map(one).collect::<Result<_>>()?;
         Ok(Self {
             config: bundle.config.clone(),
-            precision: None,
             tensors,
         })
     }

@@ -4,7 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::export::{ExportSource, Weights, training_record};
 
-/// Returns the state of a checkpoint, to be exported without a device; for a run with an adapter, the adapter alone.
+/// Describes the state of a checkpoint, to be exported without a device; for a run with an adapter, the adapter alone.
 ///
 /// # Errors
 /// `model.tensor.missing` for weights that the checkpoint lacks, `config.invalid` for settings that are no JSON.
@@ -12,14 +12,10 @@ pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<Exp
     let bundle = checkpoint.shared_bundle();
     let manifest = checkpoint.manifest();
     let adapter = manifest.train.adapter.clone();
-    let of_files = if adapter.is_some() {
+    let weights = if adapter.is_some() {
         Weights::of_names(&bundle, checkpoint.weight_names())?
     } else {
         Weights::of_bundle(&bundle)?
-    };
-    let weights = Weights {
-        precision: Some(manifest.precision),
-        ..of_files
     };
     Ok(ExportSource {
         weights,

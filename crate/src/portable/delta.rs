@@ -12,8 +12,9 @@ use crate::state::{
     group_ids,
 };
 
-/// Difference between a base and a target: for each tensor that differs, target minus base, as unsigned words of the element's width. Words are
-/// added wrapping, which is exact for every bit pattern. They are computed when they are read. A delta holds parameters and buffers; those that are equal in both are left out.
+/// Difference between a base and a target: for each tensor that differs, target minus base, as unsigned words of the
+/// element's width. Words are added wrapping, which is exact for every bit pattern. They are computed when they are
+/// read. A delta holds parameters and buffers; those that are equal in both are left out.
 ///
 /// ```
 /// use std::rc::Rc;

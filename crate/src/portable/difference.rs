@@ -86,7 +86,7 @@ struct Side {
 }
 
 impl Side {
-    /// Returns the number of values in memory, after reading the next piece if needed; 0 after the last.
+    /// Number of values in memory, after reading the next piece if needed; 0 after the last.
     fn ready(&mut self) -> Result<usize> {
         if self.taken == self.pieces.values().len() {
             if self.pieces.next_piece()?.is_none() {

@@ -41,11 +41,7 @@ impl PortableModelBundle {
             tensors: said,
             ..
         } = self.state_dict.draft();
-        let weights = Weights {
-            config,
-            precision: None,
-            tensors,
-        };
+        let weights = Weights { config, tensors };
         Ok(ExportSource {
             base: metadata.base.clone(),
             identity: self.state_dict.identity.clone(),

@@ -286,7 +286,6 @@ fn folder(
     );
     let weights = Weights {
         config: base.config.clone(),
-        precision: None,
         tensors,
     };
     let files = base.base.files.iter().chain(&tuned.base.files);

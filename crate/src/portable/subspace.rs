@@ -14,7 +14,7 @@ const SWEEPS: usize = 30;
 /// Cosine below which two vectors count as orthogonal.
 const ORTHOGONAL: f64 = 1e-14;
 
-/// Returns `width` vectors of `count` values, uniform in (−1, 1), for the matrix of this name.
+/// Makes `width` vectors of `count` values, uniform in (−1, 1), for the matrix of this name.
 pub(super) fn random_vectors(name: &str, count: usize, width: usize) -> Vec<f64> {
     let key = random::key(EXTRACT, 0, name);
     let uniform = |word: u32| (f64::from(word) + 0.5) / f64::from(1u32 << 31) - 1.0;

@@ -64,8 +64,8 @@ impl TrainingGroups {
 }
 
 impl PortableModelStateDict {
-    /// Collects the parameters, state tensors and groups of a run in their present state. Tensors are handles: a step that is taken later does
-    /// not change their values.
+    /// Collects the parameters, state tensors and groups of a run in their present state. Tensors are handles: a step
+    /// that is taken later does not change their values.
     ///
     /// # Errors
     /// `state.*` for groups that contradict themselves, `session.busy` before [`Trainer::settle`].
