@@ -14,7 +14,8 @@ CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 U16, U32, I32, F32, BOOL, TEXT, ARRAY = 2, 4, 5, 6, 7, 8, 9
 FAMILY = {"llama3": ("llama", "llama-bpe"), "mistral": ("llama", "llama-bpe"), "qwen2": ("qwen2", "qwen2"), "qwen3": ("qwen3", "qwen2"),
-          "gpt2": ("gpt2", "gpt-2"), "olmo2": ("olmo2", "dbrx")}
+          "gpt2": ("gpt2", "gpt-2"), "olmo2": ("olmo2", "dbrx"),
+          "smollm3": ("smollm3", "smaug-bpe")}
 
 
 def tensors_of(path):
@@ -60,7 +61,7 @@ def gguf_name(name, model_type):
 
 def laid_out(name, shape, values, config):
     """Rows as the converter writes them."""
-    if config["model_type"] in ("llama", "mistral") and ("q_proj" in name or "k_proj" in name):
+    if config["model_type"] in ("llama", "mistral", "smollm3") and ("q_proj" in name or "k_proj" in name):
         heads = config["num_attention_heads" if "q_proj" in name else "num_key_value_heads"]
         width, half = shape[1], shape[0] // heads // 2
         rows = [values[r * width : (r + 1) * width] for r in range(shape[0])]

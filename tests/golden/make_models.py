@@ -2,7 +2,8 @@
 
 usage: make_models.py   (numpy 2.4, jax 0.10, safetensors 0.8; writes models/<name>/ and models/logits.json)
 Formulas: RMSNorm arXiv:1910.07467, RoPE arXiv:2104.09864 (half-split), llama3 scaling as in Llama 3.1's reference code,
-GPT-2's block as in its paper and released weights (Conv1D: weight [in, out]), OLMo 2's norms arXiv:2501.00656.
+GPT-2's block as in its paper and released weights (Conv1D: weight [in, out]), OLMo 2's norms arXiv:2501.00656, SmolLM3's layers
+without rotary positions as transformers' list of them says: 1 is a layer with them.
 """
 import json
 import pathlib
@@ -27,6 +28,8 @@ MODELS = {
              "n_inner": 24, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "vocab_size": 12},
     "olmo2": {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], **LLAMA, "tie_word_embeddings": False},
     "mistral": {"model_type": "mistral", "architectures": ["MistralForCausalLM"], **LLAMA, "sliding_window": None, "tie_word_embeddings": False},
+    "smollm3": {"model_type": "smollm3", "architectures": ["SmolLM3ForCausalLM"], **LLAMA, "num_hidden_layers": 5, "tie_word_embeddings": True,
+                "no_rope_layers": [1, 1, 1, 0, 1]},
 }
 
 
@@ -100,7 +103,9 @@ def llama(config, p, ids):
         q, k, v = (part.reshape(len(ids), -1, h) for part in (q, k, v))
         if not olmo2:
             q, k = normed("self_attn.q_norm", q), normed("self_attn.k_norm", k)
-        x = x + normed(after, linear("self_attn.o_proj", attend(rotate(q, f), rotate(k, f), v)))
+        if config.get("no_rope_layers", [1] * (i + 1))[i]:
+            q, k = rotate(q, f), rotate(k, f)
+        x = x + normed(after, linear("self_attn.o_proj", attend(q, k, v)))
         before, after = ("none", "post_feedforward_layernorm") if olmo2 else ("post_attention_layernorm", "none")
         y = normed(before, x)
         g = linear("mlp.gate_proj", y)

@@ -10,22 +10,26 @@ use crate::error::Result;
 pub const MAX_HEAD_DIM: usize = 128;
 
 /// Model families that can be trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
     /// RMSNorm, RoPE, grouped-query attention, SwiGLU; also Qwen2 (biases) and Qwen3 (q/k norm).
+    #[default]
     Llama,
     /// Learned positions, LayerNorm, GELU (tanh form).
     Gpt2,
     /// RMSNorm after attention and MLP, norms over all queries and all keys, RoPE, SwiGLU.
     Olmo2,
+    /// Llama's parts; some layers have no rotary positions.
+    SmolLm3,
 }
 
 /// Stretching of the rotary frequencies for long contexts.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rope_type", rename_all = "lowercase")]
 pub enum RopeScaling {
     /// No stretching.
+    #[default]
     Default,
     /// Divides every position by `factor`.
     #[doc(hidden)]
@@ -47,13 +51,13 @@ pub enum RopeScaling {
     },
 }
 
-/// All settings that determine a model's tensors and arithmetic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// All settings that determine a model's tensors and arithmetic. Those of the default are no model: a family states them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     /// Family of the model.
     pub architecture: Architecture,
-    /// Name of the family in the source (`llama`, `qwen2`, `qwen3`, `gpt2`, `olmo2`, …), kept for exports.
+    /// Name of the family in the source (`llama`, `qwen2`, `gpt2`, …), kept for exports.
     pub model_type: String,
     /// Number of tokens in the vocabulary, V.
     pub vocab_size: usize,
@@ -77,6 +81,9 @@ pub struct ModelConfig {
     pub rope_theta: f64,
     /// Stretching of the rotary frequencies.
     pub rope_scaling: RopeScaling,
+    /// Blocks without rotary positions, from 0 on, in increasing order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub no_rope_layers: Vec<usize>,
     /// True if the head is the input embedding.
     pub tie_word_embeddings: bool,
     /// True if q, k and v have biases (Qwen2). GPT-2 always has all biases.

@@ -10,8 +10,8 @@ use super::hf_keys::{Keys, Taken, head_dim};
 use super::hf_rules::{Accepted, Rule};
 use super::refusal::unsupported;
 use crate::config::{
-    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames,
-    RopeScaling, Slot, Stack, TensorNames,
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Slot,
+    Stack, TensorNames,
 };
 use crate::error::Result;
 use crate::formats::GgufValue;
@@ -155,11 +155,10 @@ fn read_hf(keys: &Keys<'_>, _model_type: &str, taken: &mut Taken) -> Result<Mode
         max_position_embeddings: keys.context("n_positions", PUBLISHED_CONTEXT, taken)?,
         norm_eps: keys.constant("layer_norm_epsilon", PUBLISHED_EPS, taken)?,
         rope_theta: 10_000.0,
-        rope_scaling: RopeScaling::Default,
         tie_word_embeddings: keys.bool("tie_word_embeddings", GPT2.tied)?,
         attention_bias: true,
-        qk_norm: false,
         initializer_range: keys.number("initializer_range")?.unwrap_or(0.02),
+        ..ModelConfig::default()
     })
 }
 
@@ -201,11 +200,10 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
         max_position_embeddings: keys.need("context_length")?,
         norm_eps: keys.number("attention.layer_norm_epsilon")?.unwrap_or(1e-5),
         rope_theta: 10_000.0,
-        rope_scaling: RopeScaling::Default,
         tie_word_embeddings: tied,
         attention_bias: true,
-        qk_norm: false,
         initializer_range: 0.02,
+        ..ModelConfig::default()
     })
 }
 

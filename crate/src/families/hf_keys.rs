@@ -45,9 +45,6 @@ impl Window {
     };
 }
 
-/// Base of the rotary frequencies of a configuration that states none (transformers).
-const ROPE_THETA: f64 = 10_000.0;
-
 pub(super) struct Keys<'a>(pub(super) &'a Map<String, Value>);
 
 pub(super) fn missing(key: &str) -> crate::error::Error {
@@ -144,7 +141,8 @@ impl<'a> Keys<'a> {
     }
 
     /// Returns base and scaling of the rotary positions, which may be stated twice, under keys of older and newer files, if both are equal.
-    pub fn rope(&self, taken: &mut Taken) -> Result<(f64, RopeScaling)> {
+    /// The base is `published` where none is stated.
+    pub fn rope(&self, published: f64, taken: &mut Taken) -> Result<(f64, RopeScaling)> {
         let (newer, older) = (
             self.rope_at("rope_parameters")?,
             self.rope_at("rope_scaling")?,
@@ -165,7 +163,7 @@ impl<'a> Keys<'a> {
             .find_map(|(theta, _)| theta);
         let theta = match inside.or(self.number("rope_theta")?) {
             Some(theta) => theta,
-            None => self.constant("rope_theta", ROPE_THETA, taken)?,
+            None => self.constant("rope_theta", published, taken)?,
         };
         Ok((
             theta,

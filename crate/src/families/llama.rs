@@ -97,6 +97,8 @@ fn published(model_type: &str) -> Published {
         },
         head_dim: (model_type == "qwen3").then_some(QWEN3_HEAD_DIM),
         norm_eps: PUBLISHED_EPS,
+        rope_theta: rotary::ROPE_THETA,
+        kv_heads: None,
         tied: LLAMA.tied,
         attention_bias: model_type == "qwen2",
         qk_norm: model_type == "qwen3",

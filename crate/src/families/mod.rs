@@ -17,6 +17,7 @@ pub(crate) mod names;
 mod olmo2;
 mod refusal;
 mod rotary;
+mod smollm3;
 mod targets;
 
 pub(crate) use adapter_names::{PAIRS, half, is_original, plain};
@@ -61,6 +62,7 @@ families! {
     Llama: llama::LLAMA,
     Gpt2: gpt2::GPT2,
     Olmo2: olmo2::OLMO2,
+    SmolLm3: smollm3::SMOLLM3,
 }
 
 /// Lists the words of `model_type` in all families.

@@ -17,6 +17,8 @@ const PUBLISHED: Published = Published {
     context: 2048,
     head_dim: None,
     norm_eps: 1e-5,
+    rope_theta: rotary::ROPE_THETA,
+    kv_heads: None,
     tied: false,
     attention_bias: false,
     qk_norm: true,

@@ -34,12 +34,18 @@ pub(super) const RULES: &[Rule] = &[
 
 pub(super) const ACTIVATION: Rule = ("hidden_act", Accepted::Word("silu", &["swish"]));
 
+/// Base of the rotary frequencies of most publications.
+pub(super) const ROPE_THETA: f64 = 10_000.0;
+
 /// Facts of a family that its configurations do not state: its parts, and the values of its publication for absent keys.
 pub(super) struct Published {
     pub architecture: Architecture,
     pub context: usize,
     pub head_dim: Option<usize>,
     pub norm_eps: f64,
+    pub rope_theta: f64,
+    /// Number of key and value heads; that of the query heads if there is none.
+    pub kv_heads: Option<usize>,
     pub tied: bool,
     pub attention_bias: bool,
     pub qk_norm: bool,
@@ -52,7 +58,7 @@ pub(super) fn norm(config: &ModelConfig) -> Norm {
 }
 
 /// Describes attention with rotary positions, without norms of queries and keys.
-pub(super) fn attention(config: &ModelConfig) -> Attention {
+pub fn attention(config: &ModelConfig) -> Attention {
     Attention {
         rope: Some(Rope {
             head_dim: config.head_dim,
@@ -95,7 +101,7 @@ pub(super) fn read_hf(
     let (hidden_size, heads) = (keys.need("hidden_size")?, keys.need("num_attention_heads")?);
     let context = keys.context("max_position_embeddings", published.context, taken)?;
     keys.refuse_sliding_window(&published.window, context)?;
-    let (rope_theta, rope_scaling) = keys.rope(taken)?;
+    let (rope_theta, rope_scaling) = keys.rope(published.rope_theta, taken)?;
     Ok(ModelConfig {
         architecture: published.architecture,
         model_type: model_type.to_string(),
@@ -104,7 +110,10 @@ pub(super) fn read_hf(
         intermediate_size: keys.need("intermediate_size")?,
         num_hidden_layers: keys.need("num_hidden_layers")?,
         num_attention_heads: heads,
-        num_key_value_heads: keys.count("num_key_value_heads")?.unwrap_or(heads),
+        num_key_value_heads: keys
+            .count("num_key_value_heads")?
+            .or(published.kv_heads)
+            .unwrap_or(heads),
         head_dim: head_dim(
             keys.count("head_dim")?.or(published.head_dim),
             hidden_size,
@@ -118,6 +127,7 @@ pub(super) fn read_hf(
         attention_bias: published.attention_bias,
         qk_norm: published.qk_norm,
         initializer_range: keys.number("initializer_range")?.unwrap_or(0.02),
+        ..ModelConfig::default()
     })
 }
 
@@ -202,6 +212,7 @@ pub(super) fn read_gguf(
         attention_bias: published.attention_bias,
         qk_norm: published.qk_norm,
         initializer_range: 0.02,
+        ..ModelConfig::default()
     })
 }
 

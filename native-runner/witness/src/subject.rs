@@ -50,8 +50,10 @@ fn document(model_type: &str) -> Value {
         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": SEQ_LEN, "rms_norm_eps": NORM_EPS,
         "rope_theta": 500.0, "vocab_size": VOCAB, "tie_word_embeddings": !matches!(model_type, "qwen2" | "olmo2")
     });
-    if model_type == "qwen3" {
-        document["head_dim"] = json!(16);
+    match model_type {
+        "qwen3" => document["head_dim"] = json!(16),
+        "smollm3" => document["no_rope_layers"] = json!([1, 0]),
+        _ => {}
     }
     document
 }

@@ -198,6 +198,68 @@ fn rope_scaling_is_read_in_old_and_new_words() {
 }
 
 #[test]
+fn smollm3_leaves_out_rotary_positions_in_the_layers_of_its_list() {
+    let smollm3 = |changes: &[(&str, Value)]| {
+        let config = with(llama(), "model_type", json!("smollm3"));
+        let config = with(config, "num_hidden_layers", json!(5));
+        let change = |config, (key, value): &(&str, Value)| with(config, key, value.clone());
+        config_from_hf(&changes.iter().fold(config, change))
+    };
+    let unrotated = |changes: &[(&str, Value)]| -> Vec<usize> {
+        let config = smollm3(changes).unwrap();
+        let layers = stack(&config).unwrap().layers;
+        (0..layers.len())
+            .filter(|&index| layers[index].attention.rope.is_none())
+            .collect()
+    };
+    // In the list, 1 is a layer with rotary positions.
+    assert_eq!(
+        unrotated(&[("no_rope_layers", json!([0, 1, 1, 0, 0]))]),
+        [0, 3, 4]
+    );
+    assert_eq!(unrotated(&[]), [3]);
+    assert_eq!(unrotated(&[("no_rope_layer_interval", json!(2))]), [1, 3]);
+    let written = config_to_hf(&smollm3(&[("no_rope_layer_interval", json!(2))]).unwrap());
+    assert_eq!(written["no_rope_layers"], json!([1, 0, 1, 0, 1]));
+    let mut bare = with(llama(), "model_type", json!("smollm3"));
+    bare = with(bare, "num_attention_heads", json!(8));
+    for key in ["rope_theta", "rms_norm_eps", "num_key_value_heads"] {
+        bare.as_object_mut().unwrap().remove(key);
+    }
+    let bare = config_from_hf(&bare).unwrap();
+    let published = (bare.rope_theta, bare.norm_eps, bare.num_key_value_heads);
+    assert_eq!(published, (2e6, 1e-6, 4));
+    for (key, value, code) in [
+        ("no_rope_layers", json!([1, 1, 1, 0]), "model.config.type"),
+        (
+            "no_rope_layers",
+            json!([1, 1, 2, 0, 1]),
+            "model.config.type",
+        ),
+        (
+            "no_rope_layer_interval",
+            json!(0),
+            "model.config.unsupported",
+        ),
+        ("attention_bias", json!(true), "model.config.unsupported"),
+        ("mlp_bias", json!(true), "model.config.unsupported"),
+    ] {
+        assert_eq!(smollm3(&[(key, value)]).unwrap_err().code(), code, "{key}");
+    }
+    let window = [
+        ("use_sliding_window", json!(true)),
+        ("sliding_window", json!(4)),
+    ];
+    assert_eq!(
+        smollm3(&window).unwrap_err().code(),
+        "model.config.unsupported"
+    );
+    // Other families refuse the list.
+    let of_llama = config_from_hf(&with(llama(), "no_rope_layers", json!([1, 0])));
+    assert_eq!(of_llama.unwrap_err().code(), "model.config.unsupported");
+}
+
+#[test]
 fn families_differ_in_biases_and_norms() {
     let of = |name: &str| config_from_hf(&with(llama(), "model_type", json!(name))).unwrap();
     assert!(of("qwen2").attention_bias && !of("qwen2").qk_norm);

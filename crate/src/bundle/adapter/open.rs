@@ -13,9 +13,7 @@ use crate::bundle::tokenizer_files::{carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::families::names::{self, HEAD};
-use crate::formats::{
-    ByteSource, Encoding, FileTensor, SafetensorsFile, known_mark, sha256_of,
-};
+use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, known_mark, sha256_of};
 use crate::state::{Bytes, Merged, Pair, ReceiptFile, Reordering, SourceFormat, Tensor};
 use crate::tokenizer::TOKENIZER_FILE;
 

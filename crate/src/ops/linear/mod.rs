@@ -26,8 +26,8 @@ use crate::ops::residual::added;
 use crate::ops::tape::{Grads, Sum, Vjp};
 use crate::ops::weights::Weights;
 use blocks::{blocked, blocked_input, blocked_weight};
-pub use operations::{conv1d, linear};
 pub(super) use operations::product_of_words;
+pub use operations::{conv1d, linear};
 use params::{
     AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams,
     InputParams,

@@ -7,8 +7,7 @@ use serde_json::json;
 use tabtune::Result;
 use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::config::{
-    AdamwConfig, Architecture, DataOrder, GroupConfig, ModelConfig, OptimizerConfig, RopeScaling,
-    TrainConfig,
+    AdamwConfig, Architecture, DataOrder, GroupConfig, ModelConfig, OptimizerConfig, TrainConfig,
 };
 use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 
@@ -175,11 +174,9 @@ impl Shape {
             max_position_embeddings: self.seq_len,
             norm_eps: NORM_EPS,
             rope_theta: ROPE_BASE,
-            rope_scaling: RopeScaling::Default,
             tie_word_embeddings: true,
-            attention_bias: false,
-            qk_norm: false,
             initializer_range: STD,
+            ..ModelConfig::default()
         }
     }
 

@@ -22,7 +22,7 @@ impl View<'_> {
     pub fn loss(&self) -> Tensor<1> {
         let (n, counted) = (self.batch.inputs.len(), self.batch.counted());
         let logits = match self.stock.config.architecture {
-            Architecture::Llama => self.llama(),
+            Architecture::Llama | Architecture::SmolLm3 => self.llama(),
             Architecture::Gpt2 => self.gpt2(),
             Architecture::Olmo2 => self.olmo2(),
         };
@@ -216,8 +216,14 @@ impl View<'_> {
                 projected("q", num_attention_heads),
                 projected("k", num_key_value_heads),
             );
+            let is_turned = !self.stock.config.no_rope_layers.contains(&layer);
             let [q, k] = [(q, "q"), (k, "k")].map(|(y, part)| {
-                self.turned(self.head_norm(y, &of(&format!("self_attn.{part}_norm"))))
+                let normed = self.head_norm(y, &of(&format!("self_attn.{part}_norm")));
+                if is_turned {
+                    self.turned(normed)
+                } else {
+                    normed
+                }
             });
             let attended = self.attention(q, k, projected("v", num_key_value_heads));
             x = x + self.linear(&attended, &of("self_attn.o_proj"));
