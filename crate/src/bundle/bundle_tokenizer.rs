@@ -35,8 +35,8 @@ impl Bundle {
         }
     }
 
-    /// Takes the tokenizer of the file `artifact`. Added tokens beyond the rows of the embedding are disabled, with a warning; a vocabulary with
-    /// more tokens than rows is refused here.
+    /// Takes the tokenizer of the file `artifact`. Added tokens beyond the rows of the embedding are disabled, with a warning; a vocabulary
+    /// with more tokens than rows is refused here.
     pub(super) fn take_tokenizer(&mut self, tokenizer: Option<Tokenizer>, artifact: &str) {
         let Some(mut tokenizer) = tokenizer else {
             return;

@@ -140,8 +140,8 @@ fn is_character(token: &str) -> bool {
     token == ESCAPED || token != "\\" && token.chars().count() == 1
 }
 
-/// Creates the tokenizer of metadata that passed [`check_tokenizer`]; `None` if the file has none. The warning is about a file that names no end
-/// of a text, where llama.cpp takes a token for it that is a part of texts.
+/// Creates the tokenizer of metadata that passed [`check_tokenizer`]; `None` if the file has none. The warning is about a file that names no
+/// end of a text, where llama.cpp takes a token for it that is a part of texts.
 pub(super) fn read_tokenizer(
     file: &GgufFile,
     name: &str,

@@ -181,8 +181,8 @@ impl Bundle {
         }
     }
 
-    /// Enlarges the vocabulary to the rows of the embedding: rows beyond it are padding and are kept, as tokens that never occur. Fewer rows are
-    /// refused, in the name of the weights' first file.
+    /// Enlarges the vocabulary to the rows of the embedding: rows beyond it are padding and are kept, as tokens that never occur. Fewer rows
+    /// are refused, in the name of the weights' first file.
     fn settle_vocabulary(&mut self, tensors: &[Tensor], first: usize) -> Result<()> {
         let name = names::embedding(self.config.architecture);
         let table = tensors.iter().find(|tensor| tensor.name == name);

@@ -143,7 +143,7 @@ pub fn inspect(
     report
 }
 
-/// Returns the refusal of a file whose name shows no format, which says what its first bytes show.
+/// Creates the refusal of a file whose name shows no format, which says what its first bytes show.
 fn unknown(source: &dyn ByteSource) -> Refusal {
     let refusal = Refusal::new(word!("format.unsupported")).of(source.name());
     match first_flaw(source) {

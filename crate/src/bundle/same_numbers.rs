@@ -7,8 +7,8 @@ use crate::formats::{ByteSource, Encoding, for_each_chunk};
 use crate::state::{PIECE_ELEMENTS, Tensor};
 
 impl Bundle {
-    /// Drops a head that is a copy of the embedding from the `tensors` of the model, with a warning. Says if it was one; `None` if one of the two
-    /// is absent. With `unread` no values are compared.
+    /// Drops a head that is a copy of the embedding from the `tensors` of the model, with a warning. Says if it was one; `None` if one of the
+    /// two is absent. With `unread` no values are compared.
     pub(super) fn drop_copied_head(
         &mut self,
         tensors: &mut Vec<Tensor>,

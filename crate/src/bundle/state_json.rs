@@ -112,11 +112,14 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
         let completed = tensors.into_iter().map(|tensor| manifest.complete(tensor));
         tensors = completed.collect();
     }
-    let leaf = |tensor: &Tensor| Some((tensor.name.clone(), (tensor.role, tensor.known_leaf()?)));
+    let leaves = tensors.iter().filter_map(|tensor| {
+        let leaf = (tensor.role, tensor.known_leaf()?);
+        Some((tensor.name.clone(), leaf))
+    });
     let groups = manifest
         .as_ref()
         .map_or(&[][..], |manifest| &manifest.groups);
-    let digests = StateDigests::of(&tensors.iter().filter_map(leaf).collect(), groups)?;
+    let digests = StateDigests::of(&leaves.collect(), groups)?;
     let stated = stated(given_digests, &digests)?;
     let checks = digests.verify(&stated, (true, true))?;
     Ok(StateJson {
@@ -131,11 +134,11 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
 /// Reads the manifest inside the document, which must list exactly its tensors.
 fn manifest(given: Json<'_>, tensors: &[Tensor], artifact: &str) -> Result<StateManifest> {
     let manifest = StateManifest::of_json(given, artifact)?;
-    let found = |tensor: &Tensor| {
+    let found = tensors.iter().map(|tensor| {
         let (dtype, shape) = (tensor.dtype.clone(), tensor.shape.clone());
         (tensor.name.clone(), (dtype, shape, JSON_FILE.to_string()))
-    };
-    manifest.check_against(&tensors.iter().map(found).collect(), artifact)?;
+    });
+    manifest.check_against(&found.collect(), artifact)?;
     Ok(manifest)
 }
 

@@ -195,7 +195,7 @@ impl FileStream {
         self.files[..files].iter().map(of_file).collect()
     }
 
-    /// Returns the next piece, or `None` when every file is complete. A sealed document needs the digests of all pieces before it.
+    /// Reads the next piece; `None` when every file is complete. A sealed document needs the digests of all pieces before it.
     ///
     /// # Errors
     /// `config.invalid` if such digests are absent, `export.*` for values that a type cannot hold, `tensor.non-finite` if refused, and errors

@@ -100,19 +100,20 @@ impl FileStream {
 
     /// Lists the conversions to be expected, each with the longest numbers.
     fn planned_conversions(&self) -> Vec<Conversion> {
-        let planned = |(_, segment): &(usize, Segment)| {
-            let Segment::Tensor(tensor) = segment else {
-                return None;
-            };
-            let one = tensor.reader()?.conversion()?;
-            Some(Conversion {
-                max_abs_error: -f64::MIN_POSITIVE,
-                non_finite: MAX_COUNT,
-                survival: one.survival.map(|_| -f64::MIN_POSITIVE),
-                ..one
-            })
-        };
-        self.segments.iter().filter_map(planned).collect()
+        let encoded = self
+            .segments
+            .iter()
+            .filter_map(|(_, segment)| match segment {
+                Segment::Tensor(tensor) => tensor.reader()?.conversion(),
+                _ => None,
+            });
+        let planned = encoded.map(|one| Conversion {
+            max_abs_error: -f64::MIN_POSITIVE,
+            non_finite: MAX_COUNT,
+            survival: one.survival.map(|_| -f64::MIN_POSITIVE),
+            ..one
+        });
+        planned.collect()
     }
 
     /// Adds returned bytes to the checksums.
@@ -166,8 +167,8 @@ impl FileStream {
     }
 }
 
-/// Warns about weights with NaN or infinite values, if there are any: the first of them with the number of such values, and how many `more` there
-/// are.
+/// Warns about weights with NaN or infinite values, if there are any: names the first of them with the number of such values, and says how
+/// many `more` there are.
 fn non_finite_warning(weights: &[(String, u64)], more: usize) -> Option<ReceiptWarning> {
     let (name, count) = weights.first()?;
     let more = match more {

@@ -28,8 +28,8 @@ impl TensorHasher {
         }
     }
 
-    /// Describes a tensor of a GGUF file, which has the name `key` and another order in Hugging Face's format. Blocks cannot be transposed: such a
-    /// tensor enters the digest as it is in the file.
+    /// Describes a tensor of a GGUF file, which has the name `key` and another order in Hugging Face's format. Blocks cannot be transposed: such
+    /// a tensor enters the digest as it is in the file.
     pub(super) fn of_gguf(key: &str, tensor: &FileTensor, order: Reordering) -> Self {
         let FileTensor {
             name, dtype, shape, ..
@@ -175,7 +175,7 @@ impl PayloadSum {
         }
     }
 
-    /// Returns the checksum of all bytes.
+    /// The checksum of all bytes.
     pub(super) fn finish(self) -> Digest {
         self.hasher.finish()
     }

@@ -70,18 +70,17 @@ impl PortableTokenizerBinding {
                 return Err(id_range(name, record.vocab_size, id).into());
             }
         }
-        let hashed = |(name, bytes): (String, Vec<u8>)| {
+        let (mut digests, mut hashed) = (BTreeMap::new(), BTreeMap::new());
+        for (name, bytes) in assets {
             let sha256 = Digest::of(&bytes);
-            (name, TokenizerAsset { bytes, sha256 })
-        };
-        let assets: BTreeMap<String, TokenizerAsset> = assets.into_iter().map(hashed).collect();
-        let digest = |(name, asset): (&String, &TokenizerAsset)| (name.clone(), asset.sha256);
-        let digests = assets.iter().map(digest).collect();
+            digests.insert(name.clone(), sha256);
+            hashed.insert(name, TokenizerAsset { bytes, sha256 });
+        }
         let tokenizer_digest = tokenizer_digest(&digests, &record)?;
         let template_digest = (!templates.is_empty()).then(|| template_digest(&templates));
         Ok(Self {
             record,
-            assets,
+            assets: hashed,
             templates,
             tokenizer_digest,
             template_digest,
@@ -89,21 +88,21 @@ impl PortableTokenizerBinding {
         })
     }
 
-    /// Returns its account for a manifest.
+    /// Its account for a manifest.
     pub fn account(&self) -> TokenizerAccount {
-        let asset = |(name, asset): (&String, &TokenizerAsset)| AssetAccount {
+        let assets = self.assets.iter().map(|(name, asset)| AssetAccount {
             name: name.clone(),
             bytes: asset.bytes.len() as u64,
             sha256: asset.sha256,
-        };
-        let template = |(name, text): (&String, &String)| TemplateAccount {
+        });
+        let templates = self.templates.iter().map(|(name, text)| TemplateAccount {
             name: name.clone(),
             sha256: Digest::of(text.as_bytes()),
-        };
+        });
         TokenizerAccount {
             record: self.record.clone(),
-            assets: self.assets.iter().map(asset).collect(),
-            templates: self.templates.iter().map(template).collect(),
+            assets: assets.collect(),
+            templates: templates.collect(),
         }
     }
 }

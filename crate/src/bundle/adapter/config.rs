@@ -126,7 +126,7 @@ impl LoraConfig {
         }
     }
 
-    /// Returns the contents as settings of training.
+    /// The contents as settings of training.
     pub fn settings(&self) -> AdapterConfig {
         fn table<T: Copy>(patterns: &[(Pattern, T)]) -> Table<T> {
             let rows = patterns.iter();
@@ -158,7 +158,7 @@ impl LoraConfig {
         }
     }
 
-    /// Returns those of `modules`, given with the block that each belongs to, that must not have a pair. As in PEFT, `layers_to_transform`
+    /// Lists those of `modules`, given with the block that each belongs to, that must not have a pair. As in PEFT, `layers_to_transform`
     /// limits modules that are named by their end.
     pub(super) fn untargeted<'a>(
         &self,
@@ -178,7 +178,7 @@ impl LoraConfig {
         Ok(others)
     }
 
-    /// Returns those of `modules` whose pairs PEFT ignores, because `exclude_modules` or `modules_to_save` names them, and the patterns that
+    /// Lists those of `modules` whose pairs PEFT ignores, because `exclude_modules` or `modules_to_save` names them, and the patterns that
     /// cannot be read, each with its key.
     pub(super) fn spared<'a>(&self, modules: &[&'a str]) -> (BTreeSet<&'a str>, Vec<String>) {
         let (mut spared, mut unread) = (BTreeSet::new(), Vec::new());

@@ -1,6 +1,5 @@
 //! Fields of `adapter_config.json`, each checked by itself.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::config::{
@@ -17,26 +16,21 @@ pub(super) fn typed(path: &str, expected: &str) -> Refusal {
 }
 
 pub(super) fn rank(path: &str, value: Json<'_>) -> Result<u64> {
-    let refused = || {
+    let rank = value.count().filter(|rank| (1..=MAX_RANK).contains(rank));
+    Ok(rank.ok_or_else(|| {
         Refusal::new(word!("adapter.rank"))
             .subject(path)
             .expected(format!("an integer from 1 to {MAX_RANK}"))
-    };
-    Ok(value
-        .count()
-        .filter(|rank| (1..=MAX_RANK).contains(rank))
-        .ok_or_else(refused)?)
+    })?)
 }
 
 pub(super) fn alpha_of(path: &str, value: Json<'_>) -> Result<f64> {
-    let refused = || {
+    let alpha = number(value).filter(|alpha| alpha.is_finite() && *alpha > 0.0);
+    Ok(alpha.ok_or_else(|| {
         Refusal::new(word!("adapter.alpha"))
             .subject(path)
             .expected("finite and positive")
-    };
-    Ok(number(value)
-        .filter(|alpha| alpha.is_finite() && *alpha > 0.0)
-        .ok_or_else(refused)?)
+    })?)
 }
 
 /// The value of a number.
@@ -66,20 +60,21 @@ pub(super) fn targets_of(value: Json<'_>) -> Result<Targets> {
 pub(super) fn names(key: &str, value: Json<'_>) -> Result<Vec<String>> {
     let list = value.list().ok_or_else(|| typed(key, "a list of texts"))?;
     check_count(key, list.clone().count())?;
-    let name = |(at, value): (usize, Json<'_>)| {
+    let mut names = Vec::new();
+    for (at, value) in list.enumerate() {
         let path = format!("{key}/{at}");
         let text = value.text().ok_or_else(|| typed(&path, "text"))?;
         check_length(&path, &text)?;
-        Ok(text.into_owned())
-    };
-    list.enumerate().map(name).collect()
+        names.push(text.into_owned());
+    }
+    Ok(names)
 }
 
 /// The fields of the document.
 pub(super) struct Fields<'a>(pub(super) Json<'a>);
 
 impl<'a> Fields<'a> {
-    /// Returns the value of `key`, if there is one other than null.
+    /// The value of `key`, if there is one other than null.
     pub(super) fn get(&self, key: &str) -> Option<Json<'a>> {
         self.0.get(key).filter(|value| *value != Json::Null)
     }
@@ -93,16 +88,21 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Option<String>> {
-        let text =
-            |value: Json<'_>| Ok(value.text().ok_or_else(|| typed(key, "text"))?.into_owned());
-        self.get(key).map(text).transpose()
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let text = value.text().ok_or_else(|| typed(key, "text"))?;
+        Ok(Some(text.into_owned()))
     }
 
     pub(super) fn digest(&self, key: &str) -> Result<Option<Digest>> {
-        let digest = |text: String| {
-            Ok(Digest::from_hex(&text).ok_or_else(|| typed(key, "a SHA-256 in lower-case hex"))?)
+        let Some(text) = self.text(key)? else {
+            return Ok(None);
         };
-        self.text(key)?.map(digest).transpose()
+        let digest = Digest::from_hex(&text);
+        Ok(Some(digest.ok_or_else(|| {
+            typed(key, "a SHA-256 in lower-case hex")
+        })?))
     }
 
     /// Reads the layers: one number, or a list of numbers; an empty list means all.
@@ -129,11 +129,13 @@ impl<'a> Fields<'a> {
 
     /// Reads a list of names, or one text. It is not checked further: merging follows the tensors.
     pub(super) fn names(&self, key: &str) -> Result<Option<Names>> {
-        let read = |value: Json<'_>| match value.text() {
-            Some(text) => Ok(Names::One(text.into_owned())),
-            None => names(key, value).map(Names::Many),
+        let Some(value) = self.get(key) else {
+            return Ok(None);
         };
-        self.get(key).map(read).transpose()
+        Ok(Some(match value.text() {
+            Some(text) => Names::One(text.into_owned()),
+            None => Names::Many(names(key, value)?),
+        }))
     }
 
     /// Reads a number; 0 if it is absent.
@@ -152,13 +154,14 @@ impl<'a> Fields<'a> {
         let Some(value) = self.get(key) else {
             return Ok(Vec::new());
         };
-        let of = |(module, value): (Cow<'_, str>, Json<'_>)| {
-            let path = format!("{key}/{module}");
-            Ok((Pattern::end(&path, &module)?, rule(&path, value)?))
-        };
         let entries = value.object().ok_or_else(|| typed(key, "an object"))?;
         check_count(key, entries.clone().count())?;
-        entries.map(of).collect()
+        let mut patterns = Vec::new();
+        for (module, value) in entries {
+            let path = format!("{key}/{module}");
+            patterns.push((Pattern::end(&path, &module)?, rule(&path, value)?));
+        }
+        Ok(patterns)
     }
 
     /// Refuses features that change the arithmetic of a plain LoRA, and an initialisation, `start`, that changes the base, so that the adapter

@@ -13,7 +13,7 @@ use crate::bundle::tokenizer_files::{carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::families::names::{self, HEAD};
-use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, known_mark, sha256_of};
+use crate::formats::{ByteSource, Encoding, SafetensorsFile, known_mark, sha256_of};
 use crate::state::{Bytes, Merged, Pair, ReceiptFile, Reordering, SourceFormat, Tensor};
 use crate::tokenizer::TOKENIZER_FILE;
 
@@ -178,10 +178,11 @@ impl Opened {
         let weights = files.swap_remove(weights);
         let file = SafetensorsFile::open(&weights)?;
         check_base(bundle, &mut config, &file, &files, weights.name())?;
-        let tensor = |record: &FileTensor| {
-            Tensor::of_file(record.name.clone(), record, Reordering::Same, &weights)
-        };
-        let tensors = file.tensors.iter().map(tensor).collect::<Result<_>>()?;
+        let mut tensors = Vec::new();
+        for tensor in &file.tensors {
+            let name = tensor.name.clone();
+            tensors.push(Tensor::of_file(name, tensor, Reordering::Same, &weights)?);
+        }
         Ok(Self {
             config,
             config_input,

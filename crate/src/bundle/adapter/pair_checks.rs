@@ -157,66 +157,57 @@ impl<'a> Parts<'a> {
 
     /// Lists modules that the base lacks or the configuration does not name.
     fn unmatched(&self, bundle: &Bundle) -> Result<Vec<Refusal>> {
-        let strange = self.strange.iter();
-        let strange =
-            strange.map(|name| unmatched(name, "a name that begins with base_model.model."));
-        let of_base = |name: &String| bundle.tensor(name).is_some();
-        let (found, lacking): (Vec<_>, Vec<_>) = self
-            .pairs
-            .iter()
-            .partition(|(_, halves)| of_base(&halves.name));
-        let lacking = lacking.iter();
-        let lacking = lacking.map(|(module, _)| unmatched(module, "a module of the base"));
-        let found = found.iter();
-        let found = found.map(|(module, halves)| (module.as_str(), block_of(&halves.name)));
+        let mut faults = Vec::new();
+        for name in &self.strange {
+            faults.push(unmatched(name, "a name that begins with base_model.model."));
+        }
+        let mut found = Vec::new();
+        for (module, halves) in &self.pairs {
+            match bundle.tensor(&halves.name) {
+                Some(_) => found.push((module.as_str(), block_of(&halves.name))),
+                None => faults.push(unmatched(module, "a module of the base")),
+            }
+        }
         let within = match self.config.layers_to_transform {
             Some(_) => {
                 "a module that target_modules names, in a block that layers_to_transform names"
             }
             None => "a module that target_modules names",
         };
-        let untargeted = self.config.untargeted(&found.collect::<Vec<_>>())?;
-        let untargeted = untargeted
-            .into_iter()
-            .map(|module| unmatched(module, within));
-        let saved = self.saved.iter();
-        let absent = saved.filter(|(_, saved)| !saved.name.as_ref().is_some_and(of_base));
-        let absent = absent.map(|(own, _)| unmatched(own, "a tensor of the base"));
-        Ok(strange
-            .chain(lacking)
-            .chain(untargeted)
-            .chain(absent)
-            .collect())
+        for module in self.config.untargeted(&found)? {
+            faults.push(unmatched(module, within));
+        }
+        for (own, Saved { name, .. }) in &self.saved {
+            let tensor = name.as_ref().and_then(|name| bundle.tensor(name));
+            if tensor.is_none() {
+                faults.push(unmatched(own, "a tensor of the base"));
+            }
+        }
+        Ok(faults)
     }
 
     /// Lists names of the configuration that have no tensor, which PEFT ignores too. They are refused if the file has no tensor at all.
     fn nameless(&self) -> Result<Vec<Warning>> {
-        let saved: Vec<&str> = self
-            .saved
-            .keys()
-            .filter_map(|own| Some(own.rsplit_once('.')?.0))
-            .collect();
+        let saved = self.saved.keys().filter_map(|own| own.rsplit_once('.'));
+        let saved: Vec<&str> = saved.map(|(module, _)| module).collect();
         let own = self.pairs.keys().chain(&self.spared).map(String::as_str);
         let modules: Vec<&str> = own.chain(saved.iter().copied()).collect();
-        let in_both = |name: &str| self.both && HEAD.strip_suffix(".weight") == Some(name);
-        let without =
-            |name: &&str| !in_both(name) && !saved.iter().any(|module| module.ends_with(name));
-        let to_save = self.config.modules_to_save.iter().map(String::as_str);
         let mut names = self.config.target_modules.unmatched(&modules)?;
-        names.extend(to_save.filter(without));
+        for name in &self.config.modules_to_save {
+            let in_both = self.both && HEAD.strip_suffix(".weight") == Some(name);
+            if !in_both && !saved.iter().any(|module| module.ends_with(name)) {
+                names.push(name);
+            }
+        }
         let names = names.into_iter();
         if !self.pairs.is_empty() || !saved.is_empty() {
             return Ok(names.map(|name| Warning::new(UNMATCHED, name)).collect());
         }
+        let without = "a pair that exclude_modules and modules_to_save do not name";
         let names = names.map(|name| unmatched(name, "a target with tensors"));
-        let spared = self.spared.iter().map(|module| {
-            let expected = "a pair that exclude_modules and modules_to_save do not name";
-            unmatched(module, expected)
-        });
-        let all = names.chain(spared);
-        Err(Error::Refused(
-            all.map(|refusal| refusal.of(self.artifact)).collect(),
-        ))
+        let spared = self.spared.iter().map(|module| unmatched(module, without));
+        let all = names.chain(spared).map(|refusal| refusal.of(self.artifact));
+        Err(Error::Refused(all.collect()))
     }
 
     /// Lists exclusions, and names of parts before the number of a block, that match no module of the base. A pattern that cannot be read is a
@@ -227,72 +218,76 @@ impl<'a> Parts<'a> {
         let names = tensors.iter().map(String::as_str).chain([HEAD]);
         let modules = names.filter_map(|name| name.rsplit_once('.'));
         let modules: BTreeSet<&str> = modules.flat_map(|(module, _)| inside(module)).collect();
-        let without = |fits: &dyn Fn(&str) -> bool| !modules.iter().any(|module| fits(module));
-        let excludes_none = |text: &str| {
-            let pattern = Pattern::whole("exclude_modules", text);
-            let matches = pattern.and_then(|pattern| pattern.prepared());
-            matches.is_ok_and(|matches| without(&matches))
-        };
-        let is_no_part = |text: &str| {
-            let pattern = BlockPattern::new("layers_pattern", Some(text));
-            pattern.is_ok_and(|pattern| without(&|module| pattern.block_of(module).is_some()))
-        };
         let all: BTreeSet<&str> = modules.iter().copied().flat_map(ends).collect();
+        let without = |fits: &dyn Fn(&str) -> bool| !modules.iter().any(|module| fits(module));
         let texts = |names: &'a Option<Names>| {
             let names = names.as_ref().filter(|names| !names.is_empty());
-            names.map_or(&[][..], Names::texts).iter()
+            names.map_or(&[][..], Names::texts)
         };
         let one = matches!(config.exclude_modules, Some(Names::One(_)));
-        let excluded = texts(&config.exclude_modules).filter(|name| match one {
-            true => excludes_none(name),
-            false => !all.contains(name.as_str()),
-        });
-        let parts = texts(&config.layers_pattern).filter(|text| is_no_part(text));
-        let count = bundle.config.num_hidden_layers as u64;
-        let layers = config.layers_to_transform.iter().flatten();
-        let layers = layers.filter(|layer| **layer >= count);
-        excluded
-            .map(|name| idle(name, "exclude_modules"))
-            .chain(parts.map(|name| idle(name, "layers_pattern")))
-            .chain(layers.map(|layer| idle(layer, "layers_to_transform")))
-            .collect()
+        let mut warnings = Vec::new();
+        for name in texts(&config.exclude_modules) {
+            let excludes_none = if one {
+                let pattern = Pattern::whole("exclude_modules", name);
+                let matches = pattern.and_then(|pattern| pattern.prepared());
+                matches.is_ok_and(|matches| without(&matches))
+            } else {
+                !all.contains(name.as_str())
+            };
+            if excludes_none {
+                warnings.push(idle(name, "exclude_modules"));
+            }
+        }
+        for text in texts(&config.layers_pattern) {
+            let pattern = BlockPattern::new("layers_pattern", Some(text));
+            if pattern.is_ok_and(|pattern| without(&|module| pattern.block_of(module).is_some())) {
+                warnings.push(idle(text, "layers_pattern"));
+            }
+        }
+        for layer in config.layers_to_transform.iter().flatten() {
+            if *layer >= bundle.config.num_hidden_layers as u64 {
+                warnings.push(idle(layer, "layers_to_transform"));
+            }
+        }
+        warnings
     }
 
     /// Lists patterns of ranks and alphas that match no pair.
     fn idle_patterns(&self) -> Result<Vec<Warning>> {
-        let ranks = self.config.rank_pattern.iter();
-        let ranks = ranks.map(|(pattern, _)| ("rank_pattern", pattern));
-        let alphas = self.config.alpha_pattern.iter();
-        let alphas = alphas.map(|(pattern, _)| ("alpha_pattern", pattern));
         let mut warnings = Vec::new();
-        for (key, pattern) in ranks.chain(alphas) {
+        let mut check = |key: &str, pattern: &Pattern| {
             let matches = pattern.prepared()?;
             if !self.pairs.keys().any(|module| matches(module)) {
                 warnings.push(idle(pattern.text(), key));
             }
+            Ok::<(), Error>(())
+        };
+        for (pattern, _) in &self.config.rank_pattern {
+            check("rank_pattern", pattern)?;
+        }
+        for (pattern, _) in &self.config.alpha_pattern {
+            check("alpha_pattern", pattern)?;
         }
         Ok(warnings)
     }
 
     /// Warns about modules that the configuration names, and that have no pair in this file although the same modules of other blocks have one.
     fn absent(&self, bundle: &Bundle) -> Result<Option<Warning>> {
-        let mut candidates: BTreeMap<String, Option<usize>> = BTreeMap::new();
+        let mut candidates = BTreeMap::new();
         for (module, halves) in &self.pairs {
             let Some(at) = block_of(&halves.name) else {
                 continue;
             };
-            let Some((before, after)) = module.split_once(&format!(".{at}.")) else {
-                continue;
-            };
-            let others = 0..bundle.config.num_hidden_layers;
-            candidates
-                .extend(others.map(|other| (format!("{before}.{other}.{after}"), Some(other))));
+            if let Some((before, after)) = module.split_once(&format!(".{at}.")) {
+                for other in 0..bundle.config.num_hidden_layers {
+                    candidates.insert(format!("{before}.{other}.{after}"), Some(other));
+                }
+            }
         }
         candidates.retain(|module, _| !self.pairs.contains_key(module));
-        let candidates = candidates.iter();
-        let modules: Vec<(&str, Option<usize>)> = candidates
-            .map(|(module, block)| (module.as_str(), *block))
-            .collect();
+        let modules = candidates.iter();
+        let modules = modules.map(|(module, block)| (module.as_str(), *block));
+        let modules: Vec<(&str, Option<usize>)> = modules.collect();
         let untargeted = self.config.untargeted(&modules)?;
         let all: Vec<&str> = modules.iter().map(|(module, _)| *module).collect();
         let (spared, _) = self.config.spared(&all);
@@ -306,8 +301,7 @@ impl<'a> Parts<'a> {
             0 => first.to_string(),
             more => format!("{first} and {more} more"),
         };
-        let warning = Warning::new(word!("adapter.pair.absent"), &subject);
-        Ok(Some(warning))
+        Ok(Some(Warning::new(word!("adapter.pair.absent"), &subject)))
     }
 }
 

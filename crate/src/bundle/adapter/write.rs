@@ -30,35 +30,27 @@ pub fn adapter_config_json(
         Names::Many(list) => json!(list.into_iter().collect::<BTreeSet<_>>()),
     };
     // Empty lists have no effect, and PEFT refuses some of them together with a regular expression.
-    let names = |names: &Option<Names>| {
-        names
-            .as_ref()
-            .filter(|names| !names.is_empty())
-            .map_or(Value::Null, |names| json!(names))
+    let names = |names: &Option<Names>| match names {
+        Some(names) if !names.is_empty() => json!(names),
+        _ => Value::Null,
     };
-    let layers = config
-        .layers_to_transform
-        .as_ref()
-        .map(|layers| layers.numbers())
-        .filter(|numbers| !numbers.is_empty());
-    let of = |differs: &dyn Fn(&Target) -> Option<Value>| -> BTreeMap<String, Value> {
-        resolved
-            .targets
-            .iter()
-            .filter_map(|target| Some((target.module.clone(), differs(target)?)))
-            .collect()
+    let layers = config.layers_to_transform.as_ref();
+    let layers = layers.map(|layers| layers.numbers());
+    let layers = layers.filter(|numbers| !numbers.is_empty());
+    let of = |differs: &dyn Fn(&Target) -> Option<Value>| {
+        let targets = resolved.targets.iter();
+        let differing = targets.filter_map(|target| Some((&target.module, differs(target)?)));
+        differing.collect::<BTreeMap<_, _>>()
     };
     let r = usize::try_from(config.r).ok();
-    let [name, revision] = BASE_NAMES.map(|key| {
-        kept.get(key)
-            .filter(|_| base_name.is_none())
-            .cloned()
-            .unwrap_or_default()
+    let [name, revision] = BASE_NAMES.map(|key| match base_name {
+        None => kept.get(key),
+        Some(_) => None,
     });
     let fields = json!({
         "alpha_pattern": of(&|target| (target.alpha != config.alpha).then(|| number(target.alpha))),
         "auto_mapping": null,
-        "base_model_name_or_path": base_name.map_or(name, Value::from),
+        "base_model_name_or_path": base_name.map_or(json!(name), Value::from),
         "bias": config.bias,
         "corda_config": null,
         "eva_config": null,
@@ -92,41 +84,25 @@ pub fn adapter_config_json(
     let own = fields.as_object().into_iter().flatten();
     // PEFT's own fields come last, so that they take precedence.
     let sorted: BTreeMap<&String, &Value> = kept.iter().chain(own).collect();
-    format!(
-        "{:#}\n",
-        Value::Object(
-            sorted
-                .into_iter()
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect()
-        )
-    )
+    format!("{:#}\n", json!(sorted))
 }
 
 /// Renames trained tensors to the names of PEFT's files.
 pub(crate) fn adapter_tensors(tensors: Vec<Tensor>) -> Vec<Tensor> {
-    tensors
-        .into_iter()
-        .map(|tensor| {
-            let name = format!("{PREFIX}{}", tensor.name);
-            tensor.renamed(&name)
-        })
-        .collect()
+    let named = tensors.into_iter().map(|tensor| {
+        let name = format!("{PREFIX}{}", tensor.name);
+        tensor.renamed(&name)
+    });
+    named.collect()
 }
 
-/// Returns the targets of `all-linear` as PEFT writes them.
+/// Names the targets of `all-linear` as PEFT writes them.
 fn all_names(targets: &[Target]) -> BTreeSet<&str> {
-    let short = targets.len() >= SHORT_NAMES;
-    targets
-        .iter()
-        .map(|target| {
-            if short {
-                target.module.rsplit('.').next().unwrap_or(&target.module)
-            } else {
-                &target.module
-            }
-        })
-        .collect()
+    let names = targets.iter().map(|target| target.module.as_str());
+    if targets.len() < SHORT_NAMES {
+        return names.collect();
+    }
+    names.filter_map(|name| name.rsplit('.').next()).collect()
 }
 
 /// Writes a number without a fraction as an integer, as PEFT does.
