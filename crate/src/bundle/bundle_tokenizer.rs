@@ -29,8 +29,8 @@ impl Bundle {
     pub(super) fn refuse_tokenizer(&mut self, refused: Option<Error>) {
         if let Some(error) = refused {
             let without = "The model is used without a tokenizer.";
-            self.warnings
-                .push(Warning::of_error(&error, "tokenizer", without));
+            let warning = Warning::of_error(&error, "tokenizer", without);
+            self.warnings.push(warning);
             self.tokenizer_refused = Some(error);
         }
     }
@@ -42,10 +42,9 @@ impl Bundle {
             return;
         };
         let (found, rows) = (tokenizer.vocab_size(), self.config.vocab_size);
-        let beyond = if found > rows {
-            tokenizer.limit(rows)
-        } else {
-            Some(Vec::new())
+        let beyond = match found > rows {
+            true => tokenizer.limit(rows),
+            false => Some(Vec::new()),
         };
         let Some(beyond) = beyond else {
             let refusal = Refusal::new(word!("tokenizer.size.mismatch"))

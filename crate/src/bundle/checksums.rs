@@ -23,6 +23,20 @@ pub(super) struct TensorSpan {
     pub(super) again: Option<Tensor>,
 }
 
+impl TensorSpan {
+    /// Describes a weight whose bytes can be hashed while they pass.
+    pub(super) fn new(hasher: TensorHasher, file: usize, begin: u64, end: u64) -> Self {
+        Self {
+            hasher,
+            file,
+            begin,
+            end,
+            state: false,
+            again: None,
+        }
+    }
+}
+
 /// Checksums of the bytes so far.
 #[derive(Default)]
 pub(super) struct Checksums {

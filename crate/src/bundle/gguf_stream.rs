@@ -43,12 +43,8 @@ impl FileStream {
                     None => hasher.ordered_tensor(&tensor),
                 };
                 checksums.expect(TensorSpan {
-                    hasher,
-                    file,
-                    begin,
-                    end,
-                    state: false,
                     again,
+                    ..TensorSpan::new(hasher, file, begin, end)
                 });
             }
             begin = end + span.padding;

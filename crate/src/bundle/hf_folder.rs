@@ -71,7 +71,11 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
         .filter(|found| found.has_chat_template() || found.has_tool_template())
         .and_then(|found| found.check_chat_template().err());
     if let Some(error) = broken {
-        bundle.warn(word!("tokenizer.template"), &reason_of(error));
+        let reason = match error {
+            Error::Template { reason } => reason,
+            other => other.to_string(),
+        };
+        bundle.warn(word!("tokenizer.template"), &reason);
     }
     let generation_config = document(&bundle.files, GENERATION)?;
     let specials = document(&bundle.files, SPECIALS_FILE)?;
@@ -125,15 +129,6 @@ fn read_config(bytes: &[u8]) -> Result<Value> {
             .into());
     }
     Ok(value)
-}
-
-/// The reason why a chat template cannot be used.
-fn reason_of(error: Error) -> String {
-    if let Error::Template { reason } = error {
-        reason
-    } else {
-        error.to_string()
-    }
 }
 
 /// Opens the weights, with a warning about their index.

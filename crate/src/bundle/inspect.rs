@@ -64,7 +64,7 @@ impl FileFormat {
 }
 
 /// Verdict on a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InspectReport {
     /// Name of the file, escaped.
@@ -112,15 +112,8 @@ pub fn inspect(
         file: shown(base_name(source.name())),
         format,
         ok: true,
-        code: None,
         stage: "ok",
-        subject: None,
-        found: None,
-        message: None,
-        warnings: Vec::new(),
-        non_finite: BTreeMap::new(),
-        tensors: 0,
-        inventory: Vec::new(),
+        ..InspectReport::default()
     };
     let answer = match format {
         Some(FileFormat::Safetensors) => report.safetensors(source, read),

@@ -199,12 +199,6 @@ impl Bundle {
 /// The position of a tensor of the file at `at`, for its checksum.
 fn span(tensor: &Tensor, at: usize) -> Option<TensorSpan> {
     let span = tensor.span()?;
-    Some(TensorSpan {
-        hasher: TensorHasher::of_tensor(tensor),
-        file: at,
-        begin: span.begin,
-        end: span.begin + span.bytes,
-        state: false,
-        again: None,
-    })
+    let (hasher, end) = (TensorHasher::of_tensor(tensor), span.begin + span.bytes);
+    Some(TensorSpan::new(hasher, at, span.begin, end))
 }

@@ -120,13 +120,10 @@ impl FileStream {
         if let Some(checksums) = checksums.filter(|_| contents != Contents::Other) {
             for (tensor, (begin, end)) in tensors.iter().zip(spans) {
                 let shape = tensor.shape.clone();
+                let hasher = TensorHasher::plain(&tensor.name, &tensor.dtype, shape);
                 checksums.expect(TensorSpan {
-                    hasher: TensorHasher::plain(&tensor.name, &tensor.dtype, shape),
-                    file,
-                    begin: len + begin,
-                    end: len + end,
                     state: contents != Contents::Weights,
-                    again: None,
+                    ..TensorSpan::new(hasher, file, len + begin, len + end)
                 });
             }
         }

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Range;
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -220,27 +219,28 @@ impl FileStream {
             && *index == file
         {
             let left = segment.len() - self.given;
-            let now =
-                usize::try_from(left).map_or(PIECE_BYTES - len, |left| left.min(PIECE_BYTES - len));
+            let now = left.min((PIECE_BYTES - len) as u64) as usize;
             let range = self.given..self.given + now as u64;
             match segment {
-                Segment::Known(bytes) => layout.push((Some(slice(bytes, &range)), now)),
+                Segment::Known(bytes) => {
+                    // The range is inside a vector, so the offset fits into `usize`.
+                    let own = bytes[self.given as usize..][..now].to_vec();
+                    layout.push((Some(own), now));
+                }
                 Segment::Tensor(tensor) => {
                     if self.given == 0 {
                         self.reader = tensor.reader();
                     }
-                    let bytes = match (&mut self.reader, tensor.on_device()) {
+                    let own = match (&mut self.reader, tensor.on_device()) {
                         (Some(reader), _) => Some(reader.take(now).await?),
                         (None, Some(tensor)) => {
-                            parts.push(Part {
-                                tensor: tensor.clone(),
-                                bytes: range,
-                            });
+                            let (tensor, bytes) = (tensor.clone(), range);
+                            parts.push(Part { tensor, bytes });
                             None
                         }
                         (None, None) => Some(tensor.read(range).await?),
                     };
-                    layout.push((bytes, now));
+                    layout.push((own, now));
                 }
                 Segment::Late(..) => {}
             }
@@ -248,9 +248,9 @@ impl FileStream {
             self.given += now as u64;
             if self.given == segment.len() {
                 self.segments.pop_front();
-                let reader = self.reader.take();
-                self.conversions
-                    .extend(reader.and_then(|reader| reader.conversion()));
+                if let Some(reader) = self.reader.take() {
+                    self.conversions.extend(reader.conversion());
+                }
                 self.given = 0;
             }
         }
@@ -285,9 +285,4 @@ impl FileStream {
         self.segments[0].1 = Segment::Known(bytes);
         Ok(())
     }
-}
-
-fn slice(bytes: &[u8], range: &Range<u64>) -> Vec<u8> {
-    // The range is inside a vector, so the offsets fit into `usize`.
-    bytes[range.start as usize..range.end as usize].to_vec()
 }

@@ -91,8 +91,6 @@ pub struct LoraConfig {
     pub fan_in_fan_out: bool,
     /// True if a change of the input embedding also applies to a head that is tied to it.
     pub ensure_weight_tying: bool,
-    /// Name of the base as given by the adapter's maker. It is shown and never opened.
-    pub base_model_name_or_path: Option<String>,
     /// Numbers of the blocks whose modules have a pair; `None` means all.
     pub layers_to_transform: Option<BTreeSet<u64>>,
     /// Digest of the base's weights, if the adapter states it. PEFT does not.
@@ -280,7 +278,6 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
         },
         fan_in_fan_out: fields.flag("fan_in_fan_out")?,
         ensure_weight_tying: fields.flag("ensure_weight_tying")?,
-        base_model_name_or_path: fields.text("base_model_name_or_path")?,
         layers_to_transform: fields.layers()?,
         base_weights_digest: fields.digest("base_weights_digest")?,
         unknown,
