@@ -25,7 +25,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::FileStream;
-use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, word};
 use crate::formats::ByteSource;
 
 pub use options::{ExportDtype, ExportOptions, JsonEncoding, ModelCard};
@@ -131,9 +131,7 @@ pub async fn export(
     let of_run = |key: &str, lack: &str| {
         let expected =
             format!("false: these are the files of a model, which {lack}; export a checkpoint");
-        Err(Error::InvalidConfig(vec![Fault::new(
-            key, expected, "true",
-        )]))
+        Err(Error::invalid(key, expected, "true"))
     };
     let format = options.format;
     if options.manifest && source.groups.is_empty() && format == ExportFormat::Safetensors {

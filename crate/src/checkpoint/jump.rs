@@ -48,11 +48,8 @@ pub(super) fn jump_of_rate(
     };
     let [last, planned] = [done, done + 1].map(|step| rate(step, &manifest.train, saved));
     let next = rate(done + 1, config, now);
-    let mut farthest: Option<Rates<'_>> = None;
-    for (parameter, scale) in saved_scales(manifest) {
-        let Some((new_scale, group)) = scale_of(config, parameter) else {
-            continue;
-        };
+    let jump = |(parameter, scale): (&str, f64)| {
+        let (new_scale, group) = scale_of(config, parameter)?;
         let rates = Rates {
             last: last * scale,
             next: next * new_scale,
@@ -60,10 +57,11 @@ pub(super) fn jump_of_rate(
         };
         let jumps =
             rates.next != planned * scale && (rates.next - rates.last).abs() > rates.last / 4.0;
-        if jumps && farthest.is_none_or(|other| rates.distance() > other.distance()) {
-            farthest = Some(rates);
-        }
-    }
+        jumps.then_some(rates)
+    };
+    // The first of the farthest: the maximum of a list is the last of its equal items.
+    let jumps = saved_scales(manifest).into_iter().rev().filter_map(jump);
+    let farthest = jumps.max_by(|a, b| a.distance().total_cmp(&b.distance()));
     let Some(Rates { last, next, group }) = farthest else {
         return Ok(None);
     };

@@ -112,14 +112,8 @@ pub(super) fn accept(
         matches!(name.as_str(), ALL | DATA | GROUPS) || keys.iter().any(|key| covers(name, key))
     };
     let unknown = |name| Fault::new("override", "a key of the settings, all, or data", name);
-    let faults: Vec<Fault> = overrides
-        .iter()
-        .filter(|name| !known(name))
-        .map(unknown)
-        .collect();
-    if !faults.is_empty() {
-        return Err(Error::InvalidConfig(faults));
-    }
+    let others = overrides.iter().filter(|name| !known(name));
+    Error::of_faults(others.map(unknown).collect())?;
     // A schedule that spans the whole run, before and after, follows from `steps`.
     let whole = |leaves: &BTreeMap<String, Value>| leaves.get(TOTAL_STEPS) == leaves.get("steps");
     let follows = |key: &str| key == TOTAL_STEPS && whole(&old) && whole(&new);

@@ -12,8 +12,9 @@ mod variants;
 mod warning;
 mod words;
 
+pub(crate) use of_error::refuse_all;
+pub(crate) use refusal::base_name;
 pub use refusal::{Fault, Refusal};
-pub(crate) use refusal::{base_name, refuse_all};
 pub(crate) use shown::unusual;
 pub use variants::Error;
 pub use warning::Warning;

@@ -239,6 +239,15 @@ impl Error {
     }
 }
 
+/// Fails with these refusals, if there are any.
+pub(crate) fn refuse_all(refusals: Vec<Refusal>) -> super::Result<()> {
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Refused(refusals))
+    }
+}
+
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Error::Refused(vec![refusal])

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Error, Result, Word, escaped, shown};
+use super::{Word, escaped, shown};
 
 /// One broken rule of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,15 +162,6 @@ impl Refusal {
     pub fn at(mut self, byte_offset: u64) -> Self {
         self.byte_offset = Some(byte_offset);
         self
-    }
-}
-
-/// Fails with these refusals, if there are any.
-pub(crate) fn refuse_all(refusals: Vec<Refusal>) -> Result<()> {
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Refused(refusals))
     }
 }
 

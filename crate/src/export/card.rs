@@ -7,7 +7,6 @@ use serde_json::json;
 use super::options::{ExportOptions, ModelCard};
 use super::recipe::{LICENSE, origin};
 use super::source::ExportSource;
-use crate::error::{Error, Fault, Result};
 use crate::formats::Digest;
 use crate::state::{Base, Evaluation, EvaluationRecord, RECEIPT, TrainingRecord};
 
@@ -16,17 +15,10 @@ pub(super) fn card(
     source: &ExportSource,
     options: &ExportOptions,
     changes: Option<String>,
-) -> Result<String> {
-    let wrong = |error: serde_json::Error| {
-        Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)])
-    };
-    let settings = match &source.training {
-        Some(training) => serde_json::to_string_pretty(&training.settings).map_err(wrong)?,
-        None => String::new(),
-    };
+) -> String {
     let mut out = String::new();
-    write_card(&mut out, source, options, changes, &settings).expect("a text takes everything");
-    Ok(out)
+    write_card(&mut out, source, options, changes).expect("a text takes everything");
+    out
 }
 
 fn write_card(
@@ -34,7 +26,6 @@ fn write_card(
     source: &ExportSource,
     options: &ExportOptions,
     changes: Option<String>,
-    settings: &str,
 ) -> fmt::Result {
     let given = options.card.clone().unwrap_or_default();
     let base_name = source.base.as_ref().map(|base| base.name.as_str());
@@ -62,7 +53,7 @@ fn write_card(
     let training = source.training.as_ref();
     describe_data(out, &given, training)?;
     if let Some(training) = training {
-        describe_training(out, training, changes, settings)?;
+        describe_training(out, training, changes)?;
     }
     writeln!(out, "## Files\n")?;
     writeln!(
@@ -186,7 +177,6 @@ fn describe_training(
     out: &mut String,
     training: &TrainingRecord,
     changes: Option<String>,
-    settings: &str,
 ) -> fmt::Result {
     writeln!(out, "## Training\n")?;
     writeln!(
@@ -225,5 +215,9 @@ fn describe_training(
         }
         None => "Settings:".to_string(),
     };
-    writeln!(out, "\n{settings_of}\n\n```json\n{settings}\n```\n")
+    writeln!(
+        out,
+        "\n{settings_of}\n\n```json\n{:#}\n```\n",
+        training.settings
+    )
 }

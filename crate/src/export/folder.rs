@@ -59,7 +59,7 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
         &documents.into_iter().collect(),
         manifest,
     ));
-    let card = card(source, options, stream.changes())?;
+    let card = card(source, options, stream.changes());
     stream.push_bytes("README.md", card.into_bytes());
     options.finish(stream, source.draft())
 }
@@ -165,8 +165,7 @@ fn push_weights(
         stream.push_safetensors_as(name, shard, to, Contents::Weights, &metadata)?;
     }
     if count > 1 {
-        let text = serde_json::to_string_pretty(&index).unwrap_or_default() + "\n";
-        stream.push_bytes(INDEX, text.into_bytes());
+        stream.push_bytes(INDEX, format!("{index:#}\n").into_bytes());
         if let Some(manifest) = manifest {
             stream.push_manifest(MANIFEST_FILE, manifest)?;
         }

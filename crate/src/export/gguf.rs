@@ -61,11 +61,7 @@ pub async fn export_gguf(
 
 /// Adds the files that a patch was written into, with their checksums.
 fn add_base(draft: &mut ModelIoArtifactReceipt, base: &Base) {
-    let given: Vec<ReceiptFile> = base
-        .files
-        .iter()
-        .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256))
-        .collect();
+    let given = base.receipt_files();
     let is_given = |file: &ReceiptFile| {
         let same = |one: &ReceiptFile| (&one.name, one.bytes) == (&file.name, file.bytes);
         given.iter().any(same)

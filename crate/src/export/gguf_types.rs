@@ -65,10 +65,10 @@ impl GgufTypes {
         }
     }
 
-    /// llama.cpp's number for a file whose matrices have these types; `None` for those of a base.
-    pub(super) fn file_type(self) -> Option<u32> {
+    /// llama.cpp's number for a file whose matrices have these types; those of a base are `most`, if that is known.
+    pub(super) fn file_type(self, most: Option<TensorType>) -> Option<u32> {
         match self {
-            Self::AsBase => None,
+            Self::AsBase => most.map(file_type),
             Self::One(one) => Some(file_type(one)),
             Self::Q4KM => Some(15),
         }
@@ -253,7 +253,7 @@ pub(super) fn elements(shape: &[u64]) -> u128 {
 }
 
 /// llama.cpp's number for a file whose matrices have this type.
-pub(super) fn file_type(to: TensorType) -> u32 {
+fn file_type(to: TensorType) -> u32 {
     match to {
         TensorType::F32 => 0,
         TensorType::F16 => 1,

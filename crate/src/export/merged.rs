@@ -6,7 +6,7 @@ use super::gguf_types::GgufTypes;
 use super::options::{ExportDtype, ExportOptions};
 use super::source::{ExportSource, Weights};
 use crate::bundle::{Bundle, ModelAssets, adapter_tensors, open_bundle};
-use crate::error::{Error, Fault, Refusal, Result, Warning, word};
+use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::model::{adapter_document, planned_parameters};
 use crate::state::{Base, SelectionReport, SourceFormat, Tensor, VerifyPolicy};
 
@@ -71,8 +71,7 @@ async fn merge_into(
 ) -> Result<Merged> {
     if options.optimizer {
         let expected = "false: the optimizer's state belongs to the factors, which a merged model does not have";
-        let fault = Fault::new("optimizer", expected, "true");
-        return Err(Error::InvalidConfig(vec![fault]));
+        return Err(Error::invalid("optimizer", expected, "true"));
     }
     let mut bundle = checked_base(source, files.clone())?;
     let is_gguf = bundle.source_format == SourceFormat::Gguf;

@@ -103,10 +103,7 @@ impl ExportOptions {
     /// Refuses names that are no file names, and a file name without `ending`, by which readers recognise its format.
     pub(crate) fn check_names(&self, ending: &str) -> Result<()> {
         let path = |name: &str| {
-            name.is_empty()
-                || name
-                    .chars()
-                    .any(|c| c.is_control() || matches!(c, '/' | '\\'))
+            name.is_empty() || name.contains(|c: char| c.is_control() || matches!(c, '/' | '\\'))
         };
         let mut faults = Vec::new();
         if let Some(name) = self.name.as_deref().filter(|name| path(name)) {
@@ -120,11 +117,7 @@ impl ExportOptions {
                 name,
             ));
         }
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::InvalidConfig(faults))
-        }
+        Error::of_faults(faults)
     }
 }
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::gguf_base::{check_base, check_files, check_vocabulary, is_new, is_untouched};
 use super::gguf_types::{
-    GgufTypes, Output, Place, all_encoded, and_more, elements, encoded, file_type, is_plain,
-    need_place, replaced, type_of_most, weight_of,
+    GgufTypes, Output, Place, all_encoded, and_more, elements, encoded, is_plain, need_place,
+    replaced, type_of_most, weight_of,
 };
 use super::source::ExportSource;
 use crate::bundle::{FileStream, gguf_files, open_bundle, summed_gguf};
@@ -171,8 +171,10 @@ fn metadata(file: &GgufFile, outputs: &[Tensor], types: GgufTypes) -> Vec<(Strin
     let mut metadata = file.metadata.clone();
     metadata.retain(|(key, _)| !key.starts_with(SPLIT));
     let stated = metadata.iter_mut().find(|(key, _)| key == FILE_TYPE);
-    if let (Some(most), Some((_, value))) = (most_changed(file, outputs), stated) {
-        *value = GgufValue::of_u32(types.file_type().unwrap_or_else(|| file_type(most)));
+    let most = most_changed(file, outputs);
+    let number = most.and_then(|most| types.file_type(Some(most)));
+    if let (Some(number), Some((_, value))) = (number, stated) {
+        *value = GgufValue::of_u32(number);
     }
     metadata
 }

@@ -46,7 +46,7 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
     let (config, kept) = (&source.weights.config, &source.assets.kept);
     let document = adapter_document(&settings, config, base, kept)?;
     stream.push_bytes(ADAPTER_CONFIG, document.into_bytes());
-    let card = card(source, options, stream.changes())?;
+    let card = card(source, options, stream.changes());
     stream.push_bytes("README.md", card.into_bytes());
     let mut receipt = source.draft();
     if base.is_none() && !source.assets.kept.contains_key("base_model_name_or_path") {

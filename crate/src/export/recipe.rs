@@ -2,8 +2,7 @@
 
 use super::architecture::{architecture, divisors, keys};
 use super::gguf_types::{
-    GgufTypes, Place, all_encoded, encoded, file_type, is_plain, need_place, type_of_most,
-    weight_of,
+    GgufTypes, Place, all_encoded, encoded, is_plain, need_place, type_of_most, weight_of,
 };
 use super::source::{ExportSource, Weights};
 use crate::bundle::{FileStream, tokenizer_keys};
@@ -69,9 +68,7 @@ pub(super) fn recipe(
 ) -> Result<FileStream> {
     let config = &source.weights.config;
     let mut outputs = outputs(&source.weights, start.family, types, requantise)?;
-    let file_type = types
-        .file_type()
-        .or_else(|| type_of_most(&outputs).map(file_type));
+    let file_type = types.file_type(type_of_most(&outputs));
     outputs.extend(divisors(config));
     let mut metadata = keys(config, start.family, name, file_type);
     metadata.extend(origin(source));

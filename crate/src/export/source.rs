@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::bundle::{Bundle, ModelAssets};
 use crate::config::{AdapterConfig, ModelConfig, TrainConfig};
-use crate::error::{Error, Fault, Result, Warning};
+use crate::error::{Error, Result, Warning};
 use crate::formats::{ByteSource, Digest};
 use crate::model::Model;
 use crate::state::{
@@ -242,10 +242,8 @@ impl ExportSource {
             draft.inputs.clone_from(inputs);
             return draft;
         }
-        let of_base = self.base.iter().flat_map(|base| &base.files);
-        let of_base: Vec<ReceiptFile> = of_base
-            .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256))
-            .collect();
+        let of_base = self.base.as_ref().map(Base::receipt_files);
+        let of_base = of_base.unwrap_or_default();
         for (name, files) in [("base", &of_base), ("adapter", &self.adapter)] {
             if files.iter().any(|file| file.sha256.is_none()) {
                 draft.checks.push(ReceiptCheck {
@@ -270,13 +268,8 @@ pub(crate) fn training_record(
     data_name: &str,
     data_tokens: Option<u64>,
 ) -> Result<TrainingRecord> {
-    let wrong = |error: serde_json::Error| {
-        Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)])
-    };
-    let no_digest = || {
-        let rule = "a SHA-256 in lower-case hex";
-        Error::InvalidConfig(vec![Fault::new("data_digest", rule, data_digest)])
-    };
+    let wrong = |error: serde_json::Error| Error::invalid("settings", "JSON", error);
+    let no_digest = || Error::invalid("data_digest", "a SHA-256 in lower-case hex", data_digest);
     let mut settings = serde_json::to_value(config).map_err(wrong)?;
     if let Some(seed) = settings.get_mut("seed") {
         *seed = format!("0x{:016x}", config.seed).into();

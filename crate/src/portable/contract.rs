@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::bundle::MAX_JSON_BYTES;
 use crate::config::ModelConfig;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::families::is_gguf_word;
 use crate::formats::Digest;
 use crate::state::{DocumentKind, Identity, ModelStateTensorManifest, document_digest};
@@ -41,21 +41,21 @@ pub struct ContractCell {
     pub reason: String,
 }
 
-impl ContractCell {
-    fn new(support: Support, reason: impl Into<String>) -> Self {
-        Self {
-            support,
-            reason: reason.into(),
-        }
-    }
+fn cell(support: Support, reason: impl Into<String>) -> ContractCell {
+    let reason = reason.into();
+    ContractCell { support, reason }
+}
 
-    fn yes(reason: &str) -> Self {
-        Self::new(Support::Supported, reason)
-    }
+fn yes(reason: impl Into<String>) -> ContractCell {
+    cell(Support::Supported, reason)
+}
 
-    fn no(reason: impl Into<String>) -> Self {
-        Self::new(Support::Unsupported, reason)
-    }
+fn lossy(reason: impl Into<String>) -> ContractCell {
+    cell(Support::Lossy, reason)
+}
+
+fn no(reason: impl Into<String>) -> ContractCell {
+    cell(Support::Unsupported, reason)
 }
 
 /// One container in a contract.
@@ -117,8 +117,8 @@ impl ModelIoCompatibilityContract {
     ) -> Result<Self> {
         let blocks = tensors.iter().find(|tensor| !tensor.is_dense());
         let dense = |lossless: &str| match blocks {
-            None => ContractCell::yes(lossless),
-            Some(tensor) => ContractCell::no(format!(
+            None => yes(lossless),
+            Some(tensor) => no(format!(
                 "{} is {}: dequantise it by an explicit conversion to f32, bf16 or f16",
                 tensor.state_key, tensor.dtype
             )),
@@ -129,39 +129,31 @@ impl ModelIoCompatibilityContract {
             round_trip: export.clone(),
             export,
         };
-        let never = |surface: &str, reason: &str| {
-            both(surface, ContractCell::no(reason), ContractCell::no(reason))
-        };
+        let never = |surface: &str, reason: &str| both(surface, no(reason), no(reason));
         let whole = "tensors, groups, state and digests come back";
         let factors = |to: &str| match facts.adapter {
-            true => ContractCell::yes(&format!("the trained factors, {to}")),
-            false => ContractCell::no("the state holds no low-rank factors"),
+            true => yes(format!("the trained factors, {to}")),
+            false => no("the state holds no low-rank factors"),
         };
         let pickle = "an opaque Python pickle is never loaded; save the model as safetensors where it was made";
+        let difference = "the difference to a base with the same tensors, bit for bit";
         let surfaces = vec![
             both(
                 "tabtune_state_dict",
-                ContractCell::yes("the canonical form"),
-                ContractCell::yes("the canonical form"),
+                yes("the canonical form"),
+                yes("the canonical form"),
             ),
-            both(
-                "tabtune_manifest_safetensors",
-                ContractCell::yes(whole),
-                dense(whole),
-            ),
+            both("tabtune_manifest_safetensors", yes(whole), dense(whole)),
             both(
                 "torch_state_dict_json",
-                ContractCell::yes("any JSON of the format up to 64 MiB"),
+                yes("any JSON of the format up to 64 MiB"),
                 json_cell(tensors),
             ),
             ContractRow {
                 surface: "gguf".to_string(),
-                import: ContractCell::yes("every tensor is listed, those of known types are read"),
+                import: yes("every tensor is listed, those of known types are read"),
                 export: gguf_cell(facts),
-                round_trip: ContractCell::new(
-                    Support::Lossy,
-                    "groups, optimizer state and paths are not carried",
-                ),
+                round_trip: lossy("groups, optimizer state and paths are not carried"),
             },
             never("torch_pickle", pickle),
             never(
@@ -170,25 +162,21 @@ impl ModelIoCompatibilityContract {
             ),
             both(
                 "hf_folder",
-                ContractCell::yes("weights, configuration, tokenizer and template"),
+                yes("weights, configuration, tokenizer and template"),
                 dense("every byte of weights and documents"),
             ),
             both(
                 "peft_adapter",
-                ContractCell::yes("a LoRA is merged into its base, or attached to it"),
+                yes("a LoRA is merged into its base, or attached to it"),
                 factors("for PEFT"),
             ),
             ContractRow {
                 surface: "gguf_adapter".to_string(),
-                import: ContractCell::no(UNREAD),
+                import: no(UNREAD),
                 export: factors("for llama.cpp"),
-                round_trip: ContractCell::no(UNREAD),
+                round_trip: no(UNREAD),
             },
-            both(
-                "exact_delta",
-                ContractCell::yes("the difference to a base with the same tensors, bit for bit"),
-                dense("the difference to a base with the same tensors, bit for bit"),
-            ),
+            both("exact_delta", yes(difference), dense(difference)),
         ];
         let mut contract = Self {
             model_family: identity.model_family.clone(),
@@ -197,9 +185,7 @@ impl ModelIoCompatibilityContract {
             surfaces,
             contract_digest: Digest::of(&[]),
         };
-        let wrong = |error: serde_json::Error| {
-            Error::InvalidConfig(vec![Fault::new("contract", "JSON", error)])
-        };
+        let wrong = |error: serde_json::Error| Error::invalid("contract", "JSON", error);
         let mut document = serde_json::to_value(&contract).map_err(wrong)?;
         document
             .as_object_mut()
@@ -248,13 +234,13 @@ fn json_cell(tensors: &[ModelStateTensorManifest]) -> ContractCell {
     };
     let total = tensors.iter().map(encoded).fold(0, u64::saturating_add);
     if total <= MAX_JSON_BYTES {
-        return ContractCell::yes(
+        return yes(
             "if it stays below 64 MiB and no value is NaN or infinite, which is found when values are read",
         );
     }
     let largest = tensors.iter().max_by_key(|tensor| encoded(tensor));
     let largest = largest.map_or("", |tensor| &tensor.state_key);
-    ContractCell::no(format!(
+    no(format!(
         "{total} bytes at least, of at most {MAX_JSON_BYTES}; the largest tensor is {largest}"
     ))
 }
@@ -273,11 +259,10 @@ fn gguf_cell(facts: ContractFacts<'_>) -> ContractCell {
         (None, true) => into_base.to_string(),
         (None, false) => {
             let none = "no recipe for this architecture, and no GGUF file that it came from";
-            return ContractCell::no(facts.recipe_refused.unwrap_or(none));
+            return no(facts.recipe_refused.unwrap_or(none));
         }
     };
-    ContractCell::new(
-        Support::Lossy,
-        format!("{way}; groups, optimizer state and paths are left out"),
-    )
+    lossy(format!(
+        "{way}; groups, optimizer state and paths are left out"
+    ))
 }

@@ -48,14 +48,15 @@ struct DeltaTensor {
 
 /// The words of a tensor with these bytes, and their width in bytes.
 fn words_of(tensor: &Tensor, bytes: Bytes) -> (Tensor, u64) {
-    let (dtype, width) = match dtype_bits(&tensor.dtype) {
+    let bits = dtype_bits(&tensor.dtype);
+    let (dtype, width) = match bits {
         Some(64) => ("U64", 8),
         Some(32) => ("U32", 4),
         Some(16) => ("U16", 2),
         _ => ("U8", 1),
     };
-    let shape = match dtype_bits(&tensor.dtype) {
-        Some(bits) if bits >= 8 => tensor.shape.clone(),
+    let shape = match bits {
+        Some(8..) => tensor.shape.clone(),
         _ => vec![byte_len(&tensor.dtype, &tensor.shape).unwrap_or(0)],
     };
     (Tensor::parameter(&tensor.name, dtype, &shape, bytes), width)

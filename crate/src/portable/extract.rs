@@ -8,14 +8,14 @@ use super::difference::Difference;
 use super::factors::{Factors, READINGS, factors_of, in_memory};
 use crate::bundle::{Bundle, FileStream, ModelAssets};
 use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names, Target};
-use crate::error::{Error, Fault, Refusal, Result, refuse_all, word};
+use crate::error::{Error, Refusal, Result, refuse_all, word};
 use crate::export::{
     ExportFormat, ExportOptions, ExportSource, ModelCard, Weights, export_adapter,
 };
 use crate::families::{factor_names, peft_names};
 use crate::interrupt::Interrupt;
 use crate::model::modules;
-use crate::state::{Base, Operation, ReceiptFile, Tensor};
+use crate::state::{Base, Operation, Tensor};
 
 /// Number of values that are measured together.
 const MEASURED: usize = 1 << 16;
@@ -188,12 +188,9 @@ fn rank_of(targets: &[Target]) -> Result<usize> {
     if rank <= side {
         return Ok(rank);
     }
-    let fault = Fault::new(
-        "rank",
-        format!("at most {side}, the smaller side of the largest target: more would be zeros"),
-        rank,
-    );
-    Err(Error::InvalidConfig(vec![fault]))
+    let rule =
+        format!("at most {side}, the smaller side of the largest target: more would be zeros");
+    Err(Error::invalid("rank", rule, rank))
 }
 
 /// Divides a part by a whole; 0 if the whole is 0.
@@ -288,10 +285,7 @@ fn folder(
         config: base.config.clone(),
         tensors,
     };
-    let files = base.base.files.iter().chain(&tuned.base.files);
-    let inputs = files
-        .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256))
-        .collect();
+    let inputs = [base.base.receipt_files(), tuned.base.receipt_files()].concat();
     let source = ExportSource {
         base: Some(Base {
             weights_digest: Some(base.base_digest()?),

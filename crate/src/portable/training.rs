@@ -7,7 +7,7 @@ use burn::tensor::{DType, Device, Tensor as DeviceTensor};
 use super::parameter_names::refuse_other_names;
 use crate::config::{GroupConfig, ModelConfig, Precision, TrainConfig};
 use crate::data::{Dataset, Loader};
-use crate::error::{Error, Fault, Refusal, Result, refuse_all, word};
+use crate::error::{Error, Refusal, Result, refuse_all, word};
 use crate::formats::unreadable;
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
@@ -155,11 +155,7 @@ impl PortableModelStateDict {
         if settings.block_coordinate.is_some() {
             // The blocks that train follow from the steps of the run, and those of a parameter restart.
             let rule = "null for groups, which do not say how many steps their run has had";
-            return Err(Error::InvalidConfig(vec![Fault::new(
-                "block_coordinate",
-                rule,
-                "an object",
-            )]));
+            return Err(Error::invalid("block_coordinate", rule, "an object"));
         }
         let Some(first) = self.groups().first() else {
             return Err(Refusal::new(word!("state.group.member-missing"))

@@ -22,6 +22,16 @@ const MIN_SURVIVAL: f64 = 0.5;
 /// Largest step, and largest integer in a document: JavaScript's numbers are exact up to it.
 pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
 
+impl Base {
+    /// Its weight files as a receipt lists them.
+    pub(crate) fn receipt_files(&self) -> Vec<ReceiptFile> {
+        let files = self.files.iter();
+        files
+            .map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256))
+            .collect()
+    }
+}
+
 /// Name, size and SHA-256 of a file that was written.
 pub(crate) type Written<'a> = (&'a str, u64, Digest);
 
