@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use super::files::find;
 use super::hf_folder::INDEX;
-use super::refusals::refuse_all;
 use super::tensors::{Bundle, MAX_NAMES, artifact};
-use crate::error::{Refusal, Result, Word, shown, word};
+use crate::error::{Refusal, Result, Word, refuse_all, shown, word};
 use crate::families::names;
 use crate::formats::{ByteSource, base_name, unreadable};
 use crate::state::Tensor;

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::{Files, MAX_DOCUMENT_BYTES, find};
 use super::json_document::parsed;
-use super::refusals::refuse_all;
-use crate::error::{Refusal, Result, Warning, Word, add_refusal, word};
+use crate::error::{Refusal, Result, Warning, Word, add_refusal, refuse_all, word};
 use crate::formats::{ByteSource, Json, SafetensorsFile, base_name, read_document};
 
 const MAX_SHARDS: usize = 10_000;

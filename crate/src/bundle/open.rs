@@ -5,9 +5,8 @@ use super::files::{CONFIG, Files, adapter, find, gguf_files, lower_name, named, 
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
 use super::options::OpenOptions;
-use super::refusals::refuse_all;
 use super::tensors::Bundle;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, refuse_all, word};
 use crate::formats::{SafetensorsFile, base_name, known_mark};
 use crate::state::{NonFinitePolicy, refuse_non_finite};
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::checksums::{Checksums, TensorSpan};
-use super::refusals::{invalid, refuse_all};
 use super::tensor_hasher::TensorHasher;
 use super::tensors::{Bundle, is_home};
-use crate::error::{Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, refuse_all, word};
 use crate::formats::{ByteSource, Digest, base_name, for_each_chunk, sha256_of};
 use crate::state::{
     Base, BaseFile, ReceiptFile, SelectionReport, Tensor, VerifyPolicy, weights_digest,
@@ -73,7 +72,13 @@ impl Base {
     /// `config.invalid` for a model that differs from its files, because another adapter was merged into it or only a part of it was taken: the
     /// files alone could not restore it.
     pub fn pieced(mut self, bundle: &Bundle) -> Result<Self> {
-        let refuse = |found: &str| Err(invalid("adapter", "a base as its files have it", found));
+        let refuse = |found: &str| {
+            Err(Error::invalid(
+                "adapter",
+                "a base as its files have it",
+                found,
+            ))
+        };
         if bundle.merged().is_some() {
             return refuse("one that an adapter was merged into");
         }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::checksums::{Leaves, TensorSpan};
-use super::refusals::refuse_all;
 use super::stream::{FileStream, Segment};
 use super::tensor_hasher::TensorHasher;
-use crate::error::{Refusal, Result, word};
+use crate::error::{Refusal, Result, refuse_all, word};
 use crate::formats::{SafetensorsHeader, TensorType, safetensors_header};
 use crate::state::{Encoded, Reordering, Tensor, weights_digest};
 

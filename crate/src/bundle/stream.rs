@@ -8,8 +8,7 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::checksums::Checksums;
-use super::refusals::invalid;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::formats::Digest;
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 use crate::state::receipt::ModelIoArtifactReceipt;
@@ -166,7 +165,7 @@ impl FileStream {
             if (known as u64) < before {
                 let name = &stream.files[file].name;
                 let rule = format!("the SHA-256 of {before} pieces before {name}");
-                return Err(invalid("hashed", rule, known));
+                return Err(Error::invalid("hashed", rule, known));
             }
             seal(&stream.by_file(file))
         });
@@ -180,7 +179,11 @@ impl FileStream {
     /// `config.invalid` for a text that is no SHA-256 in lower-case hex.
     pub fn hashed(&mut self, sha256: &str) -> Result<()> {
         if Digest::from_hex(sha256).is_none() {
-            return Err(invalid("hashed", "a SHA-256 in lower-case hex", sha256));
+            return Err(Error::invalid(
+                "hashed",
+                "a SHA-256 in lower-case hex",
+                sha256,
+            ));
         }
         self.digests.push(sha256.to_string());
         Ok(())
@@ -280,7 +283,11 @@ impl FileStream {
         let (len, write) = (*len, Rc::clone(write));
         let bytes = write(self)?;
         if bytes.len() as u64 != len {
-            return Err(invalid("stream", format!("{len} bytes"), bytes.len()));
+            return Err(Error::invalid(
+                "stream",
+                format!("{len} bytes"),
+                bytes.len(),
+            ));
         }
         self.segments[0].1 = Segment::Known(bytes);
         Ok(())

@@ -1,9 +1,8 @@
 //! Writes the receipt of a stream from the checksums of its bytes.
 
 use super::checksums::{Checksums, Leaves};
-use super::refusals::invalid;
 use super::stream::{FileStream, Segment};
-use crate::error::{Result, Warning, word};
+use crate::error::{Error, Result, Warning, word};
 use crate::formats::Digest;
 use crate::state::receipt::{MAX_COUNT, Written};
 use crate::state::{
@@ -71,7 +70,7 @@ impl FileStream {
 
     /// The checksums of the bytes so far.
     pub(super) fn checksums(&self) -> Result<&Checksums> {
-        let unsummed = || invalid("stream", "one that checksums what it gives", "none");
+        let unsummed = || Error::invalid("stream", "one that checksums what it gives", "none");
         self.checksums.as_ref().ok_or_else(unsummed)
     }
 
@@ -183,7 +182,7 @@ fn non_finite_warning(weights: &[(String, u64)], more: usize) -> Option<ReceiptW
 fn padded(text: String, len: usize) -> Result<Vec<u8>> {
     let mut bytes = text.into_bytes();
     if bytes.len() > len {
-        return Err(invalid(
+        return Err(Error::invalid(
             "receipt",
             format!("at most {len} bytes"),
             bytes.len(),

@@ -30,7 +30,7 @@ pub(crate) use json::{
 };
 pub use mark::{Flaw, foreign};
 pub(crate) use mark::{first_flaw, known_mark, or_mismatch};
-pub(crate) use refuse::{refuse_all, refuse_if, too_large};
+pub(crate) use refuse::{refuse_if, too_large};
 pub(crate) use safetensors::dtype_bits;
 pub use safetensors::{
     SafetensorsFile, SafetensorsHeader, SafetensorsMetadata, safetensors_header,

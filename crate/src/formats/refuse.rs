@@ -1,6 +1,6 @@
 //! Refuses a file that fails a check.
 
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Refusal, Result, word};
 
 /// Begins the refusal of something that is larger than memory, or than allowed.
 pub(crate) fn too_large() -> Refusal {
@@ -10,13 +10,4 @@ pub(crate) fn too_large() -> Refusal {
 /// Refuses a file if something about it is `wrong`.
 pub(crate) fn refuse_if(wrong: bool, refusal: impl FnOnce() -> Refusal) -> Result<()> {
     if wrong { Err(refusal().into()) } else { Ok(()) }
-}
-
-/// Refuses a file for all of these reasons at once, if there are any.
-pub(crate) fn refuse_all(refusals: Vec<Refusal>) -> Result<()> {
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Refused(refusals))
-    }
 }

@@ -2,8 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::error::{MAX_LISTED, Refusal, Result, Word, shown};
-use crate::formats::refuse_all;
+use crate::error::{MAX_LISTED, Refusal, Result, Word, refuse_all, shown};
 
 /// The codes of each step of a check, in the order in which their findings are reported.
 pub(crate) type Steps = &'static [&'static [Word]];

@@ -14,8 +14,8 @@ use super::{
     Selected, SelectionReport, StateDigests, StateManifest, StatedDigests,
     TensorMaterializationPolicy, VerifyPolicy, byte_len, refuse_non_finite, select,
 };
-use crate::error::{Refusal, Result, Warning, word};
-use crate::formats::{Digest, refuse_all, refuse_if, unreadable};
+use crate::error::{Refusal, Result, Warning, refuse_all, word};
+use crate::formats::{Digest, refuse_if, unreadable};
 
 /// A file of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Fault, Refusal, Result, word};
-use crate::formats::{json_document, json_typed, refuse_all};
+use crate::error::{Error, Fault, Refusal, Result, refuse_all, word};
+use crate::formats::{json_document, json_typed};
 
 /// Selection of tensors of a source. If all includes are empty, everything is taken; an exclude takes precedence over an include.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,8 +14,8 @@ use super::{
     Operation, PortableModelImportRequest, Selected, SelectionReport, StateDigests, StateManifest,
     StateWord, TensorRecord, TensorRole, check_groups, select, weights_digest,
 };
-use crate::error::{Error, Refusal, Result, Warning, word};
-use crate::formats::{Digest, refuse_all, reserved, too_large, unreadable};
+use crate::error::{Error, Refusal, Result, Warning, refuse_all, word};
+use crate::formats::{Digest, reserved, too_large, unreadable};
 
 /// File name of parameters and buffers.
 pub(crate) const MODEL_FILE: &str = "model.safetensors";

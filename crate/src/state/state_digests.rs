@@ -9,8 +9,8 @@ use super::digest::{
 };
 use super::receipt_parts::CheckResult;
 use super::{Identity, ModelStateGroupAssignment, StatedDigests, TensorRole};
-use crate::error::{Refusal, Result, word};
-use crate::formats::{Digest, refuse_all};
+use crate::error::{Refusal, Result, refuse_all, word};
+use crate::formats::Digest;
 
 /// The four digests of a state dict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

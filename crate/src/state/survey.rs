@@ -1,8 +1,8 @@
 //! Reads the values of a tensor in one pass: computes its digest, and finds faulty values. Refuses those that are NaN or infinite.
 
 use super::tensor::Tensor;
-use crate::error::{Refusal, Result, Word, word};
-use crate::formats::{Encoding, Hasher, count_non_finite, dtype_bits, refuse_all};
+use crate::error::{Refusal, Result, Word, refuse_all, word};
+use crate::formats::{Encoding, Hasher, count_non_finite, dtype_bits};
 
 /// Number of blocks that are decoded at once: the copy in f32 stays small.
 const BLOCKS: usize = 1_024;

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pairs::{Halves, Parts, Saved, weight};
 use super::tables::{hint_about, more_rows};
-use crate::bundle::refusals::refuse_all;
 use crate::bundle::tensors::Bundle;
 use crate::config::{BlockPattern, Names, Pattern, ends};
-use crate::error::{Error, Refusal, Result, Warning, Word, add_warning, word};
+use crate::error::{Error, Refusal, Result, Warning, Word, add_warning, refuse_all, word};
 use crate::families::PAIRS;
 use crate::families::names::{HEAD, block_of};
 use crate::formats::{Encoding, unreadable};

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::LoraConfig;
-use crate::bundle::refusals::refuse_all;
 use crate::bundle::tensors::Bundle;
 use crate::config::{adapter_scale, first_matches};
-use crate::error::{Refusal, Result, word};
+use crate::error::{Refusal, Result, refuse_all, word};
 use crate::families::names::{HEAD, block_of};
 use crate::families::{half, is_original, names, plain};
 use crate::formats::{Digest, Encoding, SourceSpan, sha256_of};

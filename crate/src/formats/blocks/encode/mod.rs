@@ -6,9 +6,9 @@ mod legacy_quants;
 use half::f16;
 
 use crate::bf16;
-use crate::error::{Refusal, Result, word};
+use crate::error::{Refusal, Result, refuse_all, word};
 use crate::formats::blocks::tensor_type::TensorType;
-use crate::formats::refuse_all;
+
 use k_quants::{q4_k, q6_k};
 use legacy_quants::{q4_0, q4_1, q5_0, q5_1, q8_0};
 
