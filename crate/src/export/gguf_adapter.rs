@@ -128,7 +128,7 @@ fn output(
     to: TensorType,
     factor: f32,
 ) -> Result<Tensor> {
-    refuse_state(tensor).map_err(|refusal| *refusal)?;
+    refuse_state(tensor)?;
     let encoded = Encoded {
         factor,
         ..Encoded::new(tensor.clone(), order, to)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::options::ExportOptions;
 use crate::config::ModelConfig;
-use crate::error::{Refusal, Result, refuse_all, word};
+use crate::error::{Error, Refusal, Result, refuse_all, word};
 use crate::families::{HEAD, ROPE_FREQS, from_gguf, q4_k_m, to_gguf};
 use crate::formats::{FileTensor, GgmlType, TensorType};
 use crate::state::{Bytes, Encoded, Reordering, Tensor};
@@ -96,16 +96,14 @@ pub(super) fn replaced(found: &FileTensor) -> TensorType {
         .unwrap_or(TensorType::Q8_0)
 }
 
-/// A tensor as it is written, or the reason why it cannot be.
-pub(super) type Output = Result<Tensor, Box<Refusal>>;
-
 /// The tensors of a file; the refusals of those that cannot be written are listed together.
-pub(super) fn all_encoded(tensors: Vec<Output>) -> Result<Vec<Tensor>> {
+pub(super) fn all_encoded(tensors: Vec<Result<Tensor>>) -> Result<Vec<Tensor>> {
     let (mut encoded, mut refusals) = (Vec::new(), Vec::new());
     for tensor in tensors {
         match tensor {
             Ok(tensor) => encoded.push(tensor),
-            Err(refusal) => refusals.push(*refusal),
+            Err(Error::Refused(list)) => refusals.extend(list),
+            Err(error) => return Err(error),
         }
     }
     refuse_all(refusals)?;
@@ -120,15 +118,14 @@ pub(super) fn need_place(
     name: &str,
     family: &str,
     config: &ModelConfig,
-) -> Result<(String, Reordering), Box<Refusal>> {
+) -> Result<(String, Reordering)> {
     let unnamed = || {
-        let refusal = Refusal::new(word!("export.gguf.arch"))
+        Refusal::new(word!("export.gguf.arch"))
             .of("gguf")
             .subject(name)
-            .expected(format!("a tensor of {family}"));
-        Box::new(refusal)
+            .expected(format!("a tensor of {family}"))
     };
-    to_gguf(name, family, config).ok_or_else(unnamed)
+    Ok(to_gguf(name, family, config).ok_or_else(unnamed)?)
 }
 
 /// A name, and the number of others that are left out.
@@ -158,7 +155,7 @@ pub(super) fn encoded(
     place: Place,
     wanted: Option<TensorType>,
     requantise: bool,
-) -> Output {
+) -> Result<Tensor> {
     let Place { name, shape, order } = place;
     let width = shape.last().copied().unwrap_or(1);
     refuse_state(tensor)?;
@@ -189,13 +186,13 @@ pub(super) fn encoded(
     }
     if of_blocks && is_blocks(to.ggml()) && !requantise {
         let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (--requantise, in a browser requantise)";
-        let refusal = Refusal::new(word!("export.gguf.quantised-source"))
+        return Err(Refusal::new(word!("export.gguf.quantised-source"))
             .of("gguf")
             .subject(&tensor.name)
             .expected(&tensor.dtype)
             .found(to.ggml().dtype())
-            .hint(hint);
-        return Err(Box::new(refusal));
+            .hint(hint)
+            .into());
     }
     Ok(Tensor::encoded(
         &name,
@@ -205,16 +202,16 @@ pub(super) fn encoded(
 }
 
 /// Refuses a tensor that is no parameter of a model.
-pub(super) fn refuse_state(tensor: &Tensor) -> Result<(), Box<Refusal>> {
+pub(super) fn refuse_state(tensor: &Tensor) -> Result<()> {
     if !tensor.is_state() {
         return Ok(());
     }
-    let refusal = Refusal::new(word!("export.gguf.type"))
+    Err(Refusal::new(word!("export.gguf.type"))
         .of("gguf")
         .subject(&tensor.name)
         .expected("a tensor of the model")
-        .found(&tensor.dtype);
-    Err(Box::new(refusal))
+        .found(&tensor.dtype)
+        .into())
 }
 
 fn is_blocks(ggml_type: GgmlType) -> bool {

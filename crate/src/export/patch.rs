@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::gguf_base::{check_base, check_files, check_vocabulary, is_new, is_untouched};
 use super::gguf_types::{
-    GgufTypes, Output, Place, all_encoded, and_more, elements, encoded, is_plain, need_place,
-    replaced, type_of_most, weight_of,
+    GgufTypes, Place, all_encoded, and_more, elements, encoded, is_plain, need_place, replaced,
+    type_of_most, weight_of,
 };
 use super::source::ExportSource;
 use crate::bundle::{FileStream, gguf_files, open_bundle, summed_gguf};
@@ -115,7 +115,7 @@ fn new_head(
     file: &GgufFile,
     types: GgufTypes,
     requantise: bool,
-) -> Output {
+) -> Result<Tensor> {
     let (name, order) = need_place(HEAD, family, config)?;
     let is_table = |stored: &&FileTensor| {
         from_gguf(&stored.name, family, config)
@@ -155,7 +155,7 @@ fn replacement(
     order: Reordering,
     matrix: Option<TensorType>,
     requantise: bool,
-) -> Output {
+) -> Result<Tensor> {
     let FileTensor { name, shape, .. } = stored.clone();
     let wanted = matrix.unwrap_or_else(|| replaced(stored));
     encoded(

@@ -132,7 +132,7 @@ fn outputs(
     });
     let mut outputs = Vec::new();
     for tensor in tensors {
-        let (name, order) = need_place(&tensor.name, family, config).map_err(|refusal| *refusal)?;
+        let (name, order) = need_place(&tensor.name, family, config)?;
         let mut shape = tensor.shape.clone();
         if order == Reordering::Transposed {
             shape.reverse();
