@@ -102,12 +102,11 @@ pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> 
                 findings.lacks(KIND, key, "no state tensor master");
             }
             if !member.state.contains_key(&StateWord::Step) {
-                let found = listed(member.state.keys().map(|word| word.text()));
                 findings.differs(
                     STATE_WORDS,
                     &member.parameter,
                     "step among the state tensors",
-                    found,
+                    words(&member.state),
                 );
             }
         }
@@ -200,26 +199,13 @@ fn state(
         .collect();
     let expected_state = ExpectedState::of(&group.optimizer, &parameter.shape, &shapes);
     if let Some(expected_state) = &expected_state {
-        let missing = expected_state
-            .required
-            .keys()
-            .any(|word| !member.state.contains_key(word));
-        if missing
-            || member
-                .state
-                .keys()
-                .any(|word| expected_state.shape(*word).is_none())
-        {
-            let [required, optional] = [&expected_state.required, &expected_state.optional]
-                .map(|words| listed(words.keys().map(|word| word.text())));
-            let expected = format!("[{required}], perhaps [{optional}]");
-            let found = listed(member.state.keys().map(|word| word.text()));
-            findings.differs(
-                STATE_WORDS,
-                &member.parameter,
-                expected,
-                format!("[{found}]"),
-            );
+        let ExpectedState { required, optional } = expected_state;
+        let complete = required.keys().all(|word| member.state.contains_key(word));
+        let mut given = member.state.keys();
+        if !complete || given.any(|word| expected_state.shape(*word).is_none()) {
+            let expected = format!("[{}], perhaps [{}]", words(required), words(optional));
+            let found = format!("[{}]", words(&member.state));
+            findings.differs(STATE_WORDS, &member.parameter, expected, found);
         }
     }
     for (word, tensor) in &state {
@@ -233,6 +219,11 @@ fn state(
             findings.differs(STATE_SHAPE, &member.state[word], &shapes[0], &shapes[1]);
         }
     }
+}
+
+/// Lists the words of state tensors.
+fn words<T>(tensors: &BTreeMap<StateWord, T>) -> String {
+    listed(tensors.keys().map(|word| word.text()))
 }
 
 /// Checks that no member has more steps than its group, and that no step exceeds what JSON holds exactly.

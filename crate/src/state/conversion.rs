@@ -38,9 +38,8 @@ impl Conversion {
 /// values were rounded to. `None` if all values are the same.
 pub(crate) fn changes_of(conversions: &[Conversion], scaled: bool) -> Option<String> {
     let merged = conversions.iter().any(|one| one.survival.is_some());
-    let types: BTreeSet<&str> = conversions
-        .iter()
-        .filter(|one| one.rounds())
+    let rounded = conversions.iter().filter(|one| one.rounds());
+    let types: BTreeSet<&str> = rounded
         .map(|one| one.to.strip_prefix("GGML:").unwrap_or(&one.to))
         .collect();
     let words: Vec<&str> = types.into_iter().collect();
@@ -67,15 +66,13 @@ pub(crate) struct Measure {
 impl Measure {
     /// Measures the tensor `tensor`, which is written as `to`; `merged` if an adapter was merged into it.
     pub(crate) fn new(tensor: &str, from: &str, to: TensorType, merged: bool) -> Self {
-        let (tensor, from) = (tensor.to_string(), from.to_string());
-        let survival = merged.then_some(1.0);
         let conversion = Conversion {
-            tensor,
-            from,
+            tensor: tensor.to_string(),
+            from: from.to_string(),
             to: to.ggml().dtype(),
             max_abs_error: 0.0,
             non_finite: 0,
-            survival,
+            survival: merged.then_some(1.0),
         };
         Self {
             to,

@@ -14,8 +14,8 @@ pub(crate) struct ExpectedState {
 }
 
 impl ExpectedState {
-    /// Lists the tensors that `optimizer` keeps for a parameter of this shape; `state` are the shapes of the member's state tensors, which show whether
-    /// the parameter is projected. `None` for an unknown kind.
+    /// Lists the state tensors that `optimizer` keeps for a parameter of this shape; `state` are the shapes of the member's state tensors, which
+    /// show whether the parameter is projected. `None` for an unknown kind.
     pub(crate) fn of(
         optimizer: &OptimizerRecord,
         shape: &[u64],
