@@ -7,7 +7,7 @@ use super::sentence::{joined, plain};
 use super::shown::{escaped, shown};
 use super::{Class, Error, Fault, Refusal, class, word};
 
-/// What a loss, a norm or a logit should have been.
+/// The expected value of a loss, a norm or a logit.
 const FINITE: &str = "a finite number";
 
 impl std::error::Error for Error {}

@@ -3,9 +3,9 @@
 use crate::config::{Rules, seed_fault, settings};
 use crate::error::Result;
 
+// A small model repeats itself when it is greedy, so tokens are drawn by default.
 settings! {
-    /// Settings of how tokens are chosen. A small model repeats itself when it is greedy, so tokens are drawn by
-    /// default. Unknown keys are refused.
+    /// Settings of how tokens are chosen. Unknown keys are refused.
     pub struct GenerateConfig {
         /// Maximum number of tokens to add.
         max_tokens: usize = 100,
