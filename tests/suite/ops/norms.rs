@@ -410,7 +410,7 @@ fn layer_norm_of_a_sum_agrees_with_the_definition() {
             &WIDE.map(case),
             5e-5,
             (
-                "params.biasedu",
+                "params.biased == 1u",
                 if biased {
                     "params.biased == 0u"
                 } else {
