@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::files::find;
 use super::hf_folder::INDEX;
+use super::refusals::refused;
 use super::tensors::{Bundle, MAX_NAMES, artifact};
 use crate::error::{Refusal, Result, Word, refuse_all, shown, word};
 use crate::families::names;
@@ -31,9 +32,8 @@ impl Bundle {
             .into_iter()
             .partition(|(name, _)| self.tensors.contains_key(name));
         let mut refusals = self.missing(&absent, &left);
-        let refuse = |code: Word, tensor: &Tensor, name: &str| {
-            Refusal::new(code).of(artifact(tensor)).subject(name)
-        };
+        let refuse =
+            |code: Word, tensor: &Tensor, name: &str| refused(code, artifact(tensor), name);
         for name in &left {
             let (tensor, block) = (&self.tensors[name], names::block_of(name));
             if block.is_some_and(|block| block < self.config.num_hidden_layers)

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::refusals::refused;
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::{ByteSource, base_name, known_mark, read_document};
 use crate::tokenizer::TOKENIZER_FILE;
@@ -44,9 +45,7 @@ pub(super) fn lower_name(file: &dyn ByteSource) -> String {
 /// Creates the refusal of an adapter's file.
 pub(super) fn adapter(name: &str) -> Refusal {
     let hint = "give the adapter's files by themselves as mergeAdapter (--merge-adapter), or open the base alone";
-    Refusal::new(word!("bundle.adapter"))
-        .of(name)
-        .subject(base_name(name))
+    refused(word!("bundle.adapter"), name, base_name(name))
         .expected("a model's own files")
         .found("an adapter")
         .hint(hint)

@@ -1,9 +1,10 @@
 //! Writes a GGUF file as a stream: its header, and the contents of its tensors from wherever they are.
 
 use super::checksums::TensorSpan;
+use super::refusals::refused;
 use super::stream::{FileStream, Segment};
 use super::tensor_hasher::TensorHasher;
-use crate::error::{Refusal, Result, word};
+use crate::error::{Result, word};
 use crate::formats::{FileTensor, GgufValue, gguf_header};
 use crate::state::{ArtifactDigests, Reordering, Tensor};
 
@@ -26,9 +27,7 @@ impl FileStream {
         let mut segments = vec![Segment::Known(header.bytes)];
         for ((tensor, record), span) in tensors.into_iter().zip(records).zip(header.spans) {
             if tensor.len() != span.bytes {
-                return Err(Refusal::new(word!("export.tensor.size"))
-                    .of("gguf")
-                    .subject(&tensor.name)
+                return Err(refused(word!("export.tensor.size"), "gguf", &tensor.name)
                     .expected(format!("{} bytes", span.bytes))
                     .found(tensor.len())
                     .into());

@@ -9,6 +9,7 @@ use super::files::{CONFIG, Files, GENERATION, document, find, other_weights, unu
 use super::index::{Shards, open_index};
 use super::options::{OpenOptions, Taken};
 use super::prefixes::settle_prefix;
+use super::refusals::refused;
 use super::tensors::{Bundle, artifact};
 use super::tokenizer_files::{carried, hf_tokenizer};
 use crate::error::{Error, Refusal, Result, Warning, word};
@@ -57,12 +58,14 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
         && bundle.drop_copied_head(&mut tensors, options.headers_only)? == Some(false)
     {
         let head = tensors.iter().find(|tensor| tensor.name == names::HEAD);
-        return Err(Refusal::new(word!("model.tied.conflict"))
-            .of(head.map_or("", artifact))
-            .subject(names::HEAD)
-            .expected("the input embedding, as config.json says")
-            .found("other values")
-            .into());
+        return Err(refused(
+            word!("model.tied.conflict"),
+            head.map_or("", artifact),
+            names::HEAD,
+        )
+        .expected("the input embedding, as config.json says")
+        .found("other values")
+        .into());
     }
     let (tokenizer, refused) = or_refused(hf_tokenizer(&bundle.files))?;
     bundle.refuse_tokenizer(refused);
@@ -121,9 +124,7 @@ fn read_config(bytes: &[u8]) -> Result<Value> {
         one => one.is_null() || one.is_i64(),
     };
     if !is_ids {
-        return Err(Refusal::new(word!("model.config.type"))
-            .of(CONFIG)
-            .subject("eos_token_id")
+        return Err(refused(word!("model.config.type"), CONFIG, "eos_token_id")
             .expected("an id, or a list of ids")
             .found(end)
             .into());
@@ -185,12 +186,12 @@ impl Bundle {
             return Ok(());
         };
         if rows < self.config.vocab_size {
-            return Err(Refusal::new(word!("model.vocab.rows"))
-                .of(self.files[first].name())
-                .subject(name)
-                .expected(format!("at least {} rows", self.config.vocab_size))
-                .found(rows)
-                .into());
+            return Err(
+                refused(word!("model.vocab.rows"), self.files[first].name(), name)
+                    .expected(format!("at least {} rows", self.config.vocab_size))
+                    .found(rows)
+                    .into(),
+            );
         }
         if rows > self.config.vocab_size {
             self.warn(word!("model.vocab.padded"), name);

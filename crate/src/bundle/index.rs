@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::{Files, MAX_DOCUMENT_BYTES, find};
 use super::json_document::parsed;
+use super::refusals::refused;
 use crate::error::{Refusal, Result, Warning, Word, add_refusal, refuse_all, word};
 use crate::formats::{ByteSource, Json, SafetensorsFile, base_name, read_document};
 
@@ -22,7 +23,7 @@ pub(super) fn open_index(
 ) -> Result<(Shards, Option<Warning>)> {
     let bytes = read_document(index, MAX_DOCUMENT_BYTES)?;
     let (map, total_size) = read(&bytes).map_err(|error| error.in_file(index.name()))?;
-    let refuse = |code: Word, subject: &str| Refusal::new(code).of(index.name()).subject(subject);
+    let refuse = |code: Word, subject: &str| refused(code, index.name(), subject);
     let (mut shards, mut absent) = (Vec::new(), Vec::new());
     for shard in map.values().map(AsRef::as_ref).collect::<BTreeSet<_>>() {
         match find(files, shard) {

@@ -21,6 +21,7 @@ mod open;
 mod options;
 mod prefixes;
 mod provenance;
+mod refusals;
 mod safetensors_stream;
 mod same_numbers;
 mod state_json;

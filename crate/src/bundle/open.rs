@@ -5,6 +5,7 @@ use super::files::{CONFIG, Files, adapter, find, gguf_files, lower_name, named, 
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
 use super::options::OpenOptions;
+use super::refusals::refused;
 use super::tensors::Bundle;
 use crate::error::{Error, Refusal, Result, refuse_all, word};
 use crate::formats::{SafetensorsFile, base_name, known_mark};
@@ -78,9 +79,7 @@ fn no_model(files: &Files) -> Error {
         .filter(|file| base_name(file.name()).ends_with(".safetensors"));
     if let Some(file) = safetensors.next() {
         return SafetensorsFile::open(file).err().unwrap_or_else(|| {
-            Refusal::new(word!("bundle.config.missing"))
-                .of(file.name())
-                .subject(CONFIG)
+            refused(word!("bundle.config.missing"), file.name(), CONFIG)
                 .hint(hint)
                 .into()
         });

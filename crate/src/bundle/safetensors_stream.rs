@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::checksums::{Leaves, TensorSpan};
+use super::refusals::refused;
 use super::stream::{FileStream, Segment};
 use super::tensor_hasher::TensorHasher;
-use crate::error::{Refusal, Result, refuse_all, word};
+use crate::error::{Result, refuse_all, word};
 use crate::formats::{SafetensorsHeader, TensorType, safetensors_header};
 use crate::state::{Encoded, Reordering, Tensor, weights_digest};
 
@@ -59,12 +60,14 @@ fn written(tensor: Tensor, to: Option<TensorType>) -> Tensor {
 pub(crate) fn refuse_blocks(tensors: &[Tensor]) -> Result<()> {
     let blocks = tensors.iter().filter(|tensor| tensor.is_blocks());
     let refuse = |tensor: &Tensor| {
-        Refusal::new(word!("export.safetensors.quantised"))
-            .of("safetensors")
-            .subject(&tensor.name)
-            .expected("a dtype of single values")
-            .found(&tensor.dtype)
-            .hint("dequantise by asking for f32, bf16 or f16")
+        refused(
+            word!("export.safetensors.quantised"),
+            "safetensors",
+            &tensor.name,
+        )
+        .expected("a dtype of single values")
+        .found(&tensor.dtype)
+        .hint("dequantise by asking for f32, bf16 or f16")
     };
     refuse_all(blocks.map(refuse).collect())
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::adapter::{LoraConfig, MergedAdapter};
 use super::files::Files;
+use super::refusals::refused;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, Warning, Word, word};
 use crate::formats::{ByteSource, GgufValue, base_name};
@@ -91,9 +92,11 @@ impl Bundle {
     /// `model.tensor.name-twice`.
     pub(super) fn with_tensors(mut self, tensors: Vec<Tensor>) -> Result<Self> {
         for tensor in tensors {
-            let refusal = Refusal::new(word!("model.tensor.name-twice"))
-                .of(artifact(&tensor))
-                .subject(&tensor.name);
+            let refusal = refused(
+                word!("model.tensor.name-twice"),
+                artifact(&tensor),
+                &tensor.name,
+            );
             if self.tensors.insert(tensor.name.clone(), tensor).is_some() {
                 return Err(refusal.into());
             }

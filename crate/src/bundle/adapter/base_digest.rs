@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use super::config::LoraConfig;
 use crate::bundle::files::MAX_DOCUMENT_BYTES;
+use crate::bundle::refusals::refused;
 use crate::bundle::tensors::Bundle;
-use crate::error::{Refusal, Result, word};
+use crate::error::{Result, word};
 use crate::formats::{ByteSource, SafetensorsFile, base_name, json_document, read_document};
 
 /// Metadata key of the weights that states the digest of the base that they were trained on.
@@ -34,12 +35,14 @@ pub(super) fn check_base(
     let found = bundle.base_digest()?;
     bundle.base.weights_digest = Some(found);
     if let Some(stated) = config.base_weights_digest.filter(|stated| *stated != found) {
-        return Err(Refusal::new(word!("adapter.base.mismatch"))
-            .of(artifact)
-            .subject("base_weights_digest")
-            .expected(stated)
-            .found(found)
-            .into());
+        return Err(refused(
+            word!("adapter.base.mismatch"),
+            artifact,
+            "base_weights_digest",
+        )
+        .expected(stated)
+        .found(found)
+        .into());
     }
     let found = found.to_string();
     if let Some(stated) = trained_beside.filter(|stated| *stated != found) {

@@ -131,15 +131,14 @@ impl LoraConfig {
             let row = |(pattern, value): &(Pattern, T)| (pattern.text().to_string(), *value);
             Table(rows.map(row).collect())
         }
-        let layers = self.layers_to_transform.iter();
+        let layers = self.layers_to_transform.as_ref();
         AdapterConfig {
             r: self.r,
             alpha: self.lora_alpha,
             target_modules: Some(self.target_modules.names()),
             exclude_modules: self.exclude_modules.clone(),
             layers_to_transform: layers
-                .map(|layers| Layers::Many(layers.iter().copied().collect()))
-                .next(),
+                .map(|layers| Layers::Many(layers.iter().copied().collect())),
             layers_pattern: self.layers_pattern.clone(),
             rank_pattern: table(&self.rank_pattern),
             alpha_pattern: table(&self.alpha_pattern),

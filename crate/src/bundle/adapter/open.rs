@@ -8,6 +8,7 @@ use super::merged_adapter::MergedAdapter;
 use super::pairs::{PREFIX, Parts};
 use crate::bundle::bundle_tokenizer::or_refused;
 use crate::bundle::files::{Files, find, lower_name};
+use crate::bundle::refusals::refused;
 use crate::bundle::tensors::Bundle;
 use crate::bundle::tokenizer_files::{carried, hf_tokenizer};
 use crate::config::ModelConfig;
@@ -164,10 +165,7 @@ impl Opened {
     fn of(bundle: &mut Bundle, mut files: Files) -> Result<Self> {
         refuse_other_formats(&files)?;
         let place = |name: &str, code: Word| {
-            let absent = Refusal::new(code)
-                .of(name)
-                .subject(name)
-                .expected(format!("{CONFIG} and {WEIGHTS}"));
+            let absent = refused(code, name, name).expected(format!("{CONFIG} and {WEIGHTS}"));
             find(&files, name).ok_or_else(|| Error::from(absent))
         };
         let config = &files[place(CONFIG, word!("bundle.config.missing"))?];

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::LoraConfig;
+use crate::bundle::refusals::refused;
 use crate::bundle::tensors::Bundle;
 use crate::config::{adapter_scale, first_matches};
-use crate::error::{Refusal, Result, refuse_all, word};
+use crate::error::{Result, refuse_all, word};
 use crate::families::names::{HEAD, block_of};
 use crate::families::{half, is_original, names, plain};
 use crate::formats::{Digest, Encoding, SourceSpan, sha256_of};
@@ -136,11 +137,7 @@ impl<'a> Parts<'a> {
 
     /// Refuses the second of two names with the same meaning, if there is one.
     fn refuse_twice(&self, name: Option<&String>) -> Result<()> {
-        let refuse = |name: &String| {
-            Refusal::new(word!("model.tensor.name-twice"))
-                .of(self.artifact)
-                .subject(name)
-        };
+        let refuse = |name: &String| refused(word!("model.tensor.name-twice"), self.artifact, name);
         refuse_all(name.map(refuse).into_iter().collect())
     }
 
@@ -240,9 +237,7 @@ impl<'a> Parts<'a> {
         for (module, halves) in &self.pairs {
             let name = &halves.name;
             if halves.kind == 1 || block_of(name).is_none() {
-                let refusal = Refusal::new(word!("adapter.target.unsupported"))
-                    .of(self.artifact)
-                    .subject(module)
+                let refusal = refused(word!("adapter.target.unsupported"), self.artifact, module)
                     .expected("a matrix inside the blocks")
                     .hint("merge the adapter instead");
                 outside.push(refusal);

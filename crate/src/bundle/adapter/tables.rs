@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 
 use super::pairs::{Parts, equal};
+use crate::bundle::refusals::refused;
 use crate::bundle::tensors::Bundle;
-use crate::error::{Refusal, Result, word};
+use crate::error::{Result, word};
 use crate::families::names;
 use crate::families::names::HEAD;
 use crate::state::Tensor;
@@ -63,9 +64,7 @@ impl<'a> Parts<'a> {
         };
         let tables = 2 - usize::from(bundle.config.tie_word_embeddings);
         if rows.len() < tables || rows.iter().any(|(_, other)| *other != first) {
-            return Err(Refusal::new(word!("adapter.shape"))
-                .of(self.artifact)
-                .subject(own)
+            return Err(refused(word!("adapter.shape"), self.artifact, own)
                 .expected(format!("embedding and head of {first} rows"))
                 .found(format!("{rows:?}"))
                 .into());
