@@ -16,7 +16,6 @@ mod hf_folder;
 mod index;
 mod inspect;
 mod json_document;
-mod manifest_stream;
 mod open;
 mod options;
 mod prefixes;

@@ -1,4 +1,4 @@
-//! Writes the receipt of a stream from the checksums of its bytes.
+//! Writes the receipt of a stream, and a manifest, from the checksums of the bytes before them.
 
 use super::checksums::{Checksums, Leaves};
 use super::stream::{FileStream, Segment};
@@ -6,8 +6,8 @@ use crate::error::{Error, Result, Warning, word};
 use crate::formats::Digest;
 use crate::state::receipt::{MAX_COUNT, Written};
 use crate::state::{
-    ArtifactDigests, Conversion, ModelIoArtifactReceipt, ReceiptWarning, changes_of,
-    refuse_non_finite_as,
+    ArtifactDigests, Conversion, ModelIoArtifactReceipt, ReceiptWarning, StateManifest,
+    StatedDigests, changes_of, refuse_non_finite_as, weights_digest,
 };
 
 impl FileStream {
@@ -50,6 +50,25 @@ impl FileStream {
             stream.receipt = Some(receipt);
             padded(text, len)
         });
+        Ok(())
+    }
+
+    /// Adds `manifest` with the digest of the weights in the files before it. The stream must compute checksums of its bytes
+    /// ([`Self::summed`]).
+    pub(crate) fn push_manifest(&mut self, name: &str, manifest: StateManifest) -> Result<()> {
+        let write = move |weights: &Leaves| {
+            let digests = StatedDigests {
+                weights: Some(weights_digest(weights)),
+                ..StatedDigests::default()
+            };
+            let manifest = StateManifest {
+                digests: Some(digests),
+                ..manifest.clone()
+            };
+            Ok(manifest.to_text()?.into_bytes())
+        };
+        let len = write(&Leaves::new())?.len();
+        self.push_late(name, len, move |stream| write(&stream.checksums()?.weights));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::config::LoraConfig;
+use super::config::{BASE_NAMES, LoraConfig};
 use crate::bundle::files::MAX_DOCUMENT_BYTES;
 use crate::bundle::refusals::refused;
 use crate::bundle::tensors::Bundle;
@@ -49,7 +49,10 @@ pub(super) fn check_base(
         let start = |digest: &str| digest.chars().take(8).collect::<String>();
         let subject = format!("{}…, and here {}…", start(&stated), start(&found));
         bundle.warn(word!("adapter.base.differs"), &subject);
-        config.forget_base();
+        // A new adapter keeps the other fields.
+        for key in BASE_NAMES {
+            config.unknown.remove(key);
+        }
     }
     Ok(())
 }

@@ -112,18 +112,6 @@ impl LoraConfig {
         read(&bytes).map_err(|error| error.in_file(source.name()))
     }
 
-    /// Reads the text of an `adapter_config.json` that tabtune made.
-    pub(super) fn of_text(text: &str) -> Result<Self> {
-        read(text.as_bytes())
-    }
-
-    /// Drops the fields that name the base from those that a new adapter keeps, because its base is another one.
-    pub(super) fn forget_base(&mut self) {
-        for key in BASE_NAMES {
-            self.unknown.remove(key);
-        }
-    }
-
     /// The contents as settings of training.
     pub fn settings(&self) -> AdapterConfig {
         fn table<T: Copy>(patterns: &[(Pattern, T)]) -> Table<T> {
@@ -210,7 +198,8 @@ pub(super) fn of_mlx(refusal: Refusal) -> Refusal {
         .hint("merge it with mlx_lm.fuse and open the result, or save its pairs transposed under PEFT's names")
 }
 
-fn read(bytes: &[u8]) -> Result<LoraConfig> {
+/// Reads the bytes of an `adapter_config.json`, with the errors of [`LoraConfig::open`].
+pub(super) fn read(bytes: &[u8]) -> Result<LoraConfig> {
     let codes = [
         word!("adapter.json"),
         word!("adapter.depth"),

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::base_digest::check_base;
-use super::config::{LoraConfig, of_mlx};
+use super::config::{LoraConfig, of_mlx, read};
 use super::merged_adapter::MergedAdapter;
 use super::pairs::{PREFIX, Parts};
 use crate::bundle::bundle_tokenizer::or_refused;
@@ -121,7 +121,7 @@ impl Bundle {
         tensors: &[Tensor],
         exact: bool,
     ) -> Result<()> {
-        let config = LoraConfig::of_text(document)?;
+        let config = read(document.as_bytes())?;
         let parts = Parts::of(self, &config, tensors, WEIGHTS)?;
         untie(self, &parts);
         let warnings = parts.check(self, false)?;
