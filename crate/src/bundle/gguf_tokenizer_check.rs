@@ -9,7 +9,7 @@ use crate::formats::{GgufFile, GgufValue};
 use crate::tokenizer::TOKENIZER_JSON_SERVES;
 
 const KNOWN_MODELS: [&str; 6] = ["gpt2", "llama", "bert", "t5", "gemma4", "rwkv"];
-/// Type of a token that stands for one byte.
+/// Type of a token that is one byte.
 const BYTE: u64 = 6;
 
 /// Words of [`IDS`] whose ids no text needs.

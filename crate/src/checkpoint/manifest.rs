@@ -244,7 +244,7 @@ fn check_counts(manifest: Json<'_>) -> Result<()> {
 fn check_file(index: usize, file: &FileRecord) -> Result<()> {
     let expected = count_of(file.bytes);
     let is_digest = |digest: &String| Digest::from_hex(digest).is_some();
-    if file.pieces.len() as u64 == expected && file.pieces.iter().all(is_digest) {
+    if u64::try_from(file.pieces.len()) == Ok(expected) && file.pieces.iter().all(is_digest) {
         return Ok(());
     }
     let reason = format!(

@@ -80,7 +80,7 @@ pub(super) fn isolated(regex: &str) -> Value {
     json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false})
 }
 
-/// A token that stands before or after a text: its text and its id.
+/// A token before or after a text: its text and its id.
 pub(super) type Around<'a> = Option<(&'a str, u32)>;
 
 /// The post-processor that puts tokens around a text; null for none. The one after a pair of texts comes at its end if it `ends_pairs`, else

@@ -230,6 +230,8 @@ fn what_is_wrong_between_rows_is_reported_and_costs_none() {
         ("{\"data\": [{\"text\": \"a\"}, {\"text\": \"b\"}", 1),
         ("[{\"text\": \"a\"}, {\"text\": \"b\"}]\nmore", 1),
         ("[{\"text\": \"a\"} /* one */, {\"text\": \"b\"}]", 1),
+        ("[{\"text\": \"a\"},\n#\n{\"text\": \"b\"}]", 1),
+        ("[{\"text\": \"a\"},\n#é\n{\"text\": \"b\"}]", 1),
     ] {
         for name in ["a.json", "a"] {
             let data = read(name, text, OnBadRow::Skip, &tokenizer).unwrap();

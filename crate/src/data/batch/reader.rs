@@ -216,8 +216,9 @@ impl<'a> DataReader<'a> {
         if let Some(tokenizer) = tokenizer {
             account.ends(tokenizer);
         }
-        let unused = DataWarning::unused_settings(&settings.about_rows());
-        account.warn(unused.filter(|_| self.stream));
+        if self.stream {
+            account.warn(DataWarning::unused_settings(&settings.about_rows()));
+        }
         self.ids.finish()?;
         self.store.tokens.finish()?;
         let content = match self.stream {

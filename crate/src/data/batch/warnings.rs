@@ -29,7 +29,10 @@ impl Dataset {
             let warnings = other.evaluation_warnings(seq_len).into_iter();
             warnings.map(of_file).collect()
         };
-        let idle = DataWarning::unused_settings(&["on_long"]).filter(|_| loader.idle_on_long());
+        let idle = loader
+            .idle_on_long()
+            .then(|| DataWarning::unused_settings(&["on_long"]))
+            .flatten();
         [
             self.account.warnings(),
             Vec::from_iter(idle),

@@ -60,15 +60,16 @@ impl<'a> Array<'a> {
             if matches!(self.reader.rest().as_bytes(), [] | [b'/']) && self.reader.more()? {
                 continue;
             }
-            let end = match self.reader.rest().as_bytes() {
-                [b'#', ..] | [b'/', b'/', ..] => "\n",
-                [b'/', b'*', ..] => "*/",
+            let (begin, end) = match self.reader.rest().as_bytes() {
+                [b'#', ..] => ("#", "\n"),
+                [b'/', b'/', ..] => ("//", "\n"),
+                [b'/', b'*', ..] => ("/*", "*/"),
                 bytes => return Ok(bytes.first().copied()),
             };
             self.note("a comment, which JSON does not have");
             let comment = loop {
-                match self.reader.after(2).find(end) {
-                    Some(at) => break 2 + at + end.len(),
+                match self.reader.after(begin.len()).find(end) {
+                    Some(at) => break begin.len() + at + end.len(),
                     None if !self.reader.more()? => break self.reader.rest().len(),
                     None => {}
                 }
