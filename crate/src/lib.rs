@@ -3,6 +3,7 @@
 //! gives bytes through [`ByteSource`](bundle::ByteSource) and runs the loop.
 //!
 //! ```
+//! use std::rc::Rc;
 //! use tabtune::bundle::{ByteSource, FileStream, ModelAssets};
 //! use tabtune::config::{AdapterConfig, Form, TrainConfig};
 //! use tabtune::data::Dataset;

@@ -134,19 +134,6 @@ export const MODELS = {
     },
     words: SMOL,
   },
-  // The fourth layer has no rotary positions.
-  smollm3: {
-    config: {
-      model_type: 'smollm3',
-      architectures: ['SmolLM3ForCausalLM'],
-      ...LLAMA,
-      num_hidden_layers: 5,
-      rope_theta: 5000000.0,
-      no_rope_layers: [1, 1, 1, 0, 1],
-      tie_word_embeddings: true,
-    },
-    words: SMOL,
-  },
   // Norms after attention and MLP, and over all queries and all keys.
   olmo2: {
     config: {
@@ -163,5 +150,18 @@ export const MODELS = {
       ends: ['<|endoftext|>'],
       pad: '<|im_end|>',
     },
+  },
+  // The fourth layer has no rotary positions.
+  smollm3: {
+    config: {
+      model_type: 'smollm3',
+      architectures: ['SmolLM3ForCausalLM'],
+      ...LLAMA,
+      num_hidden_layers: 5,
+      rope_theta: 5000000.0,
+      no_rope_layers: [1, 1, 1, 0, 1],
+      tie_word_embeddings: true,
+    },
+    words: SMOL,
   },
 };

@@ -3,7 +3,7 @@
 usage: forward.py JOBS.json RESULTS.json      jobs: [{"path", "ids", "count", "logits"?}], results in the same order
 `logits` names a .npy file for the logits of `ids`.
 Formulas: RMSNorm arXiv:1910.07467, RoPE arXiv:2104.09864, SwiGLU arXiv:2002.05202, GPT-2's block as in its released weights, OLMo 2's
-norms arXiv:2501.00656.
+norms arXiv:2501.00656, SmolLM3's layers as transformers builds them.
 """
 import json
 import sys
@@ -58,7 +58,9 @@ class Forward:
             q, k, v = (part.reshape(len(y), -1, m.head_dim) for part in (q, k, v))
             if m.arch == "qwen3":
                 q, k = self.norm(q, at + "attn_q_norm"), self.norm(k, at + "attn_k_norm")
-            q, k = self.rotate(q), self.rotate(k)
+            # Every fourth layer of SmolLM3 has no rotary positions.
+            if m.arch != "smollm3" or (layer + 1) % 4:
+                q, k = self.rotate(q), self.rotate(k)
         if self.seen:
             k, v = np.concatenate([self.keys[layer], k]), np.concatenate([self.values[layer], v])
         self.keys[layer], self.values[layer] = k, v

@@ -119,7 +119,7 @@ def read_gguf(path):
     eps = get("attention.layer_norm_rms_epsilon", get("attention.layer_norm_epsilon"))
     divisors = tensors.pop("rope_freqs.weight", np.ones(head_dim // 2))
     theta = get("rope.freq_base", 1e4)
-    return Model(arch, get("block_count"), heads, get("attention.head_count_kv", heads), head_dim, eps, theta, divisors, arch == "llama", tensors)
+    return Model(arch, get("block_count"), heads, get("attention.head_count_kv", heads), head_dim, eps, theta, divisors, arch in ("llama", "smollm3"), tensors)
 
 
 def read_model(path):

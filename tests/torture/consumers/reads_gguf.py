@@ -43,7 +43,7 @@ def expected_tensors(model, wanted):
     """Name -> (word, values)."""
     out = {}
     for name, values in model.tensors.items():
-        if model.arch == "llama" and name.split(".")[-2] in ("attn_q", "attn_k"):
+        if model.arch in ("llama", "smollm3") and name.split(".")[-2] in ("attn_q", "attn_k"):
             heads = model.heads if "attn_q" in name else model.kv
             values = values.reshape(heads, 2, -1, values.shape[-1]).swapaxes(1, 2).reshape(values.shape)
         out[name] = (type_of(name, values.shape, wanted, model), values)
