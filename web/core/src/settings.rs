@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tabtune::bundle::{Bundle, ModelAssets};
 use tabtune::config::TrainConfig;
 use tabtune::data::Dataset;
-use tabtune::error::{Error, Fault, Result};
+use tabtune::error::Result;
 use tabtune::model::settings_on;
 use tabtune::schedule;
 use tabtune::tokenizer::{Date, Tokenizer};
