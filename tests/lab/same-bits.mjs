@@ -109,7 +109,14 @@ function* cases() {
  */
 async function built(source, kept, apart) {
   mkdirSync(join(kept, '..'), { recursive: true });
-  const packages = ['tabtune', 'tabtune-native', 'tabtune-bench', 'tabtune-registers'];
+  const packages = [
+    'tabtune',
+    'tabtune-shaders',
+    'tabtune-border',
+    'tabtune-native',
+    'tabtune-bench',
+    'tabtune-registers',
+  ];
   const options = apart
     ? packages.flatMap((name) => ['--config', `profile.dev.package.${name}.debug=0`])
     : [];
