@@ -2,7 +2,8 @@
 // machine: on the CPU, on the GPU device, and, if that is a software adapter, on it with the kernels for GPUs. Compared for every update rule and
 // every family, f32 and bf16: the losses of 50 steps, the SHA-256 of both safetensors files of the last checkpoint, and its checkpoint.json except for its origin; and
 // a run saved by REF in the middle and continued by this checkout. Words restrict the cases to names that contain all of them. Building both is
-// better than committed bits, which change with driver and CPU. The output ends with `N equal, N different`.
+// better than committed bits, which change with driver and CPU. A model that REF does not open is `new`. The output ends with
+// `N equal, N different`.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -196,7 +197,7 @@ function bitsOf(out) {
   };
 }
 
-/** Returns the differences between the two runners in one case. */
+/** Returns the differences between the two runners in one case; `undefined` for a model that the older one does not open. */
 async function compared(old, present, { name, config, options, settings }, folder) {
   const place = join(folder, name.replaceAll(/[ ,]+/g, '-'));
   mkdirSync(place);
@@ -212,7 +213,15 @@ async function compared(old, present, { name, config, options, settings }, folde
     ...options,
   ];
   const out = (name) => join(place, name);
-  const first = await trained(old, folder, out('middle'), [...fresh, '--stop-at', String(MIDDLE)]);
+  const first = await trained(old, folder, out('middle'), [
+    ...fresh,
+    '--stop-at',
+    String(MIDDLE),
+  ]).catch((error) => {
+    if (/"model\.(arch|config)\.unsupported"/.test(error.message)) return undefined;
+    throw error;
+  });
+  if (first === undefined) return undefined;
   const second = await trained(old, folder, out('old'), ['--resume', out('middle'), ...options]);
   const whole = await trained(present, folder, out('present'), fresh);
   const resumed = await trained(present, folder, out('resumed'), [
@@ -253,11 +262,15 @@ async function main(ref, ...words) {
   const work = async () => {
     for (let next = queue.shift(); next; next = queue.shift()) {
       const wrong = await compared(old, present, next, folder).catch((error) => [error.message]);
-      if (wrong.length === 0) equal++;
-      else different++;
-      console.log(
-        `${wrong.length === 0 ? 'equal     ' : 'DIFFERENT '} ${next.name}${wrong.length === 0 ? '' : `: ${wrong.join(', ')}`}`,
-      );
+      if (wrong === undefined) {
+        console.log(`new        ${next.name}`);
+      } else if (wrong.length === 0) {
+        equal++;
+        console.log(`equal      ${next.name}`);
+      } else {
+        different++;
+        console.log(`DIFFERENT  ${next.name}: ${wrong.join(', ')}`);
+      }
     }
   };
   try {
