@@ -12,6 +12,8 @@ mod verify;
 mod write;
 
 pub use manifest::Environment;
+pub(crate) use settings::{accept_settings, takes_groups};
+pub(crate) use state::saved_state;
 pub use write::{Origin, write};
 
 // For the packages of this workspace.
@@ -42,7 +44,7 @@ use crate::schedule;
 use crate::state::{OPTIMIZER_FILE, Tensor, VerifyPolicy};
 use crate::train::{Notice, Trainer};
 use jump::jump_of_rate;
-use state::{open_tensors, saved_state};
+use state::open_tensors;
 
 fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::CheckpointCorrupt {
@@ -287,13 +289,7 @@ impl Checkpoint {
             .optim_mut()
             .load_state(saved_state(&self.optimizer), &with_state, device, interrupt)
             .await?;
-        if !dropped.is_empty() {
-            let names = dropped.join(", ");
-            notices.push(Notice {
-                subject: Some(names.clone()),
-                ..Notice::filled(word!("optim.state-dropped"), [&names, "", ""])
-            });
-        }
+        notices.extend(Notice::of_dropped(&dropped));
         trainer.add_notices(notices);
         Ok(trainer)
     }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::{Checkpoint, CheckpointBase, MANIFEST, verify_as_model};
 use tabtune::formats::{ByteSource, key_twice, not_json};
-use tabtune::state::{PortableModelImportRequest, VerifyPolicy};
+use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
 use self::folder::refuse_other_than_files;
 pub use self::folder::{COMPLETE, files_of, model_files_of, open_listed};
@@ -220,6 +220,42 @@ fn open_with(path: &Path, base: CheckpointBase) -> Result<Checkpoint> {
         (folder_sources(path)?, false)
     };
     Ok(Checkpoint::open_with(sources, base, verified)?)
+}
+
+/// Opens the files of the state at `path`, in any form: those of a folder, those in a `.tabtune` file, or one file, or the parts of a split one,
+/// with the receipt next to it.
+///
+/// # Errors
+/// `source.read`, and `checkpoint.container.*` for a damaged `.tabtune` file.
+pub fn state_sources(path: &Path) -> Result<Vec<Rc<dyn ByteSource>>> {
+    if path.is_dir() {
+        let is_of_state = |p: &Path| {
+            has_ending(p, &["gguf", "json", "safetensors", "jinja"])
+                || CARRIED_FILES.contains(&file_name(p).as_str())
+        };
+        refuse_other_than_files(path, is_of_state)?;
+        let list = || {
+            let mut files = model_files_of(path)?;
+            files.retain(|file| is_of_state(file));
+            Ok(files)
+        };
+        return Ok(boxed(open_listed(list)?));
+    }
+    if has_ending(path, &["tabtune"]) {
+        return container::sources(path);
+    }
+    let mut files = model_sources(path)?;
+    if let Some(receipt) = receipt_of(path) {
+        files.push(Rc::new(FileSource::open(&receipt)?));
+    }
+    Ok(files)
+}
+
+/// Finds the receipt of a single file, which is next to it.
+pub fn receipt_of(file: &Path) -> Option<PathBuf> {
+    let mut name = file.file_name()?.to_os_string();
+    name.push(".receipt.json");
+    Some(file.with_file_name(name)).filter(|receipt| receipt.is_file())
 }
 
 /// Opens every file in the folder of a checkpoint or an adapter.

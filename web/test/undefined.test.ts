@@ -146,6 +146,8 @@ it('calls_work_without_them', async () => {
       label: undefined,
       keepData: undefined,
       allowNonFinite: undefined,
+      state: undefined,
+      override: undefined,
       ...CALL,
     },
   };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::files::find;
-use super::hf_folder::INDEX;
+use super::folder_weights::INDEX;
 use super::refusals::refused;
 use super::tensors::{Bundle, MAX_NAMES, artifact};
 use crate::error::{Refusal, Result, Word, refuse_all, shown, word};

@@ -100,7 +100,9 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     bundle.warnings.clone_from(&file.warnings);
     check_keys(&file, family, &mut bundle.warnings)?;
     let request = options.request.as_ref();
-    let taken = Taken::of(file.tensors.iter(), request, &name, &mut bundle.warnings)?;
+    let listed = file.tensors.iter();
+    let listed = listed.map(|stored| (&*stored.name, &*stored.dtype, &*stored.shape));
+    let taken = Taken::of(listed, request, &name, &mut bundle.warnings)?;
     let mut tensors = Vec::new();
     for (tensor, &at) in file.tensors.iter().zip(&homes) {
         if tensor.name == names::ROPE_FREQS {

@@ -5,52 +5,44 @@ use std::fmt::Display;
 use serde_json::Value;
 
 use super::bundle_tokenizer::{or_refused, value_of};
-use super::files::{CONFIG, Files, GENERATION, document, find, other_weights, unused};
-use super::index::{Shards, open_index};
+use super::files::{CONFIG, Files, GENERATION, document, unused};
+use super::folder_weights::FolderWeights;
 use super::options::{OpenOptions, Taken};
 use super::prefixes::settle_prefix;
 use super::refusals::refused;
 use super::tensors::{Bundle, artifact};
 use super::tokenizer_files::{carried, hf_tokenizer};
-use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::error::{Error, Refusal, Result, word};
 use crate::families::{check, config_of_weights, names};
-use crate::formats::{ByteSource, SafetensorsFile, base_name, describe_flaw, foreign, key_twice};
-use crate::state::{Base, BaseFile, Reordering, SourceFormat, Tensor};
+use crate::formats::{describe_flaw, foreign, key_twice};
+use crate::state::{Base, SourceFormat, Tensor};
 use crate::tokenizer::{SPECIALS_FILE, TOKENIZER_FILE};
-
-/// File that lists the shards and the tensors in them.
-pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// Opens a folder that has a `config.json`.
 pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle> {
     let config_json = document(&files, CONFIG)?.unwrap_or_default();
     let value = read_config(&config_json)?;
     let (config, taken) = config_of_weights(&value)?;
-    let (shards, warning) = open_weights(&files)?;
+    let weights = FolderWeights::open(&files)?;
     let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files);
-    for (_, shard) in &shards {
-        bundle.warnings.extend_from_slice(&shard.warnings);
-    }
-    bundle.warnings.extend(warning);
+    bundle.warnings.extend(weights.warnings);
     for (key, value) in taken {
         bundle.warn(word!("model.config.default"), &format!("{key}: {value}"));
     }
-    let listed = shards.iter().flat_map(|(_, file)| &file.tensors);
+    let listed = weights.tensors.iter();
+    let listed = listed.map(|stored| (&*stored.name, &*stored.dtype, &*stored.shape));
     let request = options.request.as_ref();
     let taken = Taken::of(listed, request, CONFIG, &mut bundle.warnings)?;
     let mut tensors = Vec::new();
-    for (at, shard) in &shards {
-        for tensor in &shard.tensors {
-            let own = taken.name(&tensor.name);
-            if let Some(name) = own.and_then(|own| names::from_hf(own, &bundle.config)) {
-                let file = &bundle.files[*at];
-                tensors.push(Tensor::of_file(name, tensor, Reordering::Same, file)?);
-            }
+    for stored in weights.tensors {
+        let own = taken.name(&stored.name);
+        if let Some(name) = own.and_then(|own| names::from_hf(own, &bundle.config)) {
+            tensors.push(stored.renamed(&name));
         }
     }
     let renamed = settle_prefix(&mut tensors, bundle.config.architecture);
     bundle.warnings.extend(renamed);
-    let used: Vec<usize> = shards.iter().map(|(at, _)| *at).collect();
+    let used = weights.used;
     let unused = unused(&bundle.files, &used, &[".safetensors", ".gguf"]);
     bundle.warnings.extend(unused);
     bundle.settle_vocabulary(&tensors, used.first().copied().unwrap_or(0))?;
@@ -82,12 +74,8 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     }
     let generation_config = document(&bundle.files, GENERATION)?;
     let specials = document(&bundle.files, SPECIALS_FILE)?;
-    let sums = shards
-        .iter()
-        .map(|(at, shard)| BaseFile::new(&bundle.files[*at], shard.header_sha256))
-        .collect();
     // `_name_or_path` is where its maker had another model: a path of a stranger, or this model's parent.
-    bundle.base = Base::new("", SourceFormat::HfFolder, sums);
+    bundle.base = Base::new("", SourceFormat::HfFolder, weights.sums);
     bundle.take_tokenizer(tokenizer, TOKENIZER_FILE);
     let (documents, told) = carried(&bundle.files, bundle.tokenizer.as_ref())?;
     bundle.tokenizer_documents = documents;
@@ -130,31 +118,6 @@ fn read_config(bytes: &[u8]) -> Result<Value> {
             .into());
     }
     Ok(value)
-}
-
-/// Opens the weights, with a warning about their index.
-fn open_weights(files: &Files) -> Result<(Shards, Option<Warning>)> {
-    let plain: Vec<usize> = (0..files.len())
-        .filter(|&at| base_name(files[at].name()).ends_with(".safetensors"))
-        .collect();
-    let index = find(files, INDEX);
-    let single = find(files, "model.safetensors").or(match plain.as_slice() {
-        [only] if index.is_none() => Some(*only),
-        _ => None,
-    });
-    if let Some(at) = single {
-        return Ok((vec![(at, SafetensorsFile::open(&files[at])?)], None));
-    }
-    if let Some(at) = index {
-        return open_index(&files[at], files);
-    }
-    let expected = if plain.is_empty() {
-        "model.safetensors, or shards and their index"
-    } else {
-        "model.safetensors.index.json, the index of the shards"
-    };
-    let absent = Refusal::new(word!("bundle.weights.missing")).of(CONFIG);
-    Err(other_weights(files).unwrap_or_else(|| absent.expected(expected).into()))
 }
 
 impl Bundle {

@@ -10,6 +10,7 @@ use super::adapter::LoraConfig;
 use super::files::Files;
 use super::gguf_tokenizer_check::check_tokenizer;
 use super::index::open_index;
+use super::kind::STATE_JSON;
 use super::state_json::check_state_json;
 use crate::error::{Error, Refusal, Result, Warning, shown, word};
 use crate::formats::{
@@ -55,7 +56,7 @@ impl FileFormat {
             (".gguf", Self::Gguf),
             (".index.json", Self::Index),
             ("adapter_config.json", Self::Peft),
-            (".state_dict.json", Self::Json),
+            (STATE_JSON, Self::Json),
         ];
         let mut endings = endings.into_iter();
         let (_, format) = endings.find(|(end, _)| name.ends_with(end))?;

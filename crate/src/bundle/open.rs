@@ -1,9 +1,10 @@
 //! Recognises a set of files, and opens it.
 
 use super::adapter::{attach_adapter, merge_adapter};
-use super::files::{CONFIG, Files, adapter, find, gguf_files, lower_name, named, other_weights};
+use super::files::{CONFIG, Files, adapter, gguf_files, other_weights};
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
+use super::kind::{FilesKind, is_of_adapter};
 use super::options::OpenOptions;
 use super::refusals::refused;
 use super::tensors::Bundle;
@@ -49,22 +50,27 @@ pub fn open_bundle_with(files: Files, options: OpenOptions) -> Result<Bundle> {
 
 fn open_base(files: Files, options: &OpenOptions) -> Result<Bundle> {
     refuse_adapter(&files)?;
-    let has = |end: &str| !named(&files, end).is_empty();
-    if find(&files, CONFIG).is_some() && (!has(".gguf") || has(".safetensors")) {
-        return open_folder(files, options);
-    }
-    match gguf_files(&files).as_slice() {
-        [] => Err(no_model(&files)),
-        gguf => open_gguf(files, gguf, options),
+    match FilesKind::of_model(&files) {
+        Some(FilesKind::Folder) => open_folder(files, options),
+        Some(_) => {
+            let gguf = gguf_files(&files);
+            open_gguf(files, &gguf, options)
+        }
+        None => Err(no_model(&files)),
     }
 }
 
 /// Refuses adapter files: an adapter changes what its base computes, so it is never ignored.
 fn refuse_adapter(files: &Files) -> Result<()> {
-    let of_adapter =
-        |name: &str| name == "adapter_config.json" || name.starts_with("adapter_model.");
-    let found = files.iter().filter(|file| of_adapter(&lower_name(file)));
+    let found = files.iter().filter(|file| is_of_adapter(file));
     refuse_all(found.map(|file| adapter(file.name())).collect())
+}
+
+/// Explains why `files` hold no state that can be opened.
+pub(crate) fn no_state(files: &Files) -> Error {
+    refuse_adapter(files)
+        .err()
+        .unwrap_or_else(|| no_model(files))
 }
 
 fn no_model(files: &Files) -> Error {

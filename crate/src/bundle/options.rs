@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::error::{Result, Warning};
-use crate::formats::{ByteSource, FileTensor};
+use crate::formats::ByteSource;
 use crate::state::{ModelStateTensorManifest, PortableModelImportRequest, SelectionReport, select};
 
 /// Options for opening a model.
@@ -38,9 +38,9 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Applies `request` to `tensors`; without one everything is taken.
+    /// Applies `request` to `tensors`, each with its name, dtype and shape; without one everything is taken.
     pub(super) fn of<'a>(
-        tensors: impl Iterator<Item = &'a FileTensor>,
+        tensors: impl Iterator<Item = (&'a str, &'a str, &'a [u64])>,
         request: Option<&PortableModelImportRequest>,
         artifact: &str,
         warnings: &mut Vec<Warning>,
@@ -48,11 +48,9 @@ impl Taken {
         let Some(request) = request else {
             return Ok(Self::default());
         };
-        let listed = |FileTensor {
-                          name, dtype, shape, ..
-                      }: &FileTensor| {
+        let listed = |(name, dtype, shape): (&str, _, _)| {
             let manifest = ModelStateTensorManifest::of_name(name, dtype, shape);
-            (name.clone(), manifest)
+            (name.to_string(), manifest)
         };
         let selected = select(&tensors.map(listed).collect(), &[], request, artifact)?;
         warnings.extend(selected.warnings);

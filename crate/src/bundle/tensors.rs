@@ -9,6 +9,7 @@ use super::files::Files;
 use super::refusals::refused;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, Warning, Word, word};
+use crate::families::half;
 use crate::formats::{ByteSource, GgufValue, base_name};
 use crate::state::{Base, Bytes, PIECE_ELEMENTS, Pieces, SelectionReport, SourceFormat, Tensor};
 use crate::tokenizer::Tokenizer;
@@ -104,6 +105,27 @@ impl Bundle {
         Ok(self)
     }
 
+    /// Creates a model of this shape without files, whose tensors come from a state ([`Self::with_values`]).
+    #[doc(hidden)]
+    pub fn without_files(config: ModelConfig) -> Self {
+        Self::new(config, SourceFormat::HfFolder, Vec::new())
+    }
+
+    /// The model with `values` in the place of its tensors of these names, or in addition to them: shape and tensors, without documents.
+    pub(crate) fn with_values(&self, values: Vec<Tensor>) -> Self {
+        let mut model = Self::new(self.config.clone(), self.source_format, self.files.clone());
+        model.tensors.clone_from(&self.tensors);
+        model.factors.clone_from(&self.factors);
+        for tensor in values {
+            let list = match half(&tensor.name) {
+                Some(_) => &mut model.factors,
+                None => &mut model.tensors,
+            };
+            list.insert(tensor.name.clone(), tensor);
+        }
+        model
+    }
+
     /// Adds a warning about `subject`.
     pub(super) fn warn(&mut self, code: Word, subject: &str) {
         self.warnings.push(Warning::new(code, subject));
@@ -152,6 +174,11 @@ impl Bundle {
     /// Lists the Hugging Face names of all tensors in ascending order, without a tied head.
     pub fn names(&self) -> Vec<String> {
         self.tensors.keys().cloned().collect()
+    }
+
+    /// Iterates over the tensors of the model, in the order of their names.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.tensors.values()
     }
 
     /// Finds the tensor of this name, of the model or of the attached adapter.

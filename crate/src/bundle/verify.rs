@@ -12,7 +12,7 @@ use self::present_files::PresentFiles;
 use super::adapter::CONFIG as ADAPTER_CONFIG;
 use super::file_digests::digests_of;
 use super::files::{CONFIG, GENERATION, MAX_DOCUMENT_BYTES};
-use super::hf_folder::INDEX;
+use super::folder_weights::INDEX;
 use super::tokenizer_files::TOKENIZER_FILES;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, read_document};

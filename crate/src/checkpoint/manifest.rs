@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::corrupt;
 use super::pieces::{FileRecord, count_of};
-use crate::bundle::ADAPTER_WEIGHTS;
+use crate::bundle::{ADAPTER_WEIGHTS, CHECKPOINT};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ use crate::train::{Progress, check_rate};
 /// Version of the format that is read and written.
 pub const FORMAT_VERSION: u64 = 1;
 /// Name of the document that makes a checkpoint complete.
-pub const MANIFEST: &str = "checkpoint.json";
+pub const MANIFEST: &str = CHECKPOINT;
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
 /// Number of bytes at the beginning of a document in which the name of its format is looked for.
 const MANIFEST_BEGINNING: u64 = 4096;

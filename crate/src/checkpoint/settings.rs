@@ -46,7 +46,7 @@ fn covers(name: &str, key: &str) -> bool {
 }
 
 /// True if `overrides` allows the groups of the settings.
-pub(super) fn takes_groups(overrides: &[String]) -> bool {
+pub(crate) fn takes_groups(overrides: &[String]) -> bool {
     overrides
         .iter()
         .any(|name| matches!(name.as_str(), GROUPS | ALL))
@@ -95,6 +95,18 @@ pub(super) fn changed(saved: &TrainConfig, given: &TrainConfig) -> Result<bool> 
         leaves
     });
     Ok(old != new)
+}
+
+/// Accepts `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names.
+///
+/// # Errors
+/// `optim.resume-mismatch` with all other differences; `config.invalid` for settings that are impossible or an unknown name in `overrides`.
+pub(crate) fn accept_settings(
+    saved: &TrainConfig,
+    given: TrainConfig,
+    overrides: &[String],
+) -> Result<TrainConfig> {
+    accept(saved, given, overrides, Vec::new())
 }
 
 /// Accepts `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names. `other` are

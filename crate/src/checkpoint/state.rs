@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::Checkpoint;
 use crate::bundle::ADAPTER_PREFIX;
 use crate::error::Result;
-use crate::formats::{ByteSource, FileTensor, SafetensorsFile, SourceSpan};
+use crate::formats::{ByteSource, FileTensor, SafetensorsFile};
 use crate::optim::SavedState;
 use crate::state::{OPTIMIZER_FILE, StateWord, Tensor, TensorRecord, TensorRole};
 
@@ -35,23 +35,19 @@ pub(super) fn records<'a>(
         .map(move |tensor| (tensor.name.clone(), record(tensor)))
 }
 
-/// The tensors as an optimizer reads them.
-pub(super) fn saved_state(tensors: &[Tensor]) -> Vec<SavedState<'_>> {
-    let saved = |tensor: &Tensor| {
-        let SourceSpan {
-            source,
-            begin,
-            bytes,
-        } = tensor.span()?.clone();
-        Some(SavedState {
-            name: tensor.name.clone(),
-            dtype: tensor.dtype.clone(),
-            shape: tensor.shape.clone(),
-            bytes,
-            read: Box::new(move |at, buffer| source.read_at(begin + at, buffer)),
-        })
-    };
-    tensors.iter().filter_map(saved).collect()
+/// The tensors as an optimizer reads them; each is readable without waiting ([`Tensor::readable`]).
+pub(crate) fn saved_state(tensors: &[Tensor]) -> Vec<SavedState<'_>> {
+    tensors.iter().map(saved).collect()
+}
+
+fn saved(tensor: &Tensor) -> SavedState<'_> {
+    SavedState {
+        name: tensor.name.clone(),
+        dtype: tensor.dtype.clone(),
+        shape: tensor.shape.clone(),
+        bytes: tensor.len(),
+        read: Box::new(|at, out| tensor.read_at(at, out)),
+    }
 }
 
 #[doc(hidden)]

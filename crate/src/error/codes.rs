@@ -353,6 +353,7 @@ codes! {
     "source.served" => Warning, Page, "{subject} was served as {found}.", "If that is a page of the server and not the file, check the address.";
     "source.too-large" => LimitExceeded, Both, "[tensor \"{subject}\" is too large|the file is too large][: expected {expected}, found {found}|: expected {expected}|: {found}].";
     "source.truncated" => BadModelFile, Both, "[{subject} ended too early: expected {expected}, found {found}|the file is shorter than it said: expected {expected}, found {found}].", "Fetch it again, or give it again.";
+    "state.data" => Warning, Core, "the state comes from a run of {expected} steps; the data {found}.";
     "state.group.duplicate" => BadModelFile, Core, "there are {found} groups called \"{subject}\".", "The file is damaged or was written wrongly.";
     "state.group.hyperparameter" => BadModelFile, Core, "{subject} cannot be used[: expected {expected}, found {found}|: expected {expected}|: found {found}].";
     "state.group.kind" => BadModelFile, Core, "tabtune cannot continue to train \"{subject}\"[: expected {expected}, found {found}|: expected {expected}].";
@@ -363,12 +364,14 @@ codes! {
     "state.group.state-shape" => BadModelFile, Core, "the optimizer state \"{subject}\" has the shape {found} instead of {expected}.";
     "state.group.state-words" => BadModelFile, Core, "\"{subject}\" has other optimizer state than its optimizer keeps: expected {expected}, found {found}.";
     "state.key.mismatch" => BadModelFile, Core, "tensor \"{subject}\" is listed under another name: expected {expected}, found {found}.";
+    "state.model-refused" => Warning, Core, "the folder is read as tensors without a model, since its model is refused: {subject}";
     "state.step.range" => BadModelFile, Core, "the step of \"{subject}\" is {found}; expected {expected}.";
     "state.tensor.block-row" => BadModelFile, Core, "tensor \"{subject}\" cannot be divided into blocks: expected {expected}, found {found}.";
     "state.tensor.length" => BadModelFile, Core, "tensor \"{subject}\" has {found}; expected {expected}.";
     "state.tensor.orphan" => BadModelFile, Core, "the optimizer state \"{subject}\" belongs to no group.";
     "state.tensor.quantised" => BadModelFile, Core, "tensor \"{subject}\" is stored in blocks ({found}), which cannot be trained.";
     "state.tensor.shared" => BadModelFile, Core, "tensor \"{subject}\" belongs to several groups: {found}.";
+    "state.weights-alone" => Warning, Core, "the state has no groups of an optimizer: its weights are used, and the optimizer begins without state.";
     "storage.blocked" => StorageBlocked, Page, "[{found}|another tab holds the storage of this page with another version of it].", "Close other tabs of this page, or restart the browser.";
     "storage.closed" => StorageBlocked, Page, "another tab has a newer version of this page, which has taken over the storage: nothing can be saved here any more.", "Reload this tab.";
     "storage.failed" => StorageFailed, Page, "the browser's storage failed: {found}.";

@@ -7,7 +7,7 @@ use super::format::Format;
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
-use crate::bundle::{FileStream, MAX_JSON_BYTES};
+use crate::bundle::{FileStream, MAX_JSON_BYTES, STATE_JSON};
 use crate::error::{Refusal, Result, word};
 use crate::state::{
     Bytes, PIECE_ELEMENTS, PortableModelStateDict, RECEIPT, Reordering, SourceWord, Tensor,
@@ -15,14 +15,12 @@ use crate::state::{
 
 /// Name of the document without its ending, unless another one is asked for.
 const NAME: &str = "model";
-/// Ending of the document.
-const ENDING: &str = ".state_dict.json";
 
 /// One JSON document.
 pub(super) const FORMAT: Format = Format {
     word: "json",
     about: "JSON document",
-    ending: ENDING,
+    ending: STATE_JSON,
     is_of_adapter: false,
     own_options: &["encoding", "manifest", "optimizer"],
     export: |source, _, options| Box::pin(export_json(source, options)),
@@ -65,8 +63,8 @@ fn choices(source: &ExportSource) -> Vec<ExportChoice> {
 async fn export_json(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
     check_kind(source, ExportFormat::Json)?;
     let state = state_of(source, options.optimizer)?;
-    options.check_names(ENDING)?;
-    let usual = || format!("{}{ENDING}", options.name.as_deref().unwrap_or(NAME));
+    options.check_names(STATE_JSON)?;
+    let usual = || format!("{}{STATE_JSON}", options.name.as_deref().unwrap_or(NAME));
     let name = options.file_name.clone().unwrap_or_else(usual);
     let manifest = options.manifest.then(|| state.manifest());
     let mut stream = state

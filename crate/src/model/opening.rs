@@ -1,9 +1,8 @@
-//! Builds models from files, from a seed, and from tensors that are already on the device.
+//! Builds models from files and from a seed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 
 use super::Model;
 use super::adaptation::Adaptation;
@@ -172,19 +171,5 @@ impl Model {
             &mut FreshValues { config, seed },
         )
         .await
-    }
-
-    /// Creates a model from parameters that are already on the device: flattened, matrices in the dtype of `precision`, vectors in F32.
-    pub(crate) fn from_tensors(
-        config: &ModelConfig,
-        precision: Precision,
-        device: &Device,
-        tensors: BTreeMap<String, Tensor<1>>,
-    ) -> Result<Self> {
-        let loaded = Loaded {
-            tensors,
-            ..Loaded::default()
-        };
-        Self::of_loaded(config, precision, device, Plan::of(config, None)?, loaded)
     }
 }

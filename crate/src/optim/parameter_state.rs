@@ -1,12 +1,7 @@
 //! Access to the state of one parameter: reading, replacing and dropping it.
 
-use std::collections::BTreeMap;
-
-use burn::tensor::Tensor;
-
 use super::Optim;
-use super::state::{State, word};
-use crate::error::{Error, Fault, Result};
+use super::state::State;
 
 #[doc(hidden)]
 impl Optim {
@@ -34,7 +29,7 @@ impl Optim {
         name: &str,
         step: u64,
         device: &burn::tensor::Device,
-    ) -> Result<()> {
+    ) -> crate::error::Result<()> {
         let slot = self.slot_mut(name)?;
         let zeros = slot.zeros(device)?;
         slot.state = slot.trains().then_some(State { step, ..zeros });
@@ -67,52 +62,5 @@ impl Optim {
             state.step,
             slot.layout.0.iter().map(|(word, ..)| *word).collect(),
         ))
-    }
-
-    /// Gives the parameter `name` this state: its step, and a flat tensor for each name of its layout. Parameters that are frozen or at rest keep
-    /// none.
-    ///
-    /// # Errors
-    ///
-    /// `optim.state-mismatch` for names, numbers of elements or dtypes that are not those of its rule, all of them listed.
-    pub(crate) fn put_state(
-        &mut self,
-        name: &str,
-        step: u64,
-        mut tensors: BTreeMap<&str, Tensor<1>>,
-    ) -> Result<()> {
-        let slot = self.slot_mut(name)?;
-        let (mut faults, mut kept) = (Vec::new(), Vec::new());
-        for (key, shape, dtype) in &slot.layout.0 {
-            let rule = || format!("{} {shape:?}", word(*dtype));
-            match tensors.remove(*key) {
-                Some(tensor)
-                    if tensor.dtype() == *dtype
-                        && tensor.dims() == [shape.iter().product::<usize>()] =>
-                {
-                    kept.push(tensor.into())
-                }
-                Some(tensor) => {
-                    let found = format!("{:?} of {:?} elements", tensor.dtype(), tensor.dims());
-                    faults.push(Fault::new(format!("{name}:{key}"), rule(), found));
-                }
-                None => faults.push(Fault::new(format!("{name}:{key}"), rule(), "none")),
-            }
-        }
-        faults.extend(tensors.keys().map(|key| {
-            Fault::new(
-                format!("{name}:{key}"),
-                "no such state",
-                "an entry without a place",
-            )
-        }));
-        if !faults.is_empty() {
-            return Err(Error::StateMismatch(faults));
-        }
-        slot.state = slot.trains().then_some(State {
-            step,
-            tensors: kept,
-        });
-        Ok(())
     }
 }

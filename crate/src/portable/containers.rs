@@ -4,9 +4,11 @@ use super::bundle::{ImportedBundle, OpenedBundle, PortableModelBundle};
 use super::imports::{SharedFiles, open_checkpoint, open_gguf, open_hf_folder};
 use super::json::open_json;
 use super::safetensors::open_safetensors;
-use crate::bundle::FileStream;
-use crate::error::Result;
-use crate::export::{ExportOptions, JsonEncoding, export_folder, export_gguf};
+use crate::bundle::{FileStream, STATE_JSON};
+use crate::error::{Refusal, Result, word};
+use crate::export::{
+    ExportDtype, ExportFormat, ExportOptions, JsonEncoding, export, export_folder, export_gguf,
+};
 use crate::formats::ByteSource;
 use crate::state::{
     MODEL_FILE, PortableModelBundleImportPlan, PortableModelImportRequest, RECEIPT,
@@ -77,6 +79,33 @@ impl PortableModelBundle {
     /// The errors of [`Self::export_gguf`].
     pub async fn export_hf_folder(&self, options: &ExportOptions) -> Result<FileStream> {
         export_folder(&self.export_source().await?, options)
+    }
+
+    /// Writes the bundle with the options of an export. One without a model's configuration can become safetensors and JSON, in the stored types.
+    ///
+    /// # Errors
+    /// `bundle.config.missing` for a format or an option that needs a model, and those of [`export()`](crate::export::export()).
+    pub async fn export(&self, options: &ExportOptions) -> Result<FileStream> {
+        if self.metadata.config.is_some() {
+            return export(&self.export_source().await?, Vec::new(), options).await;
+        }
+        let plain = options.dtype == ExportDtype::Stored && options.shard_bytes.is_none();
+        match options.format {
+            ExportFormat::Safetensors if plain => self.export_safetensors().await,
+            ExportFormat::Json => {
+                let usual = || format!("model{STATE_JSON}");
+                let name = options.file_name.clone().unwrap_or_else(usual);
+                let (encoding, non_finite) = (options.encoding, options.allow_non_finite);
+                self.export_torch_state_dict_json(&name, encoding, non_finite)
+                    .await
+            }
+            format => Err(Refusal::new(word!("bundle.config.missing"))
+                .of(format.word())
+                .subject("config.json")
+                .expected("a model's configuration")
+                .hint("a state without one can become safetensors or json, in the stored types")
+                .into()),
+        }
     }
 
     /// Imports all of a JSON state dict.

@@ -3,14 +3,16 @@
 use std::rc::Rc;
 
 use super::bundle::{Bound, OpenedBundle};
+use super::json::open_json;
 use super::model_metadata::ModelMetadata;
 use super::safetensors::{open_safetensors, opened_file};
 use crate::bundle::{
-    Bundle, OpenOptions, PortableTokenizerBinding, gguf_files, open_bundle, open_bundle_with,
-    summed_gguf,
+    Bundle, FilesKind, OpenOptions, PortableTokenizerBinding, STATE_JSON, gguf_files, no_state,
+    open_bundle, open_bundle_with, summed_gguf,
 };
-use crate::checkpoint::{Checkpoint, Manifest};
-use crate::error::{Error, Refusal, Result, word};
+use crate::checkpoint::{Checkpoint, CheckpointBase, Manifest};
+use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::export::training_record;
 use crate::families::{HEAD, ROPE_FREQS, from_gguf};
 use crate::formats::{ByteSource, FileTensor, GgufValue, SafetensorsFile, base_name};
 use crate::state::{
@@ -21,13 +23,63 @@ use crate::state::{
 /// Files of one artifact, which its tensors share.
 pub type SharedFiles = Vec<Rc<dyn ByteSource>>;
 
+/// Opens the state in `files`, in whichever form it is kept: a checkpoint folder, a Hugging Face folder, a GGUF file or its parts, safetensors
+/// files with or without their manifest, a JSON state dict. Only headers are read, except of JSON and of a checkpoint, whose bytes are verified.
+/// `names` counts for GGUF files.
+///
+/// # Errors
+/// The errors of the form's reader; `bundle.adapter` for an adapter alone, `format.unsupported` for files of no such form.
+pub fn open_state(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle> {
+    match FilesKind::of(files) {
+        FilesKind::Checkpoint => open_checkpoint(files),
+        FilesKind::Folder => open_hf_folder(files).or_else(|refused| bare_tensors(files, refused)),
+        FilesKind::Gguf => open_gguf(files, names),
+        FilesKind::StateJson(document) => Ok(OpenedBundle::of_state(open_json(&files[document])?)),
+        FilesKind::Safetensors | FilesKind::Optimizer => {
+            Ok(OpenedBundle::of_state(open_safetensors(weights_of(files))?))
+        }
+        FilesKind::Adapter | FilesKind::Unknown => Err(no_state(files)),
+    }
+}
+
+/// True for a state without a model's configuration: a JSON state dict, or safetensors files.
+pub fn is_bare_state(files: &SharedFiles) -> bool {
+    matches!(
+        FilesKind::of(files),
+        FilesKind::StateJson(_) | FilesKind::Safetensors
+    )
+}
+
+/// The tensors of a folder whose model was `refused`, as a state without a model; the reason becomes a warning.
+fn bare_tensors(files: &SharedFiles, refused: Error) -> Result<OpenedBundle> {
+    let Ok(mut state) = open_safetensors(weights_of(files)) else {
+        return Err(refused);
+    };
+    let reason = refused.to_string();
+    let warning = Warning::new(word!("state.model-refused"), &reason);
+    state.warnings.push(warning);
+    Ok(OpenedBundle::of_state(state))
+}
+
+/// The safetensors files, and the manifest of shards.
+fn weights_of(files: &SharedFiles) -> SharedFiles {
+    let is_of_state = |file: &&Rc<dyn ByteSource>| {
+        let name = base_name(file.name());
+        name == MANIFEST_FILE || name.to_ascii_lowercase().ends_with(".safetensors")
+    };
+    files.iter().filter(is_of_state).cloned().collect()
+}
+
 /// Reads a checkpoint folder and verifies its bytes.
 ///
 /// # Errors
 /// The errors of [`Checkpoint::open`]; `checkpoint.corrupt` for a tokenizer other than the one that the manifest describes.
 pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
-    let checkpoint = Checkpoint::open(files.clone(), None)?;
+    let checkpoint = Checkpoint::open_with(files.clone(), CheckpointBase::Unneeded, false)?;
     let Manifest {
+        train,
+        progress,
+        data_digest,
         identity,
         tensors: records,
         groups,
@@ -65,6 +117,7 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
     });
     let mut opened = OpenedBundle::of_model(state, checkpoint.bundle(), bound);
     opened.metadata.base = base;
+    opened.metadata.training = Some(training_record(&train, progress, &data_digest, "", None)?);
     Ok(opened)
 }
 
@@ -74,13 +127,22 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
 /// # Errors
 /// The errors of [`open_bundle`] and [`open_safetensors`].
 pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
-    let bundle = open_bundle(files.clone())?;
+    // The state of an optimizer is part of the state, and not of the model.
+    let of_model = |file: &&Rc<dyn ByteSource>| base_name(file.name()) != OPTIMIZER_FILE;
+    let bundle = open_bundle(files.iter().filter(of_model).cloned().collect())?;
     let bound = bound_or_refused(PortableTokenizerBinding::from_hf_folder(files))?;
     let weights = bundle.weight_files();
     let is_state =
         |name: &str| weights.contains(&name) || matches!(name, MANIFEST_FILE | OPTIMIZER_FILE);
     let of_state = files.iter().filter(|file| is_state(base_name(file.name())));
-    let mut state = open_safetensors(of_state.cloned().collect())?;
+    let document = files
+        .iter()
+        .filter(|file| weights.contains(&base_name(file.name())))
+        .find(|file| base_name(file.name()).ends_with(STATE_JSON));
+    let mut state = match document {
+        Some(document) => open_json(document)?,
+        None => open_safetensors(of_state.cloned().collect())?,
+    };
     if bundle.shape(HEAD).is_none() {
         state.tensors.remove(HEAD);
     }

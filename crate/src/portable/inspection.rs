@@ -4,17 +4,14 @@ use serde::Serialize;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
 use super::export_options::export_options_of;
-use super::imports::SharedFiles;
-use super::json::open_json;
-use super::safetensors::open_safetensors;
-use crate::bundle::OpenOptions;
-use crate::checkpoint::MANIFEST;
+use super::imports::{SharedFiles, open_state};
+use crate::bundle::{CHECKPOINT, FilesKind, OpenOptions};
 use crate::config::{ModelConfig, OptimizerConfig, Precision, TrainConfig};
 use crate::error::{Error, Refusal, Result, Warning};
 use crate::export::{ExportChoice, ExportSource};
 use crate::formats::{ByteSource, FileTensor, base_name};
 use crate::model::open_model_with;
-use crate::state::{Base, OPTIMIZER_FILE, PortableModelImportRequest, Tensor};
+use crate::state::{Base, NamePolicy, OPTIMIZER_FILE, PortableModelImportRequest, Tensor};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
 use crate::train::{memory_plan, optimizer_record};
 
@@ -158,7 +155,7 @@ pub fn inspection(
     adapter: Option<SharedFiles>,
 ) -> Inspection {
     let mut inspection = Inspection {
-        kind: kind_of(files),
+        kind: FilesKind::of(files).into(),
         ..Inspection::default()
     };
     let judged = match inspection.kind {
@@ -180,39 +177,25 @@ pub fn inspection(
     inspection
 }
 
-/// The files whose base name `counts` accepts.
-fn named(files: &SharedFiles, counts: impl Fn(&str) -> bool) -> SharedFiles {
-    let counted = files.iter().filter(|file| counts(base_name(file.name())));
-    counted.cloned().collect()
-}
-
-fn without_run(files: &SharedFiles) -> SharedFiles {
-    named(files, |name| ![MANIFEST, OPTIMIZER_FILE].contains(&name))
-}
-
-/// Determines the kind from the names of the files.
-fn kind_of(files: &SharedFiles) -> InspectionKind {
-    let names: Vec<String> = files
-        .iter()
-        .map(|file| base_name(file.name()).to_ascii_lowercase())
-        .collect();
-    let is = |wanted: &str| names.iter().any(|name| name == wanted);
-    let starts = |start: &str| names.iter().any(|name| name.starts_with(start));
-    let ends = |end: &str| names.iter().any(|name| name.ends_with(end));
-    let mut weights = names.iter().filter(|name| name.ends_with(".safetensors"));
-    if is(MANIFEST) {
-        InspectionKind::Checkpoint
-    } else if is("config.json") || ends(".gguf") {
-        InspectionKind::Model
-    } else if is("adapter_config.json") || starts("adapter_model.") {
-        InspectionKind::Adapter
-    } else if is(OPTIMIZER_FILE) && weights.all(|name| name == OPTIMIZER_FILE) {
-        InspectionKind::Optimizer
-    } else if ends(".safetensors") || ends(".state_dict.json") {
-        InspectionKind::State
-    } else {
-        InspectionKind::Unknown
+impl From<FilesKind> for InspectionKind {
+    fn from(kind: FilesKind) -> Self {
+        match kind {
+            FilesKind::Checkpoint => Self::Checkpoint,
+            FilesKind::Folder | FilesKind::Gguf => Self::Model,
+            FilesKind::Adapter => Self::Adapter,
+            FilesKind::Optimizer => Self::Optimizer,
+            FilesKind::StateJson(_) | FilesKind::Safetensors => Self::State,
+            FilesKind::Unknown => Self::Unknown,
+        }
     }
+}
+
+/// The files of a checkpoint without the two that a model folder has not.
+fn without_run(files: &SharedFiles) -> SharedFiles {
+    let of_run =
+        |file: &dyn ByteSource| [CHECKPOINT, OPTIMIZER_FILE].contains(&base_name(file.name()));
+    let own = files.iter().filter(|file| !of_run(file));
+    own.cloned().collect()
 }
 
 impl Inspection {
@@ -245,11 +228,7 @@ impl Inspection {
 
     /// Fills in the inspection for named tensors without a model.
     fn state(&mut self, files: &SharedFiles) -> Result<()> {
-        let documents = named(files, |name| name.ends_with(".state_dict.json"));
-        let opened = match documents.first() {
-            Some(document) => open_json(document.as_ref())?,
-            None => open_safetensors(named(files, |name| name.ends_with(".safetensors")))?,
-        };
+        let opened = open_state(files, NamePolicy::Source)?.state;
         let tensors = || opened.tensors.values().map(AsRef::as_ref);
         self.tensors = tensors().map(listed).collect();
         self.warnings = opened.warnings.iter().map(ReportedWarning::from).collect();

@@ -4,6 +4,7 @@
 mod bundle;
 mod checkpoint_source;
 mod containers;
+mod continuation;
 mod contract;
 mod delta;
 mod difference;
@@ -18,6 +19,7 @@ mod model_metadata;
 mod parameter_names;
 mod safetensors;
 mod subspace;
+mod torch_optimizer;
 mod training;
 
 pub use bundle::{ImportedBundle, PortableModelBundle};
@@ -31,13 +33,14 @@ pub use crate::state::PortableModelImportRequest;
 pub use self::{
     bundle::OpenedBundle,
     checkpoint_source::checkpoint_source,
+    continuation::RunState,
     contract::{ContractCell, ContractFacts, ContractRow, ModelIoCompatibilityContract, Support},
     delta::ModelAdapterDelta,
     export_options::export_options_of,
     extract::{
         ExtractOptions, ExtractReport, Extracted, ExtractedTensor, UncoveredTensor, extract_adapter,
     },
-    imports::{open_checkpoint, open_gguf, open_hf_folder},
+    imports::{is_bare_state, open_checkpoint, open_gguf, open_hf_folder, open_state},
     inspection::{
         Inspection, InspectionKind, ReportedWarning, TokenizerFacts, Trainable, TrainingOption,
         inspection,

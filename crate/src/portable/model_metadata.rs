@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::bundle::{ModelAssets, PortableTokenizerBinding};
 use crate::config::ModelConfig;
 use crate::error::Warning;
-use crate::state::Base;
+use crate::state::{Base, TrainingRecord};
 
 /// Configuration, tokenizer and origin of a state.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +16,8 @@ pub struct ModelMetadata {
     pub tokenizer: Option<PortableTokenizerBinding>,
     /// Model that training started from.
     pub base: Option<Base>,
+    /// Record of its training, if it is a checkpoint.
+    pub training: Option<TrainingRecord>,
     /// Free JSON of at most 64 KiB, passed on unchanged.
     pub profile_contract: Option<Value>,
     /// Names of formats, the preferred one first, passed on unchanged.

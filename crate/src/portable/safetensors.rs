@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::torch_optimizer::{PARAM_GROUPS, TorchOptimizer};
 use crate::bundle::{Contents, FileStream, OPTIMIZER_WEIGHTS, format_pt};
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::formats::{ByteSource, Digest, SafetensorsFile, base_name, read_document};
@@ -15,9 +16,9 @@ use crate::state::{
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// A safetensors file whose header was read.
-struct Part {
-    source: Rc<dyn ByteSource>,
-    file: SafetensorsFile,
+pub(super) struct Part {
+    pub(super) source: Rc<dyn ByteSource>,
+    pub(super) file: SafetensorsFile,
 }
 
 /// Describes a file whose header was read.
@@ -54,6 +55,28 @@ impl Part {
     }
 }
 
+/// Adds the state of an optimizer of PyTorch, which takes the place of groups that the state does not have.
+fn add_torch(state: &mut OpenedState, part: &Part) -> Result<()> {
+    if !state.groups.is_empty() {
+        return Err(Refusal::new(word!("manifest.optimizer.mismatch"))
+            .of(part.source.name())
+            .subject(PARAM_GROUPS)
+            .expected("no groups, as there are some already")
+            .found("groups of PyTorch")
+            .into());
+    }
+    let groups = part.file.metadata.get(PARAM_GROUPS);
+    let read = TorchOptimizer::read(part, groups.as_deref().unwrap_or_default())?;
+    state.files.push(opened_file(&part.source, &part.file));
+    state.groups = read.groups;
+    let named = read
+        .tensors
+        .into_iter()
+        .map(|tensor| (tensor.name.clone(), Box::new(tensor)));
+    state.tensors.extend(named);
+    Ok(())
+}
+
 /// Reads the headers of one artifact: one safetensors file or shards, `tabtune.manifest.json` of shards, and an optimizer file, if present.
 /// Without a manifest it is a plain state dict: parameters without groups, whose paths follow from their names. A receipt is skipped.
 ///
@@ -71,9 +94,11 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
         .filter(|file| !matches!(base_name(file.name()), MANIFEST_FILE | RECEIPT))
         .map(Part::open)
         .collect::<Result<Vec<_>>>()?;
+    let is_torch = |part: &Part| part.file.metadata.get(PARAM_GROUPS).is_some();
+    let (torch, parts): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(is_torch);
     let (mut optimizer, weights): (Vec<Part>, Vec<Part>) =
         parts.into_iter().partition(Part::is_optimizer);
-    let Some(first) = weights.first() else {
+    let Some(first) = weights.first().or(torch.first()) else {
         return Err(Refusal::new(word!("bundle.empty"))
             .expected("a safetensors file of weights")
             .into());
@@ -125,6 +150,9 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     }
     if let Some(manifest) = manifest {
         add_manifest(&mut state, manifest)?;
+    }
+    for part in &torch {
+        add_torch(&mut state, part)?;
     }
     Ok(state)
 }

@@ -297,6 +297,29 @@ impl Tensor {
         Ok(held)
     }
 
+    /// The tensor with bytes that can be read without waiting: in a file, or in memory.
+    pub(crate) async fn readable(self) -> Result<Self> {
+        match &self.bytes {
+            Bytes::Span(_) | Bytes::Host(_) => Ok(self),
+            _ => self.held().await,
+        }
+    }
+
+    /// Reads bytes from an offset on, of a tensor that is [`Self::readable`].
+    pub(crate) fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        match &self.bytes {
+            Bytes::Span(span) => span.stored.source.read_at(span.stored.begin + offset, out),
+            Bytes::Host(bytes) => {
+                let found = usize::try_from(offset)
+                    .ok()
+                    .and_then(|at| bytes.get(at..)?.get(..out.len()));
+                out.copy_from_slice(found.ok_or_else(|| too_large().subject(&self.name))?);
+                Ok(())
+            }
+            _ => Err(too_large().subject(&self.name).into()),
+        }
+    }
+
     /// Reads all bytes of a tensor that is known to be small.
     ///
     /// # Errors

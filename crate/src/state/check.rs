@@ -84,7 +84,8 @@ pub fn check_groups(
 pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> Result<()> {
     let mut findings = Findings::new(artifact, STEPS);
     for group in groups {
-        let kind = &group.optimizer.kind;
+        let record = group.optimizer.trained();
+        let kind = &record.kind;
         if !OptimizerKind::of_word(kind).is_some_and(|kind| kind.trained) {
             findings.differs(
                 KIND,

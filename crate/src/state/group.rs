@@ -1,5 +1,6 @@
 //! Groups of parameters: which optimizer trains which tensors, and its progress.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,22 @@ pub struct OptimizerRecord {
     /// Hyperparameters by public name.
     #[serde(flatten)]
     pub hyperparameters: BTreeMap<String, f64>,
+}
+
+impl OptimizerRecord {
+    /// The record under the kind that tabtune trains: Adam without decay is AdamW without decay.
+    pub(crate) fn trained(&self) -> Cow<'_, Self> {
+        let decay = self.hyperparameters.get("weight_decay");
+        if self.kind != "adam" || decay.is_some_and(|&decay| decay != 0.0) {
+            return Cow::Borrowed(self);
+        }
+        let mut record = self.clone();
+        record.kind = "adamw".to_string();
+        record
+            .hyperparameters
+            .insert("weight_decay".to_string(), 0.0);
+        Cow::Owned(record)
+    }
 }
 
 /// Differences between the group's parameters and the run's settings.

@@ -72,6 +72,15 @@ impl Notice {
         }
     }
 
+    /// The notice that the saved state of these parameters is dropped, if there are any.
+    pub(crate) fn of_dropped(names: &[String]) -> Option<Self> {
+        let names = names.join(", ");
+        (!names.is_empty()).then(|| Self {
+            subject: Some(names.clone()),
+            ..Self::filled(word!("optim.state-dropped"), [&names, "", ""])
+        })
+    }
+
     /// A notice for each phase of a schedule that does not fit into the rest of the run; refuses a schedule without a rate above 0.
     pub(super) fn of_schedule(config: &TrainConfig, progress: Progress) -> Result<Vec<Self>> {
         let Progress {

@@ -8,7 +8,7 @@ use super::{DataArgs, DeviceName, SettingsArgs};
 
 /// Arguments of `train`.
 #[derive(Debug, Clone, Args)]
-#[command(group(ArgGroup::new("start").required(true).multiple(true).args(["model", "config", "resume"])))]
+#[command(group(ArgGroup::new("start").required(true).multiple(true).args(["model", "config", "resume", "state"])))]
 pub struct TrainArgs {
     /// GGUF file, safetensors folder or checkpoint folder to start from; with --resume, the base of the adapter that is continued.
     #[arg(long, value_name = "PATH")]
@@ -21,10 +21,15 @@ pub struct TrainArgs {
     /// contradict the checkpoint are refused without --override.
     #[arg(long, value_name = "PATH", conflicts_with = "lora")]
     pub resume: Option<PathBuf>,
+    /// Continue from a state: a folder or file with the weights, groups and optimizer state of a run, in any form that tabtune writes. Its
+    /// groups determine optimizers, rates and schedule; settings that contradict them are refused without --override. --model names the
+    /// model if the state has no configuration.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "resume", "adapter", "merge_adapter"])]
+    pub state: Option<PathBuf>,
     /// With --resume and --model: extent to which the base is compared with the one that the checkpoint names [default: full].
     #[arg(long, value_enum, value_name = "VERIFY")]
     pub verify: Option<Verify>,
-    /// Accept these settings although the checkpoint has others: keys of TrainConfig (learning_rate), groups of keys (optimizer), or all.
+    /// Accept these settings although the checkpoint or the state has others: keys of TrainConfig (learning_rate), groups of keys (optimizer), or all.
     /// With data: continue with other data, whose order then starts from the beginning.
     #[arg(long = "override", value_name = "KEY", num_args = 1.., value_delimiter = ',')]
     pub overrides: Vec<String>,

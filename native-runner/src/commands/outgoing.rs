@@ -272,7 +272,7 @@ pub fn write(
     source: &ExportSource,
     base: Vec<Rc<dyn ByteSource>>,
     options: &ExportOptions,
-    mut place: Place,
+    place: Place,
     output: &Output,
 ) -> Result<()> {
     if options.format == ExportFormat::Safetensors
@@ -283,7 +283,14 @@ pub fn write(
             "--base with --format safetensors: expected the checkpoint of an adapter, which is merged into it".into(),
         ));
     }
-    let mut stream = block_on(export(source, base, options))?;
+    write_stream(block_on(export(source, base, options))?, place, output)
+}
+
+/// Writes the files of an export and prints their paths; with `--json` the receipt too.
+///
+/// # Errors
+/// Errors of reading and writing.
+pub fn write_stream(mut stream: FileStream, mut place: Place, output: &Output) -> Result<()> {
     let written = place.write(&mut stream)?;
     let files: Vec<String> = written
         .iter()

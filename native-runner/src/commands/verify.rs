@@ -13,7 +13,7 @@ use tabtune::state::CheckResult;
 use super::Outcome;
 use crate::args::VerifyArgs;
 use crate::error::Result;
-use crate::files::{FileSource, file_name, files_of, model_files_of};
+use crate::files::{FileSource, file_name, files_of, model_files_of, receipt_of};
 use crate::output::Output;
 
 /// Files that are verified together.
@@ -155,13 +155,6 @@ fn folder_of(path: &Path) -> PathBuf {
     folder
         .canonicalize()
         .unwrap_or_else(|_| folder.to_path_buf())
-}
-
-/// Returns the receipt of a single file, which is next to it.
-fn receipt_of(file: &Path) -> Option<PathBuf> {
-    let mut name = file.file_name()?.to_os_string();
-    name.push(".receipt.json");
-    Some(file.with_file_name(name)).filter(|receipt| receipt.is_file())
 }
 
 /// Returns the files of a folder with each of its receipts, or by themselves if there is none.

@@ -4,6 +4,7 @@
 mod bundle;
 mod chain;
 mod checks;
+mod continuation;
 mod delta;
 mod delta_cases;
 mod digests;

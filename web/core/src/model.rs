@@ -15,8 +15,9 @@ use tabtune::error::{Error, Fault, Refusal, Result, word};
 use tabtune::export::ExportSource;
 use tabtune::families::config_from_hf;
 use tabtune::model::{Model, attached_settings, no_base, open_model_with};
+use tabtune::portable::RunState;
 use tabtune::tokenizer::Tokenizer;
-use tabtune::train::{Notice, check_limits};
+use tabtune::train::{Notice, Trainer, check_limits};
 use tabtune_border::{AdapterInfo, Details, ModelInfo, Tokenized};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
@@ -319,21 +320,51 @@ impl ModelHandle {
         Ok((dataset, config))
     }
 
-    /// Loads the model onto the device, and returns it with its tokenizer and documents.
-    pub(crate) async fn build(
+    /// Documents that are saved with the weights.
+    pub(crate) fn assets(&self) -> Rc<ModelAssets> {
+        Rc::clone(&self.assets)
+    }
+
+    /// Loads the model onto the device and starts a run.
+    pub(crate) async fn start(
         &self,
-        train: &TrainConfig,
+        train: TrainConfig,
+        dataset: Dataset,
         device: &Device,
-    ) -> Result<(Model, Rc<ModelAssets>)> {
-        check_limits(&self.config, train, self.files(), device.info().limits)?;
+    ) -> Result<Trainer> {
+        check_limits(&self.config, &train, self.files(), device.info().limits)?;
         let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
-            Weights::Files(bundle) => Model::for_run(bundle, train, device, interrupt).await?,
+            Weights::Files(bundle) => Model::for_run(bundle, &train, device, interrupt).await?,
             Weights::Fresh if train.adapter.is_some() => return Err(no_base()),
             Weights::Fresh => {
                 Model::init(&self.config, train.seed, train.precision, device, interrupt).await?
             }
         };
-        Ok((model, Rc::clone(&self.assets)))
+        Trainer::new(model, dataset, train)
+    }
+
+    /// Starts a run that continues `state`.
+    pub(crate) async fn resume(
+        &self,
+        state: &RunState,
+        train: TrainConfig,
+        overrides: &[String],
+        dataset: Dataset,
+        device: &Device,
+    ) -> Result<Trainer> {
+        check_limits(&self.config, &train, self.files(), device.info().limits)?;
+        let without_files;
+        let bundle = match &self.weights {
+            Weights::Files(bundle) => bundle.as_ref(),
+            Weights::Fresh => {
+                without_files = Bundle::without_files(self.config.clone());
+                &without_files
+            }
+        };
+        let (device, interrupt) = (&device.inner(), &interrupt());
+        state
+            .resume(bundle, train, overrides, dataset, device, interrupt)
+            .await
     }
 }

@@ -9,8 +9,9 @@ use tabtune::bundle::ModelAssets;
 use tabtune::checkpoint::{Checkpoint, CheckpointBase, Environment, Origin};
 use tabtune::error::{Error, Fault, Result};
 use tabtune::gpu::profile::{KernelTimes, Profile};
+use tabtune::portable::RunState;
 use tabtune::state::VerifyPolicy;
-use tabtune::train::{StepReport, Trainer, check_limits};
+use tabtune::train::{StepReport, check_limits};
 use tabtune::{checkpoint, schedule};
 use tabtune_border::{AdapterInfo, Advanced, BaseInfo, Details, ModelInfo, SessionInfo};
 use wasm_bindgen::prelude::*;
@@ -64,30 +65,54 @@ fn advanced(run: &Run, reports: Result<Vec<StepReport>>) -> JsResult<Report> {
 #[wasm_bindgen]
 impl Session {
     /// Starts a run. The caller keeps `model`, to try again after a refusal. Weights that are NaN or infinite are refused
-    /// unless they are allowed.
+    /// unless they are allowed. Files of a `state` are continued ([`RunState`]); `overrides` names the settings that may contradict it.
     #[wasm_bindgen(unchecked_return_type = "Promise<Session>")]
     pub fn create(
         model: &ModelHandle,
         data: JsData,
         config: Values,
         allow_non_finite: bool,
+        state: Vec<JsSource>,
+        overrides: Vec<String>,
     ) -> Promise {
         let model = model.clone();
         future_to_promise(async move {
             let given = value(config).map_err(thrown)?;
-            let config = train_config(given.clone(), model.files()).map_err(thrown)?;
+            let mut config = train_config(given.clone(), model.files()).map_err(thrown)?;
+            let state = sources(state)?;
+            let state = match state.is_empty() {
+                true => None,
+                false => Some(
+                    RunState::open(&state, model.files())
+                        .await
+                        .map_err(thrown)?,
+                ),
+            };
+            if let Some(state) = &state {
+                let settings = state.settings(&config, &keys_of(&given), &overrides);
+                config = settings.map_err(thrown)?;
+            }
             let base = model.base(&config).map_err(thrown)?;
             let data = Data::new(&data)?;
             let (dataset, config) = model
                 .dataset(&data, config, &given, false)
                 .await
                 .map_err(thrown)?;
-            let (weights, assets) = model.build(&config, &device()?).await.map_err(thrown)?;
-            let assets = with_ends(assets, &dataset);
+            let assets = with_ends(model.assets(), &dataset);
+            let device = device()?;
+            let trainer = match &state {
+                Some(state) => {
+                    let overrides = &overrides;
+                    model
+                        .resume(state, config, overrides, dataset, &device)
+                        .await
+                }
+                None => model.start(config, dataset, &device).await,
+            };
+            let trainer = trainer.map_err(thrown)?;
             if !allow_non_finite {
-                weights.check_finite().map_err(thrown)?;
+                trainer.model().check_finite().map_err(thrown)?;
             }
-            let trainer = Trainer::new(weights, dataset, config).map_err(thrown)?;
             Ok(Session(Rc::new(RefCell::new(Some(Run::new(
                 trainer,
                 assets,

@@ -203,15 +203,20 @@ export function resumeSettings(
   changes: TrainOptions,
   override: readonly string[],
 ): { config: Values; override: string[] } {
-  if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
   const config = scheduled(translate(objectOf(changes, 'settings'), TRAIN, ''));
   if (adapterFiles(changes) !== undefined)
     throw badOption('settings.adapter.from', 'this only for a new run', 'files');
+  return { config, override: overrideNames(override) };
+}
+
+/** @internal Returns the core's names of the options that may differ from a checkpoint or a state. */
+export function overrideNames(override: readonly string[]): string[] {
+  if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
   const core = (name: unknown, index: number): string =>
     snake(String(string(name, `override[${index}]`)))
       .replace(/^lr_scheduler\b/, 'schedule')
       .replace(/^warmup_steps$/, 'schedule.warmup_steps');
-  return { config, override: override.map(core) };
+  return override.map(core);
 }
 
 /** @internal Returns the files of the adapter that a run starts from. */

@@ -15,6 +15,13 @@ export interface CreateOptions extends TrainOptions, DriveOptions, Call {
   data: DataInput;
   /** Validation data, used in place of a share of `data`. Default: none. */
   validationData?: DataInput | undefined;
+  /**
+   * State to continue from: the files of a folder or a file with the weights, groups and optimizer state of a run, in any form that tabtune writes.
+   * Its groups determine optimizers, rates and schedule. Default: none.
+   */
+  state?: FilesInput | undefined;
+  /** Names of options that differ from the state on purpose, as for `Trainer.resume`. Default: none. */
+  override?: readonly string[] | undefined;
   /** Name of the run in lists. Default: the name of the data. */
   label?: string | undefined;
   /** Stores the data with the checkpoints (up to 64 MiB), so that the run can be resumed without passing them again. Default: true. */

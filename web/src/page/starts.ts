@@ -10,7 +10,13 @@ import { signalOf } from './request-inputs.js';
 import { Link } from './link.js';
 import type { Owner } from './link.js';
 import { checkModel } from './model.js';
-import { adapterFiles, adapterSources, resumeSettings, trainSettings } from './options.js';
+import {
+  adapterFiles,
+  adapterSources,
+  overrideNames,
+  resumeSettings,
+  trainSettings,
+} from './options.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import { Recovery } from './recovery.js';
 import type { CreateOptions, ResumeOptions } from './run-options.js';
@@ -54,6 +60,8 @@ export async function created(options: CreateOptions): Promise<Started> {
     model,
     data,
     validationData,
+    state,
+    override = [],
     label,
     keepData = true,
     allowNonFinite: _,
@@ -67,7 +75,10 @@ export async function created(options: CreateOptions): Promise<Started> {
   if (label !== undefined) string(label, 'label');
   boolean(allowNonFinite, 'allowNonFinite');
   const checked = trainSettings(settings);
-  const signal = signalOf(callSignal, data, validationData, adapterFiles(settings));
+  const overrides = overrideNames(override);
+  if (state === undefined && overrides.length > 0)
+    throw badOption('override', 'this only together with state', override);
+  const signal = signalOf(callSignal, data, validationData, adapterFiles(settings), state);
   return model.handOver(async (take) => {
     const adapter = await adapterSources(settings, signal);
     const { spec, name, weights } = await toData(data, validationData, signal);
@@ -81,6 +92,8 @@ export async function created(options: CreateOptions): Promise<Started> {
       driver,
       data: spec,
       adapter,
+      state: state === undefined ? [] : await toSources(state, 'state', signal),
+      override: overrides,
       keepData,
       allowNonFinite,
     };

@@ -48,7 +48,7 @@ import {
 import type { Parsed, Parser } from './parse.js';
 
 /** Version of the protocol, incremented whenever the form of a message changes. */
-export const PROTOCOL = 11;
+export const PROTOCOL = 12;
 
 /** Properties of a request in which it differs from a plain one of its address. */
 const requestParts = record({
@@ -214,6 +214,8 @@ export const REQUESTS = {
       driver: driverParser,
       data: dataSpec,
       adapter: listOf(sourceSpec),
+      state: listOf(sourceSpec),
+      override: listOf(text),
       keepData: flag,
       allowNonFinite: flag,
     }),

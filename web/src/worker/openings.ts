@@ -63,11 +63,13 @@ export async function createTrainer(
 ): Promise<SessionInfo> {
   const adapting =
     ask.adapter.length > 0 ||
+    ask.state.length > 0 ||
     Boolean(ask.config['adapter']) ||
     parsed.model(state.model.info()).adapter !== null;
   const base = adapting ? await summed(state.files, signal, onProgress) : [];
   const data = await openData(ask.data, signal, onProgress);
   const session = await orClosed(data, async () => {
+    const given = await openSources(ask.state, signal, onProgress);
     onProgress(phase('compile'));
     await state.device();
     if (signal.aborted) throw aborted('the start');
@@ -76,7 +78,9 @@ export async function createTrainer(
     // A run needs the memory that the weights for questions occupy.
     state.asking.drop();
     return withAdapter(state, ask.adapter, { signal, onProgress }, (model) =>
-      interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)),
+      interruptible(signal, () =>
+        Session.create(model, data, ask.config, ask.allowNonFinite, given, ask.override),
+      ),
     );
   });
   const { run, label, keepData, driver } = ask;

@@ -10,6 +10,7 @@ use crate::error::{Result, RunError};
 /// `cli.usage` for the first of them.
 pub(super) fn refuse(args: &TrainArgs) -> Result<()> {
     let new = args.model.is_some() && args.resume.is_none();
+    let of_state = args.state.is_some();
     let options = [
         (
             "--adapter",
@@ -32,14 +33,14 @@ pub(super) fn refuse(args: &TrainArgs) -> Result<()> {
         (
             "--allow-non-finite",
             args.allow_non_finite,
-            new,
-            "--model, whose weights it is about, in a new run",
+            new || of_state,
+            "--model or --state, whose weights it is about, in a new run",
         ),
         (
             "--override",
             !args.overrides.is_empty(),
-            args.resume.is_some(),
-            "--resume, whose settings it changes",
+            args.resume.is_some() || of_state,
+            "--resume or --state, whose settings it changes",
         ),
         (
             "--verify",

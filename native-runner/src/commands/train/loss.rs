@@ -61,6 +61,7 @@ impl Driver<'_> {
             // The checkpoint of an adapter needs its base.
             model: self.args.model.clone().filter(|_| adapter),
             config: None,
+            state: None,
             adapter: None,
             merge_adapter: None,
             resize_vocabulary: false,

@@ -13,6 +13,7 @@ use tabtune::device::Device;
 use tabtune::gpu::launch;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, no_base};
+use tabtune::portable::{RunState, is_bare_state};
 use tabtune::state::VerifyPolicy;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits};
@@ -22,7 +23,7 @@ use super::{Kept, Run};
 use crate::args::{TrainArgs, Verify};
 use crate::data::{DataFiles, read_both};
 use crate::error::{Result, RunError};
-use crate::files::{Wanted, open_checkpoint, open_wanted};
+use crate::files::{Wanted, open_checkpoint, open_wanted, state_sources};
 use crate::output::Output;
 use crate::waits::{self, block_on};
 use crate::{scratch, settings};
@@ -35,12 +36,14 @@ pub(super) fn prepare(args: &TrainArgs, kept: Option<&Kept>, output: &Output) ->
         validation: DataFiles::of(&args.validation_data)?,
         kept,
     };
-    let mut run = match (&args.resume, &args.model, &args.config) {
+    // A state with a configuration is the model, too.
+    let model = args.model.as_deref().or(args.state.as_deref());
+    let mut run = match (&args.resume, model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
         (_, Some(path), _) => fine_tune(args, path, given, &data, output),
         (.., Some(path)) => from_scratch(args, path, settings::resolve(given, None)?, &data),
         _ => Err(RunError::Usage(
-            "expected --model, --config or --resume".into(),
+            "expected --model, --config, --resume or --state".into(),
         )),
     }?;
     run.trainer.pace();
@@ -155,12 +158,19 @@ fn resume(
 fn fine_tune(
     args: &TrainArgs,
     path: &Path,
-    given: Map<String, Value>,
+    mut given: Map<String, Value>,
     data: &Data<'_>,
     output: &Output,
 ) -> Result<Run> {
     // Impossible settings are refused before the model is opened.
     settings::resolve(given.clone(), None)?;
+    let sources = args.state.as_deref().map(state_sources).transpose()?;
+    if args.model.is_none() && sources.as_ref().is_some_and(is_bare_state) {
+        return Err(RunError::Usage(format!(
+            "--state {}: it has no configuration of a model: name the model with --model",
+            path.display()
+        )));
+    }
     let (adapter, apart) = (
         args.adapter.as_deref().or(args.merge_adapter.as_deref()),
         args.adapter.is_some(),
@@ -175,11 +185,24 @@ fn fine_tune(
             ..Wanted::default()
         },
     )?;
+    let state = match &sources {
+        Some(sources) => Some(block_on(RunState::open(sources, Some(&bundle)))?),
+        None => None,
+    };
+    if let (Some(state), true) = (&state, args.settings.more_steps) {
+        let more = given["steps"].as_u64().expect("an integer");
+        let steps = state.completed_steps().saturating_add(more);
+        given.insert("steps".into(), steps.into());
+    }
     let bundle = Rc::new(bundle);
     let config = settings::dated(
         settings::resolve_on(&bundle, given.clone())?,
         bundle.tokenizer.as_ref(),
     );
+    let config = match &state {
+        Some(state) => state.settings(&config, &given, &args.overrides)?,
+        None => config,
+    };
     let dataset = data.set(tokenizer_of(&bundle, path), &config.data_settings())?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let device = data.device(args, &bundle.config, &config, Some(&bundle))?;
@@ -189,22 +212,32 @@ fn fine_tune(
             output.line(&json!({ "survival": told }), || told.to_string())?;
         }
     }
-    let model = block_on(Model::for_run(
-        &bundle,
-        &config,
-        &device.inner(),
-        &Interrupt::none(),
-    ))?;
+    let assets = ModelAssets::of_bundle(&bundle).with_ends(dataset.turn_ends());
+    let base = base_of(&bundle, &config)?;
+    let (inner, interrupt) = (device.inner(), Interrupt::none());
+    let trainer = match &state {
+        Some(state) => block_on(state.resume(
+            &bundle,
+            config,
+            &args.overrides,
+            dataset,
+            &inner,
+            &interrupt,
+        ))?,
+        None => {
+            let model = block_on(Model::for_run(&bundle, &config, &inner, &interrupt))?;
+            Trainer::new(model, dataset, config)?
+        }
+    };
     if !args.allow_non_finite {
-        model.check_finite()?;
+        trainer.model().check_finite()?;
     }
     let origin = Origin {
         environment: Environment::on(&device.inner(), &device.info().adapter),
-        base: Some(base_of(&bundle, &config)?),
+        base: Some(base),
     };
-    let assets = ModelAssets::of_bundle(&bundle).with_ends(dataset.turn_ends());
     Ok(Run {
-        trainer: Trainer::new(model, dataset, config)?,
+        trainer,
         device,
         assets,
         origin,
