@@ -53,10 +53,11 @@ for index in range(BEFORE):
     step(index)
 OUT.mkdir(exist_ok=True)
 save_file(dict(model.named_parameters()), OUT / "model.safetensors")
-# These four lines are those of crate/FORMATS.md.
+# These lines are those of crate/FORMATS.md.
 state = optimizer.state_dict()
 names = [name for group in state["param_groups"] for name in group["param_names"]]
-tensors = {f"state.{names[i]}.{key}": value for i, entry in state["state"].items() for key, value in entry.items()}
+entries = [(names[i], entry) for i, entry in state["state"].items()]
+tensors = {f"state.{name}.{key}": value for name, entry in entries for key, value in entry.items()}
 save_file(tensors, OUT / "optimizer.safetensors", {"param_groups": json.dumps(state["param_groups"])})
 losses = [step(index) for index in range(AFTER)]
 (OUT / "losses.json").write_text(json.dumps(losses) + "\n")

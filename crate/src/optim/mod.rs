@@ -305,6 +305,7 @@ impl Optim {
         self.slots.get(name).ok_or_else(|| unexpected(name))
     }
 
+    #[cfg(feature = "replay")]
     fn slot_mut(&mut self, name: &str) -> Result<&mut Slot> {
         self.slots.get_mut(name).ok_or_else(|| unexpected(name))
     }

@@ -1,7 +1,6 @@
 //! Access to the state of one parameter: reading, replacing and dropping it.
 
 use super::Optim;
-use super::state::State;
 
 #[doc(hidden)]
 impl Optim {
@@ -32,7 +31,9 @@ impl Optim {
     ) -> crate::error::Result<()> {
         let slot = self.slot_mut(name)?;
         let zeros = slot.zeros(device)?;
-        slot.state = slot.trains().then_some(State { step, ..zeros });
+        slot.state = slot
+            .trains()
+            .then_some(super::state::State { step, ..zeros });
         Ok(())
     }
 

@@ -149,12 +149,11 @@ impl ModelIoCompatibilityContract {
                 yes("any JSON of the format up to 64 MiB"),
                 json_cell(tensors),
             ),
-            ContractRow {
-                surface: "gguf".to_string(),
-                import: yes("every tensor is listed, those of known types are read"),
-                export: gguf_cell(facts),
-                round_trip: lossy("groups, optimizer state and paths are not carried"),
-            },
+            both(
+                "gguf",
+                yes("every tensor is listed, those of known types are read"),
+                gguf_cell(facts),
+            ),
             never("torch_pickle", pickle),
             never(
                 "legacy_opaque_checkpoint",
@@ -163,7 +162,12 @@ impl ModelIoCompatibilityContract {
             both(
                 "hf_folder",
                 yes("weights, configuration, tokenizer and template"),
-                dense("every byte of weights and documents"),
+                match facts.config {
+                    Some(_) => dense(
+                        "every byte of weights and documents, and the state with its manifest",
+                    ),
+                    None => no("the state has no configuration of a model"),
+                },
             ),
             both(
                 "peft_adapter",

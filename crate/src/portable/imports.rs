@@ -135,10 +135,13 @@ pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
     let is_state =
         |name: &str| weights.contains(&name) || matches!(name, MANIFEST_FILE | OPTIMIZER_FILE);
     let of_state = files.iter().filter(|file| is_state(base_name(file.name())));
-    let document = files
-        .iter()
-        .filter(|file| weights.contains(&base_name(file.name())))
-        .find(|file| base_name(file.name()).ends_with(STATE_JSON));
+    // The tensors of a JSON state dict are in memory, so no file is their home.
+    let document = files.iter().find(|file| {
+        weights.is_empty()
+            && base_name(file.name())
+                .to_ascii_lowercase()
+                .ends_with(STATE_JSON)
+    });
     let mut state = match document {
         Some(document) => open_json(document)?,
         None => open_safetensors(of_state.cloned().collect())?,

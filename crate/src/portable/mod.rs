@@ -17,6 +17,7 @@ mod inspection;
 mod json;
 mod model_metadata;
 mod parameter_names;
+mod run_state;
 mod safetensors;
 mod subspace;
 mod torch_optimizer;
@@ -33,7 +34,6 @@ pub use crate::state::PortableModelImportRequest;
 pub use self::{
     bundle::OpenedBundle,
     checkpoint_source::checkpoint_source,
-    continuation::RunState,
     contract::{ContractCell, ContractFacts, ContractRow, ModelIoCompatibilityContract, Support},
     delta::ModelAdapterDelta,
     export_options::export_options_of,
@@ -47,5 +47,6 @@ pub use self::{
     },
     json::open_json,
     model_metadata::ModelMetadata,
+    run_state::RunState,
     safetensors::open_safetensors,
 };

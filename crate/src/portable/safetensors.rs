@@ -16,9 +16,9 @@ use crate::state::{
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// A safetensors file whose header was read.
-pub(super) struct Part {
-    pub(super) source: Rc<dyn ByteSource>,
-    pub(super) file: SafetensorsFile,
+struct Part {
+    source: Rc<dyn ByteSource>,
+    file: SafetensorsFile,
 }
 
 /// Describes a file whose header was read.
@@ -66,7 +66,11 @@ fn add_torch(state: &mut OpenedState, part: &Part) -> Result<()> {
             .into());
     }
     let groups = part.file.metadata.get(PARAM_GROUPS);
-    let read = TorchOptimizer::read(part, groups.as_deref().unwrap_or_default())?;
+    let read = TorchOptimizer::read(
+        &part.source,
+        &part.file,
+        groups.as_deref().unwrap_or_default(),
+    )?;
     state.files.push(opened_file(&part.source, &part.file));
     state.groups = read.groups;
     let named = read

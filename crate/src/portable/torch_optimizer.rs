@@ -2,15 +2,16 @@
 //! `state.<parameter>.<key>`, and the parameter groups as JSON in the metadata.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::safetensors::Part;
 use crate::config::{AdamwConfig, OptimizerConfig, SgdConfig, StateWord};
 use crate::error::{Refusal, Result, word};
-use crate::formats::FileTensor;
+use crate::formats::{ByteSource, FileTensor, SafetensorsFile};
 use crate::state::{
     Bytes, GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Tensor,
+    TensorRole,
 };
 use crate::train::optimizer_record;
 
@@ -24,15 +25,19 @@ pub(super) struct TorchOptimizer {
 }
 
 impl TorchOptimizer {
-    /// Reads the optimizer of `part`, whose metadata has `groups`. Only the counters of steps are read of its values.
+    /// Reads the optimizer of `file`, whose metadata has `groups`. Only the counters of steps are read of its values.
     ///
     /// # Errors
     /// `state.group.hyperparameter` for groups without names or numbers, `state.tensor.orphan` for state of a parameter that no group has,
     /// `state.group.state-words` for a state that neither AdamW nor SGD keeps.
-    pub(super) fn read(part: &Part, groups: &str) -> Result<Self> {
+    pub(super) fn read(
+        source: &Rc<dyn ByteSource>,
+        file: &SafetensorsFile,
+        groups: &str,
+    ) -> Result<Self> {
         let wrong = |subject: &str, expected: &str| {
             Refusal::new(word!("state.group.hyperparameter"))
-                .of(part.source.name())
+                .of(source.name())
                 .subject(subject)
                 .expected(expected)
         };
@@ -40,8 +45,8 @@ impl TorchOptimizer {
             .map_err(|_| wrong(PARAM_GROUPS, "the list of groups as JSON"))?;
         let mut of_parameter: BTreeMap<String, BTreeMap<StateWord, Tensor>> = BTreeMap::new();
         let (mut read, mut tensors) = (Vec::new(), Vec::new());
-        for record in &part.file.tensors {
-            let (parameter, tensor) = state_tensor(part, record)?;
+        for record in &file.tensors {
+            let (parameter, tensor) = state_tensor(source, record)?;
             let StateTensor { word, tensor } = tensor;
             of_parameter
                 .entry(parameter)
@@ -104,7 +109,7 @@ impl TorchOptimizer {
             });
         }
         if let Some((parameter, _)) = of_parameter.first_key_value() {
-            let refusal = Refusal::new(word!("state.tensor.orphan")).of(part.source.name());
+            let refusal = Refusal::new(word!("state.tensor.orphan")).of(source.name());
             return Err(refusal.subject(&format!("state.{parameter}")).into());
         }
         Ok(Self {
@@ -120,7 +125,7 @@ struct StateTensor {
 }
 
 /// The parameter of a tensor `state.<parameter>.<key>`, and its state. A buffer of SGD, which counts no steps, has made one at least.
-fn state_tensor(part: &Part, record: &FileTensor) -> Result<(String, StateTensor)> {
+fn state_tensor(source: &Rc<dyn ByteSource>, record: &FileTensor) -> Result<(String, StateTensor)> {
     let own = record.name.strip_prefix("state.");
     let (parameter, key) = own.and_then(|own| own.rsplit_once('.')).unwrap_or(("", ""));
     let word = match key {
@@ -130,41 +135,41 @@ fn state_tensor(part: &Part, record: &FileTensor) -> Result<(String, StateTensor
         "step" => StateWord::Step,
         _ => {
             return Err(Refusal::new(word!("state.group.state-words"))
-                .of(part.source.name())
+                .of(source.name())
                 .subject(&record.name)
                 .expected("state.<parameter>. and exp_avg, exp_avg_sq, momentum_buffer or step")
                 .found(key)
                 .into());
         }
     };
-    let mut tensor = Tensor::in_file(record, &part.source);
+    let mut tensor = Tensor::in_file(record, source);
     if word == StateWord::Step {
-        let step = read_step(part, record)?;
+        let step = read_step(source, record)?;
         tensor = Tensor::of_name(&record.name, "U64", &[], Bytes::host(step.to_le_bytes()));
     }
     tensor = tensor.renamed(&format!("{parameter}:{}", word.text()));
-    tensor.role = crate::state::TensorRole::State(word);
+    tensor.role = TensorRole::State(word);
     Ok((parameter.to_string(), StateTensor { word, tensor }))
 }
 
 /// The number of steps that a scalar holds: F32 in PyTorch, or I64.
-fn read_step(part: &Part, record: &FileTensor) -> Result<u64> {
+fn read_step(source: &Rc<dyn ByteSource>, record: &FileTensor) -> Result<u64> {
     let mut bytes = [0; 8];
     let len = usize::try_from(record.end() - record.begin).unwrap_or(usize::MAX);
     let value = match (record.dtype.as_str(), bytes.get_mut(..len)) {
         ("F32", Some(four @ [_, _, _, _])) => {
-            part.source.read_at(record.begin, four)?;
+            source.read_at(record.begin, four)?;
             let value = f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
             (value >= 0.0 && value.fract() == 0.0).then_some(value as u64)
         }
         ("I64", Some(eight)) if len == 8 => {
-            part.source.read_at(record.begin, eight)?;
+            source.read_at(record.begin, eight)?;
             u64::try_from(i64::from_le_bytes(bytes)).ok()
         }
         _ => None,
     };
     let wrong = Refusal::new(word!("state.step.range"))
-        .of(part.source.name())
+        .of(source.name())
         .subject(&record.name)
         .expected("a whole number of steps, F32 or I64")
         .found(&record.dtype);

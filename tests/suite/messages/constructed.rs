@@ -135,6 +135,16 @@ pub fn values() -> Vec<Refusal> {
                 "a cosine over 100 steps in a run of 200: the last 100 steps have a rate of 0",
             ],
         ),
+        Refusal::filled(word!("state.data"), ["", "5", "go on after them"]),
+        Refusal::filled(
+            word!("state.model-refused"),
+            [
+                "config.json: tabtune has no models of the type \"mamba\".",
+                "",
+                "",
+            ],
+        ),
+        Refusal::filled(word!("state.weights-alone"), ["", "", ""]),
         Refusal::filled(
             word!("sink.write"),
             [

@@ -23,7 +23,7 @@ const STOP: u64 = 5;
 const STEPS: u64 = 10;
 
 /// Settings of a run with two groups of their own rates and a frozen one.
-fn settings(optimizer: &Value, precision: &str) -> TrainConfig {
+pub fn settings(optimizer: &Value, precision: &str) -> TrainConfig {
     let groups = json!({"steps": STEPS, "groups": [
         {"pattern": "*norm*", "frozen": true},
         {"pattern": "*mlp*", "learning_rate_scale": 0.5, "weight_decay": 0.1},
@@ -45,7 +45,7 @@ fn bare(settings: &TrainConfig) -> TrainConfig {
     }
 }
 
-fn written(mut stream: FileStream) -> SharedFiles {
+pub fn written(mut stream: FileStream) -> SharedFiles {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     files.extend(
         stream
@@ -64,7 +64,7 @@ fn shared(files: Vec<(String, Vec<u8>)>) -> SharedFiles {
     files.into_iter().map(source).collect()
 }
 
-fn assets() -> ModelAssets {
+pub fn assets() -> ModelAssets {
     ModelAssets::of_config(&shape(), Some(Tokenizer::characters(LETTERS).unwrap()))
 }
 

@@ -5,6 +5,7 @@ mod bundle;
 mod chain;
 mod checks;
 mod continuation;
+mod contract;
 mod delta;
 mod delta_cases;
 mod digests;

@@ -344,6 +344,16 @@ impl ModelHandle {
         Trainer::new(model, dataset, train)
     }
 
+    /// Opens the state in these files, from which a run is to continue; `None` without files.
+    pub(crate) async fn state(&self, files: Vec<JsSource>) -> JsResult<Option<RunState>> {
+        let files = sources(files)?;
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let state = RunState::open(&files, self.files()).await;
+        state.map(Some).map_err(thrown)
+    }
+
     /// Starts a run that continues `state`.
     pub(crate) async fn resume(
         &self,

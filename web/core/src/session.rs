@@ -9,7 +9,6 @@ use tabtune::bundle::ModelAssets;
 use tabtune::checkpoint::{Checkpoint, CheckpointBase, Environment, Origin};
 use tabtune::error::{Error, Fault, Result};
 use tabtune::gpu::profile::{KernelTimes, Profile};
-use tabtune::portable::RunState;
 use tabtune::state::VerifyPolicy;
 use tabtune::train::{StepReport, check_limits};
 use tabtune::{checkpoint, schedule};
@@ -79,15 +78,7 @@ impl Session {
         future_to_promise(async move {
             let given = value(config).map_err(thrown)?;
             let mut config = train_config(given.clone(), model.files()).map_err(thrown)?;
-            let state = sources(state)?;
-            let state = match state.is_empty() {
-                true => None,
-                false => Some(
-                    RunState::open(&state, model.files())
-                        .await
-                        .map_err(thrown)?,
-                ),
-            };
+            let state = model.state(state).await?;
             if let Some(state) = &state {
                 let settings = state.settings(&config, &keys_of(&given), &overrides);
                 config = settings.map_err(thrown)?;
