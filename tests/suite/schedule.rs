@@ -3,10 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use burn::lr_scheduler::{LrScheduler, LrSchedulerRecord};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tabtune::config::{ScheduleConfig, TrainConfig};
-use tabtune::schedule::{is_config_only, learning_rate, misfits, preview, resolve_start, trigger};
+use tabtune::schedule::{
+    Scheduler, is_config_only, learning_rate, misfits, preview, resolve_start, trigger,
+};
 
 /// Bound for f64 curves: one rounding of the base rate.
 const EXACT: f64 = 1e-15;
@@ -266,6 +269,16 @@ fn start_is_resolved_by_the_truth_table() {
             rate.as_f64().unwrap(),
             EXACT,
         );
+        let mut scheduler = Scheduler::new(base, schedule).unwrap();
+        let saved = row["saved"].as_i64().into_iter();
+        let record = LrSchedulerRecord::new().with_scalar("completed_steps", completed);
+        scheduler.load_record(saved.fold(record, |record, saved| {
+            record.with_scalar("schedule_start", saved)
+        }));
+        let found = scheduler.to_record().scalar::<u64>("schedule_start");
+        assert_eq!(found, start_of(resolved), "Scheduler: {row}");
+        let (found, expected) = (scheduler.step(), rate.as_f64().unwrap());
+        assert!((found - expected).abs() <= EXACT * base, "Scheduler: {row}");
     }
 }
 
