@@ -63,6 +63,10 @@ struct Halving {
 }
 
 impl Rule for Halving {
+    fn binds_gate(&self) -> bool {
+        true
+    }
+
     fn layout(&self, _: &ParamInfo) -> Layout {
         Layout::default()
     }

@@ -10,7 +10,7 @@ use burn::backend::{
 use burn::tensor::{DType, Device, Int, Shape, Tensor};
 
 use crate::error::{Error, Result};
-use crate::gpu::launch::{CubeBackend, CubeDevice, CubeTensor, Launch};
+use crate::gpu::launch::{CubeBackend, CubeDevice, CubeTensor, Launch, words_for};
 use crate::gpu::{AnyKernel, Kernel, KernelParams, allocation};
 
 /// A backend whose tensors the kernels can write directly, because no operation on them is deferred.
@@ -23,7 +23,7 @@ impl Unfused for CubeBackend {}
 const fn is_unfused<B: Unfused>() {}
 const _: () = is_unfused::<Cube>();
 
-/// A tensor without autodiff, of any dtype and rank, as an argument or a result of [`run`].
+/// A tensor without autodiff, of any dtype and rank, as an argument or a result of [`run`] ([example](crate::kernel)).
 #[derive(Debug, Clone)]
 pub struct Buffer(Held);
 
@@ -144,6 +144,16 @@ impl Buffer {
         }))
     }
 
+    /// The number of 32-bit words of the elements.
+    pub(crate) fn words(&self) -> usize {
+        let (elements, dtype) = match &self.0 {
+            Held::Cube(tensor) => (tensor.shape().num_elements(), tensor.dtype()),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => (tensor.shape().num_elements(), tensor.dtype()),
+        };
+        words_for(elements, dtype)
+    }
+
     /// An identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
     #[doc(hidden)]
     pub fn place(&self) -> usize {
@@ -245,7 +255,7 @@ pub(crate) fn check_devices<'a>(
 }
 
 /// Runs `kernel` over `groups` workgroups on tensors without autodiff and returns the written buffers. A written tensor is changed in place if it
-/// is uniquely owned ([`gpu`](crate::gpu)).
+/// is uniquely owned ([`gpu`](crate::gpu)) ([example](crate::kernel)).
 ///
 /// # Errors
 ///

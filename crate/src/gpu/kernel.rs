@@ -24,7 +24,7 @@ pub struct Binding {
     pub access: Access,
 }
 
-/// The raw 32-bit words of a buffer, as a twin sees them.
+/// The raw 32-bit words of a buffer, as a twin sees them ([example](crate::kernel)).
 pub trait Words {
     /// The words as f32.
     fn floats(&self) -> &[f32];
@@ -168,7 +168,7 @@ pub struct AnyKernel {
 /// The kernels that a file declares. Each entry is one stem with its kernels for all storage types of the weights.
 pub type Kernels = &'static [&'static [&'static AnyKernel]];
 
-/// Text that is put in front of every shader.
+/// Text that is put in front of every shader ([example](crate::kernel)).
 pub const COMMON: &str = tabtune_shaders::source("common");
 
 impl<P, const R: usize, const W: usize> Clone for Kernel<P, R, W> {

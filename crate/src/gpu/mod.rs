@@ -41,6 +41,7 @@ pub(crate) use buffer::check_devices;
 pub use buffer::{Buffer, run};
 pub(crate) use kernel::groups_of_64;
 pub use kernel::{COMMON, Kernel, Words};
+pub use noise::{Noise, Rounding};
 
 // For `kernel!`, whose code is in other crates, and for the packages of this workspace.
 #[doc(hidden)]

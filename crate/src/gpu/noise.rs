@@ -4,7 +4,7 @@ use super::params::Field;
 use crate::bf16::{get, put, round_nearest, round_stochastic};
 use crate::random::{Stream, select, words};
 
-/// The rounding of a value that is written back to its tensor.
+/// The rounding of a value that is written back to its tensor ([example](crate::kernel)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// None, since the tensor is f32.
@@ -34,15 +34,23 @@ impl Rounding {
     }
 }
 
-/// The source of the rounding of one step of one parameter: the last field of a kernel's parameters, `@align(16) noise: Noise` in its shader.
+/// The source of the rounding of one step of one parameter: the last field of a kernel's parameters, `@align(16) noise: Noise` in its shader. A rule
+/// gets it ready-made, and passes it on ([example](crate::optim::Rule::binds_gate)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noise {
-    /// Philox key of the parameter ([`key`](crate::random::key)).
+    /// Philox key of the parameter.
     pub key: [u32; 2],
     /// The parameter's step, counted from 1.
     pub step: u64,
     /// The rounding of values that are written back.
     pub rounding: Rounding,
+}
+
+impl Noise {
+    /// Replaces element `i` of `n` of a parameter by `new(old)`, f32 or packed bf16, rounded as a shader rounds with `noise_words(…).z`. For twins.
+    pub fn write(&self, p: &mut [u32], i: usize, n: usize, new: impl FnOnce(f32) -> f32) {
+        Writes::new(*self).parameter(p, i, n, None, new);
+    }
 }
 
 impl Field for Noise {

@@ -70,12 +70,18 @@ fn twin([losses, sum, partials]: [&[u32]; 3], [gate, rows]: [&mut [u32]; 2], s: 
     gate[1] = clip_factor(norm, f64::from(s.max_norm)).to_bits();
 }
 
-/// The gate of a step on its device: flag and factor.
+/// The gate of a step on its device: flag and factor. A twin reads them by [`Gate::factor`] ([example](super::Rule::binds_gate)).
 #[derive(Debug, Clone)]
 pub struct Gate(Buffer);
 
 impl Gate {
+    /// The factor of the gradients, or `None` if the step must not write, from the two words of [`Update::gate`](super::Update::gate). For twins.
+    pub fn factor(words: &[u32]) -> Option<f32> {
+        open(words).then(|| factor(words))
+    }
+
     /// Makes an open gate, which lets a step pass with its gradients times `factor`.
+    #[doc(hidden)]
     pub fn open(factor: f32, device: &Device) -> Self {
         let words = TensorData::new(vec![0.0, factor], [2]);
         Self(Tensor::<1>::from_data(words, (device, DType::F32)).into())
@@ -92,6 +98,7 @@ impl Gate {
     /// # Errors
     ///
     /// `kernel.mixed-devices` for tensors on different devices.
+    #[doc(hidden)]
     pub fn next(
         self,
         losses: Tensor<1>,

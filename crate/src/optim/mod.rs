@@ -16,6 +16,8 @@ pub mod arithmetic;
 #[doc(hidden)]
 pub mod gate;
 mod groups;
+#[doc(hidden)]
+pub mod guard;
 mod module;
 #[doc(hidden)]
 pub mod norm;
@@ -39,10 +41,12 @@ use crate::gpu::noise::Rounding;
 use crate::gpu::{Buffer, Kernels, check_devices};
 use crate::random;
 
+pub use apollo::ProjectorRequest;
+pub use gate::Gate;
 pub(crate) use groups::resolved_groups;
 pub use module::OptimSettings;
 pub(crate) use norm::blocks_of;
-pub use rule::{Layout, Rule, Update};
+pub use rule::{Layout, Rule, Stepped, Update};
 pub use saved::SavedState;
 pub use state_tensor::StateTensor;
 pub(crate) use step::Moved;
@@ -53,10 +57,9 @@ pub use self::{
     adafactor::Adafactor,
     adamw::Adamw,
     apollo::{Apollo, orthogonal},
-    gate::Gate,
     groups::ResolvedGroup,
     norm::{SquareSum, clip_factor, global_norm, sum_of_squares},
-    rule::{Member, Stepped},
+    rule::Member,
     saved::ReadSaved,
     sgd::Sgd,
     state_tensor::StateData,
@@ -68,11 +71,12 @@ use rule::Recorded;
 use state::State;
 
 /// The kernels of all rules, the gate and the norm.
-pub(crate) const KERNELS: [Kernels; 6] = [
+pub(crate) const KERNELS: [Kernels; 7] = [
     adafactor::KERNELS,
     adamw::KERNELS,
     apollo::KERNELS,
     &[&gate::KERNEL.all()],
+    guard::KERNELS,
     norm::KERNELS,
     sgd::KERNELS,
 ];
@@ -120,6 +124,15 @@ impl Slot {
     /// Returns true if it is trained in the current step.
     fn trains(&self) -> bool {
         !(self.frozen || self.rests)
+    }
+
+    /// The number of bytes that a step takes for its duration.
+    fn work_bytes(&self) -> u64 {
+        let guarded = match self.rule.binds_gate() {
+            true => 0,
+            false => guard::work_bytes(self.info.elements(), &self.layout),
+        };
+        guarded + self.rule.work_bytes(&self.info)
     }
 
     /// Checks that tensors have the shape and dtype of the parameter; they may be flattened.
@@ -330,10 +343,7 @@ impl Optim {
 
     /// The maximum number of bytes that the step of one parameter takes for its duration.
     pub(crate) fn work_bytes(&self) -> u64 {
-        self.trained()
-            .map(|slot| slot.rule.work_bytes(&slot.info))
-            .max()
-            .unwrap_or(0)
+        self.trained().map(Slot::work_bytes).max().unwrap_or(0)
     }
 
     /// The names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, tensors without

@@ -13,7 +13,7 @@ use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::parameters::{ParamMap, ParamVisitor, map, visit};
 
-/// The settings of the optimizer of a module.
+/// The settings of the optimizer of a module ([example](crate#any-burn-module)).
 #[derive(Debug, Clone, PartialEq)]
 pub struct OptimSettings {
     /// Update rule.

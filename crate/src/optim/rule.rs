@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use burn::tensor::{DType, Device, Tensor};
 
+use super::state::DTYPES;
 use super::{Optim, ParamInfo};
 use crate::config::{Kept, KeptTensor, OptimizerKind};
 use crate::error::{Error, Fault, Result};
@@ -13,8 +14,14 @@ use crate::gpu::noise::Noise;
 
 /// An update rule for one parameter. [`Optim`](super::Optim) has an instance for each parameter, keeps its state, saves and loads it. The crate's
 /// own rules are made from an [`OptimizerConfig`](crate::config::OptimizerConfig); [`Optim::with_rule`](super::Optim::with_rule) takes others.
+///
+/// A rule need not know of clipping, of steps that are not finite, and of bf16. Parameter and gradient come to it in f32, in the shape of the
+/// parameter, the gradient clipped; a bf16 parameter is widened before and rounded after the step, stochastically unless its group says otherwise,
+/// and so are bf16 tensors of the state. If the loss or the norm of a step is not finite, what the rule has computed is dropped. This takes
+/// copies of one parameter and its state at a time; [`Rule::binds_gate`] is for rules that do without. [The front page](crate#a-rule-of-your-own)
+/// has an example.
 pub trait Rule: Any + Debug + Send {
-    /// The layout of the tensors that the rule keeps for `parameter` from step to step. They start at zero and are saved.
+    /// The layout of the tensors that the rule keeps for `parameter` from step to step. They start at zero, lie flat, and are saved.
     fn layout(&self, parameter: &ParamInfo) -> Layout;
 
     /// Takes one step: returns the new parameter and the new state, in the order of the layout. Buffers that are uniquely owned are best changed in
@@ -22,7 +29,8 @@ pub trait Rule: Any + Debug + Send {
     ///
     /// # Errors
     ///
-    /// The errors of its kernels. An error ends the run: the parameter and its state are lost.
+    /// The errors of its kernels. An error ends the run: the parameter and its state are lost. [`Optim`](super::Optim) refuses another number or
+    /// length of buffers (`optim.state-mismatch`).
     fn step(
         &mut self,
         update: &Update<'_>,
@@ -30,6 +38,86 @@ pub trait Rule: Any + Debug + Send {
         grad: Buffer,
         state: Vec<Buffer>,
     ) -> Result<Stepped>;
+
+    /// Returns true if the kernels of the rule bind [`Update::gate`] and write nothing while it is closed, multiply the raw gradient by its factor,
+    /// and round what they write to bf16 with [`Update::noise`]. Parameter and state then come as they are stored, bf16 packed, and are changed
+    /// where they lie.
+    ///
+    /// ```
+    /// use tabtune::gpu::{Buffer, Noise, Words, run};
+    /// use tabtune::optim::{Gate, Layout, Rule, Stepped, Update};
+    /// use tabtune::parameters::ParamInfo;
+    ///
+    /// tabtune::kernel! {
+    ///     /// `p ← p − η·g`, f32 or packed bf16, two elements a thread.
+    ///     pub PLAIN = "plain_sgd" text (r"
+    ///         struct Params { n: u32, rate: f32, @align(16) noise: Noise }
+    ///         @group(0) @binding(0) var<storage, read_write> g: array<f32>;
+    ///         @group(0) @binding(1) var<storage, read_write> gate: Gate;
+    ///         @group(0) @binding(2) var<storage, read_write> p: array<u32>;
+    ///         @group(0) @binding(3) var<storage, read_write> params: Params;
+    ///
+    ///         fn step(i: u32) -> f32 { return select(0.0, params.rate * gate.factor * g[i], i < params.n); }
+    ///
+    ///         @compute @workgroup_size(256)
+    ///         fn main(
+    ///             @builtin(workgroup_id) group: vec3<u32>,
+    ///             @builtin(num_workgroups) groups: vec3<u32>,
+    ///             @builtin(local_invocation_index) lane: u32,
+    ///         ) {
+    ///             let pair = grid_index(group, groups, lane, 256u);
+    ///             let i = 2u * pair;
+    ///             if (i >= params.n || gate.closed != 0u) { return; }
+    ///             if (params.noise.rounding == ROUND_F32) {
+    ///                 p[i] = bitcast<u32>(bitcast<f32>(p[i]) - step(i));
+    ///                 if (i + 1u < params.n) { p[i + 1u] = bitcast<u32>(bitcast<f32>(p[i + 1u]) - step(i + 1u)); }
+    ///             } else {
+    ///                 let halves = noise_words(params.noise, pair).z;
+    ///                 let low = bf16_low(p[pair]) - step(i);
+    ///                 let high = bf16_high(p[pair]) - step(i + 1u);
+    ///                 p[pair] = bf16_pair(low, high, halves, params.noise.rounding);
+    ///             }
+    ///         }
+    ///     ") [256], (g, gate) -> (mut p),
+    ///     /// Scalars of a step.
+    ///     struct PlainParams {
+    ///         /// Elements.
+    ///         n: u32,
+    ///         /// η.
+    ///         rate: f32,
+    ///         /// Source of the rounding.
+    ///         noise: Noise,
+    ///     } varying,
+    ///     twin |[g, gate], [p], s| {
+    ///         let Some(factor) = Gate::factor(gate) else { return };
+    ///         for (i, g) in g.floats().iter().enumerate() {
+    ///             s.noise.write(p, i, s.n as usize, |p| p - s.rate * factor * g);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// #[derive(Debug)]
+    /// struct Plain;
+    ///
+    /// impl Rule for Plain {
+    ///     fn binds_gate(&self) -> bool {
+    ///         true
+    ///     }
+    ///
+    ///     fn layout(&self, _: &ParamInfo) -> Layout {
+    ///         Layout::default()
+    ///     }
+    ///
+    ///     fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> tabtune::Result<Stepped> {
+    ///         let params = PlainParams { n: u.n(), rate: u.rate as f32, noise: u.noise };
+    ///         let [p] = run(&PLAIN, [g, u.gate.clone()], [p], &params, u.groups(2))?;
+    ///         Ok((p, state))
+    ///     }
+    /// }
+    /// ```
+    fn binds_gate(&self) -> bool {
+        false
+    }
 
     /// Steps `own`, the parameter of this rule, and `others`, whose rules have this rule's type; returns the results in that order. By default
     /// they are stepped one by one; a rule overrides this if it needs fewer launches for several.
@@ -87,7 +175,7 @@ pub trait Rule: Any + Debug + Send {
     }
 }
 
-/// A stepped parameter and its new state, in the order of its layout.
+/// A stepped parameter and its new state, in the order of its layout ([example](crate#any-burn-module)).
 pub type Stepped = (Buffer, Vec<Buffer>);
 
 /// A parameter in a step of several.
@@ -114,7 +202,16 @@ impl Member<'_> {
     }
 }
 
-/// The layout of one parameter's state: name, shape and dtype (F32, or BF16 packed) of each tensor.
+/// The layout of one parameter's state: name, shape and dtype of each tensor. Dtypes are F32, BF16, I32 and U32, and U8 for bytes, which a kernel
+/// sees as words of four.
+///
+/// ```
+/// use burn::tensor::DType;
+/// use tabtune::optim::Layout;
+///
+/// let counts = Layout(vec![("signs", vec![10], DType::U8), ("length", vec![], DType::F32)]);
+/// assert_eq!(counts.0[0].1, [10]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout(pub Vec<(&'static str, Vec<usize>, DType)>);
 
@@ -176,8 +273,9 @@ impl Layout {
                     name,
                 ));
             }
-            if !matches!(dtype, DType::F32 | DType::BF16) {
-                faults.push(Fault::new(&key, "dtype F32 or BF16", format!("{dtype:?}")));
+            if !DTYPES.iter().any(|(own, _)| own == dtype) {
+                let rule = format!("dtype {}", DTYPES.map(|(_, word)| word).join(", "));
+                faults.push(Fault::new(&key, rule, format!("{dtype:?}")));
             }
         }
         faults
@@ -221,11 +319,9 @@ pub struct Update<'a> {
     /// η, the learning rate, with the group's scale.
     pub rate: f64,
     /// The gate, which decides if the step writes and has the factor of its gradient: two words that every kernel which writes the parameter or its
-    /// state binds as `Gate` of `common.wgsl`.
-    #[doc(hidden)]
+    /// state binds as `Gate` of [`COMMON`](crate::gpu::COMMON), for a rule that [binds it](Rule::binds_gate).
     pub gate: Buffer,
-    /// Source of the rounding of the writes, a function of seed, parameter and step.
-    #[doc(hidden)]
+    /// Source of the rounding of the writes, a function of seed, parameter and step, for a rule that [binds the gate](Rule::binds_gate).
     pub noise: Noise,
     /// Noise from a buffer, for [`Rounding::Given`](crate::gpu::noise::Rounding::Given).
     pub(super) given: Buffer,

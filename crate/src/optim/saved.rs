@@ -82,6 +82,11 @@ impl SavedState<'_> {
             upload.settle(interrupt).await?;
             at += run.len() as u64;
         }
+        if self.dtype == "U8" {
+            // To whole words.
+            let filling = self.bytes.next_multiple_of(4) - self.bytes;
+            upload.put_bytes(&[0; 3][..filling as usize])?;
+        }
         Ok(upload.finish()?.into())
     }
 }

@@ -10,6 +10,7 @@ use super::state_tensor::{StateData, StateTensor};
 use super::{Optim, Slot};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
+use crate::gpu::launch::words_for;
 use crate::gpu::paired_buffer::{distance, paired_zeros};
 use crate::gpu::transfer::{self, Upload};
 use crate::interrupt::Interrupt;
@@ -37,7 +38,8 @@ impl Slot {
     /// Makes a fresh state: every tensor zero, no step taken.
     pub(super) fn zeros(&self, device: &Device) -> Result<State> {
         let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| {
-            Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into())
+            let (elements, dtype) = placed(shape, *dtype);
+            Ok(transfer::zeros(elements, dtype, device)?.into())
         };
         let tensors = match self.paired(device)? {
             Some(both) => both.halves(self.info.elements(), self.info.dtype).into(),
@@ -80,9 +82,28 @@ impl Optim {
     }
 }
 
+/// Dtypes of a state, with their words in safetensors.
+pub(super) const DTYPES: [(DType, &str); 5] = [
+    (DType::F32, "F32"),
+    (DType::BF16, "BF16"),
+    (DType::I32, "I32"),
+    (DType::U32, "U32"),
+    (DType::U8, "U8"),
+];
+
 /// Returns the dtype word of safetensors for a state.
 pub(super) fn word(dtype: DType) -> &'static str {
-    if dtype == DType::BF16 { "BF16" } else { "F32" }
+    let own = DTYPES.iter().find(|(own, _)| *own == dtype);
+    own.map_or("F32", |(_, word)| word)
+}
+
+/// The tensor on the device that a state lies in, by elements and dtype: packed bf16, or words.
+pub(super) fn placed(shape: &[usize], dtype: DType) -> (usize, DType) {
+    let elements: usize = shape.iter().product();
+    match dtype {
+        DType::BF16 => (elements, dtype),
+        _ => (words_for(elements, dtype), DType::F32),
+    }
 }
 
 /// A state whose entries have the right shapes and dtypes, before its values are read.
@@ -164,7 +185,10 @@ impl Optim {
                         *dtype,
                         device,
                     ),
-                    None => Upload::new(shape.iter().product(), *dtype, device),
+                    None => {
+                        let (elements, dtype) = placed(shape, *dtype);
+                        Upload::new(elements, dtype, device)
+                    }
                 };
                 let sent = entry.upload(upload, interrupt).await?;
                 if joined {

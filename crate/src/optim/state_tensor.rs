@@ -17,13 +17,13 @@ pub enum StateData {
     Tensor(Tensor<1>),
 }
 
-/// One entry of the optimizer file.
+/// One entry of the optimizer file ([example](crate#any-burn-module)).
 #[derive(Debug, Clone)]
 pub struct StateTensor {
     /// Shape in the file.
     #[doc(hidden)]
     pub shape: Vec<usize>,
-    /// `U64`, `F32` or `BF16`.
+    /// `U64` of a step, otherwise the dtype of the layout.
     #[doc(hidden)]
     pub dtype: &'static str,
     /// The values.
@@ -37,6 +37,7 @@ impl StateTensor {
         let size = match self.dtype {
             "U64" => 8,
             "BF16" => 2,
+            "U8" => 1,
             _ => 4,
         };
         self.shape.iter().product::<usize>() * size

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::rule::{Member, Recorded, Rule, Update, another_state};
 use super::state::State;
-use super::{Gate, Optim, ParamInfo, Slot, unexpected};
+use super::{Gate, Optim, ParamInfo, Slot, guard, unexpected};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::noise::{Noise, Rounding};
@@ -161,6 +161,12 @@ impl Optim {
             } = slot;
             let constant = (*rate_scale * fallback.unwrap_or(1.0), *key, *rounding);
             let update = common.update(info, constant, step, recorded.unwrap_or_default());
+            if !rule.binds_gate() {
+                let (p, tensors) = guard::step(&mut **rule, layout, &update, [p, grad], state)?;
+                *place = Some(State { step, tensors });
+                stepped.push((name, p));
+                continue;
+            }
             let of: TypeId = (**rule).type_id();
             let at = batches
                 .iter()

@@ -6,6 +6,7 @@ mod in_place;
 mod kernels;
 mod layout;
 mod module;
+mod own;
 mod projector;
 mod rounding;
 mod state;

@@ -4,7 +4,7 @@ use burn::tensor::{DType, Tensor};
 use serde_json::json;
 use tabtune::device::Device;
 use tabtune::gpu::Buffer;
-use tabtune::optim::{Apollo, orthogonal};
+use tabtune::optim::{Apollo, Gate, orthogonal};
 use tabtune::random::{self, PROJECTOR};
 use tabtune_tests::{block_on, cpu, gpu};
 
@@ -105,6 +105,54 @@ fn keeps_the_bits(device: &Device) {
     }
     assert_eq!(second.bytes(), straight.bytes());
     assert_eq!(first.bytes(), straight.bytes());
+}
+
+/// The built-in orthogonal projectors, given by the caller, and the refusals of others.
+fn of_ones_own(device: &Device) {
+    let own = |json: serde_json::Value| Run::new(&rule(json), infos(DType::BF16), device);
+    let json = json!({"type": "apollo", "rank": RANK, "update_steps": UPDATE_STEPS});
+    let mut given = own(json.clone());
+    let optim = std::mem::replace(&mut given.optim, own(json.clone()).optim);
+    given.optim = optim
+        .with_projector("*", |of| {
+            assert_eq!((of.rank, of.seed), (RANK, 42));
+            expected(&of.parameter.name, of.refresh, of.dim)
+        })
+        .unwrap();
+    let mut straight = start(device);
+    for t in 1..=5 {
+        given.step(t);
+        straight.step(t);
+    }
+    assert_eq!(given.bytes(), straight.bytes());
+
+    let refused = |pattern: &str| {
+        own(json.clone())
+            .optim
+            .with_projector(pattern, |_| Vec::new())
+    };
+    // AdamW moves the first.
+    let error = refused("layer.0.*").unwrap_err();
+    assert_eq!(error.code(), "optim.groups");
+    let gate = Gate::open(1.0, &device.inner());
+    for wrong in [vec![0.5; 31], vec![f32::NAN; 32]] {
+        let mut optim = own(json.clone())
+            .optim
+            .with_projector("layer.1.*", move |_| wrong.clone())
+            .unwrap();
+        let tensor = || upload(&[0.5; 16 * 24], DType::F32, device);
+        let p = upload(&[0.5; 16 * 24], DType::BF16, device);
+        let error = optim.step_param("layer.1.weight", p, Some(tensor()), 1e-2, &gate);
+        assert_eq!(error.unwrap_err().code(), "config.invalid");
+    }
+}
+
+#[test]
+fn a_projector_of_ones_own_takes_the_place_of_the_seeded_one() {
+    of_ones_own(&cpu());
+    if let Some(device) = gpu() {
+        of_ones_own(&device);
+    }
 }
 
 #[test]

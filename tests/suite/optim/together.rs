@@ -21,6 +21,10 @@ struct Noting {
 }
 
 impl Rule for Noting {
+    fn binds_gate(&self) -> bool {
+        true
+    }
+
     fn layout(&self, _: &ParamInfo) -> Layout {
         Layout::default()
     }

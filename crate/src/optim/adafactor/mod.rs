@@ -39,6 +39,10 @@ impl Adafactor {
 }
 
 impl Rule for Adafactor {
+    fn binds_gate(&self) -> bool {
+        true
+    }
+
     fn layout(&self, parameter: &ParamInfo) -> Layout {
         Layout::of(&ADAFACTOR, parameter, None)
     }

@@ -63,6 +63,10 @@ impl Adamw {
 }
 
 impl Rule for Adamw {
+    fn binds_gate(&self) -> bool {
+        true
+    }
+
     fn layout(&self, parameter: &ParamInfo) -> Layout {
         Layout::of(&ADAMW, parameter, None)
     }

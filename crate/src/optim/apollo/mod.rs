@@ -7,10 +7,13 @@ pub mod moments;
 pub mod prepare;
 pub mod project;
 mod projection;
+mod projector;
 
 use burn::tensor::{DType, Tensor, TensorData};
 
 use self::projection::Projection;
+use self::projector::Maker;
+pub use self::projector::ProjectorRequest;
 use crate::config::{APOLLO, ApolloConfig, Projected, ProjectorKind};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
@@ -116,6 +119,8 @@ pub struct Apollo {
     config: ApolloConfig,
     /// The orthogonal projector, kept until the next refresh. It is a function of (seed, name, refresh) and not state, so it is never saved.
     projector: Option<Projector>,
+    /// Makes projectors in place of the seeded ones.
+    maker: Option<Maker>,
 }
 
 impl Apollo {
@@ -124,7 +129,47 @@ impl Apollo {
         Self {
             config,
             projector: None,
+            maker: None,
         }
+    }
+
+    /// The projector of a step: one given for it, one of the caller's maker, or an orthogonal one. The last two are kept until the next refresh.
+    fn of_step(&mut self, u: &Update<'_>) -> Result<Option<Buffer>> {
+        if let Some(given) = &u.projector {
+            return Ok(Some(given.clone()));
+        }
+        if self.maker.is_none() && self.config.projector == ProjectorKind::Normal {
+            return Ok(None);
+        }
+        let refresh = refresh(&self.config, u);
+        if let Some(held) = self
+            .projector
+            .as_ref()
+            .filter(|held| held.refresh == refresh)
+        {
+            return Ok(Some(held.matrix.clone()));
+        }
+        self.projector = None;
+        let dim = side(u.parameter).dim;
+        let rank = self.config.rank(dim);
+        let values = match &self.maker {
+            Some(maker) => maker.make(&ProjectorRequest {
+                parameter: u.parameter,
+                seed: u.seed,
+                refresh,
+                dim,
+                rank,
+            })?,
+            None => orthogonal(key(u), refresh, dim, rank),
+        };
+        let values = TensorData::new(values, [dim * rank]);
+        let matrix = Tensor::<1>::from_data(values, (u.device, DType::F32));
+        let matrix = Buffer::from(matrix);
+        self.projector = Some(Projector {
+            refresh,
+            matrix: matrix.clone(),
+        });
+        Ok(Some(matrix))
     }
 
     /// The orthogonal projector `[dim, rank]` on the device, flat, with its refresh index; `None` before the first step. Normal projectors
@@ -142,6 +187,10 @@ fn side(parameter: &ParamInfo) -> Side {
 }
 
 impl Rule for Apollo {
+    fn binds_gate(&self) -> bool {
+        true
+    }
+
     fn layout(&self, parameter: &ParamInfo) -> Layout {
         Layout::of(
             &APOLLO,
@@ -151,13 +200,11 @@ impl Rule for Apollo {
     }
 
     fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
-        match self.config.projector {
-            ProjectorKind::Orthogonal => {
-                let dim = side(parameter).dim;
-                4 * (dim * self.config.rank(dim)) as u64
-            }
-            ProjectorKind::Normal => 0,
+        if self.maker.is_none() && self.config.projector == ProjectorKind::Normal {
+            return 0;
         }
+        let dim = side(parameter).dim;
+        4 * (dim * self.config.rank(dim)) as u64
     }
 
     fn work_bytes(&self, parameter: &ParamInfo) -> u64 {
@@ -190,14 +237,25 @@ impl Rule for Apollo {
         g: Buffer,
         state: Vec<Buffer>,
     ) -> Result<Stepped> {
-        step(&self.config, &mut self.projector, u, p, g, state)
+        let projector = self.of_step(u)?;
+        step(&self.config, projector, u, p, g, state)
     }
 }
 
-/// Computes the new parameter and state; `held` is the projector of the previous step on entry, and that of this step on return.
+/// Index of the projector of a step.
+fn refresh(rule: &ApolloConfig, u: &Update<'_>) -> u64 {
+    (u.step - 1) / rule.update_steps.max(1)
+}
+
+/// The key of the seeded projectors.
+fn key(u: &Update<'_>) -> [u32; 2] {
+    random::key(PROJECTOR, u.seed, &u.parameter.name)
+}
+
+/// Computes the new parameter and state with this projector; `None` if the kernel makes it from the key.
 fn step(
     rule: &ApolloConfig,
-    held: &mut Option<Projector>,
+    projector: Option<Buffer>,
     u: &Update<'_>,
     p: Buffer,
     g: Buffer,
@@ -213,23 +271,7 @@ fn step(
         channels,
     } = side(u.parameter);
     let (rank, root) = (rule.rank(dim), rule.scale(dim).sqrt());
-    let refresh = (u.step - 1) / rule.update_steps.max(1);
-    let key = random::key(PROJECTOR, u.seed, &u.parameter.name);
-    let projector = match (&u.projector, rule.projector) {
-        (Some(matrix), _) => Some(matrix.clone()),
-        (None, ProjectorKind::Orthogonal) => {
-            let present = held.take().filter(|held| held.refresh == refresh);
-            let made = || {
-                let matrix = TensorData::new(orthogonal(key, refresh, dim, rank), [dim * rank]);
-                Projector {
-                    refresh,
-                    matrix: Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into(),
-                }
-            };
-            Some(held.insert(present.unwrap_or_else(made)).matrix.clone())
-        }
-        (None, ProjectorKind::Normal) => None,
-    };
+    let (refresh, key) = (refresh(rule, u), key(u));
     let (front, back) = if rule.scale_front {
         (root, 1.0)
     } else {

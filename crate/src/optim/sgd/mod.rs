@@ -24,6 +24,10 @@ impl Sgd {
 }
 
 impl Rule for Sgd {
+    fn binds_gate(&self) -> bool {
+        true
+    }
+
     fn layout(&self, parameter: &ParamInfo) -> Layout {
         if self.0.momentum > 0.0 {
             Layout::of(&SGD, parameter, None)

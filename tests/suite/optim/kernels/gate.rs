@@ -2,7 +2,7 @@ use tabtune::gpu::Access;
 use tabtune::optim::gate::{self, CLOSED, HEAD, NONE, RAISED, TAKEN};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
-use super::{adafactor, adamw, apollo, sgd};
+use super::{adafactor, adamw, apollo, guard, sgd};
 
 /// sqrt and a quotient, within 3 and 2.5 ulp.
 const BOUND: f64 = 1e-6;
@@ -43,6 +43,7 @@ fn closed_gate_leaves_parameters_and_states() {
         (apollo::moments((17, 10, 3)), "gate.closed == 0u"),
         (apollo::combine(257, false, 1.0), "gate.closed == 0u"),
         (apollo::apply((257, 3), true, false, 2), "gate.closed != 0u"),
+        (guard::writes(257, 2), "gate.closed != 0u"),
         (sgd::plain(257, 2), "gate.closed != 0u"),
         (sgd::momentum(257, 2, true), "gate.closed != 0u"),
     ];

@@ -5,4 +5,5 @@ mod adamw;
 mod apollo;
 pub(crate) mod gate;
 mod global_norm;
+mod guard;
 mod sgd;
