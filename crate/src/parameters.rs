@@ -1,16 +1,25 @@
-//! Visits the parameters of any Burn module by name: the path of its fields, joined by dots. Files use the same names.
+//! Visits the parameters of any Burn module by name: the path of its fields, joined by dots. Files use the same names. A parameter that a module
+//! has at several paths, which Burn tells by its `ParamId`, is one parameter with the name of its first path, and stays tied.
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{DType, Tensor};
+mod tied;
+mod weights;
 
-/// Parameter without its values.
+use std::collections::BTreeSet;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::{Bool, DType, Int, Tensor};
+
+use tied::Tied;
+pub use weights::{load, save};
+
+/// Parameter without its values, as a [`Rule`](crate::optim::Rule) is given it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamInfo {
     /// Path in the module; for a model of this crate, the state-dict name.
     pub name: String,
     /// Shape; optimizers see rank ≥ 2 as (product of the leading dimensions, last).
     pub shape: Vec<usize>,
-    /// F32, or BF16 packed.
+    /// F32, or BF16, which lies packed.
     pub dtype: DType,
     /// True outside the blocks of a language model: an embedding, the head, the last norm. Always false for a parameter of another module.
     #[doc(hidden)]
@@ -44,10 +53,41 @@ impl ParamInfo {
     }
 }
 
-/// Visits each parameter, in the order of the module tree.
+/// Visits each parameter, in the order of the module tree; one at several paths only at the first.
+///
+/// ```
+/// use burn::nn::LinearConfig;
+/// use burn::tensor::Tensor;
+/// use tabtune::parameters::{ParamVisitor, visit};
+///
+/// struct Names(Vec<String>);
+///
+/// impl ParamVisitor for Names {
+///     fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
+///         self.0.push(format!("{name} {:?}", tensor.dims()));
+///     }
+/// }
+///
+/// # #[cfg(feature = "cpu")] {
+/// let linear = LinearConfig::new(4, 2).init(&tabtune::device::Device::cpu().inner());
+/// let mut names = Names(Vec::new());
+/// visit(&linear, &mut names);
+/// assert_eq!(names.0, ["weight [4, 2]", "bias [2]"]);
+/// # }
+/// ```
 pub trait ParamVisitor {
     /// Visits a parameter; `name` is its path.
     fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>);
+
+    /// Visits a parameter of integers, which is not trained. By default nothing is done.
+    fn visit_int<const D: usize>(&mut self, name: &str, tensor: Tensor<D, Int>) {
+        let _ = (name, tensor);
+    }
+
+    /// Visits a parameter of truth values, which is not trained. By default nothing is done.
+    fn visit_bool<const D: usize>(&mut self, name: &str, tensor: Tensor<D, Bool>) {
+        let _ = (name, tensor);
+    }
 
     /// Visits a parameter with the [`Param`] around its tensor.
     #[doc(hidden)]
@@ -56,10 +96,43 @@ pub trait ParamVisitor {
     }
 }
 
-/// Replaces each parameter, in the order of the module tree.
+/// Replaces each parameter, in the order of the module tree; one at several paths only at the first, and the others are tied to it.
+///
+/// ```
+/// use burn::nn::LinearConfig;
+/// use burn::tensor::Tensor;
+/// use tabtune::parameters::{ParamMap, map};
+///
+/// struct Halved;
+///
+/// impl ParamMap for Halved {
+///     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
+///         if name == "weight" { tensor * 0.5 } else { tensor }
+///     }
+/// }
+///
+/// # #[cfg(feature = "cpu")] {
+/// let linear = LinearConfig::new(4, 2).init(&tabtune::device::Device::cpu().inner());
+/// let expected = (linear.weight.val() * 0.5).into_data();
+/// let halved = map(linear, &mut Halved);
+/// halved.weight.val().into_data().assert_eq(&expected, true);
+/// # }
+/// ```
 pub trait ParamMap {
     /// Replaces a parameter; `name` is its path. The tensor is the only handle unless the module was cloned.
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D>;
+
+    /// Replaces a parameter of integers. By default it stays.
+    fn map_int<const D: usize>(&mut self, name: &str, tensor: Tensor<D, Int>) -> Tensor<D, Int> {
+        let _ = name;
+        tensor
+    }
+
+    /// Replaces a parameter of truth values. By default it stays.
+    fn map_bool<const D: usize>(&mut self, name: &str, tensor: Tensor<D, Bool>) -> Tensor<D, Bool> {
+        let _ = name;
+        tensor
+    }
 
     /// Replaces a parameter with the [`Param`] around its tensor.
     #[doc(hidden)]
@@ -73,20 +146,23 @@ pub trait ParamMap {
     }
 }
 
-/// Shows every parameter of `module` to `visitor`. Tensors that a module only counts, such as the running statistics of a BatchNorm, are
-/// among them; they require no gradient.
+/// Shows every parameter of `module` to [`visitor`](ParamVisitor). Tensors that a module only counts, such as the running statistics of a
+/// BatchNorm, are among them; they require no gradient.
 pub fn visit<M: Module>(module: &M, visitor: &mut impl ParamVisitor) {
     module.visit(&mut Visiting {
         path: Path::default(),
         visitor,
+        seen: BTreeSet::new(),
     });
 }
 
-/// Replaces every parameter of `module` by the result of `map`.
+/// Replaces every parameter of `module` by the result of [`map`](ParamMap).
 pub fn map<M: Module>(module: M, map: &mut impl ParamMap) -> M {
+    let (module, tied) = Tied::of(module);
     module.map(&mut Mapping {
         path: Path::default(),
         map,
+        tied,
     })
 }
 
@@ -134,6 +210,14 @@ impl Path {
 struct Visiting<'a, V: ParamVisitor> {
     path: Path,
     visitor: &'a mut V,
+    seen: BTreeSet<ParamId>,
+}
+
+impl<V: ParamVisitor> Visiting<'_, V> {
+    /// The name of a parameter that is met for the first time.
+    fn first(&mut self, id: ParamId) -> Option<String> {
+        self.seen.insert(id).then(|| self.path.name())
+    }
 }
 
 impl<V: ParamVisitor> ModuleVisitor for Visiting<'_, V> {
@@ -146,13 +230,28 @@ impl<V: ParamVisitor> ModuleVisitor for Visiting<'_, V> {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.visitor.visit_param(&self.path.name(), param);
+        if let Some(name) = self.first(param.id) {
+            self.visitor.visit_param(&name, param);
+        }
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        if let Some(name) = self.first(param.id) {
+            self.visitor.visit_int(&name, param.val());
+        }
+    }
+
+    fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
+        if let Some(name) = self.first(param.id) {
+            self.visitor.visit_bool(&name, param.val());
+        }
     }
 }
 
 struct Mapping<'a, M: ParamMap> {
     path: Path,
     map: &'a mut M,
+    tied: Tied,
 }
 
 impl<M: ParamMap> ModuleMapper for Mapping<'_, M> {
@@ -165,6 +264,24 @@ impl<M: ParamMap> ModuleMapper for Mapping<'_, M> {
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        self.map.map_param(&self.path.name(), param)
+        let (map, name) = (&mut self.map, self.path.name());
+        self.tied.map(param, |param| map.map_param(&name, param))
+    }
+
+    fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
+        let (map, name) = (&mut self.map, self.path.name());
+        self.tied.map(param, |param| {
+            param.map(|tensor| map.map_int(&name, tensor))
+        })
+    }
+
+    fn map_bool<const D: usize>(
+        &mut self,
+        param: Param<Tensor<D, Bool>>,
+    ) -> Param<Tensor<D, Bool>> {
+        let (map, name) = (&mut self.map, self.path.name());
+        self.tied.map(param, |param| {
+            param.map(|tensor| map.map_bool(&name, tensor))
+        })
     }
 }

@@ -23,6 +23,7 @@ mod model;
 mod not_finite;
 mod ops;
 mod optim;
+mod parameters;
 mod portable;
 mod release;
 mod repeat;
