@@ -1,5 +1,29 @@
 //! Converts everything the next step depends on to files and back: `model.safetensors`, `optimizer.safetensors`, the model's documents, and
 //! last `checkpoint.json`, which states the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
+//!
+//! ```
+//! use std::rc::Rc;
+//! use tabtune::bundle::{ByteSource, FileStream, ModelAssets};
+//! use tabtune::checkpoint::{Checkpoint, Environment, Origin, write};
+//! use tabtune::config::Form;
+//! use tabtune::data::Dataset;
+//! use tabtune::device::Device;
+//! use tabtune::interrupt::Interrupt;
+//! use tabtune::train::Trainer;
+//!
+//! /// The files of a run.
+//! fn save(trainer: &Trainer, assets: &ModelAssets, device: &Device) -> tabtune::Result<FileStream> {
+//!     let environment = Environment::on(&device.inner(), &device.info().adapter);
+//!     write(trainer, assets, &Origin { environment, base: None })
+//! }
+//!
+//! /// The run again, with the text that it was trained on.
+//! async fn resume(files: Vec<Rc<dyn ByteSource>>, text: &[u8], device: &Device) -> tabtune::Result<Trainer> {
+//!     let checkpoint = Checkpoint::open(files, None)?;
+//!     let dataset = Dataset::from_bytes(text, Form::Text, checkpoint.bundle().need_tokenizer()?, 0.0)?;
+//!     checkpoint.resume(dataset, None, &[], device, &Interrupt::none()).await
+//! }
+//! ```
 
 mod consequences;
 mod consistency;
@@ -105,7 +129,7 @@ fn open_base(
     )
 }
 
-/// An opened checkpoint.
+/// An opened checkpoint ([example](crate::checkpoint)).
 pub struct Checkpoint {
     manifest: Manifest,
     bundle: Rc<Bundle>,

@@ -12,7 +12,7 @@ use crate::gpu::launch;
 /// itself, and natively waits. Such launches are fewer than half of a step's.
 const LAUNCHES_A_SUBMIT: usize = 96;
 
-/// Kind of device to open.
+/// Kind of device to open ([example](crate)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
     /// WGSL on the best adapter that wgpu finds.
@@ -24,7 +24,7 @@ pub enum DeviceKind {
     Cpu,
 }
 
-/// Facts about an opened device.
+/// Facts about an opened device ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -79,7 +79,7 @@ impl DeviceLimits {
     }
 }
 
-/// An opened device. Clones are handles of the same device.
+/// An opened device. Clones are handles of the same device ([example](crate)).
 #[derive(Debug, Clone)]
 pub struct Device {
     tensors: TensorDevice,

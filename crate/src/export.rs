@@ -42,7 +42,7 @@ pub use self::{
     gguf_types::GgufTypes,
 };
 
-/// Format of an export.
+/// Format of an export ([example](crate)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -116,7 +116,7 @@ impl ExportFormat {
 }
 
 /// Prepares the files of `source` in the format that is asked for, the receipt last. `base_files` are those of a GGUF file that the model's
-/// tensors go into, or of the base that a trained adapter is merged into.
+/// tensors go into, or of the base that a trained adapter is merged into ([example](crate)).
 ///
 /// # Errors
 /// `export.*` for a model that the format cannot hold, or options that do not fit it, `config.invalid` for the optimizer of a model that has

@@ -1,4 +1,21 @@
 //! Generates text from a model, one token at a time, with cached keys and values.
+//!
+//! ```
+//! use tabtune::generate::{GenerateConfig, Generator};
+//! use tabtune::model::Model;
+//! use tabtune::tokenizer::Tokenizer;
+//!
+//! /// Continues `prompt` by 100 tokens at most.
+//! async fn continued(model: &Model, tokenizer: &Tokenizer, prompt: &str) -> tabtune::Result<String> {
+//!     let config = GenerateConfig { max_tokens: 100, ..GenerateConfig::default() };
+//!     let mut generator = Generator::new(model, tokenizer, prompt, config)?;
+//!     let mut text = prompt.to_string();
+//!     while let Some(token) = generator.next(model, tokenizer).await? {
+//!         text += &token.text;
+//!     }
+//!     Ok(text)
+//! }
+//! ```
 
 mod config;
 mod prefix;
@@ -23,7 +40,7 @@ pub use self::{
     prefix_cache::{Loan, PrefixCache},
 };
 
-/// One of the likeliest tokens of a position.
+/// One of the likeliest tokens of a position ([example](crate::generate)).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TopToken {
@@ -35,7 +52,7 @@ pub struct TopToken {
     pub prob: f64,
 }
 
-/// One generated token.
+/// One generated token ([example](crate::generate)).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GeneratedToken {
@@ -49,7 +66,7 @@ pub struct GeneratedToken {
     pub top: Vec<TopToken>,
 }
 
-/// Reason why a text ended.
+/// Reason why a text ended ([example](crate::generate)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -74,7 +91,7 @@ impl End {
     }
 }
 
-/// Generates text after a prompt until a stop token, the token limit or the model's context ends it.
+/// Generates text after a prompt until a stop token, the token limit or the model's context ends it ([example](crate::generate)).
 pub struct Generator {
     config: GenerateConfig,
     prefix: Prefix,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[doc(hidden)]
 pub type GiveWay = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
-/// Cancellation request that long work receives and checks between pieces. Clones share the request.
+/// Cancellation request that long work receives and checks between pieces. Clones share the request ([example](crate)).
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,

@@ -45,7 +45,7 @@
 //! | [`generate`] | text from a model, token by token |
 //! | [`checkpoint`] | save a run, and resume it with the same bits |
 //! | [`export`] | weights and adapters for other programs |
-//! | [`portable`] | models as plain data, from every container to every container |
+//! | [`portable`], [`state`] | models as plain data, from every container to every container |
 //! | [`optim`], [`schedule`], [`parameters`] | optimizers, rates and names for any Burn module, and rules of your own |
 //! | [`gpu`], [`kernel!`] | kernels of your own |
 //! | [`interrupt`] | ends long work early |
@@ -66,6 +66,7 @@ pub mod tokenizer;
 pub mod bundle;
 pub mod data;
 pub mod schedule;
+pub mod state;
 
 pub mod model;
 pub mod optim;
@@ -98,7 +99,5 @@ pub mod random;
 #[cfg(feature = "replay")]
 #[doc(hidden)]
 pub mod replay;
-#[doc(hidden)]
-pub mod state;
 
 pub use error::{Error, Result};

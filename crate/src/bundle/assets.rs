@@ -17,7 +17,7 @@ const BOS: &str = "bos_token_id";
 const EOS: &str = "eos_token_id";
 const PAD: &str = "pad_token_id";
 
-/// Tokenizer and documents of a model.
+/// Tokenizer and documents of a model ([example](crate)).
 #[derive(Debug, Clone)]
 pub struct ModelAssets {
     /// Tokenizer, which converts text to ids and back.

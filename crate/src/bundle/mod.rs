@@ -51,6 +51,7 @@ pub(crate) use state_json::{JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 pub(crate) use stored_rows::StoredRows;
 pub use stream::{Chunk, FileInfo, FileStream};
 pub use tensors::Bundle;
+pub use tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset};
 
 pub use crate::error::Warning;
 pub use crate::formats::{ByteSource, MemorySource};
@@ -63,6 +64,5 @@ pub use self::{
     adapter::{LoraConfig, MergedAdapter, adapter_config_json},
     inspect::{FileFormat, InspectReport, inspect},
     open::{open_bundle, open_bundle_with},
-    tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset},
     verify::{Check, Verification, verify, verify_files, verify_with_inputs},
 };

@@ -7,7 +7,7 @@ use crate::error::{Result, Warning};
 use crate::formats::ByteSource;
 use crate::state::{ModelStateTensorManifest, PortableModelImportRequest, SelectionReport, select};
 
-/// Options for opening a model.
+/// Options for opening a model ([example](crate)).
 #[derive(Default)]
 pub struct OpenOptions {
     /// Files `adapter_config.json` and `adapter_model.safetensors` of a PEFT LoRA, which is merged: every tensor then reads with the product of

@@ -17,7 +17,7 @@ use crate::state::{ArtifactDigests, Conversion, EncodedReader, Tensor};
 /// Characters of a SHA-256 in hex.
 const DIGEST_LEN: usize = 64;
 
-/// Name and size of a file of a stream.
+/// Name and size of a file of a stream ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileInfo {
@@ -34,7 +34,7 @@ impl FileInfo {
     }
 }
 
-/// A piece of one file: 8 MiB; the last piece of a file holds the rest.
+/// A piece of one file: 8 MiB; the last piece of a file holds the rest ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// Index into [`FileStream::files`].
@@ -68,7 +68,7 @@ impl Segment {
 }
 
 /// Files whose bytes are returned piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is
-/// written.
+/// written ([example](crate)).
 #[derive(Default)]
 pub struct FileStream {
     pub(super) files: Vec<FileInfo>,

@@ -17,7 +17,7 @@ use crate::tokenizer::Tokenizer;
 /// Maximum number of names in the list of one finding.
 pub(super) const MAX_NAMES: usize = 8;
 
-/// One model: the contents of its files, and access to its tensors.
+/// One model: the contents of its files, and access to its tensors ([example](crate)).
 pub struct Bundle {
     /// Shape of the model.
     pub config: ModelConfig,

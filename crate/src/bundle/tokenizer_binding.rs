@@ -15,7 +15,7 @@ use crate::state::{
 /// Name of the chat template without a name.
 const UNNAMED: &str = "default";
 
-/// A document of a tokenizer, byte for byte as it was read.
+/// A document of a tokenizer, byte for byte as it was read ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenizerAsset {
     /// Bytes of the document.
@@ -24,7 +24,7 @@ pub struct TokenizerAsset {
     pub sha256: Digest,
 }
 
-/// A tokenizer as plain data. It states only what the files state: a flag that they do not mention is absent.
+/// A tokenizer as plain data. It states only what the files state: a flag that they do not mention is absent ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortableTokenizerBinding {
     /// Family, format and version of the assets, size of the vocabulary, special ids and flags.

@@ -30,7 +30,7 @@ const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum count: JavaScript's numbers are exact up to it.
 const MAX_COUNT: u64 = (1 << 53) - 1;
 
-/// Conditions that the bits of a run depend on in addition to its settings.
+/// Conditions that the bits of a run depend on in addition to its settings ([example](crate::checkpoint)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {

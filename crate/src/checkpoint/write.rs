@@ -13,7 +13,7 @@ use crate::model::adapter_document;
 use crate::state::{Base, Evaluation, Identity, OPTIMIZER_FILE};
 use crate::train::Trainer;
 
-/// Facts that a checkpoint states in addition to the state of its run.
+/// Facts that a checkpoint states in addition to the state of its run ([example](crate::checkpoint)).
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// Environment in which the run is being trained.
@@ -23,7 +23,7 @@ pub struct Origin {
 }
 
 /// Writes the files of `trainer`'s checkpoint. It only reads: the next step gives the same bits with or without it. The SHA-256 of each piece
-/// must be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested.
+/// must be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested ([example](crate::checkpoint)).
 ///
 /// # Errors
 /// `session.busy` for a run whose last reports are still on the device ([`Trainer::settle`]).

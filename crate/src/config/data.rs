@@ -8,7 +8,7 @@ use super::declare::{settings, words};
 use super::rules::Rules;
 use crate::error::Fault;
 
-/// Form of a data file.
+/// Form of a data file ([example](crate)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -8,7 +8,7 @@ use super::rules::{DECAY_RULE, Rules, is_decay, is_positive_f32};
 use super::{OptimizerConfig, TrainConfig};
 use crate::error::Fault;
 
-/// Parameters whose names match `pattern`, and how they are treated. The first group that matches counts.
+/// Parameters whose names match `pattern`, and how they are treated. The first group that matches counts ([example](crate::config)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

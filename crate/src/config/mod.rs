@@ -1,6 +1,22 @@
 //! Settings as plain data. `validate` reports all faults at once. [`TrainConfig::overlaid`] takes settings as JSON;
 //! `crate/SETTINGS.md` describes every key and its values, also those of rarely changed settings, whose types are left
 //! out of this page.
+//!
+//! ```
+//! use tabtune::config::{AdamwConfig, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig, WsdSchedule};
+//!
+//! # fn main() -> tabtune::Result<()> {
+//! let config = TrainConfig {
+//!     steps: 1000,
+//!     optimizer: OptimizerConfig::Adamw(AdamwConfig { weight_decay: 0.1, ..AdamwConfig::default() }),
+//!     groups: vec![GroupConfig { frozen: true, ..GroupConfig::new("*embed*") }, GroupConfig::new("*")],
+//!     schedule: ScheduleConfig::Wsd(WsdSchedule { warmup_steps: 100, ..WsdSchedule::default() }),
+//!     ..TrainConfig::default()
+//! };
+//! config.validate()?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod adafactor;
 mod adamw;

@@ -9,7 +9,7 @@ use crate::error::Result;
 #[doc(hidden)]
 pub const MAX_HEAD_DIM: usize = 128;
 
-/// Model families that can be trained.
+/// Model families that can be trained ([example](crate::model)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
@@ -24,7 +24,7 @@ pub enum Architecture {
     SmolLm3,
 }
 
-/// Stretching of the rotary frequencies for long contexts.
+/// Stretching of the rotary frequencies for long contexts ([example](crate::model)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rope_type", rename_all = "lowercase")]
 pub enum RopeScaling {
@@ -51,7 +51,7 @@ pub enum RopeScaling {
     },
 }
 
-/// All settings that determine a model's tensors and arithmetic. Those of the default are no model: a family states them.
+/// All settings that determine a model's tensors and arithmetic. Those of the default are no model: a family states them ([example](crate::model)).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {

@@ -62,7 +62,7 @@ impl Hyperparameter {
     }
 }
 
-/// Update rule of a run or a group.
+/// Update rule of a run or a group ([example](crate::config)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]

@@ -9,7 +9,7 @@ use crate::error::Fault;
 /// Value of a start step that is not planned.
 pub(crate) const NO_START: i64 = -1;
 
-/// Learning rate as a function of the step. B is the run's `learning_rate`, the peak.
+/// Learning rate as a function of the step. B is the run's `learning_rate`, the peak ([example](crate::config)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -101,7 +101,7 @@ settings! {
     }
 }
 
-/// Form of a decay from h to the minimum μ, for x from 0 to 1.
+/// Form of a decay from h to the minimum μ, for x from 0 to 1 ([example](crate::config)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

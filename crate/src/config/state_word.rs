@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A tensor that an optimizer keeps for a parameter.
+/// A tensor that an optimizer keeps for a parameter ([example](crate::portable)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StateWord {

@@ -37,5 +37,5 @@ pub use self::{
     words::{Word, class, word},
 };
 
-/// `Result` with [`enum@Error`].
+/// `Result` with [`enum@Error`] ([example](crate)).
 pub type Result<T, E = Error> = std::result::Result<T, E>;

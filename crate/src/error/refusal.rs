@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Word, escaped, shown};
 
-/// One broken rule of a configuration.
+/// One broken rule of a configuration ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Path of the key, for example `optimizer.beta1`.
@@ -39,7 +39,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Reason for which a file was refused (crate/FORMATS.md, "Refusals").
+/// Reason for which a file was refused (crate/FORMATS.md, "Refusals") ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {

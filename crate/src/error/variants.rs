@@ -3,7 +3,7 @@
 use super::{Fault, Refusal, Word};
 
 /// Everything that can go wrong in tabtune. [`Error::code`] is the stable code, [`Error::kind`] the class shown in TypeScript. Variants that have
-/// only a text for people are left out of this page: tell them apart by their code.
+/// only a text for people are left out of this page: tell them apart by their code ([example](crate)).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Error, Refusal, Word, shown, word};
 
-/// Something worth knowing about a file that was not refused.
+/// Something worth knowing about a file that was not refused ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Warning {

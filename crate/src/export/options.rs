@@ -8,7 +8,7 @@ use crate::error::{Error, Fault, Result};
 use crate::formats::TensorType;
 use crate::state::{ModelIoArtifactReceipt, RECEIPT};
 
-/// dtype of the tensors of a folder.
+/// dtype of the tensors of a folder ([example](crate)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportDtype {
@@ -36,7 +36,7 @@ impl ExportDtype {
     }
 }
 
-/// Encoding of the values of a JSON state dict.
+/// Encoding of the values of a JSON state dict ([example](crate)).
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -121,7 +121,7 @@ impl ExportOptions {
     }
 }
 
-/// Contents of a model card that the user states.
+/// Contents of a model card that the user states ([example](crate)).
 #[doc(hidden)]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

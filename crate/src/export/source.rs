@@ -15,7 +15,7 @@ use crate::state::{
 };
 use crate::train::{Progress, Trainer};
 
-/// The weights of a model, each tensor a handle: nothing is read before it is written.
+/// The weights of a model, each tensor a handle: nothing is read before it is written ([example](crate)).
 #[derive(Debug, Clone)]
 pub struct Weights {
     /// Shape of the model.
@@ -54,7 +54,7 @@ impl Weights {
     }
 }
 
-/// A model to be exported.
+/// A model to be exported ([example](crate)).
 #[derive(Debug, Clone)]
 pub struct ExportSource {
     /// Weights of the model.

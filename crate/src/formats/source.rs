@@ -11,7 +11,7 @@ use crate::error::{Error, Refusal, Result, word};
 /// Maximum size of a single read of a payload.
 pub const CHUNK_BYTES: usize = 4 << 20;
 
-/// Random access to the bytes of one file. Reads are exact: a source that cannot fill the buffer returns an error.
+/// Random access to the bytes of one file. Reads are exact: a source that cannot fill the buffer returns an error ([example](crate)).
 pub trait ByteSource {
     /// Name of the file, for messages and to distinguish the files of a folder; it is never used as a path.
     fn name(&self) -> &str;
@@ -59,7 +59,7 @@ macro_rules! forward {
 
 forward!(Box<S>, &S, Rc<S>);
 
-/// A file held in memory.
+/// A file held in memory ([example](crate)).
 #[derive(Debug, Clone)]
 pub struct MemorySource {
     name: String,

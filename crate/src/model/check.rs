@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::formats::ByteSource;
 
 /// Opens the files of one model and compares their tensors with the model's, before a device is opened. Unexpected tensors outside the
-/// blocks are left out, with a warning.
+/// blocks are left out, with a warning ([example](crate)).
 ///
 /// # Errors
 /// The errors of opening the files; `model.tensor.missing`, `model.tensor.unexpected` inside a block, `model.tensor.shape` and unreadable
@@ -17,7 +17,7 @@ pub fn open_model(files: Vec<Rc<dyn ByteSource>>) -> Result<Bundle> {
     open_model_with(files, OpenOptions::default())
 }
 
-/// Opens the files of one model like [`open_model`], with options.
+/// Opens the files of one model like [`open_model`], with options ([example](crate)).
 ///
 /// # Errors
 /// The errors of [`open_model`].

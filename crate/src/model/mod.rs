@@ -1,6 +1,38 @@
 //! Language models as Burn modules. A parameter's path in the module tree is its Hugging Face state-dict name.
 //!
 //! A model is stored without autodiff; [`Model::tracked`] returns the view that a training step differentiates.
+//!
+//! ```
+//! use tabtune::config::{Architecture, ModelConfig, Precision, RopeScaling};
+//! use tabtune::device::Device;
+//! use tabtune::interrupt::Interrupt;
+//! use tabtune::model::Model;
+//!
+//! /// A new model of 3 million weights.
+//! async fn small(vocab_size: usize, device: &Device) -> tabtune::Result<Model> {
+//!     let config = ModelConfig {
+//!         architecture: Architecture::Llama,
+//!         model_type: "llama".into(),
+//!         vocab_size,
+//!         hidden_size: 256,
+//!         intermediate_size: 768,
+//!         num_hidden_layers: 4,
+//!         num_attention_heads: 4,
+//!         num_key_value_heads: 2,
+//!         head_dim: 64,
+//!         max_position_embeddings: 256,
+//!         norm_eps: 1e-5,
+//!         rope_theta: 10_000.0,
+//!         rope_scaling: RopeScaling::Default,
+//!         no_rope_layers: Vec::new(),
+//!         tie_word_embeddings: true,
+//!         attention_bias: false,
+//!         qk_norm: false,
+//!         initializer_range: 0.02,
+//!     };
+//!     Model::init(&config, 42, Precision::F32, &device.inner(), &Interrupt::none()).await
+//! }
+//! ```
 
 mod adaptation;
 mod attention;
@@ -64,7 +96,7 @@ use block::Stream;
 use body::{Body, Lookup};
 use rope::Ropes;
 
-/// Positions of a batch: B sequences of T tokens whose first token has position `offset`.
+/// Positions of a batch: B sequences of T tokens whose first token has position `offset` ([example](crate)).
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
     /// Number of sequences, B.
@@ -102,7 +134,7 @@ impl Span<'_> {
     }
 }
 
-/// A causal language model with its configuration.
+/// A causal language model with its configuration ([example](crate)).
 #[derive(Debug, Clone)]
 pub struct Model {
     config: ModelConfig,

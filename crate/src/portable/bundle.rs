@@ -13,18 +13,16 @@ use crate::state::{
     PortableModelStateDict, SelectionReport, StateManifest, VerifyPolicy,
 };
 
-/// A model as plain data: its state and its companions.
+/// A model as plain data: its state and its companions ([example](crate::portable)).
 #[derive(Debug, Clone)]
 pub struct PortableModelBundle {
     /// Tensors and groups.
-    #[doc(hidden)]
     pub state_dict: PortableModelStateDict,
     /// Configuration, tokenizer, origin.
-    #[doc(hidden)]
     pub metadata: ModelMetadata,
 }
 
-/// A bundle that was imported, with the results of the import.
+/// A [bundle](PortableModelBundle) that was imported, with the results of the import ([example](crate::portable)).
 #[derive(Debug, Clone)]
 pub struct ImportedBundle {
     /// The bundle.
@@ -32,7 +30,6 @@ pub struct ImportedBundle {
     /// Unusual but allowed properties.
     pub warnings: Vec<Warning>,
     /// Receipt of the import; without digests if values were not read.
-    #[doc(hidden)]
     pub receipt: ModelIoArtifactReceipt,
 }
 
@@ -137,7 +134,6 @@ impl PortableModelBundle {
     }
 
     /// The manifest of the bundle, without digests, which depend on values.
-    #[doc(hidden)]
     pub fn manifest(&self) -> StateManifest {
         let ModelMetadata {
             tokenizer,
@@ -159,7 +155,6 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// Errors of reading.
-    #[doc(hidden)]
     pub async fn bundle_digest(&self) -> Result<Digest> {
         let digests = self
             .state_dict
@@ -172,7 +167,6 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// Errors of reading.
-    #[doc(hidden)]
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
         self.state_dict.receipt_with(self.document_digests()).await
     }
@@ -189,7 +183,6 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// Errors of reading.
-    #[doc(hidden)]
     pub async fn compatibility_contract(&self, read: bool) -> Result<ModelIoCompatibilityContract> {
         let state_digest = if read {
             Some(self.state_dict.digests().await?.state)
@@ -210,7 +203,6 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// `select.*` and `remap.*`.
-    #[doc(hidden)]
     pub fn select_and_remap(
         &self,
         request: &PortableModelImportRequest,

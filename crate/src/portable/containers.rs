@@ -27,7 +27,6 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// The errors of [`Self::import_safetensors`].
-    #[doc(hidden)]
     pub async fn import_safetensors_with_request(
         files: SharedFiles,
         request: &PortableModelImportRequest,
@@ -49,7 +48,6 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// The errors of [`Self::export_safetensors`].
-    #[doc(hidden)]
     pub async fn export_safetensors_as(&self, name: &str) -> Result<FileStream> {
         let mut stream = self
             .state_dict
@@ -151,7 +149,6 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// The errors of [`Self::import_gguf`].
-    #[doc(hidden)]
     pub async fn plan_gguf_import(
         files: &SharedFiles,
         request: PortableModelImportRequest,

@@ -9,7 +9,7 @@ use crate::families::is_gguf_word;
 use crate::formats::Digest;
 use crate::state::{DocumentKind, Identity, ModelStateTensorManifest, document_digest};
 
-/// Degree to which something can be done.
+/// Degree to which something can be done, in a [`ContractCell`] ([example](crate::portable)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Support {
@@ -32,7 +32,7 @@ impl Support {
     }
 }
 
-/// Degree to which something can be done, with the reason.
+/// Degree to which something can be done, with the reason; a cell of a [`ContractRow`] ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContractCell {
     /// Degree of support.
@@ -58,7 +58,7 @@ fn no(reason: impl Into<String>) -> ContractCell {
     cell(Support::Unsupported, reason)
 }
 
-/// One container in a contract.
+/// One container in a [`ModelIoCompatibilityContract`] ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContractRow {
     /// Name of the container.
@@ -71,7 +71,8 @@ pub struct ContractRow {
     pub round_trip: ContractCell,
 }
 
-/// Contract that states which formats one artifact can be written in.
+/// Contract that states which formats one artifact can be read from and written in: what
+/// [`PortableModelBundle::compatibility_contract`](super::PortableModelBundle::compatibility_contract) computes ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModelIoCompatibilityContract {
     /// Family of the model.
@@ -110,6 +111,7 @@ impl ModelIoCompatibilityContract {
     ///
     /// # Errors
     /// `config.invalid` for a contract that is no JSON.
+    #[doc(hidden)]
     pub fn of(
         identity: &Identity,
         facts: ContractFacts<'_>,

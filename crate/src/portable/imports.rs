@@ -20,7 +20,7 @@ use crate::state::{
     OpenedState, Reordering, SourceWord, StateManifest, Tensor, byte_len,
 };
 
-/// Files of one artifact, which its tensors share.
+/// Files of one artifact, which its tensors share ([example](crate::portable)).
 pub type SharedFiles = Vec<Rc<dyn ByteSource>>;
 
 /// Opens the state in `files`, in whichever form it is kept: a checkpoint folder, a Hugging Face folder, a GGUF file or its parts, safetensors

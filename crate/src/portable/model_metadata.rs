@@ -7,7 +7,7 @@ use crate::config::ModelConfig;
 use crate::error::Warning;
 use crate::state::{Base, TrainingRecord};
 
-/// Configuration, tokenizer and origin of a state.
+/// Configuration, tokenizer and origin of a state ([example](crate::portable)).
 #[derive(Debug, Clone, Default)]
 pub struct ModelMetadata {
     /// Shape of the model, if tabtune has such models.

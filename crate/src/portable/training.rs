@@ -9,6 +9,7 @@ use crate::state::{
 use crate::train::Trainer;
 
 /// A run, and the parts of its groups that no trainer uses: their names, the residency of their tensors, the scales as they were given.
+/// [Example](crate::portable).
 pub struct TrainingGroups {
     /// The run.
     pub trainer: Trainer,
@@ -30,7 +31,6 @@ impl TrainingGroups {
     }
 
     /// The groups in their present state.
-    #[doc(hidden)]
     pub fn groups(&self) -> Vec<ModelStateGroupAssignment> {
         let live = self.trainer.groups();
         if self.carried.is_empty() {

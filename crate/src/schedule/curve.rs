@@ -8,7 +8,7 @@ use crate::config::{DecayType, FallingSchedule, InfiniteSchedule, ScheduleConfig
 const DEFAULT_MINIMUM: f64 = 0.1;
 
 /// The rate of optimizer step `step`, counted from 1. `base` is the run's `learning_rate` B; `start` is the resolved start of the
-/// decay.
+/// decay ([example](crate::schedule::Scheduler)).
 pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> f64 {
     let n = step.saturating_sub(1);
     let (warmup_steps, from_zero) = schedule.warmup();

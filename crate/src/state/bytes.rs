@@ -24,6 +24,7 @@ impl Bytes {
     }
 
     /// Creates `bytes` bytes of `source`, from `begin` on, whose elements have this order there.
+    #[doc(hidden)]
     pub fn ordered(source: Rc<dyn ByteSource>, begin: u64, bytes: u64, order: Reordering) -> Self {
         Self::Span(Span {
             stored: SourceSpan {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::formats::TensorType;
 
-/// A tensor that was written in another type than it had, or as the sum with an adapter.
+/// A tensor that was written in another type than it had, or as the sum with an adapter ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conversion {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::config::StateWord;
 
-/// Common property of the members of a group: plain data.
+/// Common property of the members of a group: plain data ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupClass {
@@ -26,7 +26,7 @@ pub enum GroupClass {
     Mixed,
 }
 
-/// An optimizer by its public name, with every hyperparameter as a number: 0 and 1 for a switch.
+/// An optimizer by its public name, with every hyperparameter as a number: 0 and 1 for a switch ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OptimizerRecord {
     /// Word of its kind; kinds that tabtune does not train are carried.
@@ -52,7 +52,7 @@ impl OptimizerRecord {
     }
 }
 
-/// Differences between the group's parameters and the run's settings.
+/// Differences between the group's parameters and the run's settings ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ParameterSemantics {
@@ -75,7 +75,7 @@ impl Default for ParameterSemantics {
     }
 }
 
-/// Schedule of the group's learning rate, and its progress.
+/// Schedule of the group's learning rate, and its progress ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerAccount {
@@ -87,7 +87,7 @@ pub struct SchedulerAccount {
     pub start: Option<u64>,
 }
 
-/// A parameter of a group and its state tensors.
+/// A parameter of a group and its state tensors ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupMember {
@@ -106,7 +106,7 @@ impl GroupMember {
     }
 }
 
-/// Place where tensors reside: plain data.
+/// Place where tensors reside: plain data ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Residency {
@@ -118,7 +118,7 @@ pub enum Residency {
     Offloaded,
 }
 
-/// Residency of state tensors during a step and between steps.
+/// Residency of state tensors during a step and between steps ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResidencyPolicy {

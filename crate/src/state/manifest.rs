@@ -23,6 +23,7 @@ pub(crate) const MANIFEST_KEY: &str = "tabtune.manifest";
 pub(crate) const VERSION: u64 = 1;
 
 /// A manifest. In a single safetensors file it is a text of the metadata, without digests and files, because the header is written first.
+/// [Example](crate::portable).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StateManifest {
     /// Always `tabtune.manifest`.
@@ -39,6 +40,7 @@ pub struct StateManifest {
     /// Groups that train them.
     pub groups: Vec<ModelStateGroupAssignment>,
     /// The tokenizer, without its assets.
+    #[doc(hidden)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<TokenizerAccount>,
     /// Free JSON of at most 64 KiB.
@@ -51,11 +53,12 @@ pub struct StateManifest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digests: Option<StatedDigests>,
     /// Files of the artifact.
+    #[doc(hidden)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<ManifestFile>>,
 }
 
-/// A tensor of a manifest.
+/// A tensor of a manifest ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TensorRecord {
@@ -129,7 +132,7 @@ pub struct TemplateAccount {
     pub sha256: Digest,
 }
 
-/// The digests that a document states (crate/FORMATS.md, "Digests").
+/// The digests that a document states (crate/FORMATS.md, "Digests") ([example](crate::portable)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatedDigests {

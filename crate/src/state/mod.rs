@@ -1,5 +1,13 @@
 //! State as typed data: named tensors, the groups that train them, digests, manifests and receipts. It is plain data, checked here without any
-//! payload.
+//! payload. [`portable`](crate::portable) reads it from every container and writes it to every container.
+//!
+//! | type | contents |
+//! |---|---|
+//! | [`PortableModelStateDict`] | tensors by name, and the groups that train them |
+//! | [`ModelStateTensorManifest`], [`ModelStateGroupAssignment`] | the description of a tensor, and of a group |
+//! | [`PortableModelImportRequest`] | what an import takes ([`PortableTensorImportSelection`]), and under which names ([`PortableTensorKeyRemap`]) |
+//! | [`PortableModelBundleImportPlan`] | an import that reads values when they are asked for |
+//! | [`ModelIoArtifactReceipt`] | what an import, an export or a conversion read, wrote, changed and compared |
 
 mod account;
 mod bytes;
@@ -33,55 +41,64 @@ mod tensor_manifest;
 mod tokenizer_record;
 
 pub use crate::config::StateWord;
+pub use crate::formats::Digest;
 pub(crate) use account::Input;
-pub use check::{check_groups, check_trainable};
 pub use conversion::Conversion;
 pub(crate) use conversion::changes_of;
 pub(crate) use digest::document_digest;
-pub use digest::{
-    DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest,
-    state_digest, template_digest, tokenizer_digest, weights_digest,
-};
 pub(crate) use encoded::EncodedReader;
 pub(crate) use group::group_ids;
 pub use group::{
     GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerRecord, ParameterSemantics,
     Residency, ResidencyPolicy, SchedulerAccount,
 };
-pub use manifest::{
-    AssetAccount, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord,
-    TokenizerAccount,
-};
 pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};
+pub use manifest::{StateManifest, StatedDigests, TensorRecord};
 pub(crate) use manifest_read::{
     base as base_of, files as files_of, groups as groups_of, tensors as tensors_of,
 };
-pub use opened_state::{ImportedState, OpenedFile, OpenedState};
+pub use opened_state::{ImportedState, OpenedState};
 pub use origin::{Base, BaseFile, SourceFormat, SourceWord};
-pub use pieces::{Pieces, dequantise};
 pub use plan::{PlanEntry, PortableModelBundleImportPlan};
 pub use receipt::{
     CheckResult, DataRecord, Evaluation, EvaluationRecord, LossRecord, ModelIoArtifactReceipt,
-    Operation, RECEIPT, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning,
-    Tool, TrainingRecord,
+    Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool,
+    TrainingRecord,
 };
-pub use reordering::Reordering;
 pub(crate) use reordering::{PairedRows, transposed};
 pub use request::{
     GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest,
     PortableTensorImportSelection, PortableTensorKeyRemap, TensorMaterializationPolicy,
     VerifyPolicy,
 };
-pub use select::{Selected, SelectedTensor, SelectionReport, select};
+pub use select::SelectionReport;
 pub(crate) use state_dict::{JSON_FILE, MODEL_FILE, OPTIMIZER_FILE};
 pub use state_dict::{PortableModelStateDict, SelectedStateDict};
 pub(crate) use state_digests::ArtifactDigests;
 pub use state_digests::StateDigests;
-pub use survey::refuse_non_finite;
 pub(crate) use survey::{refuse_non_finite_as, survey};
 pub(crate) use tensor::Pair;
-pub use tensor::{Bytes, Encoded, Merged, Moved, PIECE_ELEMENTS, Span, Tensor};
-pub use tensor_manifest::{Identity, ModelStateTensorManifest, TensorRole, byte_len};
-pub use tokenizer_record::CARRIED_FILES;
+pub use tensor::{Bytes, Tensor};
+pub use tensor_manifest::{Identity, ModelStateTensorManifest, TensorRole};
 pub(crate) use tokenizer_record::TEMPLATES;
 pub use tokenizer_record::{AssetFormat, TokenizerFamily, TokenizerRecord};
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    check::{check_groups, check_trainable},
+    digest::{
+        DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest,
+        state_digest, template_digest, tokenizer_digest, weights_digest,
+    },
+    manifest::{AssetAccount, ManifestFile, TemplateAccount, TokenizerAccount},
+    opened_state::OpenedFile,
+    pieces::{Pieces, dequantise},
+    receipt::RECEIPT,
+    reordering::Reordering,
+    select::{Selected, SelectedTensor, select},
+    survey::refuse_non_finite,
+    tensor::{Encoded, Merged, Moved, PIECE_ELEMENTS, Span},
+    tensor_manifest::byte_len,
+    tokenizer_record::CARRIED_FILES,
+};

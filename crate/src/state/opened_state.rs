@@ -66,7 +66,7 @@ pub struct OpenedState {
     pub warnings: Vec<Warning>,
 }
 
-/// A state dict that was imported, with the results of the import.
+/// A state dict that was imported, with the results of the import ([example](OpenedState)).
 #[derive(Debug, Clone)]
 pub struct ImportedState {
     /// The state dict; its tensors are read on demand.

@@ -8,7 +8,7 @@ use super::request::VerifyPolicy;
 use crate::error::{base_name, shown};
 use crate::formats::{ByteSource, Digest};
 
-/// Format of the files that a model came from.
+/// Format of the files that a model came from ([example](crate::portable)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceFormat {
@@ -27,7 +27,7 @@ impl fmt::Display for SourceFormat {
     }
 }
 
-/// Container that a state was read from.
+/// Container that a state was read from ([example](crate::portable)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceWord {
@@ -62,7 +62,7 @@ impl SourceWord {
     }
 }
 
-/// Model that training started from.
+/// Model that training started from ([example](crate::portable)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Base {
@@ -84,7 +84,7 @@ pub struct Base {
     pub verified: Option<VerifyPolicy>,
 }
 
-/// A file of a [`Base`].
+/// A file of a [`Base`] ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaseFile {

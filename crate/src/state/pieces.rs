@@ -75,6 +75,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype without a decoder, `source.too-large`, and errors of reading a pair.
+    #[doc(hidden)]
     pub fn pieces(&self, max_elements: usize) -> Result<Pieces> {
         let Some(merged) = self.merged() else {
             return Pieces::new(self, max_elements);

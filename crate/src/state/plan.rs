@@ -16,7 +16,7 @@ use super::{
 use crate::error::{Result, Warning};
 use crate::formats::Digest;
 
-/// Position of the bytes of an admitted tensor.
+/// Position of the bytes of an admitted tensor ([example](PortableModelBundleImportPlan)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanEntry {
     /// Name in the source.

@@ -9,7 +9,7 @@ use super::{CARRIED_FILES, MANIFEST_FILE};
 use crate::error::Warning;
 use crate::formats::{Digest, base_name};
 
-/// Operation that a receipt describes.
+/// Operation that a receipt describes ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -31,7 +31,7 @@ pub enum Operation {
     Select,
 }
 
-/// The program that wrote a receipt.
+/// The program that wrote a receipt ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
@@ -41,7 +41,7 @@ pub struct Tool {
     pub version: String,
 }
 
-/// Record of a model's training: each value is measured or given, else absent.
+/// Record of a model's training: each value is measured or given, else absent ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingRecord {
@@ -61,7 +61,7 @@ pub struct TrainingRecord {
     pub losses: LossRecord,
 }
 
-/// Data that a model was trained on.
+/// Data that a model was trained on ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataRecord {
@@ -77,7 +77,7 @@ pub struct DataRecord {
     pub steps_before: Option<u64>,
 }
 
-/// An evaluation.
+/// An evaluation ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum EvaluationRecord {
@@ -87,7 +87,7 @@ pub enum EvaluationRecord {
     Loss(f64),
 }
 
-/// Result of an evaluation, with the weights and data that it belongs to.
+/// Result of an evaluation, with the weights and data that it belongs to ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
@@ -99,7 +99,7 @@ pub struct Evaluation {
     pub data_digest: Digest,
 }
 
-/// Measured losses in nats.
+/// Measured losses in nats ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LossRecord {
@@ -115,7 +115,7 @@ pub struct LossRecord {
     pub evaluation_before: Option<String>,
 }
 
-/// A file that was read or written.
+/// A file that was read or written ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptFile {
@@ -167,7 +167,7 @@ impl ReceiptFile {
     }
 }
 
-/// Lists of tensors by their treatment, each ascending by name.
+/// Lists of tensors by their treatment, each ascending by name ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptTensors {
@@ -184,7 +184,7 @@ pub struct ReceiptTensors {
     pub scaled: BTreeMap<String, f64>,
 }
 
-/// Lists of groups by their treatment.
+/// Lists of groups by their treatment ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptGroups {
@@ -194,7 +194,7 @@ pub struct ReceiptGroups {
     pub dropped: Vec<String>,
 }
 
-/// Result of a comparison that was made during the operation.
+/// Result of a comparison that was made during the operation ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptCheck {
@@ -204,7 +204,7 @@ pub struct ReceiptCheck {
     pub result: CheckResult,
 }
 
-/// Result of a comparison.
+/// Result of a comparison ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -221,7 +221,7 @@ pub enum CheckResult {
     Differs,
 }
 
-/// A warning of a receipt.
+/// A warning of a receipt ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptWarning {

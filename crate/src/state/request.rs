@@ -23,7 +23,7 @@ pub struct PortableTensorImportSelection {
     pub allow_unknown_excludes: bool,
 }
 
-/// New names of tensors, all given at once: a swap is a legal renaming, and so is a chain.
+/// New names of tensors, all given at once: a swap is a legal renaming, and so is a chain ([example](PortableModelImportRequest)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortableTensorKeyRemap {
@@ -33,7 +33,7 @@ pub struct PortableTensorKeyRemap {
     pub rename_state: bool,
 }
 
-/// Time at which values are read.
+/// Time at which values are read ([example](PortableModelImportRequest)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TensorMaterializationPolicy {
@@ -44,7 +44,7 @@ pub enum TensorMaterializationPolicy {
     Deferred,
 }
 
-/// Treatment of groups by a selection.
+/// Treatment of groups by a selection ([example](PortableModelImportRequest)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupPolicy {
@@ -55,7 +55,7 @@ pub enum GroupPolicy {
     WeightsOnly,
 }
 
-/// Treatment of NaN and infinities.
+/// Treatment of NaN and infinities ([example](PortableModelImportRequest)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NonFinitePolicy {
@@ -66,7 +66,7 @@ pub enum NonFinitePolicy {
     Refuse,
 }
 
-/// Extent of the comparison with stated digests.
+/// Extent of the comparison with stated digests ([example](PortableModelImportRequest)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerifyPolicy {
@@ -77,7 +77,7 @@ pub enum VerifyPolicy {
     Header,
 }
 
-/// Names under which tensors are imported.
+/// Names under which tensors are imported ([example](PortableModelImportRequest)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamePolicy {
@@ -102,25 +102,18 @@ pub enum NamePolicy {
 #[serde(deny_unknown_fields, default)]
 pub struct PortableModelImportRequest {
     /// Tensors that are taken.
-    #[doc(hidden)]
     pub selection: PortableTensorImportSelection,
     /// New names of tensors.
-    #[doc(hidden)]
     pub key_remap: PortableTensorKeyRemap,
     /// Time at which values are read.
-    #[doc(hidden)]
     pub materialization_policy: TensorMaterializationPolicy,
     /// Treatment of groups.
-    #[doc(hidden)]
     pub group_policy: GroupPolicy,
     /// Treatment of NaN and infinities.
-    #[doc(hidden)]
     pub non_finite: NonFinitePolicy,
     /// Extent of the comparison with stated digests.
-    #[doc(hidden)]
     pub verify: VerifyPolicy,
     /// Names of the source's tensors.
-    #[doc(hidden)]
     pub names: NamePolicy,
 }
 
@@ -179,7 +172,6 @@ impl PortableModelImportRequest {
     }
 
     /// Puts the patterns of the request in order, ascending, each once: requests that mean the same become equal, and so do their digests.
-    #[doc(hidden)]
     #[must_use]
     pub fn in_order(&self) -> Self {
         let mut ordered = self.clone();

@@ -57,7 +57,7 @@ pub struct SelectedTensor {
     pub tensor: ModelStateTensorManifest,
 }
 
-/// Report of the tensors and groups that a selection took and left.
+/// Report of the tensors and groups that a selection took and left ([example](crate::portable)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SelectionReport {
     /// New keys of the tensors that were taken, ascending.

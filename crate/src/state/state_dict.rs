@@ -64,7 +64,7 @@ impl fmt::Debug for PortableModelStateDict {
     }
 }
 
-/// A part of a state dict under its new names.
+/// A part of a state dict under its new names ([example](crate::portable)).
 #[derive(Debug, Clone)]
 pub struct SelectedStateDict {
     /// The part.

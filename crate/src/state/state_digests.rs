@@ -12,7 +12,7 @@ use super::{Identity, ModelStateGroupAssignment, StatedDigests, TensorRole};
 use crate::error::{Refusal, Result, refuse_all, word};
 use crate::formats::Digest;
 
-/// The four digests of a state dict.
+/// The four digests of a state dict ([example](crate::portable)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StateDigests {
     /// Digest of parameters and buffers.
@@ -30,6 +30,7 @@ impl StateDigests {
     ///
     /// # Errors
     /// The errors of [`assignment_digest`].
+    #[doc(hidden)]
     pub fn of(
         leaves: &BTreeMap<String, (TensorRole, Digest)>,
         groups: &[ModelStateGroupAssignment],
@@ -57,6 +58,7 @@ impl StateDigests {
     ///
     /// # Errors
     /// `digest.mismatch` for each that differs; the subject is `weights`, `optimizer`, `assignment` or `state`.
+    #[doc(hidden)]
     pub fn verify(
         &self,
         stated: &StatedDigests,

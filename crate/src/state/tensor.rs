@@ -55,16 +55,22 @@ pub struct Tensor {
 #[derive(Clone)]
 pub enum Bytes {
     /// In a file.
+    #[doc(hidden)]
     Span(Span),
     /// In memory.
+    #[doc(hidden)]
     Host(Rc<[u8]>),
     /// On the device, flat: F32, or packed BF16.
+    #[doc(hidden)]
     Device(Box<DeviceTensor<1>>),
     /// Nowhere yet: a tensor of a base with the product of a pair added.
+    #[doc(hidden)]
     Merged(Rc<Merged>),
     /// Nowhere yet: a tensor of a base with the words of a delta added.
+    #[doc(hidden)]
     Moved(Rc<Moved>),
     /// Nowhere yet: the values of another tensor in another type or order.
+    #[doc(hidden)]
     Encoded(Rc<Encoded>),
 }
 
@@ -260,6 +266,7 @@ impl Tensor {
     }
 
     /// Replaces the bytes.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_bytes(self, bytes: Bytes) -> Self {
         Self {
@@ -308,6 +315,7 @@ impl Tensor {
     }
 
     /// Shape in memory, which can address every dimension of a tensor that was opened or is on a device.
+    #[doc(hidden)]
     pub fn dims(&self) -> Vec<usize> {
         let dim = |&dim| usize::try_from(dim).unwrap_or(usize::MAX);
         self.shape.iter().map(dim).collect()

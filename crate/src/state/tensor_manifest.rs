@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::StateWord;
 use crate::formats::{GgmlType, dtype_bits};
 
-/// Model and checkpoint that a state dict belongs to: free texts.
+/// Model and checkpoint that a state dict belongs to: free texts ([example](ModelStateTensorManifest)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
@@ -41,7 +41,7 @@ impl Identity {
     }
 }
 
-/// Purpose of a tensor.
+/// Purpose of a tensor ([example](ModelStateTensorManifest)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum TensorRole {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Method by which a tokenizer makes tokens.
+/// Method by which a tokenizer makes tokens ([example](crate::portable)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenizerFamily {
@@ -20,7 +20,7 @@ pub enum TokenizerFamily {
     Custom,
 }
 
-/// Kind of a tokenizer's assets.
+/// Kind of a tokenizer's assets ([example](crate::portable)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AssetFormat {
@@ -34,7 +34,7 @@ pub enum AssetFormat {
     CharacterTable,
 }
 
-/// A tokenizer without its assets; every field is written, and is `null` where the file does not state it.
+/// A tokenizer without its assets; every field is written, and is `null` where the file does not state it ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenizerRecord {

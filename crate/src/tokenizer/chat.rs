@@ -30,7 +30,7 @@ const NAME: &str = "chat_template";
 /// Noncharacters of Unicode that the filter block in place of a template's generation marks puts around its output.
 const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
 
-/// A conversation as a template sees it.
+/// A conversation as a template sees it ([example](crate::generate)).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation {
     /// Objects with a `role` and the other keys that the template reads: `content`, `tool_calls`, …

@@ -69,7 +69,7 @@ pub use self::{
     parts::{PartsModel, TokenizerParts},
 };
 
-/// A vocabulary, the rules that apply it, and the files it came from. Clones share the vocabulary.
+/// A vocabulary, the rules that apply it, and the files it came from. Clones share the vocabulary ([example](crate::generate)).
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     /// Model and rules but for the post-processor, which would trim the places of tokens; what it puts around a text is in `frame`.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::Evaluation;
 
-/// Progress of a run.
+/// Progress of a run ([example](crate)).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {

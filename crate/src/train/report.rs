@@ -9,7 +9,7 @@ use crate::error::{Error, Refusal, Result, Word, word};
 use crate::model::{Adaptation, Model};
 use crate::schedule;
 
-/// Report of one optimizer step.
+/// Report of one optimizer step ([example](crate)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepReport {
@@ -29,7 +29,7 @@ pub struct StepReport {
     pub secs: f64,
 }
 
-/// Report of one evaluation.
+/// Report of one evaluation ([example](crate)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EvalReport {
@@ -48,7 +48,7 @@ pub struct EvalReport {
     pub tokens: u64,
 }
 
-/// Warning: something that the caller should know, although nothing was refused.
+/// Warning: something that the caller should know, although nothing was refused ([example](crate)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {

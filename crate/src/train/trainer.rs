@@ -19,7 +19,7 @@ use crate::optim::Optim;
 use crate::schedule;
 use crate::state::Evaluation;
 
-/// Model in training, with everything that its next step depends on.
+/// Model in training, with everything that its next step depends on ([example](crate)).
 pub struct Trainer {
     /// `None` only while an update replaces its parameters.
     pub(super) model: Option<Model>,

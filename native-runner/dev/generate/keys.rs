@@ -6,7 +6,7 @@ use tabtune::generate::GenerateConfig;
 use tabtune::generate::score::ScoreConfig;
 
 use super::schema::{given, is_required, properties, reference, without_null, words};
-use super::text::{quoted, word};
+use super::text::{quoted, without_examples, word};
 
 /// Kind of a value.
 pub enum Kind {
@@ -151,10 +151,7 @@ fn keys(object: &Value, definitions: &Value) -> Vec<Key> {
 }
 
 fn description(schema: &Value) -> String {
-    schema["description"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
+    without_examples(schema["description"].as_str().unwrap_or_default())
 }
 
 /// Returns all objects with settings.

@@ -39,9 +39,18 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
+/// Leaves out links to examples, which are in Rust.
+pub fn without_examples(text: &str) -> String {
+    let mut parts = text.split(" ([example](");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |made, part| {
+        made + part.split_once("))").map_or("", |(_, rest)| rest)
+    })
+}
+
 /// Returns Rust's documentation for TypeScript: names in camelCase, except for quoted ones, which are data; lines joined, no links.
 pub fn documentation(text: &str) -> String {
-    let text = text
+    let text = without_examples(text)
         .replace('\n', " ")
         .replace("[`", "`")
         .replace("`]", "`");

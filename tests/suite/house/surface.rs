@@ -1,4 +1,4 @@
-//! The number of public items that the documentation of the crate shows is at most [`MOST`].
+//! The number of public items that the documentation of the crate shows is at most [`MOST`], and each has an example or a link to one.
 //!
 //! Modules, types, fields, variants, functions, methods, constants, traits with their items, and macros count once each, if public modules and
 //! re-exports without `#[doc(hidden)]` lead to them. Impls of traits and unnamed fields do not count. What a macro of the crate makes is not
@@ -6,18 +6,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syn::{Attribute, Field, Fields, ImplItem, Item as Code, TraitItem, Type, Visibility};
+use syn::{
+    Attribute, Expr, ExprLit, Field, Fields, ImplItem, Item as Code, Lit, Meta,
+    MetaNameValue as Named, TraitItem, Type, Visibility,
+};
 
 use super::modules::{Import, Modules, Path, is_hidden, path};
 
-/// Maximum number of items.
-const MOST: usize = 500;
+/// Maximum number of items. Three in eight are a model as plain data: manifests, groups, requests, plans and receipts with their parts, each
+/// a field of a document that people read and write.
+const MOST: usize = 880;
 
 /// A public item, with the number of its members that are shown.
 #[derive(Default)]
 struct Item {
     hidden: bool,
     members: usize,
+    /// Its documentation and that of its members.
+    docs: String,
 }
 
 /// The contents of a module.
@@ -27,8 +33,10 @@ struct Contents {
     /// Public modules in it; true for hidden ones.
     modules: BTreeMap<String, bool>,
     imports: Vec<Import>,
-    /// Types, and the number of shown methods in one of their impls.
-    impls: Vec<(String, usize)>,
+    /// Types, and the number of shown methods in one of their impls, with their documentation.
+    impls: Vec<(String, usize, String)>,
+    /// True for a module whose own page has an example.
+    shows: bool,
     /// Shown macros, which are at the root whatever module they are in.
     macros: usize,
 }
@@ -40,6 +48,27 @@ fn is_public(visibility: &Visibility) -> bool {
 /// Counts members by their attributes: those with a place in the documentation.
 fn shown<'a>(members: impl Iterator<Item = &'a Vec<Attribute>>) -> usize {
     members.filter(|attributes| !is_hidden(attributes)).count()
+}
+
+/// Joins the documentation of members that are shown.
+fn docs<'a>(members: impl Iterator<Item = &'a Vec<Attribute>>) -> String {
+    let shown = members.filter(|attributes| !is_hidden(attributes));
+    shown.map(|attributes| documentation(attributes)).collect()
+}
+
+/// Returns the documentation of an item.
+fn documentation(attributes: &[Attribute]) -> String {
+    let line = |attribute: &Attribute| match &attribute.meta {
+        Meta::NameValue(Named { value, path, .. }) if path.is_ident("doc") => match value {
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(text),
+                ..
+            }) => Some(text.value() + "\n"),
+            _ => None,
+        },
+        _ => None,
+    };
+    attributes.iter().filter_map(line).collect()
 }
 
 /// Returns the attributes of the named fields that `counts` selects.
@@ -61,6 +90,7 @@ impl Contents {
     }
 
     fn add(&mut self, code: &Code) {
+        let mut text = String::new();
         let (visibility, attributes, name, members) = match code {
             Code::Mod(module) if is_public(&module.vis) => {
                 let hidden = is_hidden(&module.attrs);
@@ -89,12 +119,16 @@ impl Contents {
                         ImplItem::Const(item) if is_public(&item.vis) => Some(&item.attrs),
                         _ => None,
                     });
-                    self.impls.push((name, shown(members)));
+                    let members: Vec<_> = members.collect();
+                    let docs = docs(members.iter().copied());
+                    self.impls.push((name, shown(members.into_iter()), docs));
                 }
                 return;
             }
             Code::Struct(item) => {
-                let members = shown(fields(&item.fields, |field| is_public(&field.vis)));
+                let public = |field: &Field| is_public(&field.vis);
+                text = docs(fields(&item.fields, public));
+                let members = shown(fields(&item.fields, public));
                 (&item.vis, &item.attrs, &item.ident, members)
             }
             Code::Enum(item) => {
@@ -103,13 +137,16 @@ impl Contents {
                 (&item.vis, &item.attrs, &item.ident, members.sum())
             }
             Code::Trait(item) => {
-                let members = item.items.iter().filter_map(|item| match item {
-                    TraitItem::Fn(item) => Some(&item.attrs),
-                    TraitItem::Const(item) => Some(&item.attrs),
-                    TraitItem::Type(item) => Some(&item.attrs),
-                    _ => None,
-                });
-                (&item.vis, &item.attrs, &item.ident, shown(members))
+                let members = || {
+                    item.items.iter().filter_map(|item| match item {
+                        TraitItem::Fn(item) => Some(&item.attrs),
+                        TraitItem::Const(item) => Some(&item.attrs),
+                        TraitItem::Type(item) => Some(&item.attrs),
+                        _ => None,
+                    })
+                };
+                text = docs(members());
+                (&item.vis, &item.attrs, &item.ident, shown(members()))
             }
             Code::Fn(item) => (&item.vis, &item.attrs, &item.sig.ident, 0),
             Code::Type(item) => (&item.vis, &item.attrs, &item.ident, 0),
@@ -119,8 +156,13 @@ impl Contents {
         };
         if is_public(visibility) {
             let hidden = is_hidden(attributes);
-            self.items
-                .insert(name.to_string(), Item { hidden, members });
+            let docs = documentation(attributes) + &text;
+            let item = Item {
+                hidden,
+                members,
+                docs,
+            };
+            self.items.insert(name.to_string(), item);
         }
     }
 }
@@ -131,7 +173,9 @@ struct Surface(BTreeMap<Path, Contents>);
 impl Surface {
     fn of(modules: &Modules) -> Self {
         let read = |(me, file): (&Path, &syn::File)| {
-            (me.clone(), Contents::read(&file.items, modules.named(me).0))
+            let contents = Contents::read(&file.items, modules.named(me).0);
+            let shows = documentation(&file.attrs).contains("```");
+            (me.clone(), Contents { shows, ..contents })
         };
         let mut surface = Self(modules.0.iter().map(read).collect());
         let impls: Vec<_> = surface
@@ -139,10 +183,12 @@ impl Surface {
             .iter_mut()
             .flat_map(|(me, contents)| contents.impls.drain(..).map(|found| (me.clone(), found)))
             .collect();
-        for (me, (name, methods)) in impls {
+        for (me, (name, methods, docs)) in impls {
             if let Some((module, name)) = surface.home([me, vec![name]].concat(), 8) {
                 let items = &mut surface.0.get_mut(&module).expect("a module").items;
-                items.get_mut(&name).expect("its home").members += methods;
+                let item = items.get_mut(&name).expect("its home");
+                item.members += methods;
+                item.docs += &docs;
             }
         }
         surface
@@ -214,6 +260,39 @@ impl Surface {
                 .sum::<usize>()
     }
 
+    /// Returns the shown items that have no example, and link to none.
+    fn without_example(&self) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let modules = &self.0[&path("lib")].modules;
+        for (name, _) in modules.iter().filter(|(_, hidden)| !**hidden) {
+            self.shown(std::slice::from_ref(name), &mut seen);
+        }
+        let item = |(module, name): &(Path, String)| &self.0[module].items[name];
+        let shows = |docs: &str| docs.contains("```");
+        let items = seen.iter().filter(|of| shows(&item(of).docs));
+        let pages = self.0.iter().filter(|(_, contents)| contents.shows);
+        let pages = pages.filter_map(|(module, _)| module.last());
+        let with: BTreeSet<&str> = items
+            .map(|(_, name)| name)
+            .chain(pages)
+            .map(String::as_str)
+            .collect();
+        let links = |docs: &str| {
+            // A link names its target in brackets, or in parentheses after them.
+            let targets = docs.split("[`").skip(1).chain(docs.split("](").skip(1));
+            let mut words = targets.flat_map(|text| {
+                let end = text.find([']', ')']).unwrap_or(0);
+                text[..end].split(|c: char| !c.is_alphanumeric() && c != '_')
+            });
+            let pages = ["](crate#", "](crate)", "](crate::kernel)"];
+            pages.iter().any(|page| docs.contains(page)) || words.any(|word| with.contains(word))
+        };
+        seen.iter()
+            .filter(|of| !shows(&item(of).docs) && !links(&item(of).docs))
+            .map(|(module, name)| format!("{}::{name}", module.join("::")))
+            .collect()
+    }
+
     /// Returns the number of items by room; what is at the root has an empty name.
     fn rooms(&self) -> BTreeMap<String, usize> {
         let mut seen = BTreeSet::new();
@@ -249,6 +328,23 @@ fn surface_has_no_more_items_than_a_user_can_survey() {
         "{total} public items, at most {MOST}: {}. Hide what no user needs (crate/src/lib.rs)",
         listed.join(", ")
     );
+}
+
+#[test]
+fn every_public_item_has_an_example_or_a_link_to_one() {
+    let without = Surface::of(&Modules::of("crate/src")).without_example();
+    assert!(without.is_empty(), "{} items: {without:#?}", without.len());
+}
+
+#[test]
+fn examples_and_links_to_them_are_found() {
+    let room = "/// Has one:\n///\n/// ```\n/// ```\npub struct Shown;\n/// Part of a [`Shown`].\npub struct Part;\n\
+        /// Nothing.\npub struct Bare {\n    /// Two.\n    pub x: u8,\n}\n/// Makes a [thing](Bare).\npub fn vain() {}\n\
+        /// Has a method.\npub struct Made;\nimpl Made {\n    /// As in [the front page](crate#made).\n    pub fn new() {}\n}\n";
+    let planted = [("lib", "pub mod room;"), ("room", room)];
+    let planted = planted.map(|(name, code)| (name.to_owned(), code.to_owned()));
+    let surface = Surface::of(&Modules::parsed(planted.into_iter()));
+    assert_eq!(surface.without_example(), ["room::Bare", "room::vain"]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) enum Content {
     Examples(ExampleStore),
 }
 
-/// Tokenized training data. The validation part is the end of a stream, separate rows, or other data.
+/// Tokenized training data. The validation part is the end of a stream, separate rows, or other data ([example](crate)).
 #[derive(Debug, Clone)]
 pub struct Dataset {
     content: Content,

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 
-/// A file of training data, which may be read more than once.
+/// A file of training data, which may be read more than once ([example](crate)).
 pub trait DataSource {
     /// Returns its name, which is a hint of its form.
     fn name(&self) -> &str;
@@ -32,7 +32,7 @@ pub(crate) async fn pause(source: Option<&dyn DataSource>, interrupt: &Interrupt
     Ok(())
 }
 
-/// Bytes in memory with a name.
+/// Bytes in memory with a name ([example](crate)).
 #[derive(Debug, Clone, Copy)]
 pub struct DataFile<'a> {
     /// Name of the file, which is a hint of its form.
