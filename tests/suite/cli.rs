@@ -25,6 +25,7 @@ mod parts;
 mod places;
 #[cfg(target_os = "linux")]
 mod places_table;
+mod recipes;
 mod refusals;
 mod registers;
 mod runs;

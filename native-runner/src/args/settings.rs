@@ -57,8 +57,8 @@ impl FromArgMatches for ReadingArgs {
 impl Args for SettingsArgs {
     fn augment_args(command: Command) -> Command {
         let file = Arg::new("train_config").long("train-config").value_name("FILE").value_parser(value_parser!(PathBuf)).help(
-            "JSON file of settings, with the keys of TrainConfig (crate/SETTINGS.md). Options override it; a setting in neither has its default \
-             or, with --resume, the value in the checkpoint",
+            "JSON file of settings, such as those in recipes/, with the keys of TrainConfig (crate/SETTINGS.md). Options override it; a \
+             setting in neither has its default or, with --resume, the value in the checkpoint",
         );
         let lora = Arg::new("lora")
             .long("lora")

@@ -69,6 +69,10 @@ export interface AdapterOptions extends AdapterSettings {
 
 /** Settings of the computation of a step. The text of each setting ends with its default. */
 export interface TrainOptions extends RunSettings {
+  /**
+   * Settings with the names of a settings file: the object that `tabtune train --train-config` reads. Other options are laid over it. Default: none.
+   */
+  settings?: Readonly<Record<string, unknown>> | undefined;
   /** Low-rank factors to train in place of the weights; null trains all weights. Default: null. */
   adapter?: AdapterOptions | null | undefined;
   /**
@@ -232,10 +236,11 @@ export async function adapterSources(
 const OF_THE_LOOP = new Set(Object.keys(DRIVE).map(snake));
 
 /** @internal Checks settings and splits them into those of the core and those of the loop. Unknown keys are BAD_OPTION. */
-export function trainSettings(given: TrainOptions & DriveOptions): {
+export function trainSettings(options: TrainOptions & DriveOptions): {
   config: Values;
   driver: Driver;
 } {
+  const { settings = {}, ...given } = ownFields(objectOf(options, 'options') as typeof options);
   const checked = translate(given, { ...TRAIN, ...DRIVE }, '');
   const sample = plain(objectOf(checked['sample'] ?? {}, 'sample'), 'sample');
   const driver = driverParser({ ...given, sample }, 'options');
@@ -244,8 +249,22 @@ export function trainSettings(given: TrainOptions & DriveOptions): {
   const config = scheduled(
     Object.fromEntries(Object.entries(checked).filter(([key]) => !OF_THE_LOOP.has(key))),
   );
-  return { config, driver };
+  return { config: overlaid(plain(objectOf(settings, 'settings'), 'settings'), config), driver };
 }
+
+/** Lays settings over others at any depth, as the terminal lays its options over a file. Another `type` replaces an object. */
+function overlaid(under: Values, over: Values): Values {
+  const [old, type] = [under['type'], over['type']];
+  if (old !== undefined && type !== undefined && old !== type) return over;
+  const laid = Object.entries(over).map(([key, value]): [string, unknown] => {
+    const below = Object.hasOwn(under, key) ? under[key] : undefined;
+    return [key, isValues(below) && isValues(value) ? overlaid(below, value) : value];
+  });
+  return Object.fromEntries([...Object.entries(under), ...laid]);
+}
+
+const isValues = (value: unknown): value is Values =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** @internal Returns the core's `TrainConfig`. */
 export const runSettings = (options: TrainOptions): Values =>

@@ -53,7 +53,7 @@ export interface ResumeOptions extends WorkerOptions, Call {
    * Changes to the run's options. A difference from the checkpoint is CHECKPOINT_MISMATCH, unless it only shapes the rest of a `wsd` or `infinite`
    * schedule or is named by `override`.
    */
-  settings?: TrainOptions | undefined;
+  settings?: Omit<TrainOptions, 'settings'> | undefined;
   /**
    * Names of options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, `'optimizer'` as a whole, `'data'`, or `'all'`.
    * Default: none.
