@@ -13,9 +13,18 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune_tests::{block_on, cpu, devices, gpu, in_full};
 use tabtune_witness::arithmetic::Arithmetic;
-use tabtune_witness::{Bounds, Comparison, Planted, Subject, Track, by_stock, by_trainer, compare};
+use tabtune_witness::{
+    Bounds, Comparison, Method, Planted, Rule, Subject, Track, by_stock, by_trainer, compare,
+};
 
 const STEPS: usize = 20;
+/// Steps after which what rules keep has an effect on losses.
+const FEW_STEPS: usize = 4;
+/// Bounds on the adapters of tests, whose sums differ from Burn's in order alone.
+const BOUNDS: Bounds = Bounds {
+    gradient: 2e-6,
+    ..Bounds::F32
+};
 
 fn stock(subject: &Subject, device: TensorDevice) -> Track {
     let track = block_on(by_stock(subject, device.autodiff())).unwrap();
@@ -29,8 +38,13 @@ fn stock(subject: &Subject, device: TensorDevice) -> Track {
 }
 
 fn agree(family: &str, found: &Comparison, what: &str) {
+    let bounds = Bounds {
+        // Gradients of Qwen2's key biases are sums of terms that cancel: 2.1e-6 apart in the kernels of GPUs.
+        gradient: if family == "qwen2" { 3e-6 } else { 2e-6 },
+        ..BOUNDS
+    };
     assert_eq!(
-        found.faults(Bounds::F32),
+        found.faults(bounds),
         Vec::<String>::new(),
         "{family} {what}"
     );
@@ -40,11 +54,11 @@ fn agree(family: &str, found: &Comparison, what: &str) {
     );
 }
 
-/// Required bounds: 1e-5. Observed on llvmpipe: gradients ≤ 1.6e-6, changes ≤ 1.7e-5 of 1e-4, losses ≤ 1.9e-7.
+/// Required bounds: gradients 2e-6, changes 1e-4, losses 1e-5. Observed on llvmpipe: gradients ≤ 1.7e-6, changes ≤ 1.7e-5 of 1e-4, losses ≤ 1.9e-7.
 #[test]
 fn gradients_and_losses_are_those_of_burns_operations_on_every_device() {
     for family in model_types() {
-        let subject = Subject::new(family, STEPS, None).unwrap();
+        let subject = Subject::new(family, Method::ADAMW, STEPS, None).unwrap();
         let witness = stock(&subject, TensorDevice::flex());
         for (at, device) in devices().iter().enumerate() {
             let ours = block_on(by_trainer(&subject, device)).unwrap();
@@ -70,7 +84,7 @@ fn gradients_and_losses_are_those_of_burns_operations_in_shaders() {
     } else {
         vec!["qwen3", "gpt2"]
     } {
-        let subject = Subject::new(family, STEPS, None).unwrap();
+        let subject = Subject::new(family, Method::ADAMW, STEPS, None).unwrap();
         let ours = block_on(by_trainer(&subject, &cpu())).unwrap();
         agree(
             family,
@@ -80,17 +94,140 @@ fn gradients_and_losses_are_those_of_burns_operations_in_shaders() {
     }
 }
 
+/// The other rules, and every rule in bf16, on a family that has every rule of a name and a shape. Observed: changes ≤ 5.2e-5 of 1e-4; of the
+/// parameters in bf16 85 % are equal before they are rounded, and losses differ by 3.2e-4 at most, of 2e-3.
+#[test]
+fn every_rule_in_f32_and_bf16_is_that_of_burns_operations() {
+    let gpu = gpu();
+    for family in if in_full() {
+        model_types()
+    } else {
+        vec!["qwen3"]
+    } {
+        for method in Method::all() {
+            if method == Method::ADAMW {
+                continue;
+            }
+            let [rule, precision] = method.words();
+            let subject = Subject::new(family, method, FEW_STEPS, None).unwrap();
+            let by_burn = |device: TensorDevice| block_on(by_stock(&subject, device.autodiff()));
+            let on_flex = by_burn(TensorDevice::flex()).unwrap();
+            let on_gpu = gpu.as_ref().map(|gpu| by_burn(gpu.inner()).unwrap());
+            for device in devices() {
+                let ours = block_on(by_trainer(&subject, &device)).unwrap();
+                for (witness, on) in [(Some(&on_flex), "Flex"), (on_gpu.as_ref(), "wgpu")] {
+                    let Some(witness) = witness else { continue };
+                    let adapter = &device.info().adapter;
+                    let what = format!("{family}, {rule} in {precision}, {adapter} and {on}");
+                    let found = compare(&ours, witness);
+                    assert_eq!(
+                        found.faults(BOUNDS.in_precision(method.precision)),
+                        Vec::<String>::new(),
+                        "{what}"
+                    );
+                    assert!(
+                        found.gradients.len() > 10 && found.losses.len() == FEW_STEPS,
+                        "{what}"
+                    );
+                    if method.precision == Precision::Bf16 {
+                        check_rounded_parameters(&ours, witness, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Most parameters are equal before they are rounded, and no two are stored more than one unit apart.
+fn check_rounded_parameters(ours: &Track, witness: &Track, what: &str) {
+    // Places of bf16 values, in order.
+    let place = |x: f32| (x.to_bits() >> 16 & 0x7fff) as i32 * x.signum() as i32;
+    let (mut all, mut equal) = (0, 0);
+    for (name, values) in ours.rounded.iter().filter(|(name, _)| !name.contains(':')) {
+        for ([x, stored_x], [y, stored_y]) in values.iter().zip(&witness.rounded[name]) {
+            all += 1;
+            equal += usize::from(x == y);
+            let apart = (place(*stored_x) - place(*stored_y)).abs();
+            assert!(
+                apart <= usize::from(x != y) as i32,
+                "{what}: {name}, {x} and {y}"
+            );
+        }
+    }
+    assert!(
+        all > 20_000 && 4 * equal > 3 * all,
+        "{what}: {equal} of {all}"
+    );
+}
+
+/// Trains two steps with a mistake on Burn's side, and returns what is found.
+fn find(family: &'static str, method: Method, planted: Planted) -> (Vec<String>, Comparison) {
+    let subject = Subject::new(family, method, 2, Some(planted)).unwrap();
+    let ours = block_on(by_trainer(&subject, &cpu())).unwrap();
+    let witness = block_on(by_stock(&subject, TensorDevice::flex().autodiff())).unwrap();
+    let found = compare(&ours, &witness);
+    (found.faults(BOUNDS.in_precision(method.precision)), found)
+}
+
+#[test]
+fn mistakes_planted_in_rules_and_rounding_are_found() {
+    let in_f32 = |rule| Method {
+        rule,
+        precision: Precision::F32,
+    };
+    let in_bf16 = |rule| Method {
+        rule,
+        precision: Precision::Bf16,
+    };
+    for (planted, method, named) in [
+        (
+            Planted::UpdateClip,
+            in_f32(Rule::Adafactor),
+            "the first change of model.norm.weight",
+        ),
+        (
+            Planted::ProjectionScale,
+            in_f32(Rule::Apollo),
+            "the first change of model.layers.0.mlp.up_proj.weight",
+        ),
+        (
+            Planted::PlainMomentum,
+            in_f32(Rule::Sgd),
+            "the first change of model.norm.weight",
+        ),
+        (
+            Planted::NearestRounding,
+            in_bf16(Rule::Apollo),
+            "the rounding of model.embed_tokens.weight",
+        ),
+        (
+            Planted::OneStream,
+            in_bf16(Rule::Adamw),
+            "the rounding of model.embed_tokens.weight:v",
+        ),
+    ] {
+        assert!(method.has(planted));
+        let (faults, _) = find("qwen3", method, planted);
+        assert!(
+            faults.iter().any(|fault| fault.starts_with(named)),
+            "{planted:?}: {faults:?}"
+        );
+    }
+    // The limit begins with the second step, so only the loss of the third shows it.
+    let method = in_f32(Rule::Apollo);
+    let subject = Subject::new("qwen3", method, 4, Some(Planted::GrowthLimit)).unwrap();
+    let ours = block_on(by_trainer(&subject, &cpu())).unwrap();
+    let witness = block_on(by_stock(&subject, TensorDevice::flex().autodiff())).unwrap();
+    let faults = compare(&ours, &witness).faults(BOUNDS);
+    assert!(
+        matches!(&faults[..], [fault] if fault.starts_with("the loss of step 3")),
+        "{faults:?}"
+    );
+}
+
 #[test]
 fn planted_mistakes_are_found_and_their_tensors_named() {
-    let find = |family, planted| {
-        let subject = Subject::new(family, 2, Some(planted)).unwrap();
-        let ours = block_on(by_trainer(&subject, &cpu())).unwrap();
-        let found = compare(
-            &ours,
-            &block_on(by_stock(&subject, TensorDevice::flex().autodiff())).unwrap(),
-        );
-        (found.faults(Bounds::F32), found)
-    };
+    let find = |family, planted| find(family, Method::ADAMW, planted);
     for family in ["llama", "qwen2", "qwen3"] {
         let (faults, _) = find(family, Planted::RopePairs);
         assert!(
@@ -120,9 +257,10 @@ fn planted_mistakes_are_found_and_their_tensors_named() {
             .changes
             .iter()
             .filter(|(name, _)| {
-                ["norm", "ln_", "bias"]
+                let is_vector = ["norm", "ln_", "bias"]
                     .iter()
-                    .any(|part| name.contains(part))
+                    .any(|part| name.contains(part));
+                is_vector && !name.contains(':')
             })
             .count();
         let named = faults
@@ -155,6 +293,7 @@ fn the_command_says_what_agrees_and_what_does_not() {
     let run = |more: &[&str]| {
         let output = Command::new(&program)
             .args(["--device", "cpu", "--family", "gpt2", "--steps", "2"])
+            .args(["--rule", "adamw", "--precision", "f32"])
             .args(more)
             .output()
             .unwrap();
@@ -166,7 +305,7 @@ fn the_command_says_what_agrees_and_what_does_not() {
     let (code, text) = run(&[]);
     assert_eq!(code, Some(0), "{text}");
     for words in [
-        "gpt2: tabtune on CPU, Burn's operations on Flex (CPU, f32)",
+        "gpt2, adamw in f32: tabtune on CPU, Burn's operations on Flex (CPU, f32)",
         "transformer.wpe.weight",
         "step 2",
         "Flex: agrees",
@@ -180,6 +319,10 @@ fn the_command_says_what_agrees_and_what_does_not() {
             && text.contains("more: --json names all"),
         "{text}"
     );
+    // AdamW in f32 can have neither.
+    for mistake in ["update-clip", "one-stream"] {
+        assert_eq!(run(&["--plant", mistake]), (Some(1), String::new()));
+    }
     let (code, text) = run(&["--plant", "vector-decay", "--json"]);
     let line: Value = serde_json::from_str(&text).unwrap();
     let faults = line["faults"].as_array().unwrap();
@@ -212,7 +355,9 @@ fn a_device_of_another_runtime_is_refused_before_it_is_opened() {
             "{error}"
         );
     }
-    let bundle = Subject::new("llama", 1, None).unwrap().bundle;
+    let bundle = Subject::new("llama", Method::ADAMW, 1, None)
+        .unwrap()
+        .bundle;
     let opened = block_on(Model::from_bundle(
         &bundle,
         Precision::F32,

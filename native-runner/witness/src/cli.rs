@@ -7,33 +7,42 @@ use clap::builder::PossibleValuesParser;
 use clap::{Parser, ValueEnum};
 use futures_lite::future::block_on;
 use serde_json::json;
+use tabtune::config::Precision;
 use tabtune::device::{Device, DeviceKind};
 use tabtune::families::model_types;
 use tabtune_bench::stock::Planted;
 
 use crate::arithmetic::Arithmetic;
-use crate::comparison::{Comparison, compare};
+use crate::comparison::{Bounds, Comparison, compare};
+use crate::method::{Method, Rule};
 use crate::subject::Subject;
 use crate::track::{Track, by_stock, by_trainer};
 
 /// Trains small models with tabtune's kernels and with Burn's own operations, and reports where the two differ: gradients of the first step
-/// for each tensor, the changes that this step makes, and losses. The exit status is 1 if they differ by more than rounding.
+/// for each tensor, the changes that this step makes, what it stores in bf16, and losses. The exit status is 1 if they differ by more than
+/// rounding.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Args {
     /// Model types to train; all of them by default
     #[arg(long, value_parser = PossibleValuesParser::new(model_types()))]
     pub family: Vec<String>,
-    /// Number of AdamW steps
+    /// Update rules to train with; all of them by default
+    #[arg(long, value_enum)]
+    pub rule: Vec<Rule>,
+    /// Storage types of matrices to train in; both by default
+    #[arg(long, value_enum)]
+    pub precision: Vec<Storage>,
+    /// Number of steps
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub steps: u16,
     /// Device on which tabtune trains
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: TrainerDevice,
-    /// Plant this mistake in the model of Burn's operations, to see that it is found
+    /// Plant this mistake on the side of Burn's operations, in the runs that can have it, and leave out the others
     #[arg(long, value_enum)]
     pub plant: Option<Mistake>,
-    /// Print a JSON object for each family and device
+    /// Print a JSON object for each family, rule, precision and device
     #[arg(long)]
     pub json: bool,
 }
@@ -47,6 +56,24 @@ pub enum TrainerDevice {
     Cpu,
 }
 
+/// Storage types of matrices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Storage {
+    /// 4 bytes a value
+    F32,
+    /// 2 bytes a value, with stochastic rounding
+    Bf16,
+}
+
+impl From<Storage> for Precision {
+    fn from(storage: Storage) -> Self {
+        match storage {
+            Storage::F32 => Self::F32,
+            Storage::Bf16 => Self::Bf16,
+        }
+    }
+}
+
 /// Mistakes to plant; see [`Planted`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mistake {
@@ -56,6 +83,18 @@ pub enum Mistake {
     NormEps,
     /// Weight decay applies to norms and biases
     VectorDecay,
+    /// Adafactor does not clip its updates
+    UpdateClip,
+    /// APOLLO projects without the factor √(dim/rank)
+    ProjectionScale,
+    /// APOLLO's updates grow without a limit
+    GrowthLimit,
+    /// SGD does not use Nesterov's form of momentum
+    PlainMomentum,
+    /// bf16 values are rounded to the nearest
+    NearestRounding,
+    /// The noise of the first moment rounds parameters and second moments too
+    OneStream,
 }
 
 impl From<Mistake> for Planted {
@@ -64,6 +103,12 @@ impl From<Mistake> for Planted {
             Mistake::RopePairs => Self::RopePairs,
             Mistake::NormEps => Self::NormEps,
             Mistake::VectorDecay => Self::VectorDecay,
+            Mistake::UpdateClip => Self::UpdateClip,
+            Mistake::ProjectionScale => Self::ProjectionScale,
+            Mistake::GrowthLimit => Self::GrowthLimit,
+            Mistake::PlainMomentum => Self::PlainMomentum,
+            Mistake::NearestRounding => Self::NearestRounding,
+            Mistake::OneStream => Self::OneStream,
         }
     }
 }
@@ -92,6 +137,8 @@ pub fn flex() -> Seat {
 pub enum Failure {
     /// An error of the crate.
     Tabtune(tabtune::Error),
+    /// No run that was asked for can have the mistake.
+    NothingPlanted,
     /// The output could not be written.
     Output(io::Error),
 }
@@ -119,6 +166,9 @@ impl std::fmt::Display for Failure {
                 )
             }
             Self::Tabtune(error) => write!(f, "{error} [{}]", error.code()),
+            Self::NothingPlanted => {
+                f.write_str("none of these rules and precisions can have the planted mistake")
+            }
             Self::Output(error) => write!(f, "stdout: {error}"),
         }
     }
@@ -129,6 +179,10 @@ impl std::fmt::Display for Failure {
 /// # Errors
 /// Errors of the devices and the training, and of writing to stdout.
 pub fn run(args: &Args, more: Vec<Seat>) -> Result<bool, Failure> {
+    let methods = methods(args);
+    if methods.is_empty() {
+        return Err(Failure::NothingPlanted);
+    }
     let trainer = block_on(Device::open(match args.device {
         TrainerDevice::Wgpu => DeviceKind::Wgpu,
         TrainerDevice::Cpu => DeviceKind::Cpu,
@@ -147,53 +201,77 @@ pub fn run(args: &Args, more: Vec<Seat>) -> Result<bool, Failure> {
         |family: &&str| args.family.is_empty() || args.family.iter().any(|asked| asked == family);
     let mut agree = true;
     for family in model_types().into_iter().filter(is_asked) {
-        let subject = Subject::new(
-            family,
-            usize::from(args.steps),
-            args.plant.map(Planted::from),
-        )?;
-        let ours = block_on(by_trainer(&subject, &trainer))?;
-        let mut witnesses = Vec::new();
-        for (seat, arithmetic) in seats.iter().zip(&arithmetic) {
-            let track = block_on(by_stock(&subject, seat.device.clone().autodiff()))?;
-            witnesses.push(Witness {
-                comparison: compare(&ours, &track),
-                seat,
-                arithmetic: *arithmetic,
-                track,
-            });
-        }
-        agree &= witnesses.iter().all(|witness| witness.faults().is_empty());
-        let mut out = io::stdout().lock();
-        if args.json {
-            for witness in &witnesses {
-                let mut line = witness.comparison.json(witness.arithmetic.bounds());
-                line["family"] = json!(family);
-                line["device"] = json!(witness.seat.name);
-                line["adapter"] = json!(witness.seat.adapter);
-                line["arithmetic"] = json!(witness.arithmetic.name());
-                line["trainer"] = json!(trainer.info().adapter);
-                writeln!(out, "{line}")?;
+        for method in &methods {
+            let subject = Subject::new(
+                family,
+                *method,
+                usize::from(args.steps),
+                args.plant.map(Planted::from),
+            )?;
+            let ours = block_on(by_trainer(&subject, &trainer))?;
+            let mut witnesses = Vec::new();
+            for (seat, arithmetic) in seats.iter().zip(&arithmetic) {
+                let track = block_on(by_stock(&subject, seat.device.clone().autodiff()))?;
+                witnesses.push(Witness {
+                    comparison: compare(&ours, &track),
+                    bounds: arithmetic.bounds().in_precision(method.precision),
+                    seat,
+                    arithmetic: *arithmetic,
+                    track,
+                });
             }
-        } else {
-            out.write_all(table(family, &trainer.info().adapter, &ours, &witnesses).as_bytes())?;
+            agree &= witnesses.iter().all(|witness| witness.faults().is_empty());
+            let mut out = io::stdout().lock();
+            let [rule, precision] = method.words();
+            let adapter = &trainer.info().adapter;
+            if args.json {
+                for witness in &witnesses {
+                    let mut line = witness.comparison.json(witness.bounds);
+                    line["family"] = json!(family);
+                    line["rule"] = json!(rule);
+                    line["precision"] = json!(precision);
+                    line["device"] = json!(witness.seat.name);
+                    line["adapter"] = json!(witness.seat.adapter);
+                    line["arithmetic"] = json!(witness.arithmetic.name());
+                    line["trainer"] = json!(adapter);
+                    writeln!(out, "{line}")?;
+                }
+            } else {
+                let title = format!("{family}, {rule} in {precision}: tabtune on {adapter}");
+                out.write_all(table(title, &ours, &witnesses).as_bytes())?;
+            }
+            out.flush()?;
         }
-        out.flush()?;
     }
     Ok(agree)
+}
+
+/// Returns the methods to train with.
+fn methods(args: &Args) -> Vec<Method> {
+    let is_asked = |method: &Method| {
+        let mut precisions = args
+            .precision
+            .iter()
+            .map(|&storage| Precision::from(storage));
+        (args.rule.is_empty() || args.rule.contains(&method.rule))
+            && (args.precision.is_empty() || precisions.any(|one| one == method.precision))
+            && args.plant.is_none_or(|mistake| method.has(mistake.into()))
+    };
+    Method::all().into_iter().filter(is_asked).collect()
 }
 
 /// A run with Burn's operations, and its distance from tabtune's run.
 struct Witness<'a> {
     seat: &'a Seat,
     arithmetic: Arithmetic,
+    bounds: Bounds,
     track: Track,
     comparison: Comparison,
 }
 
 impl Witness<'_> {
     fn faults(&self) -> Vec<String> {
-        self.comparison.faults(self.arithmetic.bounds())
+        self.comparison.faults(self.bounds)
     }
 }
 
@@ -206,7 +284,7 @@ fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
     format!("  {head:46}{cells}\n")
 }
 
-fn table(family: &str, adapter: &str, ours: &Track, witnesses: &[Witness<'_>]) -> String {
+fn table(title: String, ours: &Track, witnesses: &[Witness<'_>]) -> String {
     let devices: String = witnesses
         .iter()
         .map(|witness| {
@@ -218,7 +296,7 @@ fn table(family: &str, adapter: &str, ours: &Track, witnesses: &[Witness<'_>]) -
             )
         })
         .collect();
-    let mut out = format!("{family}: tabtune on {adapter}{devices}\n");
+    let mut out = format!("{title}{devices}\n");
     out += &row(
         "relative L2 distance of gradients, step 1",
         witnesses.iter().map(|witness| witness.seat.name.clone()),
@@ -248,6 +326,27 @@ fn table(family: &str, adapter: &str, ours: &Track, witnesses: &[Witness<'_>]) -
             .iter()
             .map(|witness| format!("{:.1e}", witness.comparison.worst_change().1)),
     );
+    if !ours.rounded.is_empty() {
+        let counts = |witness: &Witness<'_>| {
+            let rounding = witness.comparison.rounding();
+            [
+                rounding.values,
+                rounding.equal,
+                rounding.split,
+                rounding.far,
+            ]
+        };
+        let counts: Vec<_> = witnesses.iter().map(counts).collect();
+        let heads = [
+            "values in bf16 after step 1",
+            "equal before rounding",
+            "of these, different after it",
+            "of the others, over one unit farther apart",
+        ];
+        for (at, head) in heads.into_iter().enumerate() {
+            out += &row(head, counts.iter().map(|counts| counts[at].to_string()));
+        }
+    }
     out += &row(
         "loss",
         ["tabtune"]

@@ -1,6 +1,9 @@
 //! Comparison of two runs of one subject.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
+use tabtune::config::Precision;
 
 use crate::track::{Named, Track};
 
@@ -28,6 +31,61 @@ impl Bounds {
         change: 2e-2,
         loss: 2e-3,
     };
+    /// Bound of the losses in bf16, where values that differ in the last bit of f32 may be stored one unit apart, 2⁻⁸ of them.
+    const BF16_LOSS: f64 = 2e-3;
+
+    /// Returns the bounds for a run with this storage type.
+    pub fn in_precision(self, precision: Precision) -> Self {
+        match precision {
+            Precision::F32 => self,
+            Precision::Bf16 => Self {
+                loss: self.loss.max(Self::BF16_LOSS),
+                ..self
+            },
+        }
+    }
+}
+
+/// Comparison of the bf16 values that two runs store for a tensor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rounding {
+    /// Number of values.
+    pub values: usize,
+    /// Number of values that are equal before rounding, to the bit.
+    pub equal: usize,
+    /// Number of these that differ after it.
+    pub split: usize,
+    /// Number of the other values that are farther apart after rounding than one unit in addition to their distance before it.
+    pub far: usize,
+}
+
+impl Rounding {
+    fn of(a: &[[f32; 2]], b: &[[f32; 2]]) -> Self {
+        let values = a.len().max(b.len());
+        let mut rounding = Self {
+            values,
+            far: values - a.len().min(b.len()),
+            ..Self::default()
+        };
+        for ([x, stored_x], [y, stored_y]) in a.iter().zip(b) {
+            if x.to_bits() == y.to_bits() {
+                rounding.equal += 1;
+                rounding.split += usize::from(stored_x != stored_y);
+            } else {
+                let [before, after] = [(x, y), (stored_x, stored_y)]
+                    .map(|(x, y)| (f64::from(*x) - f64::from(*y)).abs());
+                let unit = unit(*stored_x).max(unit(*stored_y));
+                rounding.far += usize::from(after > before + unit);
+            }
+        }
+        rounding
+    }
+}
+
+/// Returns the distance from a bf16 value to the next one away from zero.
+fn unit(x: f32) -> f64 {
+    let bits = x.abs().to_bits();
+    f64::from(f32::from_bits(bits + 0x1_0000)) - f64::from(f32::from_bits(bits))
 }
 
 /// Distances between two runs.
@@ -37,6 +95,8 @@ pub struct Comparison {
     pub gradients: Vec<(String, f64)>,
     /// Distances of the first step's changes by tensor.
     pub changes: Vec<(String, f64)>,
+    /// Comparison of the bf16 values that the first step stores, by tensor.
+    pub roundings: Vec<(String, Rounding)>,
     /// Distance of each loss: |a − b| / |b|.
     pub losses: Vec<f64>,
 }
@@ -52,21 +112,28 @@ pub fn compare(run: &Track, witness: &Track) -> Comparison {
     Comparison {
         gradients: distances(&run.gradients, &witness.gradients),
         changes: distances(&run.first_changes, &witness.first_changes),
+        roundings: by_name(&run.rounded, &witness.rounded, Rounding::of),
         losses: (0..steps).map(loss).collect(),
     }
 }
 
 fn distances(a: &Named, b: &Named) -> Vec<(String, f64)> {
+    by_name(a, b, distance)
+}
+
+/// Compares the values of each name; of a name that only one side has, the other has none.
+fn by_name<V, R>(
+    a: &BTreeMap<String, Vec<V>>,
+    b: &BTreeMap<String, Vec<V>>,
+    compare: impl Fn(&[V], &[V]) -> R,
+) -> Vec<(String, R)> {
     let names = a
         .keys()
         .chain(b.keys().filter(|name| !a.contains_key(*name)));
-    let none = Vec::new();
     names
         .map(|name| {
-            (
-                name.clone(),
-                distance(a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none)),
-            )
+            let [a, b] = [a, b].map(|side| side.get(name).map_or(&[][..], Vec::as_slice));
+            (name.clone(), compare(a, b))
         })
         .collect()
 }
@@ -115,6 +182,17 @@ impl Comparison {
         )
     }
 
+    /// Returns the sum of the comparisons of bf16 values.
+    pub fn rounding(&self) -> Rounding {
+        let sum = |a: Rounding, b: &(String, Rounding)| Rounding {
+            values: a.values + b.1.values,
+            equal: a.equal + b.1.equal,
+            split: a.split + b.1.split,
+            far: a.far + b.1.far,
+        };
+        self.roundings.iter().fold(Rounding::default(), sum)
+    }
+
     /// Returns the largest distance of losses.
     pub fn worst_loss(&self) -> f64 {
         self.losses.iter().copied().fold(0.0, f64::max)
@@ -136,6 +214,14 @@ impl Comparison {
         };
         let mut faults = far("the gradient", &self.gradients, bounds.gradient);
         faults.extend(far("the first change", &self.changes, bounds.change));
+        for (name, rounding) in &self.roundings {
+            let Rounding { split, far, .. } = rounding;
+            if split + far > 0 {
+                faults.push(format!(
+                    "the rounding of {name}: {split} values differ that were equal before it, {far} others are more than one unit farther apart than before"
+                ));
+            }
+        }
         let step = self
             .losses
             .iter()
@@ -159,8 +245,16 @@ impl Comparison {
                 .map(|(name, distance)| (name.clone(), json!(distance)))
                 .collect::<serde_json::Map<_, _>>()
         };
+        let Rounding {
+            values,
+            equal,
+            split,
+            far,
+        } = self.rounding();
         json!({
-            "gradients": named(&self.gradients), "first_changes": named(&self.changes), "losses": self.losses, "faults": self.faults(bounds)
+            "gradients": named(&self.gradients), "first_changes": named(&self.changes), "losses": self.losses,
+            "rounding": { "values": values, "equal": equal, "split": split, "far": far },
+            "faults": self.faults(bounds)
         })
     }
 }

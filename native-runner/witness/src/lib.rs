@@ -4,10 +4,12 @@
 pub mod arithmetic;
 pub mod cli;
 mod comparison;
+mod method;
 mod subject;
 mod track;
 
 pub use comparison::{Bounds, Comparison, compare};
+pub use method::{Method, Rule};
 pub use subject::Subject;
 pub use tabtune_bench::stock::Planted;
 pub use track::{Track, by_stock, by_trainer};

@@ -4,14 +4,17 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 use tabtune::Result;
+use tabtune::bf16::{round_nearest, widen};
 use tabtune::bundle::{Bundle, open_bundle};
-use tabtune::config::{AdamwConfig, GroupConfig, ModelConfig, OptimizerConfig, TrainConfig};
+use tabtune::config::{GroupConfig, ModelConfig, Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset, IGNORE_INDEX};
 use tabtune::families::config_from_hf;
 use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 use tabtune::model::planned_parameters;
 use tabtune_bench::stock::{NamedTensor, Planted, StockTraining};
 use tabtune_bench::work::Uniforms;
+
+use crate::method::Method;
 
 const CONFIG: &str = "config.json";
 const VOCAB: usize = 61;
@@ -20,21 +23,14 @@ const SEQ_LEN: usize = 24;
 const BATCH_SIZE: usize = 2;
 /// Token that ends a document.
 const END: u32 = 0;
-/// ε of the norms, added to squares of about 0.03 and of about 1, where a misplaced one is visible. The ε of AdamW is far above the noise of
-/// gradients that are zero except for rounding, such as those of GPT-2's key biases.
+/// ε of the norms, added to squares of about 0.03 and of about 1, where a misplaced one is visible.
 const NORM_EPS: f64 = 1e-3;
-const ADAMW: AdamwConfig = AdamwConfig {
-    beta1: 0.9,
-    beta2: 0.95,
-    eps: 1e-4,
-    weight_decay: 0.1,
-    stochastic_rounding: false,
-};
-const RATE: f64 = 2e-3;
 /// Learning rate of the embeddings, as a share of the others' rate.
 const EMBEDDING_SCALE: f64 = 0.5;
 /// Seeds of the weights and of the tokens.
 const SEEDS: [u32; 2] = [0x77, 0x1234];
+/// Seed of the noise and of the projectors.
+const RUN_SEED: u64 = 5;
 
 /// Returns the configuration of a small model of this type: some have tied heads, and the heads of Qwen3 are wider than the model's width
 /// divided by their number.
@@ -75,13 +71,26 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Makes a model of a type (one of [`tabtune::families::model_types`]), and `steps` batches.
+    /// Makes a model of a type (one of [`tabtune::families::model_types`]), and `steps` batches. A method in bf16 has matrices of bf16 values.
     ///
     /// # Errors
     /// The crate's refusal of the configuration or the files.
-    pub fn new(model_type: &'static str, steps: usize, planted: Option<Planted>) -> Result<Self> {
+    pub fn new(
+        model_type: &'static str,
+        method: Method,
+        steps: usize,
+        planted: Option<Planted>,
+    ) -> Result<Self> {
         let document = document(model_type);
-        let weights = weights(&config_from_hf(&document)?)?;
+        let mut weights = weights(&config_from_hf(&document)?)?;
+        let bf16 = method.precision == Precision::Bf16;
+        for (_, shape, values) in weights.iter_mut().filter(|_| bf16) {
+            if shape.len() == 2 {
+                values
+                    .iter_mut()
+                    .for_each(|x| *x = widen(round_nearest(*x)));
+            }
+        }
         let bundle = bundle(&document, &weights)?;
         let half = |pattern: &str| GroupConfig {
             learning_rate_scale: EMBEDDING_SCALE,
@@ -95,9 +104,11 @@ impl Subject {
             steps: steps as u64,
             batch_size: BATCH_SIZE,
             seq_len: SEQ_LEN,
-            learning_rate: RATE,
+            learning_rate: method.rule.learning_rate(),
             max_grad_norm: 0.0,
-            optimizer: OptimizerConfig::Adamw(ADAMW),
+            seed: RUN_SEED,
+            precision: method.precision,
+            optimizer: method.rule.config(),
             groups: vec![
                 half("{*embed_tokens*,*wte*,*wpe*}"),
                 spared("{*norm*,*.ln_*,*bias}"),
@@ -112,9 +123,11 @@ impl Subject {
         ]
         .map(|start| (start.to_string(), EMBEDDING_SCALE));
         let stock = StockTraining {
-            adamw: ADAMW,
-            rate: RATE,
+            optimizer: method.rule.config(),
+            rate: method.rule.learning_rate(),
             scales: scales.to_vec(),
+            bf16,
+            seed: RUN_SEED,
             planted,
         };
         Ok(Self {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{Device as TensorDevice, Tensor};
+use burn::tensor::{DType, Device as TensorDevice, Tensor};
 use tabtune::Result;
-use tabtune::config::Precision;
+use tabtune::bf16::widen;
+use tabtune::config::{Precision, TrainConfig};
 use tabtune::device::Device;
-use tabtune::gpu::read_f32;
+use tabtune::gpu::{read_data, read_f32};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamVisitor};
 use tabtune::train::{NamedGradients, Trainer, accumulate};
@@ -17,37 +18,48 @@ use crate::subject::Subject;
 /// Values by state-dict name.
 pub type Named = BTreeMap<String, Vec<f32>>;
 
-/// Record of a run.
-#[derive(Debug, Clone)]
+/// Record of a run. What a rule keeps for a parameter has the parameter's name, a colon, and its own.
+#[derive(Debug, Clone, Default)]
 pub struct Track {
     /// Gradients of the mean loss in the first step.
     pub gradients: Named,
     /// Mean loss of each step, before its update.
     pub losses: Vec<f64>,
-    /// Change of each parameter in the first step.
+    /// Change of each parameter in the first step, and what the rule keeps after it, both before anything is rounded to bf16.
     pub first_changes: Named,
+    /// Values that the first step stores in bf16, each before and after rounding; none in f32.
+    pub rounded: BTreeMap<String, Vec<[f32; 2]>>,
 }
 
-/// Trains with tabtune's kernels, or with their twins on the CPU.
+impl Track {
+    /// Records the first step: `results` has everything before rounding, `stored` what was rounded.
+    fn record(&mut self, subject: &Subject, results: Named, mut stored: Named) {
+        for (name, values) in results {
+            if let Some(stored) = stored.remove(&name) {
+                let pairs = values.iter().zip(stored).map(|(&x, stored)| [x, stored]);
+                self.rounded.insert(name.clone(), pairs.collect());
+            }
+            let before = subject.weights.iter().find(|(other, ..)| *other == name);
+            let change = match before {
+                Some((.., before)) => values.iter().zip(before).map(|(now, x)| now - x).collect(),
+                None => values,
+            };
+            self.first_changes.insert(name, change);
+        }
+    }
+}
+
+/// Trains with tabtune's kernels, or with their twins on the CPU. In bf16 the first step is made a second time in f32, whose results are those
+/// that bf16 rounds.
 ///
 /// # Errors
 /// Errors of the model, the trainer and the device.
 pub async fn by_trainer(subject: &Subject, device: &Device) -> Result<Track> {
-    let model = Model::from_bundle(
-        &subject.bundle,
-        Precision::F32,
-        &device.inner(),
-        &Interrupt::none(),
-    )
-    .await?;
-    let before = parameters(&model).await?;
+    let mut track = Track::default();
     let Some(first) = subject.batches.first() else {
-        return Ok(Track {
-            gradients: Named::new(),
-            losses: Vec::new(),
-            first_changes: Named::new(),
-        });
+        return Ok(track);
     };
+    let model = model(subject, subject.train.precision, device).await?;
     let mut sums = NamedGradients::new();
     accumulate(
         &model,
@@ -58,23 +70,53 @@ pub async fn by_trainer(subject: &Subject, device: &Device) -> Result<Track> {
         &|_| false,
         &mut sums,
     )?;
-    let mut gradients = Named::new();
     for (name, sum) in sums {
-        gradients.insert(name, read_f32(sum).await?);
+        track.gradients.insert(name, read_f32(sum).await?);
     }
     let mut trainer = Trainer::new(model, subject.dataset()?, subject.train.clone())?;
-    let (mut losses, mut first_changes) = (Vec::new(), Named::new());
     for batch in &subject.batches {
-        losses.push(trainer.step_on(std::slice::from_ref(batch)).await?.loss);
-        if losses.len() == 1 {
-            first_changes = changes(&before, parameters(trainer.model()).await?);
+        let report = trainer.step_on(std::slice::from_ref(batch)).await?;
+        track.losses.push(report.loss);
+        if track.losses.len() > 1 {
+            continue;
         }
+        let mut results = Named::new();
+        let mut rounded = Named::new();
+        for (name, dtype, values) in stored(&trainer).await? {
+            match dtype {
+                DType::BF16 => rounded.insert(name, values),
+                _ => results.insert(name, values),
+            };
+        }
+        if subject.train.precision == Precision::Bf16 {
+            let exact = in_f32(subject, device).await?;
+            let of_rounded = exact.into_iter().map(|(name, _, values)| (name, values));
+            results.extend(of_rounded.filter(|(name, _)| rounded.contains_key(name)));
+        }
+        track.record(subject, results, rounded);
     }
-    Ok(Track {
-        gradients,
-        losses,
-        first_changes,
-    })
+    Ok(track)
+}
+
+/// Name, storage type and values of a tensor.
+type NamedValues = (String, DType, Vec<f32>);
+
+/// Makes the first step in f32.
+async fn in_f32(subject: &Subject, device: &Device) -> Result<Vec<NamedValues>> {
+    let precision = Precision::F32;
+    let model = model(subject, precision, device).await?;
+    let train = TrainConfig {
+        precision,
+        ..subject.train.clone()
+    };
+    let mut trainer = Trainer::new(model, subject.dataset()?, train)?;
+    trainer.step_on(&subject.batches[..1]).await?;
+    stored(&trainer).await
+}
+
+async fn model(subject: &Subject, precision: Precision, device: &Device) -> Result<Model> {
+    let none = Interrupt::none();
+    Model::from_bundle(&subject.bundle, precision, &device.inner(), &none).await
 }
 
 /// Trains with Burn's own operations, on an autodiff device of any kind.
@@ -88,57 +130,41 @@ pub async fn by_stock(subject: &Subject, device: TensorDevice) -> Result<Track> 
         subject.weights.iter().cloned(),
         device,
     );
-    let before = subject
-        .weights
-        .iter()
-        .map(|(name, _, values)| (name.clone(), values.clone()))
-        .collect();
-    let (mut gradients, mut losses, mut first_changes) = (Named::new(), Vec::new(), Named::new());
+    let mut track = Track::default();
     for batch in &subject.batches {
-        if losses.is_empty() {
+        if track.losses.is_empty() {
             for (name, gradient) in model.gradients(model.forward(batch)) {
-                gradients.insert(name, read_f32(gradient).await?);
+                track.gradients.insert(name, read_f32(gradient).await?);
             }
         }
         let forward = model.forward(batch);
-        losses.push(
-            read_f32(model.update(forward))
-                .await?
-                .first()
-                .map_or(f64::NAN, |&loss| f64::from(loss)),
-        );
-        if losses.len() == 1 {
-            let mut now = Named::new();
-            for (name, value) in model.values() {
-                now.insert(name.to_string(), read_f32(value).await?);
-            }
-            first_changes = changes(&before, now);
+        let loss = read_f32(model.update(forward)).await?;
+        track
+            .losses
+            .push(loss.first().map_or(f64::NAN, |&loss| f64::from(loss)));
+        if track.losses.len() > 1 {
+            continue;
         }
+        let (mut results, mut rounded) = (Named::new(), Named::new());
+        for stored in model.stored() {
+            let value = read_f32(stored.value).await?;
+            match stored.unrounded {
+                Some(unrounded) => {
+                    results.insert(stored.name.clone(), read_f32(unrounded).await?);
+                    rounded.insert(stored.name, value);
+                }
+                None => {
+                    results.insert(stored.name, value);
+                }
+            }
+        }
+        track.record(subject, results, rounded);
     }
-    Ok(Track {
-        gradients,
-        losses,
-        first_changes,
-    })
+    Ok(track)
 }
 
-fn changes(before: &Named, now: Named) -> Named {
-    let change = |(name, values): (String, Vec<f32>)| {
-        let old = before.get(&name)?;
-        Some((
-            name,
-            values
-                .iter()
-                .zip(old)
-                .map(|(now, before)| now - before)
-                .collect(),
-        ))
-    };
-    now.into_iter().filter_map(change).collect()
-}
-
-/// Reads the parameters of a model.
-async fn parameters(model: &Model) -> Result<Named> {
+/// Reads the parameters of a run and what its rules keep.
+async fn stored(trainer: &Trainer) -> Result<Vec<NamedValues>> {
     struct Taken(Vec<(String, Tensor<1>)>);
     impl ParamVisitor for Taken {
         fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
@@ -147,10 +173,33 @@ async fn parameters(model: &Model) -> Result<Named> {
         }
     }
     let mut taken = Taken(Vec::new());
-    model.visit(&mut taken);
-    let mut named = Named::new();
+    trainer.model().visit(&mut taken);
+    let mut all = Vec::new();
     for (name, tensor) in taken.0 {
-        named.insert(name, read_f32(tensor).await?);
+        let dtype = tensor.dtype();
+        let data = read_data(tensor).await?;
+        all.push((name, dtype, values(dtype, data.as_bytes())));
     }
-    Ok(named)
+    for (name, tensor) in trainer.optim().state_tensors() {
+        let dtype = match tensor.dtype {
+            "BF16" => DType::BF16,
+            "F32" => DType::F32,
+            _ => continue,
+        };
+        all.push((name, dtype, values(dtype, &tensor.bytes().await?)));
+    }
+    Ok(all)
+}
+
+/// Widens little-endian values.
+fn values(dtype: DType, bytes: &[u8]) -> Vec<f32> {
+    if dtype == DType::BF16 {
+        let halves = bytes.as_chunks().0.iter();
+        halves
+            .map(|half| widen(u16::from_le_bytes(*half)))
+            .collect()
+    } else {
+        let words = bytes.as_chunks().0.iter();
+        words.map(|word| f32::from_le_bytes(*word)).collect()
+    }
 }

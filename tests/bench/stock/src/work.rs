@@ -152,9 +152,11 @@ impl Shape {
     /// The model in Burn's own operations, on an autodiff `device`.
     pub fn stock(&self, device: Device) -> Stock {
         let training = StockTraining {
-            adamw: ADAMW,
+            optimizer: OptimizerConfig::Adamw(ADAMW),
             rate: LEARNING_RATE,
             scales: Vec::new(),
+            bf16: false,
+            seed: 0,
             planted: None,
         };
         Stock::new(&self.model_config(), training, self.weights(), device)

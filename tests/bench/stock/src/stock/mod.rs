@@ -1,15 +1,18 @@
-//! Models of every family and AdamW in Burn's own operations, on any device: what the kernels are measured against, and what says whether their
-//! results are right.
+//! Models of every family and the update rules in Burn's own operations, on any device: what the kernels are measured against, and what says
+//! whether their results are right.
 
 mod model;
+mod rounding;
+mod rules;
 
 use std::collections::BTreeMap;
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
-use tabtune::config::{AdamwConfig, Architecture, ModelConfig};
+use tabtune::config::{Architecture, ModelConfig, OptimizerConfig};
 use tabtune::data::Batch;
 
 use self::model::View;
+use self::rules::Parameter;
 
 /// State-dict name, shape and values of a tensor.
 pub type NamedTensor = (String, Vec<usize>, Vec<f32>);
@@ -23,28 +26,45 @@ pub enum Planted {
     NormEps,
     /// Weight decay on vectors.
     VectorDecay,
+    /// Adafactor does not clip its updates.
+    UpdateClip,
+    /// APOLLO projects without the factor √(dim/rank).
+    ProjectionScale,
+    /// APOLLO's updates grow without a limit.
+    GrowthLimit,
+    /// SGD takes the momentum as it is in place of Nesterov's form.
+    PlainMomentum,
+    /// bf16 values are rounded to the nearest.
+    NearestRounding,
+    /// The noise of the first moment rounds everything.
+    OneStream,
 }
 
 /// How the stock model trains.
 #[derive(Debug, Clone)]
 pub struct StockTraining {
     /// The rule; its decay is that of matrices, and vectors have none.
-    pub adamw: AdamwConfig,
+    pub optimizer: OptimizerConfig,
     /// The learning rate.
     pub rate: f64,
     /// Factors of the rate by the beginning of names.
     pub scales: Vec<(String, f64)>,
+    /// True if matrices, and what is kept in their type, are rounded to bf16 by noise.
+    pub bf16: bool,
+    /// Seed of this noise and of projectors.
+    pub seed: u64,
     /// A mistake.
     pub planted: Option<Planted>,
 }
 
-/// A parameter [rows, columns] (a vector is [1, C]) with its moments.
-struct Parameter {
-    value: Tensor<2>,
-    m: Tensor<2>,
-    v: Tensor<2>,
-    decays: bool,
-    scale: f64,
+/// A tensor that a step has stored.
+pub struct Stored {
+    /// Name of the parameter, with a colon and the name of what its rule keeps.
+    pub name: String,
+    /// The values.
+    pub value: Tensor<2>,
+    /// The values before they were rounded to bf16, if they were.
+    pub unrounded: Option<Tensor<2>>,
 }
 
 /// A model with its optimizer.
@@ -82,23 +102,14 @@ impl Stock {
             } else {
                 (false, [1, dims[0]])
             };
-            let value = Tensor::from_data(TensorData::new(values, dims), &plain);
-            let scale = training
-                .scales
-                .iter()
-                .find(|(start, _)| name.starts_with(start))
-                .map_or(1.0, |(_, scale)| *scale);
-            let decays = matrix || training.planted == Some(Planted::VectorDecay);
-            (
-                name,
-                Parameter {
-                    m: Tensor::zeros(dims, &plain),
-                    v: Tensor::zeros(dims, &plain),
-                    value,
-                    decays,
-                    scale,
-                },
-            )
+            let parameter = Parameter {
+                value: Tensor::from_data(TensorData::new(values, dims), &plain),
+                is_matrix: matrix,
+                kept: BTreeMap::new(),
+                unrounded: BTreeMap::new(),
+                name: name.clone(),
+            };
+            (name, parameter)
         });
         let parameters = parameters.collect();
         let (t, half) = (config.max_position_embeddings, config.head_dim / 2);
@@ -132,11 +143,20 @@ impl Stock {
             .sum()
     }
 
-    /// The parameters by name, vectors as [1, C].
-    pub fn values(&self) -> impl Iterator<Item = (&str, Tensor<2>)> {
-        self.parameters
-            .iter()
-            .map(|(name, parameter)| (name.as_str(), parameter.value.clone()))
+    /// The parameters (vectors as [1, C]) and what their rules keep, as the last step has stored them.
+    pub fn stored(&self) -> impl Iterator<Item = Stored> {
+        self.parameters.values().flat_map(|parameter| {
+            let kept = parameter.kept.iter().map(|(key, value)| (*key, value));
+            kept.chain([("", &parameter.value)])
+                .map(|(key, value)| Stored {
+                    name: match key {
+                        "" => parameter.name.clone(),
+                        _ => format!("{}:{key}", parameter.name),
+                    },
+                    value: value.clone(),
+                    unrounded: parameter.unrounded.get(key).cloned(),
+                })
+        })
     }
 
     /// The mean loss of `batch`, with all that its backward pass needs.
@@ -168,35 +188,14 @@ impl Stock {
             .collect()
     }
 
-    /// Performs one step of AdamW (arXiv:1711.05101), ε added to the root of the moment that is not corrected, as at the end of section 2 of arXiv:1412.6980;
-    /// the loss before it, [1], not read yet.
+    /// Performs one step; returns the loss before it, [1], not read yet.
     pub fn update(&mut self, forward: Forward) -> Tensor<1> {
         self.step += 1;
         let value = forward.loss.clone().inner();
-        let gradients = self.gradients(forward);
-        let AdamwConfig {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-            ..
-        } = self.training.adamw;
-        let correction = (1.0 - beta2.powi(self.step)).sqrt() / (1.0 - beta1.powi(self.step));
-        for (name, g) in gradients {
-            let Some(parameter) = self.parameters.get_mut(&name) else {
-                continue;
-            };
-            let rate = self.training.rate * parameter.scale;
-            parameter.m = parameter.m.clone() * beta1 + g.clone() * (1.0 - beta1);
-            parameter.v = parameter.v.clone() * beta2 + g.square() * (1.0 - beta2);
-            let change = parameter.m.clone() / (parameter.v.clone().sqrt() + eps);
-            let decay = if parameter.decays {
-                rate * weight_decay
-            } else {
-                0.0
-            };
-            parameter.value =
-                parameter.value.clone() * (1.0 - decay) - change * (rate * correction);
+        for (name, gradient) in self.gradients(forward) {
+            if let Some(parameter) = self.parameters.get_mut(&name) {
+                parameter.step(&self.training, self.step, gradient);
+            }
         }
         value
     }
