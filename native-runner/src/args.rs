@@ -21,7 +21,7 @@ pub use bench::{BenchArgs, BenchSubject, GpuArgs};
 pub use data::{DataArgs, DataCommandArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
-    AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse,
+    AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUseArgs,
     ExportArgs, OutputArgs, RequestArgs, VerifyArgs,
 };
 pub use schema::{given_option, has_settings};
@@ -185,11 +185,39 @@ pub struct InspectArgs {
     /// Report on each path as a whole: its contract, the formats it can be exported to, and the bytes that training it needs.
     #[arg(long)]
     pub contract: bool,
+    /// Report the plan of an import of each path instead: the tensors that the options below take, each with the position of its bytes. Only
+    /// headers are read.
+    #[arg(long, conflicts_with_all = ["contract", "read", "format"])]
+    pub plan: bool,
+    /// With --plan: tensor to read, by its new name. Only its bytes are read.
+    #[arg(long, value_name = "NAME", requires = "plan")]
+    pub tensor: Option<String>,
+    /// With --tensor: file to create with its bytes as they are stored.
+    #[arg(long, value_name = "FILE", requires = "tensor")]
+    pub to: Option<PathBuf>,
+    /// With --plan: names of the tensors of a GGUF file.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAMES",
+        default_value = "source",
+        requires = "plan"
+    )]
+    pub names: NamesOf,
     /// With --contract: folder of a PEFT LoRA adapter that is merged into the model.
     #[arg(long, value_name = "DIR", requires = "contract")]
     pub merge_adapter: Option<PathBuf>,
     #[command(flatten)]
     pub request: RequestArgs,
+}
+
+/// Names of the tensors of a GGUF file.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum NamesOf {
+    /// The names in the file.
+    Source,
+    /// Hugging Face's, with rows and columns in its order.
+    Hf,
 }
 
 /// Storage of a model's weights on the device.

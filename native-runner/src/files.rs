@@ -222,8 +222,7 @@ fn open_with(path: &Path, base: CheckpointBase) -> Result<Checkpoint> {
     Ok(Checkpoint::open_with(sources, base, verified)?)
 }
 
-/// Opens the files of the state at `path`, in any form: those of a folder, those in a `.tabtune` file, or one file, or the parts of a split one,
-/// with the receipt next to it.
+/// Opens the files of the state at `path`, in any form: those of a folder, those in a `.tabtune` file, or one file, or the parts of a split one.
 ///
 /// # Errors
 /// `source.read`, and `checkpoint.container.*` for a damaged `.tabtune` file.
@@ -244,8 +243,16 @@ pub fn state_sources(path: &Path) -> Result<Vec<Rc<dyn ByteSource>>> {
     if has_ending(path, &["tabtune"]) {
         return container::sources(path);
     }
-    let mut files = model_sources(path)?;
-    if let Some(receipt) = receipt_of(path) {
+    model_sources(path)
+}
+
+/// Opens the files of the state at `path` from which a run continues: those of [`state_sources`], and the receipt next to a single file.
+///
+/// # Errors
+/// As for [`state_sources`].
+pub fn run_sources(path: &Path) -> Result<Vec<Rc<dyn ByteSource>>> {
+    let mut files = state_sources(path)?;
+    if let Some(receipt) = receipt_of(path).filter(|_| path.is_file()) {
         files.push(Rc::new(FileSource::open(&receipt)?));
     }
     Ok(files)

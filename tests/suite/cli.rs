@@ -7,6 +7,7 @@ mod base_kept;
 mod bench_gpu;
 mod best;
 mod checkpoints;
+mod deltas;
 mod ends;
 #[cfg(target_os = "linux")]
 mod full_disks;

@@ -61,6 +61,14 @@ impl ArtifactDigests {
     }
 }
 
+/// Collects the facts of a GGUF file, or of all parts of one.
+pub(super) fn gguf_facts(parts: &[Rc<dyn ByteSource>]) -> Result<ArtifactDigests> {
+    let all: Vec<usize> = (0..parts.len()).collect();
+    Ok(ArtifactDigests::of_gguf(
+        &summed_gguf(parts, &all)?.0.metadata,
+    ))
+}
+
 /// The family that a GGUF file names.
 fn family(file: &GgufFile) -> &str {
     let family = file.get("general.architecture").and_then(GgufValue::text);

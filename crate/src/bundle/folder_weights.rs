@@ -1,5 +1,7 @@
 //! Opens the weights of a Hugging Face folder: one safetensors file, shards with their index, or a JSON state dict.
 
+use std::rc::Rc;
+
 use super::files::{CONFIG, Files, find, named, other_weights};
 use super::index::{Shards, open_index};
 use super::kind::STATE_JSON;
@@ -65,6 +67,16 @@ impl FolderWeights {
             warnings: Vec::new(),
         })
     }
+}
+
+/// The weight files of a Hugging Face folder, which are those of its index, if it has one.
+///
+/// # Errors
+/// `bundle.weights.missing`, `index.*` and the errors of [`SafetensorsFile::open`].
+pub(crate) fn weight_files(files: &Files) -> Result<Files> {
+    let (shards, _) = open_shards(files)?;
+    let file = |(at, _): &(usize, SafetensorsFile)| Rc::clone(&files[*at]);
+    Ok(shards.iter().map(file).collect())
 }
 
 /// Opens the headers of the safetensors files, with a warning about their index.

@@ -23,6 +23,8 @@ const MAX_RANK: usize = 8;
 
 /// A document that passed every check.
 pub(crate) struct StateJson {
+    /// True if its values are numbers, false if they are base64.
+    pub(crate) numbers: bool,
     /// Tensors, ascending by name.
     pub(crate) tensors: Vec<Tensor>,
     /// Manifest with groups, roles and paths.
@@ -123,6 +125,7 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
     let stated = stated(given_digests, &digests)?;
     let checks = digests.verify(&stated, (true, true))?;
     Ok(StateJson {
+        numbers,
         tensors,
         manifest,
         stated,

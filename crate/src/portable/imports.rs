@@ -8,7 +8,7 @@ use super::model_metadata::ModelMetadata;
 use super::safetensors::{open_safetensors, opened_file};
 use crate::bundle::{
     Bundle, FilesKind, OpenOptions, PortableTokenizerBinding, STATE_JSON, gguf_files, no_state,
-    open_bundle, open_bundle_with, summed_gguf,
+    open_bundle_with, summed_gguf,
 };
 use crate::checkpoint::{Checkpoint, CheckpointBase, Manifest};
 use crate::error::{Error, Refusal, Result, Warning, word};
@@ -30,10 +30,22 @@ pub type SharedFiles = Vec<Rc<dyn ByteSource>>;
 /// # Errors
 /// The errors of the form's reader; `bundle.adapter` for an adapter alone, `format.unsupported` for files of no such form.
 pub fn open_state(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle> {
+    open_in_form(files, names, false)
+}
+
+/// Opens the state in `files` like [`open_state`] without reading values: a second head of a tied model is assumed to equal the embedding, and
+/// of a checkpoint only lengths are checked. A JSON state dict is read all the same.
+pub(super) fn open_headers(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle> {
+    open_in_form(files, names, true)
+}
+
+fn open_in_form(files: &SharedFiles, names: NamePolicy, unread: bool) -> Result<OpenedBundle> {
     match FilesKind::of(files) {
-        FilesKind::Checkpoint => open_checkpoint(files),
-        FilesKind::Folder => open_hf_folder(files).or_else(|refused| bare_tensors(files, refused)),
-        FilesKind::Gguf => open_gguf(files, names),
+        FilesKind::Checkpoint => checkpoint(files, unread),
+        FilesKind::Folder => {
+            hf_folder(files, unread).or_else(|refused| bare_tensors(files, refused))
+        }
+        FilesKind::Gguf => gguf(files, names, unread),
         FilesKind::StateJson(document) => Ok(OpenedBundle::of_state(open_json(&files[document])?)),
         FilesKind::Safetensors | FilesKind::Optimizer => {
             Ok(OpenedBundle::of_state(open_safetensors(weights_of(files))?))
@@ -75,7 +87,11 @@ fn weights_of(files: &SharedFiles) -> SharedFiles {
 /// # Errors
 /// The errors of [`Checkpoint::open`]; `checkpoint.corrupt` for a tokenizer other than the one that the manifest describes.
 pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
-    let checkpoint = Checkpoint::open_with(files.clone(), CheckpointBase::Unneeded, false)?;
+    checkpoint(files, false)
+}
+
+fn checkpoint(files: &SharedFiles, unread: bool) -> Result<OpenedBundle> {
+    let checkpoint = Checkpoint::open_with(files.clone(), CheckpointBase::Unneeded, unread)?;
     let Manifest {
         train,
         progress,
@@ -127,9 +143,14 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
 /// # Errors
 /// The errors of [`open_bundle`] and [`open_safetensors`].
 pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
+    hf_folder(files, false)
+}
+
+fn hf_folder(files: &SharedFiles, unread: bool) -> Result<OpenedBundle> {
     // The state of an optimizer is part of the state, and not of the model.
     let of_model = |file: &&Rc<dyn ByteSource>| base_name(file.name()) != OPTIMIZER_FILE;
-    let bundle = open_bundle(files.iter().filter(of_model).cloned().collect())?;
+    let own = files.iter().filter(of_model).cloned().collect();
+    let bundle = open_bundle_with(own, options(unread))?;
     let bound = bound_or_refused(PortableTokenizerBinding::from_hf_folder(files))?;
     let weights = bundle.weight_files();
     let is_state =
@@ -163,6 +184,18 @@ pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
 /// # Errors
 /// The errors of the header's checks; with Hugging Face's names also those of a model that tabtune does not have.
 pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle> {
+    gguf(files, names, false)
+}
+
+/// Options for opening a model of which no values are read.
+fn options(unread: bool) -> OpenOptions {
+    OpenOptions {
+        headers_only: unread,
+        ..OpenOptions::default()
+    }
+}
+
+fn gguf(files: &SharedFiles, names: NamePolicy, unread: bool) -> Result<OpenedBundle> {
     let positions = gguf_files(files);
     let Some(&first) = positions.first() else {
         return Err(Refusal::new(word!("bundle.empty"))
@@ -172,19 +205,9 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     let (mut file, mut homes, sums) = summed_gguf(files, &positions)?;
     let name = files[first].name();
     // Under the file's own names no value matters, and the model need not be one that tabtune has.
-    let headers_only = names == NamePolicy::Source;
-    let model = open_bundle_with(
-        files.clone(),
-        OpenOptions {
-            headers_only,
-            ..OpenOptions::default()
-        },
-    );
-    let model = if headers_only {
-        model.ok()
-    } else {
-        Some(model?)
-    };
+    let of_file = names == NamePolicy::Source;
+    let model = open_bundle_with(files.clone(), options(unread || of_file));
+    let model = if of_file { model.ok() } else { Some(model?) };
     let family = file.get("general.architecture").and_then(GgufValue::text);
     let family = family.unwrap_or_default().to_string();
     let bound = PortableTokenizerBinding::from_gguf(&file, name);

@@ -67,6 +67,7 @@ mod containers;
 mod continuation;
 mod contract;
 mod delta;
+mod delta_of_files;
 mod difference;
 mod export_options;
 mod export_source;
@@ -77,6 +78,7 @@ mod inspection;
 mod json;
 mod model_metadata;
 mod parameter_names;
+mod plan_report;
 mod run_state;
 mod safetensors;
 mod subspace;
@@ -98,6 +100,7 @@ pub use self::{
     bundle::OpenedBundle,
     checkpoint_source::checkpoint_source,
     contract::ContractFacts,
+    delta_of_files::{DeltaFiles, DeltaReport, DeltaUse, derive_delta, use_delta},
     export_options::export_options_of,
     extract::{
         ExtractOptions, ExtractReport, Extracted, ExtractedTensor, UncoveredTensor, extract_adapter,
@@ -108,6 +111,7 @@ pub use self::{
         inspection,
     },
     json::open_json,
+    plan_report::{PlanReport, PlannedGroup, PlannedTensor, plan_files},
     run_state::RunState,
     safetensors::open_safetensors,
 };

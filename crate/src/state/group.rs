@@ -108,6 +108,7 @@ impl GroupMember {
 
 /// Place where tensors reside: plain data ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Residency {
     /// In the host's memory.
@@ -120,6 +121,7 @@ pub enum Residency {
 
 /// Residency of state tensors during a step and between steps ([example](ModelStateGroupAssignment)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ResidencyPolicy {
     /// Residency during a step.

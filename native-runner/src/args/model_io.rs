@@ -154,18 +154,18 @@ pub struct DeltaArgs {
     pub action: DeltaAction,
 }
 
-/// Operations of `delta`. Each path is a safetensors file.
+/// Operations of `delta`. A model is a safetensors file, a Hugging Face folder, a JSON state dict, a checkpoint folder or a GGUF file.
 #[derive(Debug, Subcommand)]
 pub enum DeltaAction {
-    /// Write the exact difference of two models.
+    /// Write the exact difference of two models, which have the same tensors.
     Derive {
         /// Model that the difference starts from.
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "PATH")]
         base: PathBuf,
         /// Model that the difference leads to.
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "PATH")]
         target: PathBuf,
-        /// File to create.
+        /// File to create, which ends in .safetensors.
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
         /// Name of the difference.
@@ -173,22 +173,23 @@ pub enum DeltaAction {
         name: String,
     },
     /// Add a difference to its base, which gives the target bit for bit.
-    Apply(DeltaUse),
+    Apply(DeltaUseArgs),
     /// Subtract a difference from its target, which gives the base bit for bit.
-    Remove(DeltaUse),
+    Remove(DeltaUseArgs),
 }
 
 /// Arguments of `delta apply` and `delta remove`.
 #[derive(Debug, Args)]
-pub struct DeltaUse {
+pub struct DeltaUseArgs {
     /// Model to change: the base for apply, the target for remove.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "PATH")]
     pub model: PathBuf,
     /// File of the difference.
     #[arg(long, value_name = "FILE")]
     pub delta: PathBuf,
-    /// File to create.
-    #[arg(long, value_name = "FILE")]
+    /// File to create, with the ending of the model's weight file; for a model of several weight files a folder, which must be absent or
+    /// empty. The weights are written, without optimizer state and without the model's other files.
+    #[arg(long, value_name = "PATH")]
     pub to: PathBuf,
 }
 

@@ -5,19 +5,18 @@ use std::rc::Rc;
 
 use futures_lite::future::block_on;
 use serde_json::json;
-use tabtune::bundle::FileStream;
+use tabtune::error::shown;
 use tabtune::formats::ByteSource;
-use tabtune::portable::{ModelAdapterDelta, ModelMetadata, PortableModelBundle, open_safetensors};
-use tabtune::state::{PortableModelImportRequest, PortableModelStateDict};
+use tabtune::portable::{DeltaFiles, DeltaUse, derive_delta, use_delta};
 
 use super::Outcome;
-use crate::args::{DeltaAction, DeltaArgs, DeltaUse};
+use crate::args::{DeltaAction, DeltaArgs, DeltaUseArgs};
 use crate::error::Result;
-use crate::files::{FileSource, file_name, files_of, has_ending};
+use crate::files::{FileSource, file_name, has_ending, state_sources};
 use crate::output::Output;
-use crate::place::OneFile;
+use crate::place::{Folder, OneFile, Place};
 
-/// Derives, applies or removes a difference, and writes one safetensors file.
+/// Derives, applies or removes a difference, and writes its files.
 ///
 /// # Errors
 /// `output.occupied`, and errors of reading, of models that do not fit each other, and of writing.
@@ -29,81 +28,59 @@ pub fn run(args: &DeltaArgs, output: &Output) -> Result<Outcome> {
             to,
             name,
         } => {
-            let place = OneFile::new(to)?;
-            let delta = block_on(state(base)?.derive_adapter_delta(&state(target)?, name))?;
-            write(&place, delta.export_as(&file_name(to))?, output)
+            let place = Place::File(OneFile::new(to)?);
+            let (base, target) = (state_sources(base)?, state_sources(target)?);
+            let file = file_name(to);
+            let made = block_on(derive_delta(&base, &target, name, Some(&file)))?;
+            write(place, made, output)
         }
-        DeltaAction::Apply(DeltaUse { model, delta, to }) => {
-            let place = OneFile::new(to)?;
-            changed(
-                to,
-                &place,
-                &block_on(state(model)?.apply_adapter_delta(&open(delta)?, false))?,
-                output,
-            )
-        }
-        DeltaAction::Remove(DeltaUse { model, delta, to }) => {
-            let place = OneFile::new(to)?;
-            changed(
-                to,
-                &place,
-                &block_on(state(model)?.remove_adapter_delta(&open(delta)?, false))?,
-                output,
-            )
-        }
+        DeltaAction::Apply(args) => used(args, DeltaUse::Apply, output),
+        DeltaAction::Remove(args) => used(args, DeltaUse::Remove, output),
     }
+}
+
+/// Writes a model with a difference added or subtracted.
+fn used(args: &DeltaUseArgs, way: DeltaUse, output: &Output) -> Result<Outcome> {
+    let DeltaUseArgs { model, delta, to } = args;
+    let is_file = has_ending(to, &["safetensors", "gguf", "json"]);
+    let place = if is_file {
+        Place::File(OneFile::new(to)?)
+    } else {
+        Place::Folder(Folder::for_output(to)?)
+    };
+    let file = is_file.then(|| file_name(to));
+    let made = block_on(use_delta(
+        &state_sources(model)?,
+        source(delta)?,
+        way,
+        file.as_deref(),
+    ))?;
+    write(place, made, output)
 }
 
 fn source(path: &Path) -> Result<Rc<dyn ByteSource>> {
     Ok(Rc::new(FileSource::open(path)?))
 }
 
-fn open(path: &Path) -> Result<ModelAdapterDelta> {
-    Ok(ModelAdapterDelta::open(source(path)?)?)
-}
-
-/// Opens the weights of a safetensors file, or of all such files in a folder.
-fn state(path: &Path) -> Result<PortableModelStateDict> {
-    let paths = if path.is_dir() {
-        files_of(path)?
-    } else {
-        vec![path.to_path_buf()]
-    };
-    let weights = paths
-        .iter()
-        .filter(|path| has_ending(path, &["safetensors"]));
-    let sources = weights
-        .map(|path| source(path))
-        .collect::<Result<Vec<_>>>()?;
-    Ok(
-        block_on(open_safetensors(sources)?.import(&PortableModelImportRequest::default()))?
-            .state_dict,
-    )
-}
-
-fn changed(
-    to: &Path,
-    place: &OneFile,
-    state: &PortableModelStateDict,
-    output: &Output,
-) -> Result<Outcome> {
-    let bundle = PortableModelBundle {
-        state_dict: state.clone(),
-        metadata: ModelMetadata::default(),
-    };
-    write(
-        place,
-        block_on(bundle.export_safetensors_as(&file_name(to)))?,
-        output,
-    )
-}
-
-fn write(place: &OneFile, mut stream: FileStream, output: &Output) -> Result<Outcome> {
+fn write(mut place: Place, made: DeltaFiles, output: &Output) -> Result<Outcome> {
+    let DeltaFiles { report, mut stream } = made;
     let written = place.write(&mut stream)?;
     let files: Vec<String> = written
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    output.line(&json!({ "files": files }), || files.join("\n"))?;
+    output.line(
+        &json!({ "files": files, "delta": report, "receipt": stream.receipt() }),
+        || {
+            format!(
+                "{}: {} tensors differ\n  base   {}\n  target {}\n{}",
+                shown(&report.name),
+                report.changed.len(),
+                report.base_weights,
+                report.target_weights,
+                files.join("\n")
+            )
+        },
+    )?;
     Ok(Outcome::Good)
 }

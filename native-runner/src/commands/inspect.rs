@@ -8,13 +8,13 @@ use serde_json::json;
 use tabtune::bundle::{FileFormat, InspectReport, inspect};
 use tabtune::error::{Refusal, Warning, escaped, shown};
 use tabtune::formats::ByteSource;
-use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, inspection};
+use tabtune::portable::{Inspection, ModelIoCompatibilityContract, inspection};
 
-use super::Outcome;
+use super::{Outcome, plan};
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
 use crate::files::{
-    FileSource, boxed, file_name, files_of, has_ending, model_of, model_sources, open_listed,
+    FileSource, boxed, file_name, files_of, has_ending, model_of, open_listed, state_sources,
 };
 use crate::output::{Output, warning_line, with_code};
 use crate::selection::request;
@@ -25,8 +25,12 @@ use crate::selection::request;
 /// `source.read` if a file cannot be opened, `cli.usage` for an unknown `--as`, and errors of the request's options.
 pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     let format = args.format.as_deref().map(format_of).transpose()?;
+    if args.plan {
+        plan::run(args, output)?;
+        return Ok(Outcome::Good);
+    }
     if args.request.is_given() && !args.contract {
-        return Err(RunError::Usage("options that select or rename tensors go with --contract, which takes the files together".into()));
+        return Err(RunError::Usage("options that select or rename tensors go with --contract or --plan, which take the files together".into()));
     }
     for source in args
         .paths
@@ -41,9 +45,12 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     }
     for path in args.paths.iter().filter(|_| args.contract) {
         let inspection = inspection(
-            &shared(path)?,
+            &state_sources(path)?,
             request(&args.request)?,
-            args.merge_adapter.as_deref().map(shared).transpose()?,
+            args.merge_adapter
+                .as_deref()
+                .map(state_sources)
+                .transpose()?,
         );
         output.line(
             &json!({ "path": shown(&file_name(path)), "inspection": inspection }),
@@ -64,16 +71,6 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Good)
-}
-
-/// Opens the files of a folder, or one file, with the other parts of its model.
-fn shared(path: &Path) -> Result<SharedFiles> {
-    let files = if path.is_dir() {
-        boxed(open_listed(|| files_of(path))?)
-    } else {
-        model_sources(path)?
-    };
-    Ok(files)
 }
 
 /// Formats the inspection for people: the possible training and exports with their bytes, and the reasons against the others.

@@ -13,6 +13,7 @@ pub mod export;
 pub mod generate;
 pub mod inspect;
 pub mod outgoing;
+mod plan;
 pub mod profile;
 pub mod schedule;
 pub mod score;

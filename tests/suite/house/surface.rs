@@ -59,13 +59,15 @@ fn docs<'a>(members: impl Iterator<Item = &'a Vec<Attribute>>) -> String {
 /// Returns the documentation of an item.
 fn documentation(attributes: &[Attribute]) -> String {
     let line = |attribute: &Attribute| match &attribute.meta {
-        Meta::NameValue(Named { value, path, .. }) if path.is_ident("doc") => match value {
-            Expr::Lit(ExprLit {
-                lit: Lit::Str(text),
-                ..
-            }) => Some(text.value() + "\n"),
-            _ => None,
-        },
+        Meta::NameValue(Named {
+            value:
+                Expr::Lit(ExprLit {
+                    lit: Lit::Str(text),
+                    ..
+                }),
+            path,
+            ..
+        }) if path.is_ident("doc") => Some(text.value() + "\n"),
         _ => None,
     };
     attributes.iter().filter_map(line).collect()

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use serde_json::json;
-use tabtune::bundle::FileStream;
+use tabtune::bundle::{FileStream, verify_files};
 use tabtune::formats::{MemorySource, SafetensorsFile};
-use tabtune::portable::ModelAdapterDelta;
+use tabtune::portable::{DeltaUse, ModelAdapterDelta, derive_delta, use_delta};
 use tabtune::state::{Bytes, PortableModelStateDict};
 use tabtune_tests::block_on;
 
-use super::state_g::{assert_same, plain, state_g, told, written};
+use super::state_g::{assert_same, plain, sources, state_g, told, written};
 
 pub fn with(state: &PortableModelStateDict, key: &str, bytes: Vec<u8>) -> PortableModelStateDict {
     let mut tensors = state.tensors().clone();
@@ -232,4 +232,43 @@ fn words_are_whole_across_pieces() {
         written(block_on(state.export_safetensors(&state.manifest())).unwrap())
     };
     assert!(whole(&applied) == whole(&target));
+}
+
+/// A model in files keeps its manifest and its header; its optimizer's state is left out.
+#[test]
+fn a_model_of_files_keeps_its_manifest() {
+    let base = state_g();
+    let target = with(&base, "head.weight", f32s(&[1.0, f32::NAN]));
+    let [before, after] = [&base, &target]
+        .map(|state| written(block_on(state.export_safetensors(&state.manifest())).unwrap()));
+    let made = block_on(derive_delta(
+        &sources(&before),
+        &sources(&after),
+        "head",
+        None,
+    ))
+    .unwrap();
+    assert_eq!(made.report.changed, ["head.weight"]);
+    let delta = file_of(made.stream);
+    for (way, model, result) in [
+        (DeltaUse::Apply, &before, &after),
+        (DeltaUse::Remove, &after, &before),
+    ] {
+        let used = block_on(use_delta(&sources(model), delta.clone(), way, None)).unwrap();
+        let files = written(used.stream);
+        assert_eq!(files[0], result[0], "{way:?}");
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["model.safetensors", "tabtune.receipt.json"]);
+        let verified = verify_files(&sources(&files), None).unwrap();
+        assert!(verified.ok, "{verified:?}");
+    }
+    for file in ["x.gguf", "x"] {
+        let wrong = block_on(use_delta(
+            &sources(&before),
+            delta.clone(),
+            DeltaUse::Apply,
+            Some(file),
+        ));
+        assert_eq!(wrong.unwrap_err().code(), "config.invalid", "{file}");
+    }
 }

@@ -1,7 +1,8 @@
 //! Plans of imports: the bytes that are read, and when.
 
 use serde_json::json;
-use tabtune::portable::open_safetensors;
+use tabtune::formats::ByteSource;
+use tabtune::portable::{PlanReport, PlannedTensor, SharedFiles, open_safetensors, plan_files};
 use tabtune::state::{
     OpenedState, PortableModelBundleImportPlan, PortableModelImportRequest, PortableModelStateDict,
 };
@@ -104,7 +105,6 @@ fn a_deferred_plan_reads_when_it_is_asked() {
 }
 
 fn bytes(file: &Counting, from: usize, to: usize) -> Vec<u8> {
-    use tabtune::formats::ByteSource;
     let mut bytes = vec![0; to - from];
     file.inner.read_at(from as u64, &mut bytes).unwrap();
     bytes
@@ -147,4 +147,144 @@ fn equal_requests_have_equal_plans() {
         ordered(&["embed.*", "head.*"])
     );
     assert_ne!(ordered(&["head.*", "embed.*"]), ordered(&["head.*"]));
+}
+
+/// A file of zeros after its header, of which no byte is in memory, that counts the bytes that are read.
+struct Sparse {
+    name: String,
+    header: Vec<u8>,
+    len: u64,
+    read: std::cell::Cell<u64>,
+}
+
+impl ByteSource for Sparse {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn len(&self) -> u64 {
+        self.len
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
+        assert!(offset + buf.len() as u64 <= self.len);
+        self.read.set(self.read.get() + buf.len() as u64);
+        buf.fill(0);
+        let from = usize::try_from(offset).unwrap().min(self.header.len());
+        let known = &self.header[from..];
+        let count = known.len().min(buf.len());
+        buf[..count].copy_from_slice(&known[..count]);
+        Ok(())
+    }
+}
+
+/// Returns a tied Llama of more than 20 GB, with a second head, whose weights are zeros.
+fn large() -> [std::rc::Rc<Sparse>; 2] {
+    let (hidden, inner, rows, layers) = (4096, 11008, 128_256, 24);
+    let config = json!({
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_size": hidden,
+        "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": 32, "num_key_value_heads": 32,
+        "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true, "vocab_size": rows,
+    });
+    let mut shapes = vec![
+        ("model.embed_tokens.weight".to_string(), vec![rows, hidden]),
+        ("lm_head.weight".to_string(), vec![rows, hidden]),
+        ("model.norm.weight".to_string(), vec![hidden]),
+    ];
+    for layer in 0..layers {
+        let mut add = |name: &str, shape: &[u64]| {
+            shapes.push((
+                format!("model.layers.{layer}.{name}.weight"),
+                shape.to_vec(),
+            ))
+        };
+        for name in ["q_proj", "k_proj", "v_proj", "o_proj"] {
+            add(&format!("self_attn.{name}"), &[hidden, hidden]);
+        }
+        add("mlp.gate_proj", &[inner, hidden]);
+        add("mlp.up_proj", &[inner, hidden]);
+        add("mlp.down_proj", &[hidden, inner]);
+        add("input_layernorm", &[hidden]);
+        add("post_attention_layernorm", &[hidden]);
+    }
+    let (mut header, mut at) = (serde_json::Map::new(), 0);
+    for (name, shape) in shapes {
+        let end = at + 4 * shape.iter().product::<u64>();
+        header.insert(
+            name,
+            json!({ "dtype": "F32", "shape": shape, "data_offsets": [at, end] }),
+        );
+        at = end;
+    }
+    let text = serde_json::Value::Object(header).to_string();
+    let header = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let file = |name: &str, header: Vec<u8>, payload: u64| {
+        std::rc::Rc::new(Sparse {
+            name: name.into(),
+            len: header.len() as u64 + payload,
+            header,
+            read: Default::default(),
+        })
+    };
+    [
+        file("config.json", config.to_string().into_bytes(), 0),
+        file("model.safetensors", header, at),
+    ]
+}
+
+/// Line 31 of ./README.md: a plan reads headers, and a tensor its own bytes, however large the folder.
+#[test]
+fn a_plan_of_a_large_folder_reads_little() {
+    let files = large();
+    let read = || files.iter().map(|file| file.read.take()).sum::<u64>();
+    assert!(files[1].len > 20_000_000_000, "{}", files[1].len);
+    let shared: SharedFiles = vec![files[0].clone(), files[1].clone()];
+    let plan = block_on(plan_files(&shared, PortableModelImportRequest::default())).unwrap();
+    let of_plan = read();
+    assert!(of_plan < 1_000_000, "{of_plan} bytes");
+    let report = PlanReport::of(&plan);
+    assert_eq!(
+        report.entries.len(),
+        24 * 9 + 2,
+        "the second head is left out"
+    );
+    assert!(report.entries.iter().all(|entry| entry.deferred));
+    assert_eq!(report.plan_digest, plan.plan_digest.to_string());
+    let name = "model.layers.7.mlp.down_proj.weight";
+    let entry = report.entries.iter().find(|entry| entry.name == name);
+    let entry = entry.unwrap();
+    let (tensor, bytes) = block_on(plan.materialize_tensor(name)).unwrap();
+    assert_eq!(
+        (tensor.shape, bytes.len()),
+        (vec![4096, 11008], 4096 * 11008 * 4)
+    );
+    assert_eq!(read(), entry.end - entry.begin, "its bytes and no others");
+}
+
+/// The plan of a checkpoint does not read its tensors, and names its groups.
+#[test]
+fn a_plan_of_a_checkpoint_reads_its_documents() {
+    let folder = format!("{}/golden/checkpoints/v1", env!("CARGO_MANIFEST_DIR"));
+    let names = [
+        "checkpoint.json",
+        "config.json",
+        "model.safetensors",
+        "optimizer.safetensors",
+    ];
+    let files =
+        names.map(|name| Counting::new(name, std::fs::read(format!("{folder}/{name}")).unwrap()));
+    let shared: SharedFiles = files
+        .iter()
+        .map(|file| file.clone() as std::rc::Rc<dyn ByteSource>)
+        .collect();
+    let plan = block_on(plan_files(&shared, PortableModelImportRequest::default())).unwrap();
+    let report = PlanReport::of(&plan);
+    assert_eq!(report.source_format, "checkpoint");
+    assert!(!report.groups.is_empty());
+    // The number of steps of each parameter is compared with its group.
+    let is_read = |entry: &&PlannedTensor| !entry.name.ends_with(":step");
+    for entry in report.entries.iter().filter(is_read) {
+        let file = files.iter().find(|file| file.inner.name() == entry.file);
+        let reads = file.unwrap().reads.borrow().clone();
+        let apart = |&(begin, end): &(u64, u64)| end <= entry.begin || begin >= entry.end;
+        assert!(reads.iter().all(apart), "{} in {reads:?}", entry.name);
+    }
 }

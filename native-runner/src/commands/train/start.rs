@@ -23,7 +23,7 @@ use super::{Kept, Run};
 use crate::args::{TrainArgs, Verify};
 use crate::data::{DataFiles, read_both};
 use crate::error::{Result, RunError};
-use crate::files::{Wanted, open_checkpoint, open_wanted, state_sources};
+use crate::files::{Wanted, open_checkpoint, open_wanted, run_sources};
 use crate::output::Output;
 use crate::waits::{self, block_on};
 use crate::{scratch, settings};
@@ -164,7 +164,7 @@ fn fine_tune(
 ) -> Result<Run> {
     // Impossible settings are refused before the model is opened.
     settings::resolve(given.clone(), None)?;
-    let sources = args.state.as_deref().map(state_sources).transpose()?;
+    let sources = args.state.as_deref().map(run_sources).transpose()?;
     if args.model.is_none() && sources.as_ref().is_some_and(is_bare_state) {
         return Err(RunError::Usage(format!(
             "--state {}: it has no configuration of a model: name the model with --model",
