@@ -102,6 +102,9 @@ test('an abort takes effect at every stage, and an aborted signal starts nothing
         newModel: (more) => tabtune.newModel(shape, { text }, more),
         inspectFiles: (more) => tabtune.inspectFiles(gguf, more),
         verifyFiles: (more) => tabtune.verifyFiles(gguf, undefined, more),
+        readTensor: (more) => tabtune.readTensor(gguf, 'a', more),
+        deriveDelta: (more) => tabtune.deriveDelta(gguf, gguf, more),
+        applyDelta: (more) => tabtune.applyDelta(gguf, gguf, more),
         openModel: (more) => tabtune.openModel(gguf, more),
         extractAdapter: (more) =>
           tabtune.extractAdapter({ tuned: gguf, base: gguf, r: 1, ...more }),

@@ -16,8 +16,22 @@ export type {
   ScoreOptions,
   TemplateOptions,
 } from './page/asking.js';
-export { extractAdapter, inspectData, inspectFiles, verifyFiles } from './page/inspections.js';
-export type { DataOptions, ExtractOptions, InspectOptions } from './page/inspections.js';
+export { applyDelta, deriveDelta, removeDelta } from './page/deltas.js';
+export type { DeltaOptions, DeriveOptions } from './page/deltas.js';
+export {
+  extractAdapter,
+  inspectData,
+  inspectFiles,
+  readTensor,
+  verifyFiles,
+} from './page/inspections.js';
+export type {
+  DataOptions,
+  ExtractOptions,
+  InspectOptions,
+  ReadOptions,
+  TensorNames,
+} from './page/inspections.js';
 export type { RunOptions } from './page/loop.js';
 export { measureGpu } from './page/measuring.js';
 export { Model } from './page/model.js';
@@ -44,6 +58,8 @@ export type {
   DataInspection,
   DataPreview,
   DataReport,
+  DeltaFiles,
+  DeltaReport,
   EvalReport,
   ExportChoice,
   Extraction,
@@ -57,6 +73,7 @@ export type {
   ModelInfo,
   NamedFile,
   NamedTensor,
+  PlanReport,
   Profile,
   Progress,
   Receipt,
@@ -65,6 +82,7 @@ export type {
   SampledToken,
   Score,
   SessionInfo,
+  StoredTensor,
   TrainerEvent,
   TrainerState,
   Verification,

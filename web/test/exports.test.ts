@@ -114,7 +114,8 @@ describe('a model', () => {
       ['request.select', { select: {} }],
       ['request.selection.includePatterns', { selection: { includePatterns: 'a' } }],
       ['request.keyRemap.sourceToTarget', { keyRemap: { sourceToTarget: { a: 1 } } }],
-      ['request.names', { names: 'gguf' }],
+      ['request.names', { names: 'hf' }],
+      ['request.groupPolicy', { groupPolicy: 'some' }],
     ] as const) {
       await expect(wrong(request)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path } });
     }

@@ -105,6 +105,49 @@ export async function extractAdapter(
   };
 }
 
+/** Plans one tensor of each file; a request for the names of Hugging Face is refused. */
+export async function planFiles(files: JsSource[], request: Values): Promise<unknown> {
+  if (request['names'] === 'hf') {
+    const refusal = { code: 'gguf.key.missing', stage: 'open', artifact: 'a', subject: 'x' };
+    return { plan: null, refusals: [refusal] };
+  }
+  const entries = files.map(({ name, size }) => ({
+    ...{ name, sourceKey: name, file: name, begin: 0, end: size, dtype: 'U8', shape: [size] },
+    deferred: true,
+  }));
+  const planDigest = JSON.stringify(request);
+  return {
+    plan: { sourceFormat: 'gguf', planDigest, entries, groups: [], warnings: [] },
+    refusals: [],
+  };
+}
+export const readTensor = async (
+  [file]: JsSource[],
+  name: string,
+  request: Values,
+): Promise<unknown> => ({
+  name,
+  dtype: JSON.stringify(request),
+  shape: [2],
+  bytes: file?.read(0, 2).slice(),
+});
+const deltaOf = (options: Values): { report: unknown; stream: FileStream } => ({
+  report: { name: 'delta', baseWeights: 'a', targetWeights: 'b', changed: ['c'] },
+  stream: exportedAs({ ...options, format: 'gguf' }, [], new Uint8Array()),
+});
+export const deriveDelta = async (
+  base: JsSource[],
+  target: JsSource[],
+  name: string,
+): Promise<{ report: unknown; stream: FileStream }> =>
+  deltaOf({ base: base.length, target: target.map((file) => file.name), name });
+export const useDelta = async (
+  model: JsSource[],
+  delta: JsSource,
+  remove: boolean,
+): Promise<{ report: unknown; stream: FileStream }> =>
+  deltaOf({ model: model.map(({ name }) => name), delta: delta.name, remove });
+
 export async function initDevice(): Promise<unknown> {
   const { state, scope } = currentWorker();
   state.initialised += 1;

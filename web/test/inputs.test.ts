@@ -1,12 +1,15 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import {
+  applyDelta,
+  deriveDelta,
   extractAdapter,
   inspectData,
   inspectFiles,
   newModel,
   openModel,
   Trainer,
+  readTensor,
   verifyFiles,
 } from '../src/index.js';
 import { toData } from '../src/page/data-inputs.js';
@@ -122,6 +125,9 @@ describe('a Request', () => {
       ['inspectFiles', () => inspectFiles([gone], { worker })],
       ['inspectData', () => inspectData([{ files: [gone], weight: 2 }], { worker })],
       ['verifyFiles', () => verifyFiles(gone, undefined, { worker })],
+      ['readTensor', () => readTensor(gone, 'a', { worker })],
+      ['deriveDelta', () => deriveDelta(new File([], 'm.gguf'), gone, { worker })],
+      ['applyDelta', () => applyDelta(new File([], 'm.gguf'), gone, { worker })],
       [
         'extractAdapter',
         () => extractAdapter({ tuned: gone, base: new File([], 'm.gguf'), r: 1, worker }),

@@ -124,7 +124,7 @@ it('settings_are_absent', () => {
     importRequest({
       selection: { ...selection, allowUnknownExcludes: undefined },
       keyRemap: undefined,
-      names: undefined,
+      nonFinite: undefined,
     }),
   ).toEqual(importRequest({ selection: {} }));
 });

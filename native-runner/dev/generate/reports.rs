@@ -15,7 +15,7 @@ use tabtune::generate::GeneratedToken;
 use tabtune::generate::score::Score;
 use tabtune::gpu::profile::ProfileReport;
 use tabtune::measure::GpuReport;
-use tabtune::portable::{ExtractReport, Inspection, TokenizerFacts};
+use tabtune::portable::{DeltaReport, ExtractReport, Inspection, PlanReport, TokenizerFacts};
 use tabtune::train::{EvalReport, Notice, StepReport};
 use tabtune_border::{
     AdapterInfo, Advanced, BaseInfo, DataInspection, Details, Estimate, ModelInfo, SessionInfo,
@@ -78,6 +78,8 @@ fn reports() -> Vec<Report> {
         of::<Refusal>("refusal", ""),
         of::<InspectReport>("fileReport", "FileReport"),
         of::<Inspection>("inspection", ""),
+        of::<PlanReport>("planReport", "PlanReport"),
+        of::<DeltaReport>("deltaReport", "DeltaReport"),
         of::<Check>("check", ""),
         of::<Verification>("verification", "Verification"),
         of::<ExtractReport>("extractReport", ""),

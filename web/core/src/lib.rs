@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod data;
+mod delta;
 mod device;
 mod error;
 mod estimate;
@@ -16,6 +17,7 @@ mod model;
 #[cfg(feature = "replay")]
 mod oracle;
 mod panic;
+mod plan;
 mod reader;
 #[cfg(feature = "replay")]
 mod replay;

@@ -104,14 +104,17 @@ async function exported(
   });
 }
 
-/** Runs work that writes to a target. */
-export async function reaching<T>(given: ExportTarget, work: Work<T>): Promise<T> {
-  if (isOf(given, 'WritableStream')) return pumping(given, work);
+/** Runs work that writes to a target, which the caller gave as the option `path`. */
+export async function reaching<T>(given: ExportTarget, work: Work<T>, path = 'target'): Promise<T> {
+  if (isOf(given, 'WritableStream')) {
+    if (given.locked) throw badOption(path, 'one that is not locked', given);
+    return pumping(given, work);
+  }
   let target: Place['target'];
   try {
     target = parseTarget(given, 'target');
   } catch {
-    throw badOption('target', TARGETS, given);
+    throw badOption(path, TARGETS, given);
   }
   return work({ container: 'files', target }, {});
 }
@@ -121,7 +124,6 @@ export async function reaching<T>(given: ExportTarget, work: Work<T>): Promise<T
  * the caller's has taken a piece, and report its errors late or never. If the work fails, the stream is aborted.
  */
 async function pumping<T>(stream: WritableStream, work: Work<T>): Promise<T> {
-  if (stream.locked) throw badOption('target', 'one that is not locked', stream);
   const writer = stream.getWriter();
   const { port1: port, port2: target } = new MessageChannel();
   let refused: { thrown: unknown } | undefined;

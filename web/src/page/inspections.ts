@@ -5,6 +5,7 @@ import {
   naturalNumber,
   objectOf,
   ofKinds,
+  oneOf,
   positiveInteger,
   string,
   translate,
@@ -24,9 +25,13 @@ import type { OpenOptions } from './opening.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataInspection, FileSummary } from '../protocol/reports.js';
+import { badOption } from '../protocol/errors.js';
 import { plain } from '../protocol/plain.js';
+import type { Values } from '../protocol/plain.js';
+import { importRequest } from './requests.js';
+import type { ImportRequest } from './requests.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
-import type { InspectReport, Receipt } from '../protocol/reports.js';
+import type { InspectReport, Receipt, StoredTensor } from '../protocol/reports.js';
 import type { Extraction, Verification } from '../protocol/reports.js';
 import { askOwnWorker, workerCall } from './own-worker.js';
 
@@ -36,6 +41,19 @@ export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonF
   format?: string | undefined;
   /** Reads all bytes, not only the headers. Default: false. */
   read?: boolean | undefined;
+  /** Adds the plan of an import: the tensors that `request` takes, and where their bytes are. Default: false. */
+  plan?: boolean | undefined;
+  /** With `plan`: names of the tensors of a GGUF file, those of the file or Hugging Face's. Default: 'source'. */
+  names?: TensorNames | undefined;
+}
+/** Names of the tensors of a GGUF file: those of the file, or Hugging Face's, with rows and columns in its order. */
+export type TensorNames = 'source' | 'hf';
+/** Options of `readTensor`. */
+export interface ReadOptions extends WorkerCall {
+  /** Selection and renaming of tensors, as in the plan. Default: everything. */
+  request?: Omit<ImportRequest, 'nonFinite'> | undefined;
+  /** Names of the tensors of a GGUF file. Default: 'source'. */
+  names?: TensorNames | undefined;
 }
 /** Options of `extractAdapter`. */
 export interface ExtractOptions extends WorkerCall {
@@ -64,19 +82,53 @@ export async function inspectFiles(
     mergeAdapter,
     format,
     read = false,
+    plan = false,
+    names,
     signal,
     ...rest
   } = optionsOf(options, 'the inspection');
   const call = workerCall({ ...rest, signal: signalOf(signal, files, mergeAdapter) });
   if (format !== undefined) string(format, 'format');
   boolean(read, 'read');
+  boolean(plan, 'plan');
+  if (names !== undefined && !plan) throw badOption('names', 'this only together with plan', names);
+  const planned = planRequest(request, names);
   return askOwnWorker(
     'files.inspect',
     {
       ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)),
       format,
       read,
+      plan: plan ? planned : undefined,
     },
+    call,
+  );
+}
+
+/** Returns the core's request of a plan. */
+const planRequest = (
+  request: ImportRequest | undefined,
+  names: TensorNames = 'source',
+): Values => ({ ...importRequest(request), names: oneOf('source', 'hf')(names, 'names') });
+
+/**
+ * Reads one tensor of files in any form, by its name in their plan, with its bytes as they are stored. For a URL, only the headers and these bytes are
+ * requested, by range.
+ */
+export async function readTensor(
+  files: FilesInput,
+  name: string,
+  options: ReadOptions = {},
+): Promise<StoredTensor> {
+  const { request, names, signal, ...rest } = optionsOf(options, 'the reading');
+  string(name, 'name');
+  if (request && 'nonFinite' in request)
+    throw badOption('request.nonFinite', 'none: values are returned as they are', 'one');
+  const call = workerCall({ ...rest, signal: signalOf(signal, files) });
+  const ask = { request: planRequest(request, names), name };
+  return askOwnWorker(
+    'files.tensor',
+    { ...ask, sources: await toSources(files, 'files', call.signal) },
     call,
   );
 }

@@ -26,16 +26,10 @@ export interface KeyRemap {
 export interface ImportRequest {
   selection?: ImportSelection | undefined;
   keyRemap?: KeyRemap | undefined;
-  /** Reading of tensors: all at once, or each when it is needed. Default: 'eager'. */
-  materializationPolicy?: 'eager' | 'deferred' | undefined;
   /** Treatment of an incomplete parameter group: refuse it, or take its weights without optimizer state. Default: 'require_complete'. */
   groupPolicy?: 'require_complete' | 'weights_only' | undefined;
   /** Treatment of NaN and infinity in the weights. Default: 'warn'. */
   nonFinite?: 'warn' | 'refuse' | undefined;
-  /** Comparison of stated digests: with all values, or only the headers. Default: 'full'. */
-  verify?: 'full' | 'header' | undefined;
-  /** Names of the tensors: as in the files, or Hugging Face's. Default: 'source'. */
-  names?: 'source' | 'hf' | undefined;
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string';
@@ -61,11 +55,8 @@ const REQUEST: Checks = {
     allowUnknownExcludes: boolean,
   }),
   keyRemap: inside({ sourceToTarget: names, renameState: boolean }),
-  materializationPolicy: oneOf('eager', 'deferred'),
   groupPolicy: oneOf('require_complete', 'weights_only'),
   nonFinite: oneOf('warn', 'refuse'),
-  verify: oneOf('full', 'header'),
-  names: oneOf('source', 'hf'),
 };
 
 /** @internal Returns the core's `PortableModelImportRequest`. */

@@ -72,6 +72,9 @@ export const floats: Parser<Float32Array> = primitive(
   'a Float32Array',
   (v): v is Float32Array => v instanceof Float32Array,
 );
+export const bytes: Parser<Uint8Array> = primitive('a Uint8Array', (v): v is Uint8Array =>
+  isOf(v, 'Uint8Array'),
+);
 export const nothing = primitive('nothing', (v): v is undefined => v === undefined);
 
 export const optional =

@@ -14,6 +14,7 @@ import {
 } from './generated/reports.js';
 import {
   checkpointInfo,
+  deltaFiles,
   extractedFiles,
   historyEntry,
   inspectReport,
@@ -21,6 +22,7 @@ import {
   namedTensor,
   sampleEnd,
   sessionInfo,
+  storedTensor,
   writtenFiles,
 } from './reports.js';
 import {
@@ -126,9 +128,15 @@ export const REQUESTS = {
   'device.look': { ask: nothing, reply: nothing },
   /** Measures the peak rates of the GPU, and each kernel as a share of them. */
   'device.measure': { ask: nothing, reply: gpu },
+  /** Inspects files, and plans the import that `plan` asks for. */
   'files.inspect': {
-    ask: record({ ...opening, format: optional(text), read: flag }),
+    ask: record({ ...opening, format: optional(text), read: flag, plan: optional(document) }),
     reply: inspectReport,
+  },
+  /** Reads one tensor of the import that `request` asks for. */
+  'files.tensor': {
+    ask: record({ sources: listOf(sourceSpec), request: document, name: text }),
+    reply: storedTensor,
   },
   /** Summarises data without a model. */
   'files.data': {
@@ -148,6 +156,15 @@ export const REQUESTS = {
       ...place,
     }),
     reply: extractedFiles,
+  },
+  'delta.derive': {
+    ask: record({ base: listOf(sourceSpec), tuned: listOf(sourceSpec), name: text, ...place }),
+    reply: deltaFiles,
+  },
+  /** Adds a delta to its base or, with `remove`, subtracts it from its target. */
+  'delta.use': {
+    ask: record({ model: listOf(sourceSpec), delta: sourceSpec, remove: flag, ...place }),
+    reply: deltaFiles,
   },
   /** Opens a model. With `apart`, the adapter stays separate; otherwise it is merged, with its larger tables if `resizeVocabulary`. */
   'model.open': {

@@ -1,10 +1,12 @@
 /** The worker's reports: those of the core, to which the worker adds what only it knows, checkpoints, and the events of a run. */
 import {
+  deltaReport,
   evaluationFields,
   extractReport,
   fileReport,
   fileTensorFields,
   inspectionFields,
+  planReport,
   refusalFields,
   sessionFields,
   stepFields,
@@ -12,6 +14,7 @@ import {
 } from './generated/reports.js';
 import {
   blob,
+  bytes,
   count,
   document,
   flag,
@@ -33,6 +36,7 @@ export type {
   DataInspection,
   DataPreview,
   DataReport,
+  DeltaReport,
   EvalReport,
   ExportChoice,
   FileReport,
@@ -41,6 +45,7 @@ export type {
   GpuReport,
   ModelDetails,
   ModelInfo,
+  PlanReport,
   Profile,
   SampledToken,
   Score,
@@ -92,11 +97,21 @@ export type Receipt = Parsed<typeof document>;
 export const namedTensor = record({ ...fileTensorFields, values: floats });
 export type NamedTensor = Parsed<typeof namedTensor>;
 
+/** One tensor of files, with its bytes as they are stored. */
+export const storedTensor = record({ ...fileTensorFields, bytes });
+export type StoredTensor = Parsed<typeof storedTensor>;
+
+/** The plan of an import; without it the reasons why there is none. */
+export const planned = record({
+  plan: missing(planReport),
+  refusals: listOf(record(refusalFields)),
+});
+
 /** Result of an inspection: what the files form together, and what can be done with them. */
 export const inspectReport = record({
   ...inspectionFields,
-  /** Mapping of each tensor to its source. */
-  plan: missing(document),
+  /** The tensors that an import takes, and where their bytes are; present if it was asked for. */
+  plan: missing(planReport),
   /** All faults of the files taken together; empty if nothing was refused. */
   refusals: listOf(refusal),
   /** Unusual but allowed properties of the files. */
@@ -117,6 +132,10 @@ const extracted = {
 export const extraction = record(extracted);
 export const extractedFiles = record({ ...extracted, ...written });
 export type Extraction = Parsed<typeof extractedFiles>;
+
+/** Files of a delta, or of a model that one was added to or subtracted from; they are returned if there is no target. */
+export const deltaFiles = record({ report: deltaReport, ...written });
+export type DeltaFiles = Parsed<typeof deltaFiles>;
 
 /** Progress of a long call. Totals are known from the start. */
 export const progress = record({

@@ -3,38 +3,18 @@ import { VERSION, WASM_HASH } from '../protocol/build.js';
 import { aborted, protocolError } from '../protocol/errors.js';
 import { createTrainer, loadGeneration, resumeTrainer, withAdapter } from './openings.js';
 import { PROTOCOL } from '../protocol/protocol.js';
-import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { Values } from '../protocol/plain.js';
-import type { Finding, SampledToken } from '../protocol/reports.js';
 import { streamed } from './asking.js';
 import { delivered } from './exports.js';
 import { interruptible } from './core-mutex.js';
-import { openSource, openSources, reading, warningsOf } from './sources.js';
-import { openData, reported } from './data.js';
-import type { RunData } from './data.js';
-import {
-  estimate,
-  extractAdapter,
-  inspectData,
-  inspectFile,
-  inspectModel,
-  ModelHandle,
-  parsed,
-  previewSchedule,
-  verifyFiles,
-} from './wasm.js';
-import type { JsSource } from './wasm.js';
+import { openSource, openSources, warningsOf, withWarnings } from './sources.js';
+import { looked, openData, reported } from './data.js';
+import { fileHandlers } from './file-calls.js';
+import type { Handlers } from './handler.js';
+import { estimate, ModelHandle, parsed, previewSchedule } from './wasm.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
-import { phase, progressOf, ready } from './progress.js';
-import type { Context, WorkerState } from './worker-state.js';
-
-export interface CallContext extends Context {
-  onToken: (token: SampledToken) => void;
-  onWarning: (warning: Finding) => void;
-  /** Buffers of the reply that are transferred instead of copied. */
-  transfer: Transferable[];
-}
-export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> };
+import { phase, ready } from './progress.js';
+import type { WorkerState } from './worker-state.js';
 
 /** Returns whether an adapter of a run is merged into its base for an export in the format of these options. */
 function isMerged({ format: word = 'safetensors' }: Values): boolean {
@@ -47,21 +27,6 @@ function isMerged({ format: word = 'safetensors' }: Values): boolean {
 }
 
 const nothing = (): undefined => undefined;
-
-/** Returns a report with the warnings about how its files were served. */
-const withWarnings = <T extends { warnings: Finding[] }>(
-  report: T,
-  sources: readonly JsSource[],
-): T => ({ ...report, warnings: [...report.warnings, ...warningsOf(sources)] });
-
-/** Runs `work` on data and closes their storage afterwards. */
-async function looked<T>(data: RunData, work: (data: RunData) => Promise<T> | T): Promise<T> {
-  try {
-    return await work(data);
-  } finally {
-    await data.storage?.close();
-  }
-}
 
 export function handlersOf(state: WorkerState): Handlers {
   const { store } = state;
@@ -78,61 +43,7 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'device.look': () => state.trainer.look().then(nothing),
     'device.measure': (_, context) => state.measure(context),
-    'files.inspect': async (
-      { sources, request, adapter, format, read },
-      { signal, onProgress },
-    ) => {
-      await state.core();
-      const opened = await openSources(sources, signal, onProgress, !read);
-      const merged = await openSources(adapter, signal, onProgress, !read);
-      const files: Reply<'files.inspect'>['files'] = [];
-      for (const source of opened) {
-        if (signal.aborted) throw aborted('the inspection');
-        onProgress(phase('read', source.name));
-        files.push(
-          parsed.fileReport(
-            reading(opened, () =>
-              inspectFile(
-                source,
-                format,
-                read,
-                opened.filter((other) => other !== source),
-              ),
-            ),
-          ),
-        );
-      }
-      const all = [...opened, ...merged];
-      return {
-        ...withWarnings(
-          parsed.inspection(reading(all, () => inspectModel(opened, request, merged))),
-          all,
-        ),
-        files,
-      };
-    },
-    'files.verify': async ({ sources, receipt }, { signal, onProgress }) => {
-      await state.core();
-      const files = await openSources(sources, signal, onProgress);
-      onProgress(phase('verify'));
-      return parsed.verification(verifyFiles(files, receipt));
-    },
-    'files.extract': async ({ tuned, base, options, ...where }, { signal, onProgress }) => {
-      await state.core();
-      const [after, before] = [
-        await openSources(tuned, signal, onProgress),
-        await openSources(base, signal, onProgress),
-      ];
-      const onRead = (loaded: number, total: number): void =>
-        onProgress(progressOf('read', undefined, loaded, total));
-      const { stream, ...made } = await interruptible(signal, () =>
-        extractAdapter(after, before, options, onRead),
-      );
-      return {
-        ...parsed.extraction(made),
-        ...(await delivered(stream, where, { signal, onProgress })),
-      };
-    },
+    ...fileHandlers(state),
     'model.open': async (
       { sources, request, adapter, apart, resizeVocabulary },
       { signal, onProgress },
@@ -169,17 +80,6 @@ export function handlersOf(state: WorkerState): Handlers {
         async (core) =>
           delivered(await core.exportModel(options, files), where, { signal, onProgress }),
         signal,
-      );
-    },
-    'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
-      await state.core();
-      return looked(await openData(data, signal, onProgress), async (files) =>
-        parsed
-          .fileSummaries(await interruptible(signal, () => inspectData(files, config, partial)))
-          .map((summary, at) => ({
-            ...summary,
-            warnings: [...summary.warnings, ...reported(files.files.slice(at, at + 1))],
-          })),
       );
     },
     'model.data': async ({ data, config, partial, show }, { signal, onProgress }) =>

@@ -136,3 +136,15 @@ async function fromParquet(source: JsSource, signal: AbortSignal): Promise<JsSou
     );
   }
 }
+
+/** Runs `work` on data and closes their storage afterwards. */
+export async function looked<T>(
+  data: RunData,
+  work: (data: RunData) => Promise<T> | T,
+): Promise<T> {
+  try {
+    return await work(data);
+  } finally {
+    await data.storage?.close();
+  }
+}

@@ -1,6 +1,6 @@
 /** The worker's side of the protocol: messages in, replies and events out. */
 import { handlersOf } from './commands.js';
-import type { CallContext, Handlers } from './commands.js';
+import type { CallContext, Handlers } from './handler.js';
 import type { WatchedScope } from './device.js';
 import { fault, protocolError, toErrorData } from '../protocol/errors.js';
 import { OWNER, ownerOf, pageMessage } from '../protocol/messages.js';

@@ -96,6 +96,12 @@ export async function openSources(
 export const warningsOf = (sources: readonly JsSource[]): Finding[] =>
   sources.flatMap(({ warning }) => warning ?? []);
 
+/** Returns a report with the warnings about how its files were served. */
+export const withWarnings = <T extends { warnings: Finding[] }>(
+  report: T,
+  sources: readonly JsSource[],
+): T => ({ ...report, warnings: [...report.warnings, ...warningsOf(sources)] });
+
 /** Runs a call of the core on these sources. If reading one of them failed, throws that error instead of the one that the core made of it. */
 export function reading<T>(sources: readonly JsSource[], work: () => T): T {
   let result: { value: T } | { thrown: unknown };
@@ -108,6 +114,18 @@ export function reading<T>(sources: readonly JsSource[], work: () => T): T {
     if (source instanceof RangedSource && source.failure) throw source.failure;
   if ('thrown' in result) throw result.thrown;
   return result.value;
+}
+
+/** The same for a call that takes its time. */
+export async function readingLong<T>(
+  sources: readonly JsSource[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const [end] = await Promise.allSettled([work()]);
+  return reading(sources, () => {
+    if (end.status === 'rejected') throw end.reason;
+    return end.value;
+  });
 }
 
 /** Returns the bytes of the sources one after the other, in chunks of the storage's size; `undefined` at the end. */

@@ -9,6 +9,7 @@ import {
   advanced,
   dataInspection,
   dataPreview,
+  deltaReport,
   device,
   estimate as estimateReport,
   evaluation,
@@ -31,12 +32,14 @@ import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/wo
 import { document, listOf, optional } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import { addCodes, addSentences, sentence, spokenIn } from '../protocol/sentence.js';
-import { extraction, namedTensor, sampleEnd } from '../protocol/reports.js';
+import { extraction, namedTensor, planned, sampleEnd, storedTensor } from '../protocol/reports.js';
+import type { Refusal } from '../protocol/reports.js';
 
 export {
   ModelHandle,
   Session,
   clearAbort,
+  deriveDelta,
   estimate,
   extractAdapter,
   initDevice,
@@ -44,9 +47,12 @@ export {
   inspectFile,
   inspectModel,
   measureGpu,
+  planFiles,
   previewSchedule,
+  readTensor,
   requestAbort,
   setPanicHook,
+  useDelta,
   verifyFiles,
   version,
 } from 'tabtune-wasm';
@@ -126,6 +132,18 @@ const spokenReport =
   (value: unknown): T =>
     parser(spokenIn(value), `wasm ${name}`);
 
+/** Parses a report with refusals, and adds the sentence of each. */
+const refusalReport =
+  <T extends { refusals: Omit<Refusal, 'message'>[] }>(parser: Parser<T>, name: string) =>
+  (value: unknown): Omit<T, 'refusals'> & { refusals: Refusal[] } => {
+    const found = spokenReport(parser, name)(value);
+    const refusals = found.refusals.map((refusal) => ({
+      ...refusal,
+      message: sentence(refusal.code, refusal),
+    }));
+    return { ...found, refusals };
+  };
+
 export const parsed = {
   advanced: report(advanced, 'Advanced'),
   evaluation: report(evaluation, 'EvalReport'),
@@ -148,18 +166,11 @@ export const parsed = {
   receipt: spokenReport(optional(document), 'FileStream.receipt'),
   details: spokenReport(modelDetails, 'ModelDetails'),
   tensor: report(namedTensor, 'NamedTensor'),
+  storedTensor: report(storedTensor, 'StoredTensor'),
+  delta: report(deltaReport, 'DeltaReport'),
+  planned: refusalReport(planned, 'Planned'),
   fileReport: spokenReport(fileReport, 'InspectReport'),
-  /** With the sentence of each refusal. */
-  inspection: (value: unknown) => {
-    const found = spokenReport(inspection, 'ModelInspection')(value);
-    return {
-      ...found,
-      refusals: found.refusals.map((refusal) => ({
-        ...refusal,
-        message: sentence(refusal.code, refusal),
-      })),
-    };
-  },
+  inspection: refusalReport(inspection, 'ModelInspection'),
   extraction: spokenReport(extraction, 'Extraction'),
   verification: spokenReport(verification, 'Verification'),
 };

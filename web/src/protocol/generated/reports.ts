@@ -675,6 +675,76 @@ export const inspectionFields = {
 /** Description of files: their kind, and their possible uses. */
 export const inspection = record(inspectionFields);
 
+export const planReportFields = {
+  /** Container of the files. */
+  sourceFormat: text,
+  /** Digest of the request, the headers and the entries, in hex: equal plans have equal digests. */
+  planDigest: text,
+  /** Tensors that are taken, ascending by their new names. */
+  entries: listOf(record({
+    /** New name. */
+    name: text,
+    /** Name in the files. */
+    sourceKey: text,
+    /** Name of its file. In a JSON state dict a tensor has no position. */
+    file: text,
+    /** Position of its first byte in the file. */
+    begin: count,
+    /** Position one past its last byte. */
+    end: count,
+    /** dtype as stored. */
+    dtype: text,
+    /** Row-major shape. */
+    shape: listOf(count),
+    /** True if its values have not been read. */
+    deferred: flag,
+  })),
+  /** Groups whose optimizer state is taken with them, in their order. */
+  groups: listOf(record({
+    /** Name of the group. */
+    groupId: text,
+    /** Number of its parameters. */
+    members: count,
+    /** Number of steps that were applied to it. */
+    appliedSteps: count,
+    /** Residency of its state when it was saved, if that is stated. */
+    residency: optional(oneOf('host', 'device', 'offloaded')),
+    /** Intended residency of its state, if that is stated. */
+    residencyPolicy: optional(record({
+      /** Residency during a step. */
+      step: oneOf('host', 'device', 'offloaded'),
+      /** Residency between steps. */
+      idle: oneOf('host', 'device', 'offloaded'),
+    })),
+  })),
+  /** Unusual but allowed properties of the files and the request. */
+  warnings: listOf(record({
+    /** Stable dotted word. */
+    code: text,
+    /** Tensor, key or file. */
+    subject: text,
+    /** Message of the warning. */
+    message: text,
+  })),
+};
+/** Plan of an import: the tensors that it takes, and where their bytes are. */
+export const planReport = record(planReportFields);
+export type PlanReport = Parsed<typeof planReport>;
+
+export const deltaReportFields = {
+  /** Name given by its maker. */
+  name: text,
+  /** Digest of the weights that it leads from, in hex. */
+  baseWeights: text,
+  /** Digest of the weights that it leads to, in hex. */
+  targetWeights: text,
+  /** Names of the tensors that differ, ascending. */
+  changed: listOf(text),
+};
+/** Summary of a delta. */
+export const deltaReport = record(deltaReportFields);
+export type DeltaReport = Parsed<typeof deltaReport>;
+
 export const checkFields = {
   /** Name: `receiptDigest`, `weights`, `optimizer`, `input:<file>`, `output:<file>`, … */
   name: text,

@@ -277,6 +277,11 @@ export function clearAbort(): void;
 export function compiled(): WebAssembly.Module;
 
 /**
+ * Derives the delta `name` from a base to a target, as the file `delta.safetensors` and its receipt.
+ */
+export function deriveDelta(base: JsSource[], target: JsSource[], name: string): Promise<{ report: unknown; stream: FileStream }>;
+
+/**
  * Estimates the bytes that training `model` with these settings takes on the device → `Estimate`.
  */
 export function estimate(model: ModelHandle, config: Values): unknown;
@@ -317,9 +322,20 @@ export function inspectModel(files: JsSource[], request: Values | null | undefin
 export function measureGpu(timestamps: boolean, on_progress: (done: number, total: number) => void): Promise<unknown>;
 
 /**
+ * Plans the import that `request` asks for, from headers alone → `{ plan, refusals }`. A refused request or file is part of the answer.
+ */
+export function planFiles(files: JsSource[], request: Values): Promise<unknown>;
+
+/**
  * Returns the learning rates that a new run with these settings plans for every `stride`-th step from the first, `points` of them.
  */
 export function previewSchedule(config: Values, points: number, stride: number): Float64Array;
+
+/**
+ * Reads one tensor of the files, by the name that it has in the plan of `request` → `{ name, dtype, shape, bytes }`. Beyond the headers only
+ * its bytes are read.
+ */
+export function readTensor(files: JsSource[], name: string, request: Values): Promise<unknown>;
 
 /**
  * Ends the running calls between micro-batches, batches, tokens or pieces: they reject with `call.aborted`.
@@ -330,6 +346,12 @@ export function requestAbort(): void;
  * Registers `on_panic`, which is called with the message and the location of a panic. The instance cannot be used after it returns.
  */
 export function setPanicHook(on_panic: (message: string) => void): void;
+
+/**
+ * Adds a delta to its base, or with `remove` subtracts it from its target: the weight files of the model, with other bytes where the delta
+ * changes them, and their receipt.
+ */
+export function useDelta(model: JsSource[], delta: JsSource, remove: boolean): Promise<{ report: unknown; stream: FileStream }>;
 
 /**
  * Recomputes the statements of a receipt about these files; by default, of the `tabtune.receipt.json` among them.
