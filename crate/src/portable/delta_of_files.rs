@@ -10,8 +10,9 @@ use super::delta::ModelAdapterDelta;
 use super::imports::{SharedFiles, open_state};
 use super::json::open_json;
 use super::safetensors::open_safetensors;
-use crate::bundle::{FileStream, SplicedFile, gguf_files, read_state_json, weight_files};
-use crate::checkpoint::MANIFEST;
+use crate::bundle::{
+    FileStream, FilesKind, STATE_JSON, SplicedFile, gguf_files, read_state_json, weight_files,
+};
 use crate::error::{Error, Result};
 use crate::export::JsonEncoding;
 use crate::formats::{ByteSource, base_name};
@@ -19,9 +20,6 @@ use crate::state::{
     Bytes, MANIFEST_FILE, NamePolicy, OPTIMIZER_FILE, PortableModelImportRequest,
     PortableModelStateDict, RECEIPT, SourceWord,
 };
-
-/// Ending of a JSON state dict.
-const JSON_ENDING: &str = ".state_dict.json";
 
 /// Summary of a delta.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -117,7 +115,7 @@ pub async fn use_delta(
         metadata,
     };
     let mut stream = if state.source_format == SourceWord::TorchStateDictJson {
-        check_ending(file, JSON_ENDING)?;
+        check_ending(file, STATE_JSON)?;
         let mut documents = model.iter();
         let document = documents.find(|source| base_name(source.name()) == state.artifact);
         let numbers = document
@@ -139,16 +137,15 @@ pub async fn use_delta(
 
 /// Opens the tensors of a model as they are stored: of a Hugging Face folder also a second copy of a tied table, and whatever its model.
 fn opened(files: &SharedFiles) -> Result<OpenedBundle> {
-    let is_there = |name: &str| files.iter().any(|file| base_name(file.name()) == name);
+    if FilesKind::of(files) != FilesKind::Folder {
+        return open_state(files, NamePolicy::Source);
+    }
     let ending = |end: &str| {
         files
             .iter()
             .find(|file| base_name(file.name()).ends_with(end))
     };
-    if !is_there("config.json") || is_there(MANIFEST) || !gguf_files(files).is_empty() {
-        return open_state(files, NamePolicy::Source);
-    }
-    if let (None, Some(document)) = (ending(".safetensors"), ending(JSON_ENDING)) {
+    if let (None, Some(document)) = (ending(".safetensors"), ending(STATE_JSON)) {
         return Ok(OpenedBundle::of_state(open_json(document)?));
     }
     let mut of_state = weight_files(files)?;

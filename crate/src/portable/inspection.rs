@@ -162,7 +162,9 @@ pub fn inspection(
         InspectionKind::Model => inspection.model(files.clone(), request, adapter),
         // A checkpoint folder is a model folder with two more files.
         InspectionKind::Checkpoint => inspection.model(without_run(files), request, adapter),
-        InspectionKind::State | InspectionKind::Optimizer => inspection.state(files),
+        InspectionKind::State | InspectionKind::Optimizer => {
+            inspection.state(files, &request.unwrap_or_default())
+        }
         InspectionKind::Adapter | InspectionKind::Unknown => Ok(()),
     };
     if let Err(error) = judged {
@@ -226,13 +228,18 @@ impl Inspection {
         Ok(())
     }
 
-    /// Fills in the inspection for named tensors without a model.
-    fn state(&mut self, files: &SharedFiles) -> Result<()> {
+    /// Fills in the inspection for named tensors without a model, of which `request` takes a part.
+    fn state(&mut self, files: &SharedFiles, request: &PortableModelImportRequest) -> Result<()> {
+        request.check_for_model()?;
         let opened = open_state(files, NamePolicy::Source)?.state;
-        let tensors = || opened.tensors.values().map(AsRef::as_ref);
-        self.tensors = tensors().map(listed).collect();
-        self.warnings = opened.warnings.iter().map(ReportedWarning::from).collect();
-        let tensors: Vec<_> = tensors().map(Tensor::manifest).collect();
+        let selected = opened.select(request)?;
+        let warnings = opened.warnings.iter().chain(&selected.warnings);
+        self.warnings = warnings.map(ReportedWarning::from).collect();
+        let entries = selected.entries.into_iter();
+        let tensors: Vec<_> = entries.map(|entry| entry.tensor).collect();
+        let taken = tensors.iter();
+        let taken = taken.map(|one| FileTensor::new(&one.state_key, &one.dtype, &one.shape));
+        self.tensors = taken.collect();
         let facts = ContractFacts::default();
         let contract = ModelIoCompatibilityContract::of(&opened.identity, facts, &tensors)?;
         self.contract = Some(contract);

@@ -8,13 +8,13 @@ use serde_json::json;
 use tabtune::bundle::{FileFormat, InspectReport, inspect};
 use tabtune::error::{Refusal, Warning, escaped, shown};
 use tabtune::formats::ByteSource;
-use tabtune::portable::{Inspection, ModelIoCompatibilityContract, inspection};
+use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, inspection};
 
 use super::{Outcome, plan};
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
 use crate::files::{
-    FileSource, boxed, file_name, files_of, has_ending, model_of, open_listed, state_sources,
+    FileSource, boxed, file_name, files_of, has_ending, model_of, model_sources, open_listed,
 };
 use crate::output::{Output, warning_line, with_code};
 use crate::selection::request;
@@ -45,12 +45,9 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     }
     for path in args.paths.iter().filter(|_| args.contract) {
         let inspection = inspection(
-            &state_sources(path)?,
+            &shared(path)?,
             request(&args.request)?,
-            args.merge_adapter
-                .as_deref()
-                .map(state_sources)
-                .transpose()?,
+            args.merge_adapter.as_deref().map(shared).transpose()?,
         );
         output.line(
             &json!({ "path": shown(&file_name(path)), "inspection": inspection }),
@@ -71,6 +68,16 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Good)
+}
+
+/// Opens all files of a folder, so that those of other formats are refused by name, or one file with the other parts of its model.
+fn shared(path: &Path) -> Result<SharedFiles> {
+    let files = if path.is_dir() {
+        boxed(open_listed(|| files_of(path))?)
+    } else {
+        model_sources(path)?
+    };
+    Ok(files)
 }
 
 /// Formats the inspection for people: the possible training and exports with their bytes, and the reasons against the others.

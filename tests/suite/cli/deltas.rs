@@ -126,6 +126,29 @@ fn a_json_state_dict_keeps_its_form_and_nan() {
 }
 
 #[test]
+fn an_inspection_of_bare_tensors_takes_the_part_that_is_asked_for() {
+    let place = folder("part");
+    let bytes = golden("models/llama3/model.safetensors");
+    let path = write(&place, "model.safetensors", bytes);
+    let found = succeed(&[
+        "inspect",
+        &path,
+        "--contract",
+        "--include",
+        "lm_head.weight",
+        "none.*",
+        "--rename",
+        "lm_head.weight=head",
+    ]);
+    let inspection = &found.last()["inspection"];
+    let names = inspection["tensors"].as_array().unwrap().iter();
+    assert_eq!(Vec::from_iter(names.map(|one| &one["name"])), ["head"]);
+    let warning = &inspection["warnings"][0]["code"];
+    assert_eq!(warning, "select.pattern.unmatched");
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
 fn a_plan_names_every_tensor_and_reads_one() {
     let place = folder("plan");
     let model = golden("models/llama3.gguf");
