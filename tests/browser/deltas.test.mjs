@@ -50,6 +50,7 @@ test('a delta leads from base to target and back in every form, with the bytes t
     };
     const all = {};
     for (const [form, { files, changed, spans }] of Object.entries(forms)) {
+      /** @type {File[][]} */
       const [base, target] = [[], []];
       for (const path of files) {
         const bytes = await bytesOf(await (await fetch(`/golden/${path}`)).blob());
@@ -97,7 +98,7 @@ test('a delta is written to a stream, and refused where the models differ', asyn
     return {
       written: pieces.length > 0,
       files,
-      operation: receipt.operation,
+      operation: receipt?.operation,
       report: [report.name, report.changed, report.baseWeights === report.targetWeights],
       differ: (await s.failure(s.tabtune.deriveDelta(model, other))).word,
       none: (await s.failure(s.tabtune.applyDelta(model, model))).word,
@@ -162,12 +163,14 @@ test('a plan of 20 GB reads less than 1 MB, and a tensor its bytes and no others
   assert.ok(bytes > 20e9);
   const read = () => at.site.ranges.splice(0).reduce((sum, [, , count]) => sum + count, 0);
   const files = ['config.json', 'model.safetensors'];
-  const { plan, refusals, without } = await inPage(async (s, names) => {
+  const inspected = await inPage(async (s, names) => {
     const urls = names.map((name) => new URL(`/sparse/${name}`, location.href));
     const { plan, refusals } = await s.tabtune.inspectFiles(urls, { plan: true });
     const alone = await s.failure(s.tabtune.inspectFiles(urls, { names: 'hf' }));
     return { plan, refusals, without: alone.path };
   }, files);
+  const { refusals, without } = inspected;
+  const plan = inspected.plan ?? assert.fail('no plan');
   const ofPlan = read();
   assert.ok(ofPlan < 1e6, `${ofPlan} bytes`);
   assert.deepEqual(refusals, []);
@@ -177,16 +180,16 @@ test('a plan of 20 GB reads less than 1 MB, and a tensor its bytes and no others
   assert.equal(plan.entries.length, tensors);
   assert.ok(plan.entries.every(({ deferred }) => deferred));
   const name = 'model.layers.7.self_attn.q_proj.weight';
-  const { begin, end } = plan.entries.find((entry) => entry.name === name);
+  const { begin, end } = plan.entries.find((entry) => entry.name === name) ?? assert.fail(name);
   const found = await inPage(
-    async (s, [names, name]) => {
+    async (s, { names, name }) => {
       const urls = names.map((each) => new URL(`/sparse/${each}`, location.href));
       const request = { keyRemap: { sourceToTarget: { [name]: 'q' } } };
       const { bytes, ...tensor } = await s.tabtune.readTensor(urls, 'q', { request });
       const unknown = await s.failure(s.tabtune.readTensor(urls, 'none'));
       return { tensor, bytes: bytes.byteLength, unknown: unknown.word };
     },
-    [files, name],
+    { names: files, name },
   );
   assert.deepEqual(found, {
     tensor: { name: 'q', dtype: 'F32', shape: [4096, 4096] },

@@ -204,7 +204,7 @@ fn contract_names_what_the_artifact_can_become() {
     let document = serde_json::to_value(&said).unwrap();
     assert_eq!(
         document["surfaces"][3]["round_trip"]["support"],
-        json!("lossy")
+        json!("unsupported")
     );
 }
 
@@ -217,7 +217,7 @@ fn contract_of_blocks_tells_the_tensor_and_what_to_do() {
         ModelStateTensorManifest::parameter("c", "GGML:Q8_0", &[32]),
     ];
     let said = contract(&blocks, None);
-    for surface in ["tabtune_manifest_safetensors", "hf_folder", "exact_delta"] {
+    for surface in ["tabtune_manifest_safetensors", "exact_delta"] {
         let row = said.row(surface).unwrap();
         assert_eq!(
             (row.import.support, row.export.support),

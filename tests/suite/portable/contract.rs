@@ -107,7 +107,7 @@ fn export(artifact: &Artifact, surface: &str) -> Option<tabtune::Result<FileStre
             block_on(bundle.export_hf_folder(&options(whole)))
         }
         "peft_adapter" => block_on(bundle.export(&options(json!({"format": "peft"})))),
-        "gguf_adapter" => block_on(bundle.export(&options(json!({"format": "gguf-lora"})))),
+        "gguf_adapter" => block_on(bundle.export(&options(json!({"format": "gguf-adapter"})))),
         "exact_delta" => {
             let derived = bundle
                 .state_dict

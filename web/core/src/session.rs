@@ -64,7 +64,7 @@ fn advanced(run: &Run, reports: Result<Vec<StepReport>>) -> JsResult<Report> {
 #[wasm_bindgen]
 impl Session {
     /// Starts a run. The caller keeps `model`, to try again after a refusal. Weights that are NaN or infinite are refused
-    /// unless they are allowed. Files of a `state` are continued ([`RunState`]); `overrides` names the settings that may contradict it.
+    /// unless they are allowed. Files of a `state` are continued (`RunState`); `overrides` names the settings that may contradict it.
     #[wasm_bindgen(unchecked_return_type = "Promise<Session>")]
     pub fn create(
         model: &ModelHandle,

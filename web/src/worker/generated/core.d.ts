@@ -160,9 +160,9 @@ export class Session {
     confirm(): Promise<void>;
     /**
      * Starts a run. The caller keeps `model`, to try again after a refusal. Weights that are NaN or infinite are refused
-     * unless they are allowed.
+     * unless they are allowed. Files of a `state` are continued (`RunState`); `overrides` names the settings that may contradict it.
      */
-    static create(model: ModelHandle, data: JsData, config: Values, allow_non_finite: boolean): Promise<Session>;
+    static create(model: ModelHandle, data: JsData, config: Values, allow_non_finite: boolean, state: JsSource[], overrides: string[]): Promise<Session>;
     /**
      * Returns the first `show` examples, token by token → `DataPreview[]`.
      */
