@@ -21,7 +21,7 @@
 //! async fn resume(files: Vec<Rc<dyn ByteSource>>, text: &[u8], device: &Device) -> tabtune::Result<Trainer> {
 //!     let checkpoint = Checkpoint::open(files, None)?;
 //!     let dataset = Dataset::from_bytes(text, Form::Text, checkpoint.bundle().need_tokenizer()?, 0.0)?;
-//!     checkpoint.resume(dataset, None, &[], device, &Interrupt::none()).await
+//!     checkpoint.resume(dataset, None, &[], &device.inner(), &Interrupt::none()).await
 //! }
 //! ```
 

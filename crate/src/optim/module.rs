@@ -41,8 +41,8 @@ impl Default for OptimSettings {
 }
 
 impl Optim {
-    /// Makes the optimizer of `module`, for each parameter that requires a gradient, named by its path (`layers.0.weight`). Others, such as the
-    /// running statistics of a BatchNorm, are not updated and have no state.
+    /// Makes the optimizer of `module`, for each parameter that requires a gradient, named by its path (`layers.0.weight`); one at several paths
+    /// by the first. Others, such as the running statistics of a BatchNorm, are not updated and have no state.
     ///
     /// # Errors
     ///

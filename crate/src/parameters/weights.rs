@@ -64,6 +64,19 @@ fn int_word(dtype: DType) -> &'static str {
     if dtype == DType::U64 { "U64" } else { "I64" }
 }
 
+/// Returns true if a dtype of integers has this value.
+fn holds(dtype: DType, value: i64) -> bool {
+    match dtype {
+        DType::I32 => i32::try_from(value).is_ok(),
+        DType::I16 => i16::try_from(value).is_ok(),
+        DType::I8 => i8::try_from(value).is_ok(),
+        DType::U32 => u32::try_from(value).is_ok(),
+        DType::U16 => u16::try_from(value).is_ok(),
+        DType::U8 => u8::try_from(value).is_ok(),
+        _ => true,
+    }
+}
+
 /// The error of values that the host cannot convert.
 fn unreadable(error: impl std::fmt::Debug) -> Error {
     Error::DeviceLost {
@@ -305,14 +318,12 @@ impl Want {
             }
             ("U64", dtype) => TensorData::from_bytes_vec(bytes, self.shape.clone(), dtype),
             ("I64", dtype) => {
-                let saved = TensorData::from_bytes_vec(bytes, self.shape.clone(), DType::I64);
-                let own = saved.clone().try_cast(dtype).ok();
-                let again = own.clone().and_then(|own| own.try_cast(DType::I64).ok());
-                own.filter(|_| again.as_ref() == Some(&saved))
-                    .ok_or_else(|| {
-                        let rule = format!("integers of {dtype:?}");
-                        Error::invalid(&self.name, rule, "larger ones")
-                    })?
+                let values: Vec<i64> = bytemuck::pod_collect_to_vec(&bytes);
+                if let Some(large) = values.iter().find(|value| !holds(dtype, **value)) {
+                    let rule = format!("integers of {dtype:?}");
+                    return Err(Error::invalid(&self.name, rule, large));
+                }
+                TensorData::new(values, self.shape.clone()).convert_dtype(dtype)
             }
             (_, dtype) => {
                 let data = TensorData::from_bytes_vec(bytes, [elements], dtype);

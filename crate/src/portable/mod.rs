@@ -27,7 +27,7 @@
 //!     while let Some(chunk) = stream.next_chunk().await? {
 //!         files[chunk.file].1.extend(chunk.bytes);
 //!     }
-//!     let source = |(name, bytes)| Rc::new(MemorySource::new::<Vec<u8>>(name, bytes)) as Rc<dyn ByteSource>;
+//!     let source = |(name, bytes): (String, Vec<u8>)| -> Rc<dyn ByteSource> { Rc::new(MemorySource::new(name, bytes)) };
 //!     Ok(files.into_iter().map(source).collect())
 //! }
 //!
@@ -49,7 +49,7 @@
 //! // What it can be written as; a safetensors file with manifest and receipt, and a part of it read under another name.
 //! let bundle = PortableModelBundle { state_dict: again, metadata: ModelMetadata::default() };
 //! let contract = bundle.compatibility_contract(true).await?;
-//! assert_eq!(contract.row("safetensors").map(|row| row.round_trip.support), Some(Support::Supported));
+//! assert_eq!(contract.row("tabtune_manifest_safetensors").map(|row| row.round_trip.support), Some(Support::Supported));
 //! let written = files(bundle.export_safetensors().await?).await?;
 //! let request = r#"{"selection": {"include_patterns": ["head.*"]}, "key_remap": {"source_to_target": {"head.weight": "out"}}}"#;
 //! let request = PortableModelImportRequest::read(request)?;

@@ -1,5 +1,5 @@
-// p ← x [n] while the gate is open (shaders/README.md, "A rule of another crate"): rounded to packed bf16 with stream p,
-// or word for word. One thread: two elements, one packed word (bf16) or two words. Twin: optim/guard/write.rs
+// p ← x [n] while the gate is open (shaders/README.md, "A rule of another crate"): rounded to packed bf16 with stream
+// p, or word for word. One thread: two elements, one packed word (bf16) or two words. Twin: optim/guard/write.rs
 struct Params {
   n: u32,
   @align(16) noise: Noise,
