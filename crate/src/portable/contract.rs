@@ -182,7 +182,7 @@ impl ModelIoCompatibilityContract {
                 export: factors("for llama.cpp"),
                 round_trip: no(UNREAD),
             },
-            both("exact_delta", yes(difference), dense(difference)),
+            both("exact_delta", yes(difference), yes(difference)),
         ];
         let mut contract = Self {
             model_family: identity.model_family.clone(),

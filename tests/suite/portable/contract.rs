@@ -8,8 +8,8 @@ use tabtune::bundle::FileStream;
 use tabtune::export::ExportOptions;
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::{
-    ModelMetadata, OpenedBundle, PortableModelBundle, SharedFiles, Support, TrainingGroups,
-    open_state,
+    ModelAdapterDelta, ModelMetadata, OpenedBundle, PortableModelBundle, SharedFiles, Support,
+    TrainingGroups, open_state,
 };
 use tabtune::state::{
     Bytes, Identity, NamePolicy, PortableModelImportRequest, PortableModelStateDict, SourceWord,
@@ -124,11 +124,7 @@ fn found(artifact: &Artifact, surface: &str) -> [Support; 2] {
     let before = block_on(artifact.bundle.state_dict.digests()).unwrap();
     match surface {
         "tabtune_state_dict" => return [Support::Supported; 2],
-        // The delta comes back as itself: tests/suite/portable/delta.rs.
-        "exact_delta" => {
-            let done = export(artifact, surface).is_some_and(|done| done.is_ok());
-            return if done { [Support::Supported; 2] } else { none };
-        }
+        "exact_delta" => return of_delta(artifact),
         _ => {}
     }
     let Some(Ok(stream)) = export(artifact, surface) else {
@@ -144,6 +140,22 @@ fn found(artifact: &Artifact, surface: &str) -> [Support; 2] {
     } else {
         assert_eq!(after.weights, before.weights, "{} {surface}", artifact.name);
         [Support::Lossy; 2]
+    }
+}
+
+/// Derives a delta of the artifact to itself, reads it from its file and applies it.
+fn of_delta(artifact: &Artifact) -> [Support; 2] {
+    let Some(Ok(stream)) = export(artifact, "exact_delta") else {
+        return [Support::Unsupported; 2];
+    };
+    let state = &artifact.bundle.state_dict;
+    let file = Rc::clone(&written(stream)[0]);
+    let applied = ModelAdapterDelta::open(file)
+        .and_then(|delta| block_on(state.apply_adapter_delta(&delta, true)));
+    let digest = |state: &PortableModelStateDict| block_on(state.digests()).unwrap().state;
+    match applied {
+        Ok(applied) if digest(&applied) == digest(state) => [Support::Supported; 2],
+        _ => [Support::Supported, Support::Unsupported],
     }
 }
 
