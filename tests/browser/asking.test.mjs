@@ -188,6 +188,8 @@ test('a second turn computes only its new tokens, until the weights change', asy
       { files: [data], validation: [] },
       config,
       false,
+      [],
+      [],
     );
     const run = await turns(session, () => undefined);
     const stepped = await turns(session, () => session.step());

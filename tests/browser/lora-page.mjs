@@ -75,6 +75,8 @@ async function computed({ test, files, adapter, text, baseStorage }) {
     { files: [data], validation: [] },
     settings,
     false,
+    [],
+    [],
   );
   model.free();
   const storage = session.info().base.storage;

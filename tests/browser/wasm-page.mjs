@@ -113,7 +113,7 @@ async function start(config, data, shape = {}) {
     {},
     false,
   );
-  return core.Session.create(model, data, config, false);
+  return core.Session.create(model, data, config, false, [], []);
 }
 
 async function finish(session, before, count) {
@@ -227,6 +227,8 @@ export async function refusedAt(count, config) {
       text,
       { ...settings, ...more },
       true,
+      [],
+      [],
     );
   const weights = async (session) => {
     const { 'model.safetensors': model, 'optimizer.safetensors': optimizer } =
