@@ -141,7 +141,7 @@ fn checkpoint(files: &SharedFiles, unread: bool) -> Result<OpenedBundle> {
 /// the input embedding of a tied model is left out.
 ///
 /// # Errors
-/// The errors of [`open_bundle`] and [`open_safetensors`].
+/// The errors of [`open_bundle_with`] and [`open_safetensors`].
 pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
     hf_folder(files, false)
 }
