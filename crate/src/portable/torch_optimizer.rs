@@ -82,7 +82,13 @@ impl TorchOptimizer {
             let mut applied_steps = 0;
             for name in names {
                 let mut state = BTreeMap::new();
-                for (word, tensor) in of_parameter.remove(&name).unwrap_or_default() {
+                let mut kept = of_parameter.remove(&name).unwrap_or_default();
+                if !kept.is_empty() {
+                    // SGD counts no steps; its buffer has seen one at least.
+                    kept.entry(StateWord::Step)
+                        .or_insert_with(|| step_tensor(1));
+                }
+                for (word, tensor) in kept {
                     if word == StateWord::Step {
                         applied_steps = applied_steps.max(step_in(&tensor));
                     }
@@ -124,7 +130,7 @@ struct StateTensor {
     tensor: Tensor,
 }
 
-/// The parameter of a tensor `state.<parameter>.<key>`, and its state. A buffer of SGD, which counts no steps, has made one at least.
+/// The parameter of a tensor `state.<parameter>.<key>`, and its state.
 fn state_tensor(source: &Rc<dyn ByteSource>, record: &FileTensor) -> Result<(String, StateTensor)> {
     let own = record.name.strip_prefix("state.");
     let (parameter, key) = own.and_then(|own| own.rsplit_once('.')).unwrap_or(("", ""));
@@ -145,11 +151,16 @@ fn state_tensor(source: &Rc<dyn ByteSource>, record: &FileTensor) -> Result<(Str
     let mut tensor = Tensor::in_file(record, source);
     if word == StateWord::Step {
         let step = read_step(source, record)?;
-        tensor = Tensor::of_name(&record.name, "U64", &[], Bytes::host(step.to_le_bytes()));
+        tensor = step_tensor(step);
     }
     tensor = tensor.renamed(&format!("{parameter}:{}", word.text()));
     tensor.role = TensorRole::State(word);
     Ok((parameter.to_string(), StateTensor { word, tensor }))
+}
+
+/// A counter of steps, which is named later.
+fn step_tensor(step: u64) -> Tensor {
+    Tensor::of_name("state:step", "U64", &[], Bytes::host(step.to_le_bytes()))
 }
 
 /// The number of steps that a scalar holds: F32 in PyTorch, or I64.

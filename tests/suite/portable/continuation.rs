@@ -338,3 +338,44 @@ fn state_of_a_torch_optimizer_continues_with_its_losses() {
         }
     }
 }
+
+/// PyTorch's SGD counts no steps: its buffers continue as those of one step.
+#[test]
+fn buffers_of_torch_sgd_continue() {
+    let name = "model.norm.weight";
+    let groups = json!([{"lr": 0.1, "momentum": 0.9, "dampening": 0, "weight_decay": 0, "nesterov": false, "param_names": [name]},
+        {"lr": 0.1, "momentum": 0.9, "dampening": 0, "weight_decay": 0, "nesterov": false, "param_names": []}]);
+    let mut groups = groups;
+    let model = start(settings(&json!({"type": "adamw"}), "f32"), &cpu().inner());
+    let others: Vec<String> = model
+        .model()
+        .parameters()
+        .into_iter()
+        .map(|info| info.name)
+        .filter(|other| other != name)
+        .collect();
+    groups[1]["param_names"] = json!(others);
+    let header = json!({
+        "__metadata__": {"param_groups": groups.to_string()},
+        format!("state.{name}.momentum_buffer"): {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]},
+    });
+    let header = header.to_string();
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.bytes());
+    bytes.extend([0; 32]);
+    let files = shared(vec![("optimizer.safetensors".into(), bytes)]);
+    let weights = exported(&model, json!({"format": "safetensors"}));
+    let bundle = tabtune::model::open_model(weights).unwrap();
+    let state = block_on(RunState::open(&files, Some(&bundle))).unwrap();
+    assert_eq!(state.completed_steps(), 1);
+    let config = state
+        .settings(
+            &bare(&settings(&json!({"type": "adamw"}), "f32")),
+            &Map::new(),
+            &[],
+        )
+        .unwrap();
+    let (device, interrupt) = (cpu().inner(), Interrupt::none());
+    let run = state.resume(&bundle, config, &[], dataset(), &device, &interrupt);
+    assert_eq!(block_on(run).unwrap().optim().with_state(), [name]);
+}
