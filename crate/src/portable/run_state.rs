@@ -155,13 +155,11 @@ impl RunState {
             let texts = ["", &done.to_string(), how];
             notices.push(Notice::filled(word!("state.data"), texts));
         }
-        let skipped = if follows { done } else { 0 };
         let mut run = state
             .run(bundle, config, fixed_groups, dataset, device, interrupt)
             .await?;
-        for _ in 0..skipped {
-            run.trainer.skip_batch()?;
-        }
+        // A run with gradient release skips no step of its own, but those made before.
+        run.trainer.skip_made(if follows { done } else { 0 })?;
         run.trainer.add_notices(notices);
         Ok(run.trainer)
     }

@@ -233,6 +233,14 @@ impl Trainer {
         self.next_batches().map(drop)
     }
 
+    /// Skips the batches of steps that were made before this run.
+    pub(crate) fn skip_made(&mut self, steps: u64) -> Result<()> {
+        for _ in 0..steps {
+            self.next_batches()?;
+        }
+        Ok(())
+    }
+
     /// Takes the batches of one step; the data order advances.
     fn next_batches(&mut self) -> Result<Vec<Batch>> {
         let before = self.loader.state();
