@@ -169,7 +169,9 @@ impl Generator {
         }
         model.check_span(Span::whole(1, prompt.len()))?;
         let key = random::key("sample:", config.seed, "");
-        let prefix = prefix.shared_with(prompt);
+        let longest = prompt.len().saturating_add(config.max_tokens);
+        let reach = longest.min(model.config().max_position_embeddings);
+        let prefix = prefix.shared_with(prompt, model, reach);
         let pending = prompt.iter().skip(prefix.len()).copied().collect();
         let ids = prompt.to_vec();
         let findings = Findings::default();

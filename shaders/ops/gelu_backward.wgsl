@@ -19,10 +19,5 @@ fn main(
   if (i >= params.n) {
     return;
   }
-  let h = half_tanh(x[i]);
-  let z = clamp(x[i], -20.0, 20.0);
-  let slope = 2.0 * z * h * (1.0 - h) * 0.7978845608 * (1.0 + 0.134145 * z * z);
-  // A NaN input must stay NaN, but clamp would hide it.
-  let broken = select(0.0, x[i], is_nan_bits(bitcast<u32>(x[i])));
-  x[i] = dy[i] * (h + slope) + broken;
+  x[i] = dy[i] * gelu_slope(x[i], half_tanh(x[i]));
 }

@@ -5,6 +5,7 @@ The vocabulary of twelve tokens spells "user" and "assistant". qwen2 has a chat 
 llama3 goes without rope scaling: GGUF states it as divisors, of which only the published originals can be told.
 """
 import json
+import math
 import pathlib
 import struct
 
@@ -15,7 +16,10 @@ CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<
 U16, U32, I32, F32, BOOL, TEXT, ARRAY = 2, 4, 5, 6, 7, 8, 9
 FAMILY = {"llama3": ("llama", "llama-bpe"), "mistral": ("llama", "llama-bpe"), "qwen2": ("qwen2", "qwen2"), "qwen3": ("qwen3", "qwen2"),
           "gpt2": ("gpt2", "gpt-2"), "olmo2": ("olmo2", "dbrx"),
-          "smollm3": ("smollm3", "smaug-bpe")}
+          "smollm3": ("smollm3", "smaug-bpe"), "gemma2": ("gemma2", "default"), "gemma3": ("gemma3", "default"),
+          "granite": ("granite", "refact"), "ministral3": ("mistral3", "tekken"), "olmo3": ("olmo2", "dbrx"), "phi3": ("phi3", "gpt-4o"),
+          "exaone4": ("exaone4", "exaone4"), "hunyuan": ("hunyuan-dense", "hunyuan-dense"), "ernie4_5": ("ernie4_5", "llama-bpe"),
+          "minicpm": ("minicpm", "llama-bpe"), "glm": ("chatglm", "chatglm-bpe"), "glm4": ("glm4", "glm4")}
 
 
 def tensors_of(path):
@@ -43,10 +47,18 @@ def value(kind, content):
 LLAMA = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
          "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
          "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+LLAMA |= {"self_attn.query_layernorm": "attn_q_norm", "self_attn.key_layernorm": "attn_k_norm", "self_attn.qkv_proj": "attn_qkv",
+          "mlp.gate_up_proj": "ffn_up"}
+GEMMA = LLAMA | {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+                 "post_feedforward_layernorm": "post_ffw_norm"}
+GLM4 = LLAMA | {"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"}
 OLMO2 = LLAMA | {"post_attention_layernorm": "post_attention_norm",
                  "post_feedforward_layernorm": "post_ffw_norm"}
 GPT2 = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up",
         "mlp.c_proj": "ffn_down"}
+NAMES = {"gpt2": GPT2, "olmo2": OLMO2, "olmo3": OLMO2, "exaone4": OLMO2, "gemma2": GEMMA, "gemma3_text": GEMMA, "glm4": GLM4}
+# Models whose rows of queries and keys alternate between the halves of a head.
+PAIRED = ("llama", "mistral", "smollm3", "granite", "ministral3", "minicpm")
 OUTER = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "transformer.wte": "token_embd",
          "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm"}
 
@@ -56,12 +68,14 @@ def gguf_name(name, model_type):
     if stem in OUTER:
         return f"{OUTER[stem]}.{end}"
     _, _, number, inner = stem.split(".", 3)
-    return f"blk.{number}.{({'gpt2': GPT2, 'olmo2': OLMO2}.get(model_type, LLAMA))[inner]}.{end}"
+    return f"blk.{number}.{(NAMES.get(model_type, LLAMA))[inner]}.{end}"
 
 
 def laid_out(name, shape, values, config):
     """Rows as the converter writes them."""
-    if config["model_type"] in ("llama", "mistral", "smollm3") and ("q_proj" in name or "k_proj" in name):
+    if config["model_type"].startswith("gemma") and name.endswith("norm.weight"):
+        return shape, [struct.unpack("<f", struct.pack("<f", one + 1.0)) for (one,) in values]
+    if config["model_type"] in PAIRED and ("q_proj" in name or "k_proj" in name):
         heads = config["num_attention_heads" if "q_proj" in name else "num_key_value_heads"]
         width, half = shape[1], shape[0] // heads // 2
         rows = [values[r * width : (r + 1) * width] for r in range(shape[0])]
@@ -70,6 +84,58 @@ def laid_out(name, shape, values, config):
     if config["model_type"] == "gpt2" and len(shape) == 2 and ".h." in name:
         return [shape[1], shape[0]], [values[r * shape[1] + c] for c in range(shape[1]) for r in range(shape[0])]
     return shape, values
+
+
+def rope_of(config):
+    return config.get("rope_scaling") or config.get("rope_parameters") or {}
+
+
+def base_of(config):
+    rope, h = rope_of(config), config.get("head_dim", 4)
+    base = rope.get("rope_theta") or config["rope_theta"]
+    return base * rope["alpha"] ** (h / (h - 2)) if "alpha" in rope else base
+
+
+def more(config):
+    """The keys below the architecture that some families have."""
+    model, rope = config["model_type"], rope_of(config)
+    kind = rope.get("rope_type") or rope.get("type")
+    if kind in ("linear", "yarn"):
+        yield "rope.scaling.type", TEXT, kind
+        yield "rope.scaling.factor", F32, rope["factor"]
+    if kind == "yarn":
+        yield "rope.scaling.original_context_length", U32, rope["original_max_position_embeddings"]
+        yield "rope.scaling.yarn_beta_fast", F32, rope.get("beta_fast", 32.0)
+        yield "rope.scaling.yarn_beta_slow", F32, rope.get("beta_slow", 1.0)
+    if kind == "longrope":
+        old = config["original_max_position_embeddings"]
+        yield "rope.scaling.original_context_length", U32, old
+        yield "rope.scaling.attn_factor", F32, (1 + math.log(config["max_position_embeddings"] / old) / math.log(old)) ** 0.5
+    if model == "ministral3":
+        yield "rope.scaling.yarn_log_multiplier", F32, rope["mscale_all_dim"]
+        yield "attention.temperature_scale", F32, rope["llama_4_scaling_beta"]
+    if model == "olmo3":
+        yield "attention.sliding_window_pattern", ARRAY, (BOOL, [one == "sliding_attention" for one in config["layer_types"]])
+    if model == "gemma2":
+        yield "attn_logit_softcapping", F32, config["attn_logit_softcapping"]
+        yield "final_logit_softcapping", F32, config["final_logit_softcapping"]
+    if model == "granite":
+        for key, name in {"attention.scale": "attention_multiplier", "embedding_scale": "embedding_multiplier",
+                          "residual_scale": "residual_multiplier", "logit_scale": "logits_scaling"}.items():
+            yield key, F32, config[name]
+    if model == "minicpm":
+        yield "embedding_scale", F32, config["scale_emb"]
+        yield "residual_scale", F32, config["scale_depth"] / config["num_hidden_layers"] ** 0.5
+        yield "logit_scale", F32, config["hidden_size"] / config["dim_model_base"]
+
+
+def factors(config):
+    """The divisors of LongRoPE."""
+    rope = rope_of(config)
+    for name in ("long", "short"):
+        if f"{name}_factor" in rope:
+            values = rope[f"{name}_factor"]
+            yield f"rope_factors_{name}.weight", [len(values)], [(one,) for one in values]
 
 
 def metadata(config, family, pre, chat):
@@ -82,13 +148,17 @@ def metadata(config, family, pre, chat):
               "feed_forward_length": config["n_inner" if gpt2 else "intermediate_size"], "attention.head_count": heads,
               "attention.head_count_kv": heads if gpt2 else config["num_key_value_heads"]}
     if "head_dim" in config:
-        counts |= {f"attention.{part}_length": config["head_dim"] for part in ("key", "value")} | {"rope.dimension_count": config["head_dim"]}
+        rotated = int(config["head_dim"] * config.get("partial_rotary_factor", 1.0))
+        counts |= {f"attention.{part}_length": config["head_dim"] for part in ("key", "value")} | {"rope.dimension_count": rotated}
+    if config.get("sliding_window"):
+        counts["attention.sliding_window"] = config["sliding_window"]
     keys += [(f"{family}.{key}", U32, count) for key, count in counts.items()]
     if gpt2:
         keys.append(("gpt2.attention.layer_norm_epsilon", F32, config["layer_norm_epsilon"]))
     else:
         keys += [(f"{family}.attention.layer_norm_rms_epsilon", F32, config["rms_norm_eps"]),
-                 (f"{family}.rope.freq_base", F32, config["rope_theta"])]
+                 (f"{family}.rope.freq_base", F32, base_of(config))]
+        keys += [(f"{family}.{key}", kind, content) for key, kind, content in more(config)]
     keys += [("tokenizer.ggml.model", TEXT, "gpt2"), ("tokenizer.ggml.pre", TEXT, pre), ("tokenizer.ggml.tokens", ARRAY, (TEXT, TOKENS)),
              ("tokenizer.ggml.token_type", ARRAY, (I32, [3, 3, 3] + [1] * 9)), ("tokenizer.ggml.merges", ARRAY, (TEXT, [])),
              ("tokenizer.ggml.eos_token_id", U32, 2 if chat else 0), ("tokenizer.ggml.add_bos_token", BOOL, 0)]
@@ -112,7 +182,7 @@ def write(path, keys, tensors):
 for model, (family, pre) in FAMILY.items():
     config = json.loads((HERE / model / "config.json").read_text())
     tensors = [(gguf_name(name, config["model_type"]), *laid_out(name, shape, values, config)) for name, shape, values in
-               sorted(tensors_of(HERE / model / "model.safetensors"))]
+               sorted(tensors_of(HERE / model / "model.safetensors"))] + list(factors(config))
     keys = metadata(config, family, pre, model == "qwen2")
     if model != "qwen3":
         write(HERE / f"{model}.gguf", keys, tensors)

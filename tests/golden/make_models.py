@@ -3,7 +3,7 @@
 usage: make_models.py   (numpy 2.4, jax 0.10, safetensors 0.8; writes models/<name>/ and models/logits.json)
 Formulas: RMSNorm arXiv:1910.07467, RoPE arXiv:2104.09864 (half-split), llama3 scaling as in Llama 3.1's reference code,
 GPT-2's block as in its paper and released weights (Conv1D: weight [in, out]), OLMo 2's norms arXiv:2501.00656, SmolLM3's layers
-without rotary positions as transformers' list of them says: 1 is a layer with them.
+without rotary positions as transformers' list of them says: 1 is a layer with them; of the others as transformers computes them.
 """
 import json
 import pathlib
@@ -18,6 +18,9 @@ HERE = pathlib.Path(__file__).parent / "models"
 IDS = [[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2]]
 LLAMA = {"hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
          "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "rope_theta": 500.0, "vocab_size": 12, "hidden_act": "silu"}
+GEMMA = {**{k: v for k, v in LLAMA.items() if k not in ("hidden_act", "rope_theta")}, "head_dim": 6, "tie_word_embeddings": True,
+         "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 6, "sliding_window": 3}
+GRANITE = {"embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.5, "logits_scaling": 2.0}
 MODELS = {
     "llama3": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], **LLAMA, "head_dim": 6, "tie_word_embeddings": False,
                "rope_scaling": {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -30,6 +33,36 @@ MODELS = {
     "mistral": {"model_type": "mistral", "architectures": ["MistralForCausalLM"], **LLAMA, "sliding_window": None, "tie_word_embeddings": False},
     "smollm3": {"model_type": "smollm3", "architectures": ["SmolLM3ForCausalLM"], **LLAMA, "num_hidden_layers": 5, "tie_word_embeddings": True,
                 "no_rope_layers": [1, 1, 1, 0, 1]},
+    "gemma2": {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], **GEMMA, "rope_theta": 500.0, "attn_logit_softcapping": 2.0,
+               "final_logit_softcapping": 5.0},
+    "gemma3": {"model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], **GEMMA, "num_hidden_layers": 7, "rope_theta": 5000.0,
+               "rope_local_base_freq": 10000.0, "rope_scaling": {"rope_type": "linear", "factor": 2.0},
+               "layer_types": ["sliding_attention"] * 5 + ["full_attention", "sliding_attention"]},
+    "granite": {"model_type": "granite", "architectures": ["GraniteForCausalLM"], **LLAMA, "tie_word_embeddings": True, **GRANITE},
+    "granitemoehybrid": {"model_type": "granitemoehybrid", "architectures": ["GraniteMoeHybridForCausalLM"], **LLAMA,
+                         "tie_word_embeddings": True, **GRANITE, "shared_intermediate_size": 20, "num_local_experts": 0,
+                         "layer_types": ["attention"] * 2, "position_embedding_type": None},
+    "ministral3": {"model_type": "ministral3", "architectures": ["Ministral3ForCausalLM"], **{k: v for k, v in LLAMA.items() if k != "rope_theta"},
+                   "head_dim": 6, "tie_word_embeddings": True,
+                   "rope_parameters": {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 6,
+                                       "beta_fast": 1.2, "beta_slow": 0.25, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                       "llama_4_scaling_beta": 0.1}},
+    "olmo3": {"model_type": "olmo3", "architectures": ["Olmo3ForCausalLM"], **LLAMA, "tie_word_embeddings": False, "sliding_window": 3,
+              "layer_types": ["sliding_attention", "full_attention"],
+              "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}},
+    "phi3": {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], **LLAMA, "head_dim": 8, "tie_word_embeddings": False,
+             "partial_rotary_factor": 0.75, "sliding_window": 5, "original_max_position_embeddings": 16,
+             "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.125, 1.5], "long_factor": [1.0, 2.0, 4.0]}},
+    "exaone4": {"model_type": "exaone4", "architectures": ["Exaone4ForCausalLM"], **LLAMA, "tie_word_embeddings": True, "sliding_window": None},
+    "hunyuan": {"model_type": "hunyuan_v1_dense", "architectures": ["HunYuanDenseV1ForCausalLM"], **LLAMA, "head_dim": 6,
+                "tie_word_embeddings": True, "rope_scaling": {"type": "dynamic", "alpha": 10.0, "factor": 1.0}},
+    "ernie4_5": {"model_type": "ernie4_5", "architectures": ["Ernie4_5ForCausalLM"], **LLAMA, "head_dim": 6, "tie_word_embeddings": True},
+    "minicpm": {"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], **LLAMA, "tie_word_embeddings": True, "scale_emb": 3,
+                "scale_depth": 1.4, "dim_model_base": 8},
+    "glm": {"model_type": "glm", "architectures": ["GlmForCausalLM"], **LLAMA, "head_dim": 8, "tie_word_embeddings": False,
+            "partial_rotary_factor": 0.5, "attention_bias": True},
+    "glm4": {"model_type": "glm4", "architectures": ["Glm4ForCausalLM"], **LLAMA, "head_dim": 8, "tie_word_embeddings": False,
+             "partial_rotary_factor": 1.0, "attention_bias": False},
 }
 
 
@@ -38,15 +71,17 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-def attend(q, k, v):
-    """q [T, heads, H], k and v [T, kv_heads, H] -> [T, heads * H]"""
+def attend(q, k, v, window=None, scale=None, cap=None):
+    """q [T, heads, H], k and v [T, kv_heads, H] -> [T, heads * H]; a query sees `window` keys, the last of which is its own."""
     t, heads, h = q.shape
     group = heads // k.shape[1]
-    future = jnp.triu(jnp.ones((t, t), bool), 1)
+    ahead = jnp.arange(t)[None] - jnp.arange(t)[:, None]
+    hidden = (ahead > 0) | (ahead <= -(window or t))
     out = []
     for head in range(heads):
-        scores = q[:, head] @ k[:, head // group].T / jnp.sqrt(h)
-        out.append(softmax(jnp.where(future, -jnp.inf, scores)) @ v[:, head // group])
+        scores = q[:, head] @ k[:, head // group].T * (h**-0.5 if scale is None else scale)
+        scores = scores if cap is None else cap * jnp.tanh(scores / cap)
+        out.append(softmax(jnp.where(hidden, -jnp.inf, scores)) @ v[:, head // group])
     return jnp.stack(out, 1).reshape(t, heads * h)
 
 
@@ -59,32 +94,108 @@ def layer_norm(x, w, b, eps):
     return c / jnp.sqrt((c * c).mean(-1, keepdims=True) + eps) * w + b
 
 
-def frequencies(config, h):
-    f = config["rope_theta"] ** (-jnp.arange(0, h, 2) / h)
-    s = config.get("rope_scaling")
-    if s is None:
-        return f
-    wavelength = 2 * jnp.pi / f
-    old = s["original_max_position_embeddings"]
-    low, high = old / s["low_freq_factor"], old / s["high_freq_factor"]
-    smooth = (old / wavelength - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
-    middle = (1 - smooth) * f / s["factor"] + smooth * f
-    return jnp.where(wavelength > low, f / s["factor"], jnp.where(wavelength < high, f, middle))
+def frequencies(config, r, length):
+    """Frequencies of r rotated dimensions, and the factor of these dimensions (spec of each rule: the paper in its name)."""
+    s = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    theta = s.get("rope_theta") or config.get("rope_theta")
+    kind = s.get("rope_type") or s.get("type") or "default"
+    if kind == "dynamic":
+        theta *= s["alpha"] ** (r / (r - 2))
+    i = jnp.arange(r // 2)
+    f = theta ** (-2 * i / r)
+    if kind == "linear":
+        return f / s["factor"], 1.0
+    if kind == "llama3":
+        wavelength = 2 * jnp.pi / f
+        old = s["original_max_position_embeddings"]
+        low, high = old / s["low_freq_factor"], old / s["high_freq_factor"]
+        smooth = (old / wavelength - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
+        middle = (1 - smooth) * f / s["factor"] + smooth * f
+        return jnp.where(wavelength > low, f / s["factor"], jnp.where(wavelength < high, f, middle)), 1.0
+    if kind == "yarn":
+        def dimension(rotations):
+            return r * np.log(s["original_max_position_embeddings"] / (2 * np.pi * rotations)) / (2 * np.log(theta))
+
+        low = max(np.floor(dimension(s.get("beta_fast", 32))), 0)
+        high = min(np.ceil(dimension(s.get("beta_slow", 1))), r - 1)
+        ramp = jnp.clip((i - low) / (high + 0.001 * (low == high) - low), 0, 1)
+        growth = 0.1 * np.log(s["factor"]) + 1
+        return f * (1 - ramp) + f / s["factor"] * ramp, 1.0 if "mscale" in s else growth
+    if kind == "longrope":
+        old = config["original_max_position_embeddings"]
+        factors = s["long_factor" if length > old else "short_factor"]
+        return f / jnp.asarray(factors), np.sqrt(1 + np.log(config["max_position_embeddings"] / old) / np.log(old))
+    return f, 1.0
 
 
-def rotate(x, f):
+def rotate(x, f, factor=1.0, adjacent=False):
+    """Rotates the first dimensions of x [T, heads, H], two for each frequency."""
     angle = jnp.arange(x.shape[0])[:, None] * f[None]
-    cos, sin = jnp.cos(angle)[:, None], jnp.sin(angle)[:, None]
-    half = x.shape[-1] // 2
-    a, b = x[..., :half], x[..., half:]
-    return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+    cos, sin = jnp.cos(angle)[:, None] * factor, jnp.sin(angle)[:, None] * factor
+    r = 2 * len(f)
+    x, rest = x[..., :r], x[..., r:]
+    if adjacent:
+        a, b = x[..., ::2], x[..., 1::2]
+        turned = jnp.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape)
+    else:
+        a, b = x[..., : r // 2], x[..., r // 2 :]
+        turned = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+    return jnp.concatenate([turned, rest], -1)
+
+
+# Norms of the inputs and of the outputs of attention and MLP.
+PLACES = {
+    "before": (("input_layernorm", None), ("post_attention_layernorm", None)),
+    "after": ((None, "post_attention_layernorm"), (None, "post_feedforward_layernorm")),
+    "both": (("input_layernorm", "post_attention_layernorm"), ("pre_feedforward_layernorm", "post_feedforward_layernorm")),
+    "glm4": (("input_layernorm", "post_self_attn_layernorm"), ("post_attention_layernorm", "post_mlp_layernorm")),
+}
+
+
+def kind(config):
+    """What a family has beyond Llama."""
+    model, c = config["model_type"], config["hidden_size"]
+    gemma = model.startswith("gemma")
+    return {
+        "places": PLACES["both" if gemma else "after" if model in ("olmo2", "olmo3", "exaone4") else "glm4" if model == "glm4" else "before"],
+        "offset": 1.0 if gemma else 0.0,
+        "qk": "all" if model in ("olmo2", "olmo3") else "late" if model == "hunyuan_v1_dense"
+              else "head" if model in ("qwen3", "gemma3_text", "exaone4") else None,
+        "qk_names": ("query_layernorm", "key_layernorm") if model == "hunyuan_v1_dense" else ("q_norm", "k_norm"),
+        "biased": model == "qwen2" or model in ("glm", "glm4") and config["attention_bias"],
+        "qkv": "self_attn.qkv_proj" if model == "phi3" else None,
+        "gate_up": {"phi3": "mlp.gate_up_proj", "glm": "mlp.gate_up_proj", "glm4": "mlp.gate_up_proj",
+                    "granitemoehybrid": "shared_mlp.input_linear"}.get(model),
+        "down": "shared_mlp.output_linear" if model == "granitemoehybrid" else "mlp.down_proj",
+        "adjacent": model in ("ernie4_5", "glm", "glm4"),
+        "embedding": c**0.5 if gemma else config.get("embedding_multiplier", config.get("scale_emb", 1.0)),
+        "scale": config["query_pre_attn_scalar"] ** -0.5 if gemma else config.get("attention_multiplier"),
+        "residual": config["scale_depth"] / config["num_hidden_layers"] ** 0.5 if model == "minicpm" else config.get("residual_multiplier", 1.0),
+        "divisor": c / config["dim_model_base"] if model == "minicpm" else config.get("logits_scaling", 1.0),
+    }
+
+
+def window_of(config, layer):
+    w = config.get("sliding_window")
+    if config["model_type"] == "gemma2":
+        return w if layer % 2 == 0 else None
+    types = config.get("layer_types")
+    return w if types is None or types[layer] == "sliding_attention" else None
+
+
+def is_rotated(config, layer):
+    if config["model_type"] == "granitemoehybrid":
+        return config["position_embedding_type"] == "rope"
+    return config.get("no_rope_layers", [1] * (layer + 1))[layer]
 
 
 def llama(config, p, ids):
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
-    h = config.get("head_dim", config["hidden_size"] // heads)
-    eps, f = config["rms_norm_eps"], frequencies(config, h)
-    x = p["model.embed_tokens.weight"][jnp.asarray(ids)]
+    h, of = config.get("head_dim", config["hidden_size"] // heads), kind(config)
+    eps, share = config["rms_norm_eps"], config.get("partial_rotary_factor", 1.0)
+    f, factor = frequencies(config, int(h * share), len(ids))
+    beta = (config.get("rope_parameters") or {}).get("llama_4_scaling_beta")
+    x = p["model.embed_tokens.weight"][jnp.asarray(ids)] * of["embedding"]
     for i in range(config["num_hidden_layers"]):
         at = f"model.layers.{i}."
 
@@ -92,26 +203,47 @@ def llama(config, p, ids):
             return y @ p[at + name + ".weight"].T + p.get(at + name + ".bias", 0.0)
 
         def normed(name, y):
-            return rms(y, p[at + name + ".weight"], eps) if at + name + ".weight" in p else y
+            return y if name is None else rms(y, p[at + name + ".weight"] + of["offset"], eps)
 
-        olmo2 = config["model_type"] == "olmo2"
-        before, after = ("none", "post_attention_layernorm") if olmo2 else ("input_layernorm", "none")
-        y = normed(before, x)
-        q, k, v = (linear("self_attn." + n, y) for n in ("q_proj", "k_proj", "v_proj"))
-        if olmo2:
-            q, k = normed("self_attn.q_norm", q), normed("self_attn.k_norm", k)
+        def heads_normed(q, k):
+            return [normed("self_attn." + name, y) for name, y in zip(of["qk_names"], (q, k))]
+
+        (before, after), mlp_places = of["places"]
+        y, window = normed(before, x), window_of(config, i)
+        if of["qkv"]:
+            q, k, v = jnp.split(linear(of["qkv"], y), [heads * h, (heads + kv) * h], -1)
+        else:
+            q, k, v = (linear("self_attn." + n, y) for n in ("q_proj", "k_proj", "v_proj"))
+        if of["qk"] == "all":
+            q, k = heads_normed(q, k)
         q, k, v = (part.reshape(len(ids), -1, h) for part in (q, k, v))
-        if not olmo2:
-            q, k = normed("self_attn.q_norm", q), normed("self_attn.k_norm", k)
-        if config.get("no_rope_layers", [1] * (i + 1))[i]:
-            q, k = rotate(q, f), rotate(k, f)
-        x = x + normed(after, linear("self_attn.o_proj", attend(q, k, v)))
-        before, after = ("none", "post_feedforward_layernorm") if olmo2 else ("post_attention_layernorm", "none")
+        if of["qk"] == "head":
+            q, k = heads_normed(q, k)
+        if is_rotated(config, i):
+            local = window is not None and config["model_type"] in ("gemma3_text", "olmo3")
+            base = config.get("rope_local_base_freq", config.get("rope_theta"))
+            own, m = (base ** (-2 * jnp.arange(len(f)) / (2 * len(f))), 1.0) if local else (f, factor)
+            q, k = rotate(q, own, m, of["adjacent"]), rotate(k, own, m, of["adjacent"])
+        if beta:
+            old = config["rope_parameters"]["original_max_position_embeddings"]
+            q = q * (1 + beta * jnp.log1p(jnp.arange(len(ids)) // old))[:, None, None]
+        if of["qk"] == "late":
+            q, k = heads_normed(q, k)
+        attended = attend(q, k, v, window, of["scale"], config.get("attn_logit_softcapping"))
+        x = x + of["residual"] * normed(after, linear("self_attn.o_proj", attended))
+        before, after = mlp_places
         y = normed(before, x)
-        g = linear("mlp.gate_proj", y)
-        x = x + normed(after, linear("mlp.down_proj", g / (1 + jnp.exp(-g)) * linear("mlp.up_proj", y)))
+        g, u = jnp.split(linear(of["gate_up"], y), 2, -1) if of["gate_up"] else (linear("mlp.gate_proj", y), linear("mlp.up_proj", y))
+        g = gelu(g) if of["offset"] else g / (1 + jnp.exp(-g))
+        x = x + of["residual"] * normed(after, linear(of["down"], g * u))
     head = p.get("lm_head.weight", p["model.embed_tokens.weight"])
-    return rms(x, p["model.norm.weight"], eps) @ head.T
+    logits = rms(x, p["model.norm.weight"] + of["offset"], eps) @ head.T / of["divisor"]
+    cap = config.get("final_logit_softcapping")
+    return logits if cap is None else cap * jnp.tanh(logits / cap)
+
+
+def gelu(y):
+    return 0.5 * y * (1 + jnp.tanh(jnp.sqrt(2 / jnp.pi) * (y + 0.044715 * y**3)))
 
 
 def gpt2(config, p, ids):
@@ -128,7 +260,7 @@ def gpt2(config, p, ids):
         q, k, v = (part.reshape(len(ids), heads, h) for part in jnp.split(conv("attn.c_attn", y), 3, -1))
         x = x + conv("attn.c_proj", attend(q, k, v))
         y = conv("mlp.c_fc", layer_norm(x, p[at + "ln_2.weight"], p[at + "ln_2.bias"], eps))
-        x = x + conv("mlp.c_proj", 0.5 * y * (1 + jnp.tanh(jnp.sqrt(2 / jnp.pi) * (y + 0.044715 * y**3))))
+        x = x + conv("mlp.c_proj", gelu(y))
     return layer_norm(x, p["transformer.ln_f.weight"], p["transformer.ln_f.bias"], eps) @ p["transformer.wte.weight"].T
 
 
@@ -160,23 +292,23 @@ def shapes(config):
     c, f, heads, kv = (config[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
     h = config.get("head_dim", c // heads)
     yield "model.embed_tokens.weight", (config["vocab_size"], c)
+    of = kind(config)
     for i in range(config["num_hidden_layers"]):
         at = f"model.layers.{i}."
-        for name, (out, inp) in {"self_attn.q_proj": (heads * h, c), "self_attn.k_proj": (kv * h, c), "self_attn.v_proj": (kv * h, c),
-                                 "self_attn.o_proj": (c, heads * h), "mlp.gate_proj": (f, c), "mlp.up_proj": (f, c),
-                                 "mlp.down_proj": (c, f)}.items():
+        matrices = {"self_attn.q_proj": (heads * h, c), "self_attn.k_proj": (kv * h, c), "self_attn.v_proj": (kv * h, c)}
+        if of["qkv"]:
+            matrices = {of["qkv"]: ((heads + 2 * kv) * h, c)}
+        matrices |= {"self_attn.o_proj": (c, heads * h)}
+        matrices |= {of["gate_up"]: (2 * f, c)} if of["gate_up"] else {"mlp.gate_proj": (f, c), "mlp.up_proj": (f, c)}
+        for name, (out, inp) in (matrices | {of["down"]: (c, f)}).items():
             yield at + name + ".weight", (out, inp)
-            if config["model_type"] == "qwen2" and name[-6:] in ("q_proj", "k_proj", "v_proj"):
+            if of["biased"] and name[-6:] in ("q_proj", "k_proj", "v_proj"):
                 yield at + name + ".bias", (out,)
-        olmo2 = config["model_type"] == "olmo2"
-        for name in ("post_attention_layernorm", "post_feedforward_layernorm") if olmo2 else ("input_layernorm", "post_attention_layernorm"):
+        for name in (name for pair in of["places"] for name in pair if name):
             yield at + name + ".weight", (c,)
-        if olmo2:
-            yield at + "self_attn.q_norm.weight", (heads * h,)
-            yield at + "self_attn.k_norm.weight", (kv * h,)
-        if config["model_type"] == "qwen3":
-            yield at + "self_attn.q_norm.weight", (h,)
-            yield at + "self_attn.k_norm.weight", (h,)
+        widths = {"all": (heads * h, kv * h), None: ()}.get(of["qk"], (h, h))
+        for name, width in zip(of["qk_names"], widths):
+            yield at + "self_attn." + name + ".weight", (width,)
     yield "model.norm.weight", (c,)
     if not config["tie_word_embeddings"]:
         yield "lm_head.weight", (config["vocab_size"], c)
@@ -189,7 +321,8 @@ def main():
         p = {}
         for key, shape in shapes(config):
             one = len(shape) == 1 and key.endswith("weight")
-            p[key] = ((1.0 if one else 0.0) + 0.4 * rng.standard_normal(shape)).astype(np.float32)
+            start = 1.0 if one and not config["model_type"].startswith("gemma") else 0.0
+            p[key] = (start + 0.4 * rng.standard_normal(shape)).astype(np.float32)
         folder = HERE / name
         folder.mkdir(parents=True, exist_ok=True)
         save_file(p, str(folder / "model.safetensors"), {"format": "pt"})

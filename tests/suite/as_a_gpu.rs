@@ -138,7 +138,8 @@ fn runs_of_the_head_are_whole_tiles_within_the_plan() {
         assert_eq!(
             HeadPlan {
                 rows,
-                needs: [true; 2]
+                needs: [true; 2],
+                cap: None,
             }
             .rows_of_a_run(n),
             expected,

@@ -168,7 +168,7 @@ fn of_gguf(parts: &[Rc<dyn ByteSource>], stated: Option<Digest>) -> Result<State
     let family = family(&file);
     let divisors = divisors(&file, &homes, parts)?;
     let tied = file.tensor("output.weight").is_none();
-    let config = config_from_gguf(&file, parts[0].name(), divisors.as_deref(), tied).ok();
+    let config = config_from_gguf(&file, parts[0].name(), &divisors, tied).ok();
     let tensors = || {
         let tensors = file.tensors.iter().zip(&homes);
         tensors.map(|(tensor, &at)| (tensor, span_of(&parts[at], tensor)))

@@ -9,8 +9,9 @@ use super::gguf_tokenizer_check::check_tokenizer;
 use super::options::{OpenOptions, Taken};
 use super::tensors::Bundle;
 use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
+use crate::config::{ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result, word};
-use crate::families::{check_keys, config_from_gguf, names};
+use crate::families::{Divisors, ROPE_FACTORS, check_keys, config_from_gguf, names};
 use crate::formats::{ByteSource, GgufFile, GgufValue, base_name, join_parts};
 use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat, Tensor, dequantise};
 use crate::tokenizer::TOKENIZER_FILE;
@@ -40,17 +41,30 @@ pub(crate) fn summed_gguf<S: ByteSource>(
     Ok((file, homes, sums))
 }
 
-/// Reads the divisors of the rotary frequencies, which a file lists as a tensor although they are a part of its configuration.
+/// Reads the divisors of the rotary frequencies, which a file lists as tensors although they are a part of its configuration.
 pub(super) fn divisors(
     file: &GgufFile,
     homes: &[usize],
     files: &[Rc<dyn ByteSource>],
-) -> Result<Option<Vec<f32>>> {
-    let mut tensors = file.tensors.iter().zip(homes);
-    let listed = tensors.find(|(tensor, _)| tensor.name == names::ROPE_FREQS);
-    listed
-        .map(|(tensor, &at)| dequantise(&files[at], tensor))
-        .transpose()
+) -> Result<Divisors> {
+    let read = |name: &str| {
+        let mut tensors = file.tensors.iter().zip(homes);
+        let listed = tensors.find(|(tensor, _)| tensor.name == name);
+        listed
+            .map(|(tensor, &at)| dequantise(&files[at], tensor))
+            .transpose()
+    };
+    let [short, long] = ROPE_FACTORS.map(read);
+    Ok(Divisors {
+        freqs: read(names::ROPE_FREQS)?,
+        factors: [short?, long?],
+    })
+}
+
+/// True if a tensor of a GGUF file is part of this configuration.
+fn is_of_config(name: &str, config: &ModelConfig) -> bool {
+    let long = matches!(config.rope_scaling, RopeScaling::LongRope { .. });
+    name == names::ROPE_FREQS || long && ROPE_FACTORS.contains(&name)
 }
 
 /// Parts of `general.*` that stay true of a model in another file (ggml's description of GGUF, "General metadata").
@@ -94,24 +108,33 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     }
     let divisors = divisors(&file, &homes, &files)?;
     let tied = file.tensor("output.weight").is_none();
-    let config = config_from_gguf(&file, &name, divisors.as_deref(), tied)?;
+    let config = config_from_gguf(&file, &name, &divisors, tied)?;
     let family = text("general.architecture");
     let mut bundle = Bundle::new(config, SourceFormat::Gguf, files);
     bundle.warnings.clone_from(&file.warnings);
     check_keys(&file, family, &mut bundle.warnings)?;
+    bundle.warn_of_window();
     let request = options.request.as_ref();
     let listed = file.tensors.iter();
     let listed = listed.map(|stored| (&*stored.name, &*stored.dtype, &*stored.shape));
     let taken = Taken::of(listed, request, &name, &mut bundle.warnings)?;
     let mut tensors = Vec::new();
     for (tensor, &at) in file.tensors.iter().zip(&homes) {
-        if tensor.name == names::ROPE_FREQS {
+        if is_of_config(&tensor.name, &bundle.config) {
             continue;
         }
         if let Some(own) = taken.name(&tensor.name) {
             // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
             let (key, order) = names::from_gguf(own, family, &bundle.config)
                 .unwrap_or((own.to_string(), Reordering::Same));
+            if order == Reordering::PlusOne && tensor.dtype != "F32" {
+                return Err(Refusal::new(word!("model.tensor.dtype"))
+                    .of(&name)
+                    .subject(&tensor.name)
+                    .expected("F32")
+                    .found(&tensor.dtype)
+                    .into());
+            }
             tensors.push(Tensor::of_file(key, tensor, order, &bundle.files[at])?);
         }
     }

@@ -12,20 +12,41 @@ use super::prefixes::settle_prefix;
 use super::refusals::refused;
 use super::tensors::{Bundle, artifact};
 use super::tokenizer_files::{carried, hf_tokenizer};
-use crate::error::{Error, Refusal, Result, word};
-use crate::families::{check, config_of_weights, names};
+use crate::config::ModelConfig;
+use crate::error::{Error, Refusal, Result, Warning, word};
+use crate::families::{check, config_of_weights, config_to_hf, names, text_part};
 use crate::formats::{describe_flaw, foreign, key_twice};
 use crate::state::{Base, SourceFormat, Tensor};
 use crate::tokenizer::{SPECIALS_FILE, TOKENIZER_FILE};
+
+/// Beginnings of the names of tensors that belong to images, sounds, and the prediction of several tokens.
+const OTHER_PARTS: [&str; 6] = [
+    "vision_tower.",
+    "visual.",
+    "multi_modal_projector.",
+    "audio_tower.",
+    "embed_vision.",
+    "mtp.",
+];
 
 /// Opens a folder that has a `config.json`.
 pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle> {
     let config_json = document(&files, CONFIG)?.unwrap_or_default();
     let value = read_config(&config_json)?;
+    let part = text_part(&value);
+    let has_parts = part.is_some();
+    let value = part.unwrap_or(value);
     let (config, taken) = config_of_weights(&value)?;
+    // Exports are folders of the text model.
+    let config_json = if has_parts {
+        text_document(&value, &config)
+    } else {
+        config_json
+    };
     let weights = FolderWeights::open(&files)?;
     let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files);
     bundle.warnings.extend(weights.warnings);
+    bundle.warn_of_window();
     for (key, value) in taken {
         bundle.warn(word!("model.config.default"), &format!("{key}: {value}"));
     }
@@ -40,8 +61,12 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
             tensors.push(stored.renamed(&name));
         }
     }
+    if has_parts {
+        bundle.warnings.extend(without_other_parts(&mut tensors));
+    }
     let renamed = settle_prefix(&mut tensors, bundle.config.architecture);
-    bundle.warnings.extend(renamed);
+    // Tensors of a part have the name of the part in front.
+    bundle.warnings.extend(renamed.filter(|_| !has_parts));
     let used = weights.used;
     let unused = unused(&bundle.files, &used, &[".safetensors", ".gguf"]);
     bundle.warnings.extend(unused);
@@ -89,6 +114,29 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     bundle.with_tensors(tensors)
 }
 
+/// Writes the configuration of a text model that was a part of another.
+fn text_document(part: &Value, config: &ModelConfig) -> Vec<u8> {
+    let mut part = part.clone();
+    part["architectures"] = config_to_hf(config)["architectures"].clone();
+    format!("{part:#}").into_bytes()
+}
+
+/// Leaves out the tensors of parts that are no text model, with a warning that says how many they are.
+fn without_other_parts(tensors: &mut Vec<Tensor>) -> Option<Warning> {
+    let (mut count, mut bytes) = (0, 0);
+    tensors.retain(|tensor| {
+        let name = tensor.name.strip_prefix("model.").unwrap_or(&tensor.name);
+        let other = OTHER_PARTS.iter().any(|part| name.starts_with(part));
+        if other {
+            count += 1;
+            bytes += tensor.len();
+        }
+        !other
+    });
+    let found = format!("{count} tensors, {bytes} bytes");
+    (count > 0).then(|| Warning::new(word!("model.part.ignored"), &found))
+}
+
 /// Reads `config.json`, in whose place a hub may have sent a message.
 fn read_config(bytes: &[u8]) -> Result<Value> {
     let not_json = |found: &dyn Display| {
@@ -121,6 +169,17 @@ fn read_config(bytes: &[u8]) -> Result<Value> {
 }
 
 impl Bundle {
+    /// Warns about a window that hides nothing, since the context is not longer.
+    pub(super) fn warn_of_window(&mut self) {
+        let config = &self.config;
+        let window = config
+            .sliding_window
+            .filter(|_| !config.window_layers.is_empty());
+        if let Some(window) = window.filter(|_| !config.sees_less_than_context()) {
+            self.warn(word!("model.window.context"), &window.to_string());
+        }
+    }
+
     /// Warns about each role whose id, or one of whose ids, no row has; early files write −1 where there is no id. The ids that begin and end a
     /// text are among them: transformers writes 50256 into every configuration of GPT-2, however small its vocabulary.
     fn warn_of_ids(&mut self, documents: [&Value; 2]) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::error::Result;
 use crate::formats::{ByteSource, Digest, FileTensor, Hasher, SourceSpan, for_each_chunk};
 use crate::gpu::transfer::PIECE_BYTES;
-use crate::state::{Bytes, PairedRows, Reordering, Tensor, leaf};
+use crate::state::{Bytes, PairedRows, Reordering, Tensor, leaf, less_one};
 
 /// Name, dtype and shape of a tensor in its digest, and the order of its elements in its file.
 #[derive(Debug, Clone)]
@@ -88,6 +88,7 @@ impl TensorHasher {
         Some(PayloadSum {
             hasher: Hasher::new(),
             heads,
+            plus_one: (self.order == Reordering::PlusOne).then(Vec::new),
         })
     }
 
@@ -136,6 +137,8 @@ impl TensorHasher {
 pub(super) struct PayloadSum {
     hasher: Hasher,
     heads: Option<Heads>,
+    /// Bytes of a value that has not passed whole, if the file has 1 added to each value of F32.
+    plus_one: Option<Vec<u8>>,
 }
 
 /// Rows that have other places in the file: those of a head wait until it is whole.
@@ -152,6 +155,13 @@ struct Heads {
 impl PayloadSum {
     /// Adds the next bytes.
     pub(super) fn update(&mut self, mut bytes: &[u8]) {
+        if let Some(waiting) = &mut self.plus_one {
+            waiting.extend_from_slice(bytes);
+            let rest = waiting.split_off(waiting.len() / 4 * 4);
+            let mut whole = std::mem::replace(waiting, rest);
+            less_one(&mut whole);
+            return self.hasher.update(&whole);
+        }
         let Some(Heads {
             order,
             row,

@@ -33,6 +33,8 @@ pub enum Slot {
     Gate,
     /// Matrix from the residual stream to the width of the MLP.
     Up,
+    /// One matrix for [`Self::Gate`] and [`Self::Up`], whose rows follow each other.
+    GateUp,
     /// Matrix from the width of the MLP to the residual stream.
     Down,
     /// Norm of the MLP's output.
@@ -119,23 +121,54 @@ pub enum QkNorm {
     None,
     /// Over the values of each head, with one weight for all heads.
     Head,
+    /// As [`Self::Head`], after the rotation.
+    HeadAfterRope,
     /// Over the values of all heads of a row.
     All,
 }
 
-/// Rotary positions of queries and keys (arXiv:2104.09864), in half-split pairing.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Rotary positions of queries and keys (arXiv:2104.09864).
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rope {
     /// Number of dimensions that are rotated, the first of a head: an even number.
-    pub head_dim: usize,
+    pub rotated: usize,
+    /// True if the dimensions 2i and 2i + 1 are a pair, false if i and i + rotated / 2 are.
+    pub adjacent: bool,
     /// Base of the frequencies.
     pub base: f64,
     /// Stretching of the frequencies.
     pub scaling: RopeScaling,
+    /// Factor of the rotated dimensions.
+    pub magnitude: f64,
+    /// Growth of the queries with their position.
+    pub query_growth: Option<QueryGrowth>,
+}
+
+impl Rope {
+    /// Describes plain rotary positions of all dimensions of a head, in half-split pairing.
+    pub fn plain(head_dim: usize, base: f64) -> Self {
+        Self {
+            rotated: head_dim,
+            adjacent: false,
+            base,
+            scaling: RopeScaling::Default,
+            magnitude: 1.0,
+            query_growth: None,
+        }
+    }
+}
+
+/// Factor 1 + β ln(1 + ⌊p / original⌋) of a query at position p (Ministral 3).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueryGrowth {
+    /// β.
+    pub beta: f64,
+    /// Number of positions with the factor 1.
+    pub original: usize,
 }
 
 /// Causal grouped-query attention of a block.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Attention {
     /// Number of query heads.
     pub heads: usize,
@@ -190,6 +223,8 @@ impl Attention {
 pub enum Activation {
     /// `silu(gate) · up` (arXiv:2002.05202).
     SwiGlu,
+    /// `gelu(gate) · up`, GELU in its tanh form (arXiv:2002.05202).
+    GeGlu,
     /// GELU in its tanh form (arXiv:1606.08415), of one product.
     Gelu,
 }
@@ -203,6 +238,8 @@ pub struct Mlp {
     pub width: usize,
     /// True if its matrices have biases.
     pub bias: bool,
+    /// True if one matrix makes gate and up.
+    pub fused: bool,
 }
 
 /// Places of the norms of an attention or an MLP f, which is added to the residual stream.
@@ -225,10 +262,15 @@ impl NormPlaces {
         before: false,
         after: true,
     };
+    /// Norms of input and output.
+    pub const BOTH: Self = Self {
+        before: true,
+        after: true,
+    };
 }
 
 /// A block: attention, then an MLP, each added to the residual stream.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
     /// Places of the attention's norms.
     pub attention_norms: NormPlaces,
@@ -299,12 +341,17 @@ impl Stack {
         }
     }
 
-    /// Returns the different rotary positions of the layers.
-    pub fn ropes(&self) -> Vec<Rope> {
-        let mut found: Vec<Rope> = Vec::new();
-        for rope in self.layers.iter().filter_map(|layer| layer.attention.rope) {
-            if !found.contains(&rope) {
-                found.push(rope);
+    /// Returns the different rotary positions of the layers, each with the width of a head.
+    pub fn ropes(&self) -> Vec<(Rope, usize)> {
+        let mut found: Vec<(Rope, usize)> = Vec::new();
+        for attention in self.layers.iter().map(|layer| &layer.attention) {
+            let head_dim = attention.head_dim;
+            let Some(rope) = &attention.rope else {
+                continue;
+            };
+            let known = |(other, width): &(Rope, usize)| other == rope && *width == head_dim;
+            if !found.iter().any(known) {
+                found.push((rope.clone(), head_dim));
             }
         }
         found

@@ -22,10 +22,32 @@ pub enum Architecture {
     Olmo2,
     /// Llama's parts; some layers have no rotary positions.
     SmolLm3,
+    /// RMSNorm with 1 + w before and after attention and MLP, GeGLU, windows, caps of scores and logits.
+    Gemma2,
+    /// As Gemma 2, with norms of heads in place of the caps, and other rotary positions in layers with a window.
+    Gemma3,
+    /// Llama's parts, with factors of embeddings, scores, additions and logits.
+    Granite,
+    /// Granite without experts and state spaces, with one matrix for gate and up.
+    GraniteHybrid,
+    /// Llama's parts, with queries that grow with their position.
+    Ministral3,
+    /// Llama's parts, with one matrix for queries, keys and values, and one for gate and up.
+    Phi3,
+    /// RMSNorm after attention and MLP, norms of heads, windows.
+    Exaone4,
+    /// Llama's parts, with norms of heads after the rotation.
+    Hunyuan,
+    /// Llama's parts, with rotary positions in adjacent pairs.
+    Ernie45,
+    /// Llama's parts, with factors of embeddings, additions and logits.
+    MiniCpm,
+    /// Llama's parts, with partly rotated heads and one matrix for gate and up.
+    Glm,
 }
 
 /// Stretching of the rotary frequencies for long contexts ([example](crate::model)).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rope_type", rename_all = "lowercase")]
 pub enum RopeScaling {
     /// No stretching.
@@ -49,6 +71,120 @@ pub enum RopeScaling {
         /// Context length of the pretraining, in tokens.
         original_max_position_embeddings: usize,
     },
+    /// YaRN (arXiv:2309.00071): divides long wavelengths by `factor`, with a ramp over the dimensions.
+    #[doc(hidden)]
+    Yarn {
+        /// Divisor of long wavelengths, > 0.
+        factor: f64,
+        /// Context length of the pretraining, in tokens.
+        original_max_position_embeddings: usize,
+        /// Number of rotations above which a dimension is unchanged.
+        beta_fast: f64,
+        /// Number of rotations below which a dimension is stretched fully.
+        beta_slow: f64,
+        /// True if the ends of the ramp are whole dimensions.
+        truncate: bool,
+        /// Factor of the rotated dimensions, if it is stated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attention_factor: Option<f64>,
+        /// Weight of the numerator, from which the factor of the rotated dimensions follows where it is not stated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mscale: Option<f64>,
+        /// Weight of the denominator.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mscale_all_dim: Option<f64>,
+        /// Growth β of the queries with their position.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        llama_4_scaling_beta: Option<f64>,
+    },
+    /// LongRoPE (arXiv:2402.13753): divides each frequency by a factor of its own, from one of two lists by the length of a sequence.
+    #[doc(hidden)]
+    LongRope {
+        /// Divisors for sequences up to the original length.
+        short_factor: Vec<f64>,
+        /// Divisors for longer sequences.
+        long_factor: Vec<f64>,
+        /// Context length of the pretraining, in tokens.
+        original_max_position_embeddings: usize,
+        /// Factor of the rotated dimensions, if it is stated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attention_factor: Option<f64>,
+        /// Ratio of the lengths, from which that factor follows, if it is stated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        factor: Option<f64>,
+    },
+    /// Hunyuan: multiplies the base by alpha^(r/(r − 2)) for r rotated dimensions.
+    #[doc(hidden)]
+    Dynamic {
+        /// Factor of the base before the power, > 0.
+        alpha: f64,
+    },
+}
+
+impl RopeScaling {
+    /// Lists the numbers that must be finite and above 0, by their keys.
+    fn numbers(&self) -> Vec<(&'static str, f64)> {
+        const FACTOR: &str = "rope_scaling.factor";
+        const ORIGINAL: &str = "rope_scaling.original_max_position_embeddings";
+        match self {
+            Self::Default => Vec::new(),
+            Self::Linear { factor } => vec![(FACTOR, *factor)],
+            Self::Llama3 {
+                factor,
+                low_freq_factor,
+                high_freq_factor,
+                original_max_position_embeddings,
+            } => vec![
+                (FACTOR, *factor),
+                ("rope_scaling.low_freq_factor", *low_freq_factor),
+                (
+                    "rope_scaling.high_freq_factor - low_freq_factor",
+                    high_freq_factor - low_freq_factor,
+                ),
+                (ORIGINAL, *original_max_position_embeddings as f64),
+            ],
+            Self::Yarn {
+                factor,
+                original_max_position_embeddings,
+                beta_fast,
+                beta_slow,
+                attention_factor,
+                ..
+            } => vec![
+                (FACTOR, *factor),
+                (ORIGINAL, *original_max_position_embeddings as f64),
+                ("rope_scaling.beta_fast", *beta_fast),
+                ("rope_scaling.beta_slow", *beta_slow),
+                (
+                    "rope_scaling.attention_factor",
+                    attention_factor.unwrap_or(1.0),
+                ),
+            ],
+            Self::LongRope {
+                short_factor,
+                long_factor,
+                original_max_position_embeddings,
+                attention_factor,
+                factor,
+            } => {
+                let each = |key, list: &[f64]| -> Vec<_> {
+                    list.iter().map(|factor| (key, *factor)).collect()
+                };
+                let mut numbers = each("rope_scaling.short_factor", short_factor);
+                numbers.extend(each("rope_scaling.long_factor", long_factor));
+                numbers.extend([
+                    (ORIGINAL, *original_max_position_embeddings as f64),
+                    (
+                        "rope_scaling.attention_factor",
+                        attention_factor.unwrap_or(1.0),
+                    ),
+                    (FACTOR, factor.unwrap_or(1.0)),
+                ]);
+                numbers
+            }
+            Self::Dynamic { alpha } => vec![("rope_scaling.alpha", *alpha)],
+        }
+    }
 }
 
 /// All settings that determine a model's tensors and arithmetic. Those of the default are no model: a family states them ([example](crate::model)).
@@ -84,17 +220,55 @@ pub struct ModelConfig {
     /// Blocks without rotary positions, from 0 on, in increasing order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_rope_layers: Vec<usize>,
+    /// Number of keys that a query sees in the blocks of `window_layers`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sliding_window: Option<usize>,
+    /// Blocks with the window, from 0 on, in increasing order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub window_layers: Vec<usize>,
+    /// Base of the rotary frequencies in blocks with a window, if it is another; these are not stretched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rope_local_base_freq: Option<f64>,
+    /// Share of the dimensions of a head that are rotated, if not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_rotary_factor: Option<f64>,
+    /// Factor of the embeddings, if it is not 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding_multiplier: Option<f64>,
+    /// Factor of the attention's scores, if it is not 1/√H.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention_multiplier: Option<f64>,
+    /// Factor of the outputs of attention and MLP, if it is not 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residual_multiplier: Option<f64>,
+    /// Divisor of the logits, if it is not 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logits_scaling: Option<f64>,
+    /// Soft cap of the attention's scores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attn_logit_softcapping: Option<f64>,
+    /// Soft cap of the logits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_logit_softcapping: Option<f64>,
     /// True if the head is the input embedding.
     pub tie_word_embeddings: bool,
     /// True if q, k and v have biases (Qwen2). GPT-2 always has all biases.
     pub attention_bias: bool,
-    /// True if q and k are RMS-normalised: the heads of each in Qwen3, all values of a row in OLMo 2.
+    /// True if q and k are RMS-normalised, each head or, in OLMo 2, all values of a row.
     pub qk_norm: bool,
     /// Standard deviation of the initial weights in training from scratch.
     pub initializer_range: f64,
 }
 
 impl ModelConfig {
+    /// True if a window hides keys of a text that is as long as the context.
+    pub(crate) fn sees_less_than_context(&self) -> bool {
+        let window = self
+            .sliding_window
+            .filter(|_| !self.window_layers.is_empty());
+        window.is_some_and(|window| window < self.max_position_embeddings)
+    }
+
     /// Checks that the shape is possible; what its family asks of it is checked where its layers are described (`families::stack`).
     ///
     /// # Errors
@@ -138,27 +312,27 @@ impl ModelConfig {
         finite("norm_eps", self.norm_eps);
         finite("rope_theta", self.rope_theta);
         finite("initializer_range", self.initializer_range);
-        match self.rope_scaling {
-            RopeScaling::Default => {}
-            RopeScaling::Linear { factor } => finite("rope_scaling.factor", factor),
-            RopeScaling::Llama3 {
-                factor,
-                low_freq_factor,
-                high_freq_factor,
-                original_max_position_embeddings,
-            } => {
-                finite("rope_scaling.factor", factor);
-                finite("rope_scaling.low_freq_factor", low_freq_factor);
-                finite(
-                    "rope_scaling.high_freq_factor - low_freq_factor",
-                    high_freq_factor - low_freq_factor,
-                );
-                finite(
-                    "rope_scaling.original_max_position_embeddings",
-                    original_max_position_embeddings as f64,
-                );
-            }
+        for (key, value) in [
+            ("rope_local_base_freq", self.rope_local_base_freq),
+            ("partial_rotary_factor", self.partial_rotary_factor),
+            ("embedding_multiplier", self.embedding_multiplier),
+            ("attention_multiplier", self.attention_multiplier),
+            ("residual_multiplier", self.residual_multiplier),
+            ("logits_scaling", self.logits_scaling),
+            ("attn_logit_softcapping", self.attn_logit_softcapping),
+            ("final_logit_softcapping", self.final_logit_softcapping),
+        ] {
+            value.into_iter().for_each(|value| finite(key, value));
         }
+        for (key, value) in self.rope_scaling.numbers() {
+            finite(key, value);
+        }
+        rules.check(
+            self.sliding_window != Some(0),
+            "sliding_window",
+            "at least 1",
+            0,
+        );
         rules.result()
     }
 }

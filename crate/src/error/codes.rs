@@ -270,6 +270,7 @@ codes! {
     "model.config.unsupported" => UnsupportedArch, Core, "{subject} is {found}, which tabtune does not support; expected {expected}.";
     "model.context" => BadOption, Both, "the text has {found} tokens, and the model takes at most {expected}.";
     "model.non-finite" => NonFinite, Core, "the weights of \"{subject}\" must be finite numbers: {found}.";
+    "model.part.ignored" => Warning, Core, "the files hold more than a text model, and only that is used; left out: {subject}.";
     "model.taken" => BadOption, Page, "this model was handed to a trainer, or disposed.", "Open it again.";
     "model.tensor.dtype" => BadModelFile, Core, "tensor \"{subject}\" is stored as {found}, which tabtune cannot read.";
     "model.tensor.extra" => Warning, Core, "the model has no place for tensor {subject}, so it is left out.";
@@ -283,6 +284,7 @@ codes! {
     "model.token-range" => BadOption, Core, "the token id {found}, at position {subject}, is not in the vocabulary of {expected} tokens.";
     "model.vocab.padded" => Warning, Core, "{subject} has more rows than the vocabulary has tokens: they are kept, as tokens that never occur.";
     "model.vocab.rows" => BadModelFile, Core, "\"{subject}\" has {found} rows, and needs {expected}.", "Give weights and tokenizer of one model.";
+    "model.window.context" => Warning, Core, "the model has a window of {subject} tokens, which changes nothing: its context is not longer.";
     "optim.groups" => BadOption, Core, "the parameter groups do not fit the model. {subject}: expected {expected}, found {found}.";
     "optim.resume-mismatch" => CheckpointMismatch, Core, "{subject} is {found}, but the checkpoint was made with {expected}.";
     "optim.state-dropped" => Warning, Core, "these parameters are not trained now, so their saved optimizer state is dropped: {subject}.";

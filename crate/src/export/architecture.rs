@@ -2,7 +2,7 @@
 
 use crate::config::{ModelConfig, Rope, RopeScaling};
 use crate::error::{Refusal, Result, word};
-use crate::families::{ROPE_FREQS, gguf_keys, gguf_word, llama3_of, model_types};
+use crate::families::{ROPE_FACTORS, ROPE_FREQS, gguf_keys, gguf_word, llama3_of, model_types};
 use crate::formats::GgufValue;
 use crate::model::frequencies;
 use crate::state::{Bytes, Tensor};
@@ -27,9 +27,10 @@ pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
             .expected(format!("{}, each as published", model_types().join(", ")))
             .found(&config.model_type)
     })?;
-    if family != "llama" && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
+    let knows_llama3 = matches!(family, "llama" | "exaone4");
+    if !knows_llama3 && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
         return Err(refuse("rope_scaling")
-            .expected("llama3 with the architecture llama alone")
+            .expected("llama3 with the architectures llama and exaone4 alone")
             .found(family)
             .into());
     }
@@ -80,31 +81,40 @@ pub(super) fn keys(
         .collect()
 }
 
-/// Llama 3.1's rule as the tensor in which GGUF stores it: one divisor for each rotary frequency.
-pub(super) fn divisors(config: &ModelConfig) -> Option<Tensor> {
-    let RopeScaling::Llama3 { .. } = config.rope_scaling else {
-        return None;
+/// Divisors of the rotary frequencies as the tensors in which GGUF stores them: one for each frequency of Llama 3.1's rule, or the two lists of
+/// LongRoPE.
+pub(super) fn divisors(config: &ModelConfig) -> Vec<Tensor> {
+    let tensor = |name: &str, values: Vec<f32>| {
+        let shape = [values.len() as u64];
+        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+        Tensor::parameter(name, "F32", &shape, Bytes::host(bytes))
     };
-    let values = divisor_values(config);
-    let shape = [values.len() as u64];
-    let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
-    let bytes = Bytes::host(bytes);
-    Some(Tensor::parameter(ROPE_FREQS, "F32", &shape, bytes))
+    match &config.rope_scaling {
+        RopeScaling::Llama3 { .. } => vec![tensor(ROPE_FREQS, divisor_values(config))],
+        RopeScaling::LongRope {
+            short_factor,
+            long_factor,
+            ..
+        } => {
+            let rounded = |list: &Vec<f64>| list.iter().map(|&factor| factor as f32).collect();
+            let lists = [short_factor, long_factor].map(rounded);
+            let tensors = ROPE_FACTORS.into_iter().zip(lists);
+            tensors.map(|(name, list)| tensor(name, list)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn divisor_values(config: &ModelConfig) -> Vec<f32> {
+    let plain = Rope::plain(config.head_dim, config.rope_theta);
     let scaled = Rope {
-        head_dim: config.head_dim,
-        base: config.rope_theta,
-        scaling: config.rope_scaling,
+        scaling: config.rope_scaling.clone(),
+        ..plain.clone()
     };
-    let plain = frequencies(&Rope {
-        scaling: RopeScaling::Default,
-        ..scaled
-    });
-    plain
+    let length = config.max_position_embeddings;
+    frequencies(&plain, length)
         .into_iter()
-        .zip(frequencies(&scaled))
+        .zip(frequencies(&scaled, length))
         .map(|(plain, scaled)| (plain / scaled) as f32)
         .collect()
 }
@@ -118,7 +128,8 @@ fn divisors_tell(config: &ModelConfig) -> bool {
         }
         scaling
     };
-    let wanted = config.rope_scaling;
+    let wanted = config.rope_scaling.clone();
     let found = || llama3_of(&divisor_values(config), config.head_dim, config.rope_theta);
-    !matches!(wanted, RopeScaling::Llama3 { .. }) || found().map(rounded) == Some(rounded(wanted))
+    let other = !matches!(wanted, RopeScaling::Llama3 { .. });
+    other || found().map(rounded) == Some(rounded(wanted))
 }

@@ -2,7 +2,7 @@
 
 use super::family;
 use super::refusal::unsupported;
-use crate::config::{Layer, ModelConfig, Stack};
+use crate::config::{Activation, ModelConfig, Norm, NormKind, Stack};
 use crate::error::{Error, Refusal, Result, Word, word};
 
 const MAX_LAYERS: usize = 512;
@@ -65,71 +65,45 @@ pub(crate) fn check(config: &ModelConfig) -> Result<()> {
     check_stack(&described(config))
 }
 
-/// Refuses parts of a description that no family has yet, and that `model` therefore does not build.
+/// Refuses parts of a description that no family has, and that `model` therefore does not build.
 ///
 /// # Errors
 /// `model.config.unsupported` for the first of them.
 pub fn check_stack(stack: &Stack) -> Result<()> {
-    let refuse = |what: &str, found: f64, supported: &str| Err(unsupported(what, found, supported));
-    let mut norms = stack
-        .layers
-        .iter()
-        .map(|layer| layer.norm)
-        .chain([stack.last_norm]);
-    if let Some(norm) = norms.find(|norm| norm.offset != 0.0) {
-        return refuse("offset of the weights of norms", norm.offset, "0");
+    let norms = stack.layers.iter().map(|layer| layer.norm);
+    let offset = |norm: &Norm| norm.kind == NormKind::Layer && norm.offset != 0.0;
+    if let Some(norm) = norms.chain([stack.last_norm]).find(offset) {
+        let what = "offset of the weights of LayerNorm";
+        return Err(unsupported(what, norm.offset, "0"));
     }
-    for Layer {
-        attention_norms,
-        mlp_norms,
-        attention,
-        residual_scale,
-        ..
-    } in &stack.layers
-    {
-        for places in [attention_norms, mlp_norms] {
-            if places.before == places.after {
-                return Err(unsupported(
-                    "norms",
-                    "before and after, or neither",
-                    "before or after attention and MLP",
-                ));
+    for layer in &stack.layers {
+        let (attention, mlp) = (&layer.attention, &layer.mlp);
+        for places in [layer.attention_norms, layer.mlp_norms] {
+            if !places.before && !places.after {
+                let supported = "before or after attention and MLP, or both";
+                return Err(unsupported("norms", "neither before nor after", supported));
             }
         }
-        if let Some(window) = attention.window {
-            return refuse("attention window", window as f64, "none");
+        if mlp.fused && mlp.activation != Activation::SwiGlu {
+            return Err(unsupported("one matrix for gate and up", "given", "SwiGLU"));
         }
-        if let Some(scale) = attention.score_scale {
-            return refuse("scale of the attention's scores", scale, "1/√H");
+        let Some(rope) = &attention.rope else {
+            continue;
+        };
+        if rope.rotated > attention.head_dim {
+            let supported = format!("at most {}", attention.head_dim);
+            return Err(unsupported(
+                "rotated dimensions of a head",
+                rope.rotated,
+                &supported,
+            ));
         }
-        if let Some(cap) = attention.score_cap {
-            return refuse("cap of the attention's scores", cap, "none");
-        }
-        if let Some(rope) = attention
-            .rope
-            .filter(|rope| rope.head_dim != attention.head_dim)
-        {
-            return refuse("rotated dimensions of a head", rope.head_dim as f64, "all");
-        }
-        if *residual_scale != 1.0 {
-            return refuse(
-                "scale of the residual stream's additions",
-                *residual_scale,
-                "1",
-            );
+        if rope.query_growth.is_some() && rope.rotated < attention.head_dim {
+            let what = "growth of queries with partly rotated heads";
+            return Err(unsupported(what, "given", "none"));
         }
     }
-    for (what, found) in [
-        ("scale of embeddings", stack.embedding_scale),
-        ("divisor of the logits", stack.logit_divisor),
-    ] {
-        if found != 1.0 {
-            return refuse(what, found, "1");
-        }
-    }
-    stack
-        .logit_cap
-        .map_or(Ok(()), |cap| refuse("cap of the logits", cap, "none"))
+    Ok(())
 }
 
 /// The number of rotated dimensions of a layer whose pairs are not complete.
@@ -137,7 +111,7 @@ fn odd_rotation(stack: &Stack) -> Option<usize> {
     stack
         .ropes()
         .into_iter()
-        .map(|rope| rope.head_dim)
+        .map(|(rope, _)| rope.rotated)
         .find(|dim| !dim.is_multiple_of(2))
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Family {
     pub gguf_keys: fn(&ModelConfig) -> Vec<(&'static str, GgufValue)>,
     /// Effects of keys below the architecture that differ from those in `gguf_keys.rs`.
     pub gguf_effects: &'static [(&'static str, Effect)],
-    /// The order of the elements of `blk.<n>.<part>.<end>` in a GGUF file of this architecture.
+    /// The order of the elements of `blk.<n>.<part>.<end>`, or outside the blocks of `<part>.<end>`, in a GGUF file of this architecture.
     pub order: fn(&str, &str, &str, &ModelConfig) -> Reordering,
     /// The full name of a tensor of a folder; `None` for buffers that hold nothing trained.
     pub full_name: fn(&str) -> Option<Cow<'_, str>>,

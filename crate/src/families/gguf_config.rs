@@ -1,7 +1,7 @@
 //! GGUF metadata → [`ModelConfig`].
 
 use super::config_check::check;
-use super::gguf_values::{Keys, missing};
+use super::gguf_values::{Divisors, Keys, missing};
 use super::refusal::unsupported;
 use super::{FAMILIES, gguf_architectures};
 use crate::config::ModelConfig;
@@ -13,7 +13,7 @@ use crate::formats::{GgufFile, GgufValue};
 pub(crate) fn config_from_gguf(
     file: &GgufFile,
     name: &str,
-    divisors: Option<&[f32]>,
+    divisors: &Divisors,
     tied: bool,
 ) -> Result<ModelConfig> {
     let architecture = file.get("general.architecture").and_then(GgufValue::text);

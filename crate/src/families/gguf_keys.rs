@@ -126,10 +126,9 @@ pub const KEYS: &[(&str, Effect)] = &[
     ("rope.scaling.yarn_ext_factor", UnlessZero),
     ("rope.scaling.yarn_attn_factor", UnlessOne),
     ("rope.scaling.yarn_log_multiplier", UnlessZero),
-    // The other keys of YaRN, which is refused by its type.
-    ("rope.scaling.original_context_length", Nothing),
-    ("rope.scaling.yarn_beta_fast", Nothing),
-    ("rope.scaling.yarn_beta_slow", Nothing),
+    ("rope.scaling.original_context_length", Read),
+    ("rope.scaling.yarn_beta_fast", Read),
+    ("rope.scaling.yarn_beta_slow", Read),
     ("ssm.conv_kernel", UnlessZero),
     ("ssm.inner_size", UnlessZero),
     ("ssm.state_size", UnlessZero),

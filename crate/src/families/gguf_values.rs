@@ -15,9 +15,22 @@ pub(super) fn missing(name: &str, key: &str) -> crate::error::Error {
         .into()
 }
 
+/// GGUF's names of the divisors of LongRoPE, for short and for long sequences.
+pub(crate) const ROPE_FACTORS: [&str; 2] =
+    ["rope_factors_short.weight", "rope_factors_long.weight"];
+
+/// Tensors of a GGUF file that are part of the configuration: divisors of the rotary frequencies.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Divisors {
+    /// Those of [`ROPE_FREQS`].
+    pub freqs: Option<Vec<f32>>,
+    /// Those of [`ROPE_FACTORS`].
+    pub factors: [Option<Vec<f32>>; 2],
+}
+
 pub(super) struct Keys<'a> {
     pub file: &'a GgufFile,
-    pub divisors: Option<&'a [f32]>,
+    pub divisors: &'a Divisors,
     pub name: &'a str,
     pub family: &'a str,
 }
@@ -111,8 +124,8 @@ impl<'a> Keys<'a> {
         self.uniform(key)?.ok_or_else(|| self.absent(key))
     }
 
-    /// Refuses widths of keys and values, and a scale of their products, that differ from those of these heads.
-    pub fn check_heads(&self, head_dim: usize) -> Result<()> {
+    /// Refuses widths of keys and values that differ from those of these heads, and another scale of their products unless it is `scaled`.
+    pub fn check_heads(&self, head_dim: usize, scaled: bool) -> Result<()> {
         for key in ["attention.key_length", "attention.value_length"] {
             if let Some(other) = self.count(key)?.filter(|n| *n != head_dim) {
                 return Err(unsupported(&self.full(key), other, &head_dim.to_string()));
@@ -121,7 +134,7 @@ impl<'a> Keys<'a> {
         let own = 1.0 / (head_dim as f64).sqrt();
         let other = self
             .number("attention.scale")?
-            .filter(|scale| *scale != 0.0 && (scale / own - 1.0).abs() > 1e-6);
+            .filter(|scale| !scaled && *scale != 0.0 && (scale / own - 1.0).abs() > 1e-6);
         other.map_or(Ok(()), |scale| {
             Err(unsupported(
                 &self.full("attention.scale"),
@@ -162,7 +175,13 @@ impl<'a> Keys<'a> {
         }
     }
 
-    pub fn rope_scaling(&self, head_dim: usize, theta: f64) -> Result<RopeScaling> {
+    /// The stretching of the frequencies of `rotated` dimensions in a model of this context.
+    pub fn rope_scaling(&self, rotated: usize, theta: f64, context: usize) -> Result<RopeScaling> {
+        let original = self.count("rope.scaling.original_context_length")?;
+        let original = original.filter(|length| *length > 0).unwrap_or(context);
+        if let [Some(short), Some(long)] = &self.divisors.factors {
+            return self.longrope([short, long], rotated, original);
+        }
         let own = match self.number("rope.scaling.factor")? {
             Some(factor) => Some(factor),
             None => self.number("rope.scale_linear")?,
@@ -187,11 +206,9 @@ impl<'a> Keys<'a> {
             ));
         }
         // Divisors of 1 change nothing.
-        if let Some(factors) = self
-            .divisors
-            .filter(|factors| factors.iter().any(|factor| *factor != 1.0))
-        {
-            let found = llama3_of(factors, head_dim, theta).filter(|_| word == "none");
+        let freqs = self.divisors.freqs.as_ref();
+        if let Some(factors) = freqs.filter(|factors| factors.iter().any(|factor| *factor != 1.0)) {
+            let found = llama3_of(factors, rotated, theta).filter(|_| word == "none");
             return found.ok_or_else(|| {
                 unsupported(ROPE_FREQS, "of an unknown rule", "the factors of Llama 3.1")
             });
@@ -209,12 +226,47 @@ impl<'a> Keys<'a> {
                 )),
                 None => Err(self.absent("rope.scaling.factor")),
             },
+            "yarn" => Ok(RopeScaling::Yarn {
+                factor: own.ok_or_else(|| self.absent("rope.scaling.factor"))?,
+                original_max_position_embeddings: original,
+                beta_fast: self.number("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                beta_slow: self.number("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+                truncate: true,
+                attention_factor: None,
+                mscale: None,
+                mscale_all_dim: None,
+                llama_4_scaling_beta: None,
+            }),
             _ => Err(unsupported(
                 &self.full("rope.scaling.type"),
                 word,
-                "none, linear",
+                "none, linear, yarn",
             )),
         }
+    }
+
+    /// LongRoPE of these divisors.
+    fn longrope(
+        &self,
+        factors: [&Vec<f32>; 2],
+        rotated: usize,
+        original: usize,
+    ) -> Result<RopeScaling> {
+        for (name, factors) in ROPE_FACTORS.into_iter().zip(factors) {
+            if factors.len() != rotated / 2 {
+                let expected = format!("{} values", rotated / 2);
+                return Err(unsupported(name, factors.len(), &expected));
+            }
+        }
+        let [short_factor, long_factor] =
+            factors.map(|list| list.iter().map(|&factor| f64::from(factor)).collect());
+        Ok(RopeScaling::LongRope {
+            short_factor,
+            long_factor,
+            original_max_position_embeddings: original,
+            attention_factor: Some(self.number("rope.scaling.attn_factor")?.unwrap_or(1.0)),
+            factor: None,
+        })
     }
 }
 

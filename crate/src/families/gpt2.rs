@@ -125,6 +125,7 @@ fn stack(config: &ModelConfig) -> Stack {
         activation: Activation::Gelu,
         width: config.intermediate_size,
         bias: true,
+        fused: false,
     };
     Stack {
         positions: Some(config.max_position_embeddings),
@@ -176,7 +177,7 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     let hidden_size = keys.need("embedding_length")?;
     let heads = keys.need_uniform("attention.head_count")?;
     let head_dim = keys.head_dim(hidden_size, heads)?;
-    keys.check_heads(head_dim)?;
+    keys.check_heads(head_dim, false)?;
     if let Some(other) = keys
         .uniform("attention.head_count_kv")?
         .filter(|n| *n != heads)

@@ -15,7 +15,8 @@ use crate::error::Result;
 /// # Errors
 /// `bundle.config.key-missing`, `model.config.*`, `model.arch.unsupported` and `model.config.unsupported`, the first one that applies.
 pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
-    let (config, taken) = config_of_weights(json)?;
+    let part = text_part(json);
+    let (config, taken) = config_of_weights(part.as_ref().unwrap_or(json))?;
     match taken
         .iter()
         .find(|(_, published)| matches!(published, PublishedValue::Length(_)))
@@ -23,6 +24,27 @@ pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
         Some((key, _)) => Err(missing(key)),
         None => Ok(config),
     }
+}
+
+/// Returns the configuration of the text model that a configuration of several parts holds, if it is one. What the part does not state of ids, dtypes
+/// and the head is taken from the whole.
+pub(crate) fn text_part(json: &Value) -> Option<Value> {
+    const SHARED: [&str; 6] = [
+        "tie_word_embeddings",
+        "bos_token_id",
+        "eos_token_id",
+        "pad_token_id",
+        "torch_dtype",
+        "dtype",
+    ];
+    let mut part = json.get("text_config")?.as_object()?.clone();
+    for key in SHARED {
+        let stated = json.get(key).filter(|value| !value.is_null());
+        if let (None, Some(value)) = (part.get(key), stated) {
+            part.insert(key.to_owned(), value.clone());
+        }
+    }
+    Some(Value::Object(part))
 }
 
 /// Returns the model that a `config.json` next to weights describes, and the absent keys that have a default in the family's publication, with

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::refusal::unsupported;
-use crate::config::RopeScaling;
 use crate::error::{Refusal, Result, word};
 
 /// Keys that are absent, with the values that are used for them.
@@ -120,8 +119,8 @@ impl<'a> Keys<'a> {
         }))
     }
 
-    /// Refuses a sliding window that is switched on and shorter than the context.
-    pub fn refuse_sliding_window(&self, window: &Window, context: usize) -> Result<()> {
+    /// The length of the sliding window, if there is one and it is switched on.
+    pub fn window(&self, window: &Window) -> Result<Option<usize>> {
         let given = match self.0.get("sliding_window") {
             None => window.absent,
             Some(_) => self.count("sliding_window")?,
@@ -130,8 +129,13 @@ impl<'a> Keys<'a> {
             Some(switch) => self.bool(switch, false)?,
             None => true,
         };
-        match given {
-            Some(given) if used && given < context => Err(unsupported(
+        Ok(given.filter(|_| used))
+    }
+
+    /// Refuses a sliding window that is shorter than the context.
+    pub fn refuse_window(&self, window: Option<usize>, context: usize) -> Result<()> {
+        match window {
+            Some(given) if given < context => Err(unsupported(
                 "sliding_window",
                 given,
                 "null, or not less than the context",
@@ -140,118 +144,38 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns base and scaling of the rotary positions, which may be stated twice, under keys of older and newer files, if both are equal.
-    /// The base is `published` where none is stated.
-    pub fn rope(&self, published: f64, taken: &mut Taken) -> Result<(f64, RopeScaling)> {
-        let (newer, older) = (
-            self.rope_at("rope_parameters")?,
-            self.rope_at("rope_scaling")?,
-        );
-        if let (Some((_, of_newer)), Some((_, of_older))) = (newer, older)
-            && of_newer != of_older
-        {
-            return Err(unsupported(
-                "rope_scaling",
-                json!(of_older),
-                &format!("absent, or {} as in rope_parameters", json!(of_newer)),
-            ));
-        }
-        // transformers 5 takes the value inside, too.
-        let inside = [newer, older]
-            .into_iter()
-            .flatten()
-            .find_map(|(theta, _)| theta);
-        let theta = match inside.or(self.number("rope_theta")?) {
-            Some(theta) => theta,
-            None => self.constant("rope_theta", published, taken)?,
-        };
-        Ok((
-            theta,
-            newer
-                .or(older)
-                .map_or(RopeScaling::Default, |(_, scaling)| scaling),
-        ))
-    }
-
-    /// Returns base and scaling of the rotary positions as the object at a key states them.
-    fn rope_at(&self, key: &str) -> Result<Option<(Option<f64>, RopeScaling)>> {
-        let Some(value) = self.get(key) else {
+    /// The layers with a window by `layer_types`, if it is there.
+    pub fn window_layers(&self, layers: usize) -> Result<Option<Vec<usize>>> {
+        const KEY: &str = "layer_types";
+        let Some(list) = self.get(KEY) else {
             return Ok(None);
         };
-        let inner = Keys(of_all_layers(
-            key,
-            value
-                .as_object()
-                .ok_or_else(|| wrong(key, "an object", value))?,
-        )?);
-        if let Some(factor) = inner
-            .number("partial_rotary_factor")?
-            .filter(|factor| *factor != 1.0)
-        {
-            return Err(unsupported("partial_rotary_factor", factor, "1"));
+        let expected = || format!("a list of {layers} words, full_attention or sliding_attention");
+        let words = list.as_array().filter(|words| words.len() == layers);
+        let words = words.ok_or_else(|| wrong(KEY, &expected(), list))?;
+        let mut found = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            match word.as_str() {
+                Some("sliding_attention") => found.push(index),
+                Some("full_attention") => {}
+                Some(other) => {
+                    return Err(unsupported(KEY, other, "full_attention, sliding_attention"));
+                }
+                None => return Err(wrong(KEY, &expected(), list)),
+            }
         }
-        let word = match (inner.text("rope_type")?, inner.text("type")?) {
-            (Some(word), Some(other)) if word != other => {
-                return Err(unsupported(
-                    &format!("{key}.type"),
-                    other,
-                    &format!("absent, or {word} as in rope_type"),
-                ));
-            }
-            (Some(word), _) | (None, Some(word)) => word,
-            (None, None) if inner.get("factor").is_some() => {
-                return Err(missing(&format!("{key}.rope_type")));
-            }
-            (None, None) => "default",
-        };
-        let need = |name: &str| {
-            inner
-                .number(name)?
-                .ok_or_else(|| missing(&format!("{key}.{name}")))
-        };
-        let scaling = match word {
-            "default" => RopeScaling::Default,
-            "linear" => RopeScaling::Linear {
-                factor: need("factor")?,
-            },
-            "llama3" => RopeScaling::Llama3 {
-                factor: need("factor")?,
-                low_freq_factor: need("low_freq_factor")?,
-                high_freq_factor: need("high_freq_factor")?,
-                original_max_position_embeddings: inner.need("original_max_position_embeddings")?,
-            },
-            _ => {
-                return Err(unsupported(
-                    &format!("{key}.rope_type"),
-                    word,
-                    "default, linear, llama3",
-                ));
-            }
-        };
-        Ok(Some((inner.number("rope_theta")?, scaling)))
+        Ok(Some(found))
     }
-}
 
-/// The values of the rotary positions, which may be nested by the type of the layers. All layers have full attention here, so that
-/// types with other values are refused.
-fn of_all_layers<'a>(key: &str, fields: &'a Map<String, Value>) -> Result<&'a Map<String, Value>> {
-    let mut nested = fields
-        .iter()
-        .filter_map(|(kind, value)| Some((kind, value.as_object()?)));
-    let Some((kind, first)) = nested.next() else {
-        return Ok(fields);
-    };
-    // A value outside the types would hold for none of them.
-    let other = fields
-        .iter()
-        .find(|(_, value)| value.as_object() != Some(first));
-    match other {
-        Some((other, value)) => Err(unsupported(
-            &format!("{key}.{other}"),
-            value,
-            &format!("the values of {key}.{kind}: one set for all layers"),
-        )),
-        None => Ok(first),
+    /// The same keys, with these values where a key is absent or null.
+    pub fn filled(&self, defaults: &[(&str, Value)]) -> Map<String, Value> {
+        let mut filled = self.0.clone();
+        for (key, value) in defaults {
+            if self.get(key).is_none() {
+                filled.insert((*key).to_owned(), value.clone());
+            }
+        }
+        filled
     }
 }
 

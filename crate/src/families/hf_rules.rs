@@ -16,8 +16,6 @@ pub(super) enum Accepted {
     Nothing,
     /// A neutral number.
     Number(f64),
-    /// The number 1; other types than numbers are wrong.
-    One,
     /// This truth value, which is also that of an absent key, with the words of a refusal.
     Flag(bool, &'static str),
     /// False, where other models have a word.
@@ -28,7 +26,7 @@ pub(super) enum Accepted {
     Each(&'static str),
 }
 
-use Accepted::{Each, False, Flag, Nothing, Number, One, Word};
+use Accepted::{Each, False, Flag, Nothing, Number, Word};
 
 /// Rules of all families, except for keys that one of them reads.
 const SHARED: &[Rule] = &[
@@ -64,7 +62,6 @@ const SHARED: &[Rule] = &[
     ("quantization_config", Nothing),
     ("no_rope_layers", Nothing),
     ("vision_config", Nothing),
-    ("partial_rotary_factor", One),
     ("layer_types", Each("full_attention")),
 ];
 
@@ -94,10 +91,6 @@ impl Accepted {
                 let expected = if zero { "0, or absent" } else { "1, or absent" };
                 let other = given.filter(|value| value.as_f64() != Some(neutral));
                 other.map(|value| (value.to_string(), expected))
-            }
-            One => {
-                let other = keys.number(key)?.filter(|factor| *factor != 1.0);
-                other.map(|factor| (factor.to_string(), "1"))
             }
             Flag(accepted, expected) => {
                 let other = keys.bool(key, accepted)? != accepted;

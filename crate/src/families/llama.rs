@@ -1,10 +1,10 @@
 //! Llama and the models with its parts: Mistral, Qwen2 and Qwen3.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::family::{Family, HEAD};
 use super::gguf_values::Keys as GgufKeys;
-use super::hf_keys::Window;
+use super::hf_keys::{Keys, Taken, Window};
 use super::rotary::{self, Published};
 use crate::config::{
     Architecture, Attention, Layer, ModelConfig, QkNorm, Slot, Stack, TensorNames,
@@ -37,9 +37,7 @@ pub(super) const LLAMA: Family = Family {
             rotary::RULES
         }
     },
-    read_hf: |keys, model_type, taken| {
-        rotary::read_hf(keys, model_type, &published(model_type), taken)
-    },
+    read_hf,
     write_hf,
     read_gguf,
     gguf_word,
@@ -49,7 +47,7 @@ pub(super) const LLAMA: Family = Family {
     full_name: rotary::full_name,
 };
 
-const NAMES: TensorNames = TensorNames {
+pub(super) const NAMES: TensorNames = TensorNames {
     blocks: "model.layers.",
     parts: &[
         (Slot::Query, "self_attn.q_proj"),
@@ -89,7 +87,6 @@ fn stack(config: &ModelConfig) -> Stack {
 /// Returns what the configurations of a model type do not state.
 fn published(model_type: &str) -> Published {
     Published {
-        architecture: Architecture::Llama,
         context: match model_type {
             "mistral" => 131_072,
             "qwen2" | "qwen3" => 32_768,
@@ -97,8 +94,6 @@ fn published(model_type: &str) -> Published {
         },
         head_dim: (model_type == "qwen3").then_some(QWEN3_HEAD_DIM),
         norm_eps: PUBLISHED_EPS,
-        rope_theta: rotary::ROPE_THETA,
-        kv_heads: None,
         tied: LLAMA.tied,
         attention_bias: model_type == "qwen2",
         qk_norm: model_type == "qwen3",
@@ -113,7 +108,19 @@ fn published(model_type: &str) -> Published {
             },
             _ => Window::STATED,
         },
+        ..Published::of(Architecture::Llama)
     }
+}
+
+fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<ModelConfig> {
+    let published = published(model_type);
+    let config = rotary::read_hf(keys, model_type, &published, taken)?;
+    let window = keys.window(&published.window)?;
+    if model_type == "mistral" {
+        return Ok(rotary::windowed(config, window));
+    }
+    keys.refuse_window(window, config.max_position_embeddings)?;
+    Ok(config)
 }
 
 fn write_hf(config: &ModelConfig) -> Value {
@@ -131,7 +138,7 @@ fn write_hf(config: &ModelConfig) -> Value {
     let off = Value::from(false);
     let switches = match model_type {
         "llama" => vec![("attention_bias", off.clone()), ("mlp_bias", off)],
-        "mistral" => vec![("sliding_window", Value::Null)],
+        "mistral" => vec![("sliding_window", json!(config.sliding_window))],
         "qwen3" => vec![("attention_bias", off)],
         _ => vec![("use_sliding_window", off)],
     };
@@ -153,6 +160,9 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
 }
 
 fn gguf_word(config: &ModelConfig) -> Option<&'static str> {
+    if config.sees_less_than_context() {
+        return None;
+    }
     match config.model_type.as_str() {
         "qwen2" if config.attention_bias && !config.qk_norm => Some("qwen2"),
         "qwen3" if config.qk_norm && !config.attention_bias => Some("qwen3"),

@@ -2,19 +2,29 @@
 
 mod adapter_names;
 mod config_check;
+mod ernie;
+mod exaone;
 mod family;
+mod gemma;
 mod gguf_config;
 mod gguf_keys;
 mod gguf_values;
+mod glm;
 mod gpt2;
+mod granite;
 mod hf_config;
 mod hf_config_edit;
 mod hf_keys;
+mod hf_rope;
 mod hf_rules;
+mod hunyuan;
 mod llama;
+mod minicpm;
+mod ministral;
 mod mixture;
 pub(crate) mod names;
 mod olmo2;
+mod phi3;
 mod refusal;
 mod rotary;
 mod smollm3;
@@ -27,9 +37,9 @@ pub use family::Effect;
 pub(crate) use gguf_config::config_from_gguf;
 pub(crate) use gguf_keys::check_keys;
 pub use gguf_keys::{KEYS, effect};
-pub(crate) use gguf_values::llama3_of;
-pub(crate) use hf_config::config_of_weights;
+pub(crate) use gguf_values::{Divisors, ROPE_FACTORS, llama3_of};
 pub use hf_config::{config_from_hf, config_to_hf};
+pub(crate) use hf_config::{config_of_weights, text_part};
 pub use hf_config_edit::edited_config;
 pub(crate) use hf_config_edit::{edited, object};
 pub use mixture::q4_k_m;
@@ -63,6 +73,17 @@ families! {
     Gpt2: gpt2::GPT2,
     Olmo2: olmo2::OLMO2,
     SmolLm3: smollm3::SMOLLM3,
+    Gemma2: gemma::GEMMA2,
+    Gemma3: gemma::GEMMA3,
+    Granite: granite::GRANITE,
+    GraniteHybrid: granite::HYBRID,
+    Ministral3: ministral::MINISTRAL3,
+    Phi3: phi3::PHI3,
+    Exaone4: exaone::EXAONE4,
+    Hunyuan: hunyuan::HUNYUAN,
+    Ernie45: ernie::ERNIE45,
+    MiniCpm: minicpm::MINICPM,
+    Glm: glm::GLM,
 }
 
 /// Lists the words of `model_type` in all families.

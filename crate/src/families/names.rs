@@ -35,7 +35,7 @@ const COMPUTED_WITH: [&str; 9] = [
 ];
 
 /// GGUF's names of the modules of a block, in every family.
-const PARTS: [(Slot, &str); 14] = [
+const PARTS: [(Slot, &str); 15] = [
     (Slot::AttentionNorm, "attn_norm"),
     (Slot::Query, "attn_q"),
     (Slot::Key, "attn_k"),
@@ -48,6 +48,7 @@ const PARTS: [(Slot, &str); 14] = [
     (Slot::MlpNorm, "ffn_norm"),
     (Slot::Gate, "ffn_gate"),
     (Slot::Up, "ffn_up"),
+    (Slot::GateUp, "ffn_up"),
     (Slot::Down, "ffn_down"),
     (Slot::MlpPostNorm, "post_ffw_norm"),
 ];
@@ -58,10 +59,11 @@ fn translated(
     from: &[(Slot, &'static str)],
     to: &[(Slot, &'static str)],
 ) -> Option<&'static str> {
-    let (slot, _) = from.iter().find(|(_, own)| *own == name)?;
-    to.iter()
-        .find(|(other, _)| other == slot)
-        .map(|(_, found)| *found)
+    let mut slots = from.iter().filter(|(_, own)| *own == name);
+    slots.find_map(|(slot, _)| {
+        let found = to.iter().find(|(other, _)| other == slot);
+        found.map(|(_, found)| *found)
+    })
 }
 
 /// Translates the name of a tensor outside the blocks. A LayerNorm has a bias there, no other module.
@@ -82,6 +84,12 @@ fn translated_outer(
         .map(|found| found.replace(".weight", ".bias"))
 }
 
+/// Returns the order of a tensor outside the blocks, by its name in a GGUF file.
+fn order_outside(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Reordering {
+    let (part, end) = name.rsplit_once('.').unwrap_or((name, ""));
+    (family(config.architecture).order)(part, end, gguf_architecture, config)
+}
+
 /// Returns Hugging Face's name of a tensor of a GGUF file, and the order of its elements; `None` for tensors that Hugging Face files do not have.
 pub(crate) fn from_gguf(
     name: &str,
@@ -90,7 +98,7 @@ pub(crate) fn from_gguf(
 ) -> Option<(String, Reordering)> {
     let family = family(config.architecture);
     if let Some(outer) = translated_outer(name, config, &OUTER, family.names.outer) {
-        return Some((outer, Reordering::Same));
+        return Some((outer, order_outside(name, gguf_architecture, config)));
     }
     let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
     let number: usize = number.parse().ok()?;
@@ -110,7 +118,8 @@ pub(crate) fn to_gguf(
 ) -> Option<(String, Reordering)> {
     let family = family(config.architecture);
     if let Some(outer) = translated_outer(name, config, family.names.outer, &OUTER) {
-        return Some((outer, Reordering::Same));
+        let order = order_outside(&outer, gguf_architecture, config);
+        return Some((outer, order));
     }
     let (number, rest) = name.strip_prefix(family.names.blocks)?.split_once('.')?;
     let (inner, end) = rest.rsplit_once('.')?;

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, Window, head_dim};
+use super::hf_rope::PublishedRope;
 use super::hf_rules::{Accepted, Rule};
 use super::refusal::unsupported;
 use crate::config::{
-    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Rope,
-    RopeScaling, Stack, TensorNames,
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames,
+    QueryGrowth, Rope, RopeScaling, Stack, TensorNames,
 };
 use crate::error::Result;
 use crate::formats::GgufValue;
@@ -34,22 +35,43 @@ pub(super) const RULES: &[Rule] = &[
 
 pub(super) const ACTIVATION: Rule = ("hidden_act", Accepted::Word("silu", &["swish"]));
 
-/// Base of the rotary frequencies of most publications.
-pub(super) const ROPE_THETA: f64 = 10_000.0;
-
 /// Facts of a family that its configurations do not state: its parts, and the values of its publication for absent keys.
 pub(super) struct Published {
     pub architecture: Architecture,
     pub context: usize,
     pub head_dim: Option<usize>,
     pub norm_eps: f64,
-    pub rope_theta: f64,
+    pub rope: PublishedRope,
     /// Number of key and value heads; that of the query heads if there is none.
     pub kv_heads: Option<usize>,
     pub tied: bool,
     pub attention_bias: bool,
     pub qk_norm: bool,
     pub window: Window,
+    /// True if the family reads the window of a GGUF file, which is refused otherwise.
+    pub gguf_window: bool,
+    /// True if the family reads the scale of the scores of a GGUF file, which is refused otherwise unless it is 1/√H.
+    pub gguf_scale: bool,
+}
+
+impl Published {
+    /// The facts of most families.
+    pub const fn of(architecture: Architecture) -> Self {
+        Self {
+            architecture,
+            context: 2048,
+            head_dim: None,
+            norm_eps: 1e-5,
+            rope: PublishedRope::USUAL,
+            kv_heads: None,
+            tied: false,
+            attention_bias: false,
+            qk_norm: false,
+            window: Window::STATED,
+            gguf_window: false,
+            gguf_scale: false,
+        }
+    }
 }
 
 /// The norm of every part of a model.
@@ -58,19 +80,87 @@ pub(super) fn norm(config: &ModelConfig) -> Norm {
 }
 
 /// Describes attention with rotary positions, without norms of queries and keys.
-pub fn attention(config: &ModelConfig) -> Attention {
+pub(super) fn attention(config: &ModelConfig) -> Attention {
     Attention {
-        rope: Some(Rope {
-            head_dim: config.head_dim,
-            base: config.rope_theta,
-            scaling: config.rope_scaling,
-        }),
+        rope: Some(rope(config)),
         bias: config.attention_bias,
+        score_scale: config.attention_multiplier,
+        score_cap: config.attn_logit_softcapping,
         ..Attention::new(
             config.num_attention_heads,
             config.num_key_value_heads,
             config.head_dim,
         )
+    }
+}
+
+/// Describes the rotary positions of layers that see all keys.
+fn rope(config: &ModelConfig) -> Rope {
+    let share = config.partial_rotary_factor.unwrap_or(1.0);
+    Rope {
+        rotated: (config.head_dim as f64 * share) as usize,
+        scaling: config.rope_scaling.clone(),
+        magnitude: magnitude(config),
+        query_growth: query_growth(config),
+        ..Rope::plain(config.head_dim, config.rope_theta)
+    }
+}
+
+/// Factor of the rotated dimensions.
+fn magnitude(config: &ModelConfig) -> f64 {
+    match &config.rope_scaling {
+        RopeScaling::Yarn {
+            factor,
+            attention_factor,
+            mscale,
+            mscale_all_dim,
+            ..
+        } => {
+            let of = |weight: f64| {
+                if *factor <= 1.0 {
+                    1.0
+                } else {
+                    0.1 * weight * factor.ln() + 1.0
+                }
+            };
+            let stated = |weight: &Option<f64>| weight.filter(|weight| *weight != 0.0);
+            let derived = match (stated(mscale), stated(mscale_all_dim)) {
+                (Some(numerator), Some(denominator)) => of(numerator) / of(denominator),
+                _ => of(1.0),
+            };
+            attention_factor.unwrap_or(derived)
+        }
+        RopeScaling::LongRope {
+            original_max_position_embeddings,
+            attention_factor,
+            factor,
+            ..
+        } => {
+            let original = *original_max_position_embeddings as f64;
+            let ratio = factor.unwrap_or(config.max_position_embeddings as f64 / original);
+            let derived = if ratio <= 1.0 {
+                1.0
+            } else {
+                (1.0 + ratio.ln() / original.ln()).sqrt()
+            };
+            attention_factor.unwrap_or(derived)
+        }
+        _ => 1.0,
+    }
+}
+
+/// Growth of the queries with their position, if they have one.
+fn query_growth(config: &ModelConfig) -> Option<QueryGrowth> {
+    match config.rope_scaling {
+        RopeScaling::Yarn {
+            original_max_position_embeddings,
+            llama_4_scaling_beta: Some(beta),
+            ..
+        } => Some(QueryGrowth {
+            beta,
+            original: original_max_position_embeddings,
+        }),
+        _ => None,
     }
 }
 
@@ -80,18 +170,43 @@ pub(super) fn mlp(config: &ModelConfig) -> Mlp {
         activation: Activation::SwiGlu,
         width: config.intermediate_size,
         bias: false,
+        fused: false,
     }
 }
 
-/// Describes a model whose layers are all equal.
+/// Describes a model whose layers differ at most in their windows and rotary positions.
 pub(super) fn stack(config: &ModelConfig, layer: Layer, names: &'static TensorNames) -> Stack {
+    let described = |index: usize| {
+        let mut described = layer.clone();
+        described.residual_scale = config.residual_multiplier.unwrap_or(1.0);
+        let attention = &mut described.attention;
+        if config.window_layers.contains(&index) {
+            attention.window = config.sliding_window;
+            if let (Some(base), Some(rope)) = (config.rope_local_base_freq, &mut attention.rope) {
+                *rope = Rope {
+                    adjacent: rope.adjacent,
+                    rotated: rope.rotated,
+                    ..Rope::plain(config.head_dim, base)
+                };
+            }
+        }
+        if config.no_rope_layers.contains(&index) {
+            attention.rope = None;
+        }
+        described
+    };
+    let layers = (0..config.num_hidden_layers).map(described).collect();
+    let last_norm = layer.norm;
     Stack {
         tied: config.tie_word_embeddings,
-        ..Stack::new(vec![layer; config.num_hidden_layers], norm(config), names)
+        embedding_scale: config.embedding_multiplier.unwrap_or(1.0),
+        logit_divisor: config.logits_scaling.unwrap_or(1.0),
+        logit_cap: config.final_logit_softcapping,
+        ..Stack::new(layers, last_norm, names)
     }
 }
 
-/// Reads the keys of a `config.json`.
+/// Reads the keys of a `config.json`, with a window in no layer.
 pub(super) fn read_hf(
     keys: &Keys<'_>,
     model_type: &str,
@@ -100,9 +215,8 @@ pub(super) fn read_hf(
 ) -> Result<ModelConfig> {
     let (hidden_size, heads) = (keys.need("hidden_size")?, keys.need("num_attention_heads")?);
     let context = keys.context("max_position_embeddings", published.context, taken)?;
-    keys.refuse_sliding_window(&published.window, context)?;
-    let (rope_theta, rope_scaling) = keys.rope(published.rope_theta, taken)?;
-    Ok(ModelConfig {
+    let rope = keys.rope(&published.rope, taken)?;
+    let config = ModelConfig {
         architecture: published.architecture,
         model_type: model_type.to_string(),
         vocab_size: keys.need("vocab_size")?,
@@ -121,14 +235,93 @@ pub(super) fn read_hf(
         )?,
         max_position_embeddings: context,
         norm_eps: keys.constant("rms_norm_eps", published.norm_eps, taken)?,
-        rope_theta,
-        rope_scaling,
+        rope_theta: rope.theta,
+        rope_local_base_freq: rope.local_theta,
+        partial_rotary_factor: rope.partial,
         tie_word_embeddings: keys.bool("tie_word_embeddings", published.tied)?,
         attention_bias: published.attention_bias,
         qk_norm: published.qk_norm,
         initializer_range: keys.number("initializer_range")?.unwrap_or(0.02),
         ..ModelConfig::default()
+    };
+    let pairs = (config.head_dim as f64 * rope.partial.unwrap_or(1.0)) as usize / 2;
+    let outer = keys.count("original_max_position_embeddings")?;
+    let rope_scaling = completed(rope.scaling, outer.unwrap_or(context), pairs)?;
+    Ok(ModelConfig {
+        rope_scaling,
+        ..config
     })
+}
+
+/// Completes a stretching whose object states no original length, and checks the lists of LongRoPE.
+fn completed(mut scaling: RopeScaling, original: usize, pairs: usize) -> Result<RopeScaling> {
+    match &mut scaling {
+        RopeScaling::Yarn {
+            original_max_position_embeddings: stated,
+            ..
+        }
+        | RopeScaling::LongRope {
+            original_max_position_embeddings: stated,
+            ..
+        } if *stated == 0 => *stated = original,
+        _ => {}
+    }
+    if let RopeScaling::LongRope {
+        short_factor,
+        long_factor,
+        ..
+    } = &scaling
+    {
+        for (key, list) in [("short_factor", short_factor), ("long_factor", long_factor)] {
+            if list.len() != pairs {
+                return Err(unsupported(
+                    &format!("rope_scaling.{key}"),
+                    format!("{} numbers", list.len()),
+                    &format!("{pairs}, one for each pair of rotated dimensions"),
+                ));
+            }
+        }
+    }
+    Ok(scaling)
+}
+
+/// Gives all layers the window of a configuration.
+pub(super) fn windowed(config: ModelConfig, window: Option<usize>) -> ModelConfig {
+    let layers = if window.is_some() {
+        config.num_hidden_layers
+    } else {
+        0
+    };
+    ModelConfig {
+        sliding_window: window,
+        window_layers: (0..layers).collect(),
+        ..config
+    }
+}
+
+/// Lists the last of every `interval` layers.
+pub(super) fn every(interval: usize, layers: usize) -> Vec<usize> {
+    (1..=layers)
+        .filter(|number| number.is_multiple_of(interval))
+        .map(|number| number - 1)
+        .collect()
+}
+
+/// Lists the layers that are not in a list.
+pub(super) fn others(list: &[usize], layers: usize) -> Vec<usize> {
+    (0..layers).filter(|index| !list.contains(index)).collect()
+}
+
+/// The words of `layer_types`.
+pub(super) fn layer_types(config: &ModelConfig) -> Value {
+    let word = |index| {
+        if config.window_layers.contains(&index) {
+            "sliding_attention"
+        } else {
+            "full_attention"
+        }
+    };
+    (0..config.num_hidden_layers).map(word).collect()
 }
 
 /// Writes a `config.json` with these `switches` of the family.
@@ -150,29 +343,25 @@ pub(super) fn write_hf(
     for (key, switch) in switches {
         value[key] = switch.clone();
     }
-    match config.rope_scaling {
+    if let Some(share) = config.partial_rotary_factor {
+        value["partial_rotary_factor"] = share.into();
+    }
+    match &config.rope_scaling {
         RopeScaling::Default => {}
         scaling => value["rope_scaling"] = json!(scaling),
     }
     value
 }
 
-/// Reads the metadata of a GGUF file.
+/// Reads the metadata of a GGUF file, with a window in no layer.
 pub(super) fn read_gguf(
     keys: &GgufKeys<'_>,
     published: &Published,
     tied: bool,
 ) -> Result<ModelConfig> {
     let context = keys.need("context_length")?;
-    if let Some(window) = keys
-        .count("attention.sliding_window")?
-        .filter(|n| (1..context).contains(n))
-    {
-        return Err(unsupported(
-            &keys.full("attention.sliding_window"),
-            window,
-            "absent",
-        ));
+    if !published.gguf_window {
+        refuse_gguf_window(keys, context)?;
     }
     let hidden_size = keys.need("embedding_length")?;
     let heads = keys.need_uniform("attention.head_count")?;
@@ -180,17 +369,18 @@ pub(super) fn read_gguf(
         Some(dim) => dim,
         None => keys.head_dim(hidden_size, heads)?,
     };
-    keys.check_heads(head_dim)?;
-    if let Some(other) = keys
-        .count("rope.dimension_count")?
-        .filter(|n| *n != head_dim)
-    {
-        return Err(unsupported(
-            &keys.full("rope.dimension_count"),
-            other,
-            &head_dim.to_string(),
-        ));
-    }
+    keys.check_heads(head_dim, published.gguf_scale)?;
+    let rotated = match keys.count("rope.dimension_count")? {
+        Some(rotated) if published.rope.partial.is_some() && rotated <= head_dim => rotated,
+        Some(other) if other != head_dim => {
+            return Err(unsupported(
+                &keys.full("rope.dimension_count"),
+                other,
+                &head_dim.to_string(),
+            ));
+        }
+        _ => head_dim,
+    };
     let rope_theta = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
     Ok(ModelConfig {
         architecture: published.architecture,
@@ -207,7 +397,8 @@ pub(super) fn read_gguf(
             .number("attention.layer_norm_rms_epsilon")?
             .ok_or_else(|| keys.absent("attention.layer_norm_rms_epsilon"))?,
         rope_theta,
-        rope_scaling: keys.rope_scaling(head_dim, rope_theta)?,
+        rope_scaling: keys.rope_scaling(rotated, rope_theta, context)?,
+        partial_rotary_factor: (rotated != head_dim).then(|| rotated as f64 / head_dim as f64),
         tie_word_embeddings: tied,
         attention_bias: published.attention_bias,
         qk_norm: published.qk_norm,
@@ -216,13 +407,89 @@ pub(super) fn read_gguf(
     })
 }
 
+/// Refuses a window that is shorter than the context.
+fn refuse_gguf_window(keys: &GgufKeys<'_>, context: usize) -> Result<()> {
+    let window = keys.count("attention.sliding_window")?;
+    match window.filter(|window| (1..context).contains(window)) {
+        Some(window) => Err(unsupported(
+            &keys.full("attention.sliding_window"),
+            window,
+            "absent",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The window of a GGUF file, if it has one, and the layers with it; without a pattern all but the last of every `interval`.
+pub(super) fn gguf_window(
+    keys: &GgufKeys<'_>,
+    interval: usize,
+) -> Result<Option<(usize, Vec<usize>)>> {
+    const PATTERN: &str = "attention.sliding_window_pattern";
+    let layers = keys.need("block_count")?;
+    let window = keys.count("attention.sliding_window")?;
+    let Some(window) = window.filter(|window| *window > 0) else {
+        return Ok(None);
+    };
+    let flags = keys.get(PATTERN).map(|value| (value, value.bools()));
+    let windowed = match flags {
+        None => others(&every(interval, layers), layers),
+        Some((_, Some(flags))) if flags.len() == layers => {
+            (0..layers).filter(|index| flags[*index]).collect()
+        }
+        Some((value, _)) => match value.count().and_then(|count| usize::try_from(count).ok()) {
+            Some(stated) if stated > 0 => others(&every(stated, layers), layers),
+            _ => return Err(keys.wrong(PATTERN, "a count, or a flag for each layer")),
+        },
+    };
+    Ok(Some((window, windowed)))
+}
+
+/// The keys of a window, in the order of a file.
+pub(super) fn window_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
+    let Some(window) = config.sliding_window else {
+        return Vec::new();
+    };
+    let flag = |index| config.window_layers.contains(&index);
+    let flags: Vec<bool> = (0..config.num_hidden_layers).map(flag).collect();
+    vec![
+        ("attention.sliding_window", GgufValue::of_count(window)),
+        (
+            "attention.sliding_window_pattern",
+            GgufValue::of_bools(&flags),
+        ),
+    ]
+}
+
+/// True if llama.cpp computes a model's YaRN with the numbers that it takes for granted outside Ministral's files.
+pub(super) fn plain_yarn(config: &ModelConfig) -> bool {
+    let RopeScaling::Yarn {
+        beta_fast,
+        beta_slow,
+        truncate,
+        factor,
+        llama_4_scaling_beta,
+        ..
+    } = &config.rope_scaling
+    else {
+        return true;
+    };
+    let derived = if *factor <= 1.0 {
+        1.0
+    } else {
+        0.1 * factor.ln() + 1.0
+    };
+    let usual = (magnitude(config) / derived - 1.0).abs() < 1e-6;
+    (*beta_fast, *beta_slow, *truncate) == (32.0, 1.0, true)
+        && usual
+        && llama_4_scaling_beta.is_none()
+}
+
 /// The keys below the architecture that these families have, in the order of a file.
 pub(super) fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
     let count = GgufValue::of_count;
-    let mut keys = vec![(
-        "attention.layer_norm_rms_epsilon",
-        GgufValue::of_f32(config.norm_eps as f32),
-    )];
+    let number = |value: f64| GgufValue::of_f32(value as f32);
+    let mut keys = vec![("attention.layer_norm_rms_epsilon", number(config.norm_eps))];
     if config.head_dim * config.num_attention_heads != config.hidden_size {
         keys.extend([
             ("attention.key_length", count(config.head_dim)),
@@ -230,17 +497,41 @@ pub(super) fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> 
         ]);
     }
     keys.extend([
-        ("rope.dimension_count", count(config.head_dim)),
-        (
-            "rope.freq_base",
-            GgufValue::of_f32(config.rope_theta as f32),
-        ),
+        ("rope.dimension_count", count(rope(config).rotated)),
+        ("rope.freq_base", number(config.rope_theta)),
     ]);
-    if let RopeScaling::Linear { factor } = config.rope_scaling {
-        keys.extend([
+    match &config.rope_scaling {
+        RopeScaling::Linear { factor } => keys.extend([
             ("rope.scaling.type", GgufValue::of_text("linear")),
-            ("rope.scaling.factor", GgufValue::of_f32(factor as f32)),
-        ]);
+            ("rope.scaling.factor", number(*factor)),
+        ]),
+        RopeScaling::Yarn {
+            factor,
+            original_max_position_embeddings,
+            beta_fast,
+            beta_slow,
+            ..
+        } => keys.extend([
+            ("rope.scaling.type", GgufValue::of_text("yarn")),
+            ("rope.scaling.factor", number(*factor)),
+            (
+                "rope.scaling.original_context_length",
+                count(*original_max_position_embeddings),
+            ),
+            ("rope.scaling.yarn_beta_fast", number(*beta_fast)),
+            ("rope.scaling.yarn_beta_slow", number(*beta_slow)),
+        ]),
+        RopeScaling::LongRope {
+            original_max_position_embeddings,
+            ..
+        } => keys.extend([
+            (
+                "rope.scaling.original_context_length",
+                count(*original_max_position_embeddings),
+            ),
+            ("rope.scaling.attn_factor", number(magnitude(config))),
+        ]),
+        RopeScaling::Default | RopeScaling::Llama3 { .. } | RopeScaling::Dynamic { .. } => {}
     }
     keys
 }

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::family::Family;
 use super::hf_keys::{Keys, Taken, Window, wrong};
+use super::hf_rope::PublishedRope;
 use super::llama::LLAMA;
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
-use crate::config::{Architecture, Attention, Layer, ModelConfig, Stack};
+use crate::config::{Architecture, ModelConfig};
 use crate::error::Result;
 use crate::state::Reordering;
 
@@ -22,69 +23,45 @@ const INTERVAL: usize = 4;
 
 /// Facts that configurations do not state.
 const PUBLISHED: Published = Published {
-    architecture: Architecture::SmolLm3,
     context: 32_768,
-    head_dim: None,
     norm_eps: 1e-6,
-    rope_theta: 2e6,
+    rope: PublishedRope {
+        theta: 2e6,
+        ..PublishedRope::USUAL
+    },
     kv_heads: Some(4),
     tied: true,
-    attention_bias: false,
-    qk_norm: false,
     window: Window {
         switch: Some("use_sliding_window"),
         ..Window::STATED
     },
+    ..Published::of(Architecture::SmolLm3)
 };
 
 pub(super) const SMOLLM3: Family = Family {
     model_types: &[WORD],
     gguf: &[WORD],
     tied: PUBLISHED.tied,
-    stack,
     hf_reads: &[ROTATED],
     hf_rules: |_| rotary::RULES,
     read_hf,
     write_hf,
     read_gguf: |keys, tied| {
         let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
-        let no_rope_layers = every(INTERVAL, config.num_hidden_layers);
+        let no_rope_layers = rotary::every(INTERVAL, config.num_hidden_layers);
         Ok(ModelConfig {
             no_rope_layers,
             ..config
         })
     },
     gguf_word: |config| {
-        let published = every(INTERVAL, config.num_hidden_layers);
-        (config.no_rope_layers == published).then_some(WORD)
+        let published = rotary::every(INTERVAL, config.num_hidden_layers);
+        let known = config.no_rope_layers == published && !config.sees_less_than_context();
+        known.then_some(WORD)
     },
     order,
     ..LLAMA
 };
-
-/// Lists the last of every `interval` layers.
-fn every(interval: usize, layers: usize) -> Vec<usize> {
-    (1..=layers)
-        .filter(|number| number.is_multiple_of(interval))
-        .map(|number| number - 1)
-        .collect()
-}
-
-fn stack(config: &ModelConfig) -> Stack {
-    let rotated = rotary::attention(config);
-    let layer = |index: usize| {
-        let rope = rotated.rope;
-        let attention = Attention {
-            rope: rope.filter(|_| !config.no_rope_layers.contains(&index)),
-            ..rotated
-        };
-        Layer::new(rotary::norm(config), attention, rotary::mlp(config))
-    };
-    Stack {
-        layers: (0..config.num_hidden_layers).map(layer).collect(),
-        ..(LLAMA.stack)(config)
-    }
-}
 
 fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<ModelConfig> {
     let config = rotary::read_hf(keys, model_type, &PUBLISHED, taken)?;
@@ -93,11 +70,16 @@ fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<Model
         Some(list) => unrotated(list, layers)?,
         None => match keys.count("no_rope_layer_interval")?.unwrap_or(INTERVAL) {
             0 => return Err(unsupported("no_rope_layer_interval", 0, "1 or more")),
-            interval => every(interval, layers),
+            interval => rotary::every(interval, layers),
         },
     };
+    // transformers gives the window to the layers without rotary positions.
+    let sliding_window = keys.window(&PUBLISHED.window)?;
+    let window_layers = sliding_window.map_or(Vec::new(), |_| no_rope_layers.clone());
     Ok(ModelConfig {
         no_rope_layers,
+        sliding_window,
+        window_layers,
         ..config
     })
 }
@@ -125,8 +107,9 @@ fn write_hf(config: &ModelConfig) -> Value {
     let off = Value::from(false);
     let switches = [
         ("attention_bias", off.clone()),
-        ("mlp_bias", off.clone()),
-        ("use_sliding_window", off),
+        ("mlp_bias", off),
+        ("use_sliding_window", config.sliding_window.is_some().into()),
+        ("sliding_window", json!(config.sliding_window)),
         (ROTATED, json!(list)),
     ];
     rotary::write_hf(config, WORD, "SmolLM3ForCausalLM", &switches)

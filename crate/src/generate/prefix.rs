@@ -21,10 +21,17 @@ impl Prefix {
         self.ids.is_empty()
     }
 
-    /// Keeps the tokens that a text of these ids begins with, except for its last token, whose logits are needed.
-    pub(super) fn shared_with(mut self, ids: &[u32]) -> Self {
+    /// Keeps the tokens that a text of these ids begins with, except for its last token, whose logits are needed. The text will have `reach`
+    /// tokens at most; where its rotary positions are therefore others, nothing is kept.
+    pub(super) fn shared_with(mut self, ids: &[u32], model: &Model, reach: usize) -> Self {
         let common = self.ids.iter().zip(ids).take_while(|(a, b)| a == b).count();
-        let kept = common.min(ids.len().saturating_sub(1));
+        let same = model.rotates_equally(self.cache.reach(), reach);
+        let kept = if same {
+            common.min(ids.len().saturating_sub(1))
+        } else {
+            0
+        };
+        self.cache.announce(reach);
         self.ids.truncate(kept);
         self.cache.truncate(kept);
         self

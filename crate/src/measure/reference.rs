@@ -319,6 +319,7 @@ impl Work {
                     heads,
                     kv_heads,
                     head_dim,
+                    window: None,
                 };
                 let [q, k, v] =
                     [heads, kv_heads, kv_heads].map(|heads| tracked(seq_len, heads * head_dim));
@@ -329,7 +330,16 @@ impl Work {
                     tracked(rows / divisor, width),
                     Tensor::<1>::ones([width], &device.autodiff()).require_grad(),
                 );
-                traced_pass(pass, || ops::rms_norm(x, w, 1e-5))
+                traced_pass(pass, || {
+                    ops::rms_norm(
+                        x,
+                        w,
+                        ops::NormConstants {
+                            eps: 1e-5,
+                            offset: 0.0,
+                        },
+                    )
+                })
             }
             Self::Adamw(dtype, rows) => {
                 let n = rows / divisor * COLUMNS;

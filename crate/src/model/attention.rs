@@ -10,7 +10,7 @@ use super::layers::Linear;
 use super::named::Named;
 use super::norm::Norm;
 use super::part::Role;
-use super::rope::Ropes;
+use super::rope::{Rope, Ropes};
 use crate::config::{self, QkNorm, Slot};
 use crate::error::Result;
 use crate::ops;
@@ -52,7 +52,7 @@ impl Attention {
         width: usize,
         builder: &mut ParameterBuilder<'_>,
     ) -> Result<Self> {
-        let shape = layer.attention;
+        let shape = layer.attention.clone();
         let [q, kv] = shape.widths();
         let projections = if shape.fused {
             Projections::Together(builder.linear(
@@ -70,7 +70,9 @@ impl Attention {
         };
         let mut norm = |slot, width| match shape.qk_norm {
             QkNorm::None => Ok(None),
-            QkNorm::Head => builder.norm(slot, layer.norm, shape.head_dim).map(Some),
+            QkNorm::Head | QkNorm::HeadAfterRope => {
+                builder.norm(slot, layer.norm, shape.head_dim).map(Some)
+            }
             QkNorm::All => builder.norm(slot, layer.norm, width).map(Some),
         };
         let (query_norm, key_norm) = (norm(Slot::QueryNorm, q)?, norm(Slot::KeyNorm, kv)?);
@@ -117,10 +119,22 @@ impl Attention {
             Some(_) => x,
         };
         let [q, k, v] = self.queries_keys_values(x, span);
-        let (q, k) = match self.shape.rope {
-            Some(rope) => ropes.of(rope).rotate(q, k, span),
+        let late = self.shape.qk_norm == QkNorm::HeadAfterRope;
+        let normed = |q, k| {
+            let (of_q, of_k) = (&self.query_norm, &self.key_norm);
+            (self.normed(of_q, q), self.normed(of_k, k))
+        };
+        let (q, k) = if late { (q, k) } else { normed(q, k) };
+        let length = cache
+            .as_ref()
+            .map_or(span.seq_len, |cache| cache.reach(span));
+        let (q, k) = match &self.shape.rope {
+            Some(rope) => ropes
+                .of(rope, self.shape.head_dim, length)
+                .rotate(q, k, span),
             None => (q, k),
         };
+        let (q, k) = if late { normed(q, k) } else { (q, k) };
         let (k, v) = match cache {
             Some(cache) => cache.extend(k, v, span),
             None => (k, v),
@@ -140,20 +154,17 @@ impl Attention {
         span: Span<'_>,
     ) -> std::result::Result<Tensor<2>, Tensor<2>> {
         let (starts, sizes) = (span.document_starts.cloned(), self.sizes(span));
-        match (&self.projections, self.shape.rope, self.shape.qk_norm) {
-            (Projections::Apart(Apart { query, key, value }), Some(rope), QkNorm::None) => {
+        let rope = self.shape.rope.as_ref();
+        let tables = rope.map(|rope| ropes.of(rope, self.shape.head_dim, span.seq_len));
+        let tables = tables.map(Rope::plain_tables);
+        match (&self.projections, tables, self.shape.qk_norm) {
+            (Projections::Apart(Apart { query, key, value }), Some(Some(tables)), QkNorm::None) => {
                 let [Some(q), Some(k), Some(v)] =
                     [query, key, value].map(|matrix| matrix.alone(&x))
                 else {
                     return Err(x);
                 };
-                Ok(ops::self_attention(
-                    x,
-                    [q, k, v],
-                    ropes.of(rope).tables(),
-                    starts,
-                    sizes,
-                ))
+                Ok(ops::self_attention(x, [q, k, v], tables, starts, sizes))
             }
             (Projections::Together(matrix), None, QkNorm::None)
                 if sizes.heads == sizes.kv_heads =>
@@ -169,22 +180,20 @@ impl Attention {
         }
     }
 
-    /// Computes queries, keys and values of the rows of `x [B·T, C]`, before they are rotated.
+    /// Computes queries, keys and values of the rows of `x [B·T, C]`, before they are normalized and rotated.
     fn queries_keys_values(&self, x: Tensor<2>, span: Span<'_>) -> [Tensor<2>; 3] {
         match &self.projections {
             Projections::Apart(Apart { query, key, value }) => {
-                let q = self.normed(&self.query_norm, query.forward_at(x.clone(), span));
-                let k = self.normed(&self.key_norm, key.forward_at(x.clone(), span));
+                let (q, k) = (
+                    query.forward_at(x.clone(), span),
+                    key.forward_at(x.clone(), span),
+                );
                 [q, k, value.forward_at(x, span)]
             }
             Projections::Together(matrix) => {
                 let (all, [q, kv]) = (matrix.forward_at(x, span), self.shape.widths());
                 let part = |first, width| all.clone().narrow(1, first, width);
-                [
-                    self.normed(&self.query_norm, part(0, q)),
-                    self.normed(&self.key_norm, part(q, kv)),
-                    part(q + kv, kv),
-                ]
+                [part(0, q), part(q, kv), part(q + kv, kv)]
             }
         }
     }
@@ -206,6 +215,7 @@ impl Attention {
             heads,
             kv_heads,
             head_dim,
+            window,
             ..
         } = self.shape;
         ops::AttentionShape {
@@ -215,6 +225,7 @@ impl Attention {
             heads,
             kv_heads,
             head_dim,
+            window,
         }
     }
 }

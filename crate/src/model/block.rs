@@ -62,22 +62,29 @@ impl Stream {
         }
     }
 
-    /// Normalizes the output that is still to be added.
-    fn left(self, norm: Option<&Norm>) -> Self {
-        match (self, norm) {
-            (
-                Self {
-                    x,
-                    added: Some(added),
-                    bias,
-                },
-                Some(norm),
-            ) => Self {
-                x,
-                added: Some(norm.forward(biased(added, bias))),
-                bias: None,
-            },
-            (stream, _) => stream,
+    /// Normalizes and scales the output that is still to be added.
+    fn left(self, norm: Option<&Norm>, scale: f64) -> Self {
+        let Self {
+            x,
+            added: Some(added),
+            bias,
+        } = self
+        else {
+            return self;
+        };
+        let (added, bias) = match norm {
+            Some(norm) => (norm.forward(biased(added, bias)), None),
+            None => (added, bias),
+        };
+        let (added, bias) = if scale == 1.0 {
+            (added, bias)
+        } else {
+            (ops::scaled(biased(added, bias), scale), None)
+        };
+        Self {
+            x,
+            added: Some(added),
+            bias,
         }
     }
 }
@@ -98,6 +105,8 @@ pub struct Block {
     mlp_norm: Option<Norm>,
     mlp: Mlp,
     mlp_post_norm: Option<Norm>,
+    #[module(skip)]
+    residual_scale: f64,
 }
 
 impl Block {
@@ -119,6 +128,7 @@ impl Block {
             Attention::new(layer, width, builder)?,
             Mlp::new(layer.mlp, width, builder)?,
         );
+        let residual_scale = layer.residual_scale;
         Ok(Self {
             attention_norm,
             attention,
@@ -126,6 +136,7 @@ impl Block {
             mlp_norm,
             mlp,
             mlp_post_norm,
+            residual_scale,
         })
     }
 
@@ -143,7 +154,7 @@ impl Block {
         span: Span<'_>,
         cache: Option<LayerCache<'_>>,
     ) -> Stream {
-        // x ← x + n(Wo attention(n(x)) + bo), with one of the two norms
+        // x ← x + ρ n(Wo attention(n(x)) + bo), with either or both of the norms, and a factor ρ
         let (x, input) = stream.entered(self.attention_norm.as_ref());
         let (attended, output) = (
             self.attention.attended(input, ropes, span, cache),
@@ -156,14 +167,14 @@ impl Block {
             added: Some(added),
             bias,
         }
-        .left(self.attention_post_norm.as_ref());
-        // x ← x + n(mlp(n(x))), with one of the two norms
+        .left(self.attention_post_norm.as_ref(), self.residual_scale);
+        // x ← x + ρ n(mlp(n(x)))
         let (x, input) = stream.entered(self.mlp_norm.as_ref());
         let stream = Stream {
             x,
             added: Some(self.mlp.forward(input, span)),
             bias: None,
         };
-        stream.left(self.mlp_post_norm.as_ref())
+        stream.left(self.mlp_post_norm.as_ref(), self.residual_scale)
     }
 }

@@ -12,6 +12,7 @@ use super::norm::Norm;
 use super::part::{Part, Role};
 use crate::config::{ModelConfig, Slot, Stack};
 use crate::error::Result;
+use crate::ops;
 
 /// Table whose rows are read for the input of the first block.
 pub struct Lookup<'a> {
@@ -33,6 +34,14 @@ impl<'a> Lookup<'a> {
     }
 }
 
+fn scaled(x: Tensor<2>, factor: f64) -> Tensor<2> {
+    if factor == 1.0 {
+        x
+    } else {
+        ops::scaled(x, factor)
+    }
+}
+
 /// The modules of a model.
 #[derive(Module, Debug)]
 pub struct Body {
@@ -41,6 +50,12 @@ pub struct Body {
     blocks: Vec<Block>,
     last_norm: Norm,
     head: Option<Named<Linear>>,
+    #[module(skip)]
+    embedding_scale: f64,
+    #[module(skip)]
+    logit_divisor: f64,
+    #[module(skip)]
+    logit_cap: Option<f64>,
 }
 
 impl Body {
@@ -98,6 +113,9 @@ impl Body {
             blocks,
             last_norm,
             head,
+            embedding_scale: stack.embedding_scale,
+            logit_divisor: stack.logit_divisor,
+            logit_cap: stack.logit_cap,
         })
     }
 
@@ -129,12 +147,23 @@ impl Body {
         lookups
     }
 
-    /// Returns the normed input of the head `[N, C]` and the head's weight `[V, C]`.
+    /// Returns the normed input of the head `[N, C]`, divided by the divisor of the logits, and the head's weight `[V, C]`.
     pub fn before_head(&self, x: Tensor<2>) -> (Tensor<2>, &Matrix) {
         let weight = self
             .head
             .as_ref()
             .map_or(&self.tokens.weight, |head| &head.weight);
-        (self.last_norm.forward(x), weight)
+        let x = scaled(self.last_norm.forward(x), 1.0 / self.logit_divisor);
+        (x, weight)
+    }
+
+    /// Returns the soft cap of the logits, if they have one.
+    pub fn logit_cap(&self) -> Option<f64> {
+        self.logit_cap
+    }
+
+    /// Scales the rows of the tables, or their gradient.
+    pub fn embedded(&self, rows: Tensor<2>) -> Tensor<2> {
+        scaled(rows, self.embedding_scale)
     }
 }

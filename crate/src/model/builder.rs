@@ -123,9 +123,10 @@ impl ParameterBuilder<'_> {
     /// Requests the weight `[width]` of a norm and, for LayerNorm, its bias `[width]`.
     pub fn norm(&mut self, slot: Slot, norm: config::Norm, width: usize) -> Result<Norm> {
         let (name, place) = self.at(slot);
+        let fresh = 1.0 - norm.offset as f32;
         let weight = self
             .weights
-            .vector(&format!("{name}.weight"), width, place, 1.0)?;
+            .vector(&format!("{name}.weight"), width, place, fresh)?;
         let module = match norm.kind {
             NormKind::Rms => NormModule::Rms(Named::new(name, RmsNorm { weight })),
             NormKind::Layer => {
@@ -135,6 +136,6 @@ impl ParameterBuilder<'_> {
                 NormModule::Layer(Named::new(name, LayerNorm { weight, bias }))
             }
         };
-        Ok(Norm::new(module, norm.eps))
+        Ok(Norm::new(module, norm))
     }
 }

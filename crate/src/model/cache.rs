@@ -9,12 +9,15 @@ use super::Span;
 pub struct KvCache {
     layers: Vec<(Tensor<3>, Tensor<3>)>,
     len: usize,
+    /// Number of tokens that the text will have at most; 0 if it was not announced.
+    reach: usize,
 }
 
 /// The cache of one layer.
 pub struct LayerCache<'a> {
     layers: &'a mut Vec<(Tensor<3>, Tensor<3>)>,
     layer: usize,
+    reach: usize,
 }
 
 impl KvCache {
@@ -31,6 +34,16 @@ impl KvCache {
     /// Counts `tokens` as cached, after every layer has added their keys and values.
     pub fn advance(&mut self, tokens: usize) {
         self.len += tokens;
+    }
+
+    /// Returns the announced number of tokens.
+    pub fn reach(&self) -> usize {
+        self.reach
+    }
+
+    /// Announces that the text will have this many tokens at most, before the first is cached: some rotary positions depend on it.
+    pub fn announce(&mut self, tokens: usize) {
+        self.reach = tokens;
     }
 
     /// Forgets all tokens after the first `len`.
@@ -52,11 +65,17 @@ impl KvCache {
         LayerCache {
             layers: &mut self.layers,
             layer,
+            reach: self.reach,
         }
     }
 }
 
 impl LayerCache<'_> {
+    /// Returns the number of tokens by which rotary positions are chosen.
+    pub fn reach(&self, span: Span<'_>) -> usize {
+        self.reach.max(span.offset + span.seq_len)
+    }
+
     /// Adds the keys and values `[B·T, width]` of the tokens of `span`, and returns those of all tokens.
     pub fn extend(self, k: Tensor<2>, v: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
         let width = k.dims()[1];

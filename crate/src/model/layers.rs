@@ -12,7 +12,7 @@ use burn::tensor::{Int, Tensor};
 use super::Span;
 pub use super::low_rank::{Factor, LowRank, Products};
 pub use super::weight::{Matrix, Weight};
-use crate::ops;
+use crate::ops::{self, NormConstants};
 
 /// Linear layer y = x·Wᵀ + b; a target of an adapter adds s·d(x)·Aᵀ·Bᵀ. `weight [out, in]` (f32 or packed bf16), `bias [out]`, `A [r, in]`,
 /// `B [out, r]`. With `conv1d` it is y = x·W + b with `weight [in, out]`, as in GPT-2's files.
@@ -106,7 +106,7 @@ impl Embedding {
     }
 }
 
-/// RMS norm x/rms(x) ⊙ w (arXiv:1910.07467). `weight [C]`.
+/// RMS norm x/rms(x) ⊙ (w + offset) (arXiv:1910.07467). `weight [C]`.
 #[derive(Module, Debug)]
 pub struct RmsNorm {
     /// Scale `[C]`.
@@ -115,15 +115,20 @@ pub struct RmsNorm {
 
 impl RmsNorm {
     /// Normalizes rows. `x [N, C]` → `[N, C]`.
-    pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
+    pub fn forward(&self, x: Tensor<2>, of: NormConstants) -> Tensor<2> {
         let weight = self.weight.beside(&x);
-        ops::rms_norm(x, weight, eps)
+        ops::rms_norm(x, weight, of)
     }
 
     /// Returns x + y and its norm, all `[N, C]`.
-    pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, eps: f64) -> (Tensor<2>, Tensor<2>) {
+    pub fn add_forward(
+        &self,
+        x: Tensor<2>,
+        y: Tensor<2>,
+        of: NormConstants,
+    ) -> (Tensor<2>, Tensor<2>) {
         let weight = self.weight.beside(&x);
-        ops::add_rms_norm(x, y, weight, eps)
+        ops::add_rms_norm(x, y, weight, of)
     }
 }
 

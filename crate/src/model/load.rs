@@ -11,6 +11,7 @@ use super::builder::WeightSource;
 use super::layers::{Matrix, Weight};
 use super::parameter_request::{Kind, ParameterRequest};
 use super::part::{Place, Role};
+use super::rope::Ropes;
 use super::saved_activations::SavedActivations;
 use crate::bundle::{Bundle, StoredRows};
 use crate::config::{ModelConfig, Slot, Stack};
@@ -113,7 +114,7 @@ impl Plan {
         let rotary_values = stack
             .ropes()
             .into_iter()
-            .map(|rope| config.max_position_embeddings * rope.head_dim)
+            .map(|(rope, _)| Ropes::values(&rope, config.max_position_embeddings))
             .sum();
         let kept = stack
             .layers

@@ -10,23 +10,27 @@ use super::named::Named;
 use super::part::Role;
 use crate::config::{self, Activation, Slot};
 use crate::error::Result;
-use crate::ops;
+use crate::ops::{self, GateFunction};
 
 #[derive(Module, Debug)]
-struct SwiGlu {
+struct Apart {
     gate: Named<Linear>,
     up: Named<Linear>,
 }
 
-/// The first products, by what is computed of them.
+/// The first products.
 #[derive(Module, Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "one for each block: few, and read in every step"
 )]
 enum Hidden {
-    SwiGlu(SwiGlu),
-    Gelu(Named<Linear>),
+    /// Gate and up, of one matrix each.
+    Apart(Apart),
+    /// Gate and up, of one matrix.
+    Together(Named<Linear>),
+    /// One product, without a gate.
+    Alone(Named<Linear>),
 }
 
 /// MLP of a block.
@@ -34,32 +38,42 @@ enum Hidden {
 pub struct Mlp {
     hidden: Hidden,
     down: Named<Linear>,
+    #[module(skip)]
+    activation: Activation,
 }
 
 impl Mlp {
     /// Requests the parameters of `mlp`, which reads and writes rows of `width` values.
     pub fn new(mlp: config::Mlp, width: usize, builder: &mut ParameterBuilder<'_>) -> Result<Self> {
-        let mut inner = |slot| builder.linear(slot, [mlp.width, width], mlp.bias, Role::Inner);
-        let hidden = match mlp.activation {
-            Activation::SwiGlu => Hidden::SwiGlu(SwiGlu {
-                gate: inner(Slot::Gate)?,
-                up: inner(Slot::Up)?,
+        let config::Mlp {
+            activation,
+            width: hidden_width,
+            bias,
+            fused,
+        } = mlp;
+        let mut inner = |slot, rows| builder.linear(slot, [rows, width], bias, Role::Inner);
+        let hidden = match (activation, fused) {
+            (Activation::Gelu, _) => Hidden::Alone(inner(Slot::Up, hidden_width)?),
+            (_, true) => Hidden::Together(inner(Slot::GateUp, 2 * hidden_width)?),
+            (_, false) => Hidden::Apart(Apart {
+                gate: inner(Slot::Gate, hidden_width)?,
+                up: inner(Slot::Up, hidden_width)?,
             }),
-            Activation::Gelu => Hidden::Gelu(inner(Slot::Up)?),
         };
         Ok(Self {
             hidden,
-            down: builder.linear(Slot::Down, [width, mlp.width], mlp.bias, Role::Residual)?,
+            down: builder.linear(Slot::Down, [width, hidden_width], bias, Role::Residual)?,
+            activation,
         })
     }
 
     /// Removes the factors of an adapter.
     pub fn detach(&mut self) {
         match &mut self.hidden {
-            Hidden::SwiGlu(SwiGlu { gate, up }) => {
+            Hidden::Apart(Apart { gate, up }) => {
                 [gate, up].into_iter().for_each(|matrix| matrix.detach())
             }
-            Hidden::Gelu(up) => up.detach(),
+            Hidden::Together(matrix) | Hidden::Alone(matrix) => matrix.detach(),
         }
         self.down.detach();
     }
@@ -67,16 +81,21 @@ impl Mlp {
     /// Computes the output for the rows of `x [B·T, C]` → `[B·T, C]`.
     pub fn forward(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         let hidden = match &self.hidden {
-            Hidden::SwiGlu(SwiGlu { gate, up }) => {
+            Hidden::Apart(Apart { gate, up }) => {
+                let function = match self.activation {
+                    Activation::GeGlu => GateFunction::Gelu,
+                    Activation::SwiGlu | Activation::Gelu => GateFunction::Silu,
+                };
                 match [gate, up].map(|matrix| matrix.alone(&x)) {
-                    [Some(gate), Some(up)] => ops::gated(x, [gate, up]),
+                    [Some(gate), Some(up)] => ops::gated(x, [gate, up], function),
                     _ => {
                         let gate = gate.forward_at(x.clone(), span);
-                        ops::swiglu(gate, up.forward_at(x, span))
+                        ops::gated_unit(gate, up.forward_at(x, span), function)
                     }
                 }
             }
-            Hidden::Gelu(up) => {
+            Hidden::Together(both) => ops::swiglu_of_halves(both.forward_at(x, span)),
+            Hidden::Alone(up) => {
                 let hidden = up.unbiased_at(x, span);
                 match &up.bias {
                     Some(bias) => {

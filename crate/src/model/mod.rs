@@ -3,7 +3,7 @@
 //! A model is stored without autodiff; [`Model::tracked`] returns the view that a training step differentiates.
 //!
 //! ```
-//! use tabtune::config::{Architecture, ModelConfig, Precision, RopeScaling};
+//! use tabtune::config::{Architecture, ModelConfig, Precision};
 //! use tabtune::device::Device;
 //! use tabtune::interrupt::Interrupt;
 //! use tabtune::model::Model;
@@ -23,12 +23,9 @@
 //!         max_position_embeddings: 256,
 //!         norm_eps: 1e-5,
 //!         rope_theta: 10_000.0,
-//!         rope_scaling: RopeScaling::Default,
-//!         no_rope_layers: Vec::new(),
 //!         tie_word_embeddings: true,
-//!         attention_bias: false,
-//!         qk_norm: false,
 //!         initializer_range: 0.02,
+//!         ..ModelConfig::default()
 //!     };
 //!     Model::init(&config, 42, Precision::F32, &device.inner(), &Interrupt::none()).await
 //! }
@@ -268,9 +265,10 @@ impl Model {
             .lookups(ids, span)
             .into_iter()
             .map(|Lookup { table, rows, .. }| table.rows(rows));
-        found
+        let rows = found
             .reduce(ops::residual_add)
-            .expect("a model has a table of tokens")
+            .expect("a model has a table of tokens");
+        self.body.embedded(rows)
     }
 
     /// Adds what `gradient [B·T, C]`, the gradient of [`Model::embed`]'s result, contributes to the sums of the tables that a tracked model
@@ -283,6 +281,7 @@ impl Model {
         gradient: &Tensor<2>,
         sums: &mut BTreeMap<String, Tensor<1>>,
     ) {
+        let gradient = self.body.embedded(gradient.clone());
         for Lookup { name, table, rows } in self.body.lookups(ids, span) {
             let Some(table) = table.dense().filter(|table| table.is_tracked()) else {
                 continue;
@@ -327,14 +326,18 @@ impl Model {
     #[doc(hidden)]
     pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
         let (x, weight) = self.body.before_head(x);
-        weight.linear(x)
+        let logits = weight.linear(x);
+        match self.body.logit_cap() {
+            Some(cap) => ops::capped(logits, cap),
+            None => logits,
+        }
     }
 
     /// The sum of the token losses in nats, shape `[1]`, with at most `rows` rows of logits at once. `x [N, C]`, `targets [N]`.
     #[doc(hidden)]
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         let (x, weight) = self.body.before_head(x);
-        weight.head_loss(x, targets, rows)
+        weight.head_loss(x, targets, rows, self.body.logit_cap())
     }
 
     /// The sum of [`Self::head_loss`] and the number of targets that are the arg max of all V logits (the lowest id among equals),
@@ -346,7 +349,12 @@ impl Model {
         rows: usize,
     ) -> Tensor<1> {
         let (x, weight) = self.body.before_head(x);
-        weight.head_evaluation(x, targets, rows)
+        weight.head_evaluation(x, targets, rows, self.body.logit_cap())
+    }
+
+    /// True if texts of these lengths have the same rotary positions.
+    pub(crate) fn rotates_equally(&self, one: usize, other: usize) -> bool {
+        self.ropes.are_equal_for(one, other)
     }
 
     /// The logits of every position. `ids [B·T]` → `[B·T, V]`.

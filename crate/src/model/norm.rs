@@ -5,7 +5,8 @@ use burn::tensor::Tensor;
 
 use super::layers::{LayerNorm, RmsNorm};
 use super::named::Named;
-use crate::ops;
+use crate::config;
+use crate::ops::{self, NormConstants};
 
 /// The parameters, by what is computed with them.
 #[derive(Module, Debug)]
@@ -25,20 +26,24 @@ pub enum NormModule {
 pub struct Norm {
     module: NormModule,
     #[module(skip)]
-    eps: f64,
+    of: NormConstants,
 }
 
 impl Norm {
-    /// Creates a norm with this ε.
-    pub fn new(module: NormModule, eps: f64) -> Self {
-        Self { module, eps }
+    /// Creates a norm with these parameters, as `norm` describes it.
+    pub fn new(module: NormModule, norm: config::Norm) -> Self {
+        let of = NormConstants {
+            eps: norm.eps,
+            offset: norm.offset,
+        };
+        Self { module, of }
     }
 
     /// Normalizes rows. `x [N, C]` → `[N, C]`.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         match &self.module {
-            NormModule::Rms(norm) => norm.forward(x, self.eps),
-            NormModule::Layer(norm) => norm.forward(x, self.eps),
+            NormModule::Rms(norm) => norm.forward(x, self.of),
+            NormModule::Layer(norm) => norm.forward(x, self.of.eps),
         }
     }
 
@@ -51,10 +56,10 @@ impl Norm {
     ) -> (Tensor<2>, Tensor<2>) {
         match (&self.module, bias) {
             (NormModule::Rms(norm), Some(bias)) => {
-                norm.add_forward(x, ops::bias_add(y, bias), self.eps)
+                norm.add_forward(x, ops::bias_add(y, bias), self.of)
             }
-            (NormModule::Rms(norm), None) => norm.add_forward(x, y, self.eps),
-            (NormModule::Layer(norm), bias) => norm.add_forward(x, y, bias, self.eps),
+            (NormModule::Rms(norm), None) => norm.add_forward(x, y, self.of),
+            (NormModule::Layer(norm), bias) => norm.add_forward(x, y, bias, self.of.eps),
         }
     }
 }

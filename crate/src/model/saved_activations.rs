@@ -25,7 +25,9 @@ impl SavedActivations {
         };
         let of_heads = match attention.qk_norm {
             QkNorm::None => 0,
-            QkNorm::Head => (attention.heads + attention.kv_heads) * of_norm(attention.head_dim),
+            QkNorm::Head | QkNorm::HeadAfterRope => {
+                (attention.heads + attention.kv_heads) * of_norm(attention.head_dim)
+            }
             QkNorm::All => of_norm(q) + of_norm(kv),
         };
         let projections: &[Slot] = if attention.fused {
@@ -33,12 +35,17 @@ impl SavedActivations {
         } else {
             &[Slot::Query, Slot::Key, Slot::Value]
         };
-        let (hidden, first): (usize, &[Slot]) = match mlp.activation {
-            Activation::SwiGlu => (2 * mlp.width, &[Slot::Gate, Slot::Up]),
-            Activation::Gelu => (mlp.width, &[Slot::Up]),
+        let (hidden, first): (usize, &[Slot]) = match (mlp.activation, mlp.fused) {
+            (Activation::Gelu, _) => (mlp.width, &[Slot::Up]),
+            (_, true) => (2 * mlp.width, &[Slot::GateUp]),
+            (_, false) => (2 * mlp.width, &[Slot::Gate, Slot::Up]),
         };
+        let norms = [layer.attention_norms, layer.mlp_norms]
+            .iter()
+            .map(|places| usize::from(places.before) + usize::from(places.after))
+            .sum::<usize>();
         Self {
-            always: 2 * of_norm(width) + of_attention + of_heads + hidden,
+            always: norms * of_norm(width) + of_attention + of_heads + hidden,
             inputs: [
                 (projections, width),
                 (first, width),

@@ -194,15 +194,21 @@ impl Matrix {
         )
     }
 
-    /// The sum of the token losses of the rows of `x [N, C]` under a head `[V, C]`, with at most `rows` rows of logits at once. →
-    /// `[1]`
-    pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    /// The sum of the token losses of the rows of `x [N, C]` under a head `[V, C]`, with at most `rows` rows of logits at once, and
+    /// `cap` as their soft cap. → `[1]`
+    pub fn head_loss(
+        &self,
+        x: Tensor<2>,
+        targets: Tensor<1, Int>,
+        rows: usize,
+        cap: Option<f64>,
+    ) -> Tensor<1> {
         match self {
             Self::Dense { weight, .. } => {
                 let weight = weight.beside(&x);
-                ops::head_loss(x, weight, targets, rows)
+                ops::head_loss(x, weight, targets, rows, cap)
             }
-            Self::Packed { matrix, .. } => ops::packed_head_loss(x, matrix, targets, rows),
+            Self::Packed { matrix, .. } => ops::packed_head_loss(x, matrix, targets, rows, cap),
         }
     }
 
@@ -213,13 +219,16 @@ impl Matrix {
         x: Tensor<2>,
         targets: Tensor<1, Int>,
         rows: usize,
+        cap: Option<f64>,
     ) -> Tensor<1> {
         match self {
             Self::Dense { weight, .. } => {
                 let weight = weight.beside(&x);
-                ops::head_evaluation(x, weight, rows, targets)
+                ops::head_evaluation(x, weight, rows, cap, targets)
             }
-            Self::Packed { matrix, .. } => ops::packed_head_evaluation(x, matrix, targets, rows),
+            Self::Packed { matrix, .. } => {
+                ops::packed_head_evaluation(x, matrix, targets, rows, cap)
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use burn::tensor::{Int, Tensor};
 
 use crate::gpu::launch::Launch;
 use crate::ops::attention::{self, Attention, AttentionShape};
-use crate::ops::elementwise::{self, Swiglu};
+use crate::ops::elementwise::{self, GateFunction, GatedUnit};
 use crate::ops::linear::joint::{self, Joint};
 use crate::ops::operation::operation;
 use crate::ops::rope::{self, Positions};
@@ -52,14 +52,14 @@ impl<B: Launch> Vjp<B, 4> for SelfAttention<FloatTensor<B>> {
 #[derive(Debug, Clone)]
 pub struct Gated<T> {
     of: Joint<T, 2>,
-    swiglu: Swiglu<T>,
+    unit: GatedUnit<T>,
 }
 
 impl<B: Launch> Vjp<B, 3> for Gated<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 3], sum: Sum<'_, B>) -> Grads<B, 3> {
-        let Self { of, swiglu } = self;
-        let dys = gradients::<B, 2>(swiglu, dy, [true; 2], None)
-            .map(|grad| grad.expect("SwiGLU gives both gradients"));
+        let Self { of, unit } = self;
+        let dys = gradients::<B, 2>(unit, dy, [true; 2], None)
+            .map(|grad| grad.expect("a gated unit gives both gradients"));
         let (dx, [dg, du]) = if needs == [true; 3] && joint::joins::<B, 2>(&of) {
             joint::two::<B>(dys, of, sum.take())
         } else {
@@ -104,16 +104,16 @@ pub fn self_attention(
 
 operation! {
     /// Computes [`gated`] with the matrices apart.
-    fn gated_by(x: Tensor<2>, gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
+    fn gated_by(x: Tensor<2>, gate: Tensor<2>, up: Tensor<2>; function: GateFunction) -> Tensor<2> {
         let ([x, gate, up], nodes) = B::parts([x, gate, up]);
         let ws = [gate, up].map(Weights::of);
         let [gate, up] = joint::forward::<B::Inner, 2>(x.clone(), ws.clone());
-        let y = elementwise::silu_times::<B::Inner>(gate.clone(), up.clone());
-        B::record(nodes, y, Gated { of: Joint { x, ws }, swiglu: Swiglu { gate, up } })
+        let y = elementwise::gated_values::<B::Inner>(gate.clone(), up.clone(), function);
+        B::record(nodes, y, Gated { of: Joint { x, ws }, unit: GatedUnit { gate, up, function } })
     }
 }
 
-/// Computes `silu(x · Wgᵀ) · (x · Wuᵀ)`: `x [n, C]`, gate and up `[F, C]` → `[n, F]`.
-pub fn gated(x: Tensor<2>, [gate, up]: [Tensor<2>; 2]) -> Tensor<2> {
-    gated_by(x, gate, up)
+/// Computes `f(x · Wgᵀ) · (x · Wuᵀ)`: `x [n, C]`, gate and up `[F, C]` → `[n, F]`.
+pub fn gated(x: Tensor<2>, [gate, up]: [Tensor<2>; 2], function: GateFunction) -> Tensor<2> {
+    gated_by(x, gate, up, function)
 }

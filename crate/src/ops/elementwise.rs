@@ -1,7 +1,8 @@
-//! Elementwise operations: SwiGLU, GELU, the addition of a bias, and the gradients of sums.
+//! Elementwise operations: gated units, GELU, the addition of a bias, and the gradients of sums.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
+use burn::tensor::Shape;
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
@@ -16,6 +17,10 @@ pub(crate) static KERNELS: Kernels = &[
     &SWIGLU_FORWARD_WIDE.all(),
     &SWIGLU_BACKWARD.all(),
     &SWIGLU_BACKWARD_WIDE.all(),
+    &GEGLU_FORWARD.all(),
+    &GEGLU_BACKWARD.all(),
+    &SWIGLU_HALVES_FORWARD.all(),
+    &SWIGLU_HALVES_BACKWARD.all(),
     &GELU_FORWARD.all(),
     &GELU_BACKWARD.all(),
     &GELU_BIAS_FORWARD.all(),
@@ -43,11 +48,58 @@ crate::kernel! {
     pub SWIGLU_BACKWARD_WIDE = "swiglu_backward_wide" as SWIGLU_BACKWARD;
 }
 crate::kernel! {
+    /// Computes `y = gelu(gate) up`.
+    pub GEGLU_FORWARD = "geglu_forward" through "chunks/gelu" [64], (gate, up) -> (y), Params, twin |[gate, up], [y], p| {
+        for i in 0..p.n {
+            y.set(i, gelu_value(gate.wide(i)) * up.wide(i));
+        }
+    }
+}
+crate::kernel! {
+    /// Computes the gradients `gate ← dgate`, `up ← dup` of [`GEGLU_FORWARD`].
+    pub GEGLU_BACKWARD = "geglu_backward" through "chunks/gelu" [64], (dy) -> (mut gate, mut up), Params, twin |[dy], [gate, up], p| {
+        for i in 0..p.n {
+            let (g, u, d) = (gate.wide(i), up.wide(i), dy.wide(i));
+            gate.set(i, d * u * gelu_slope(g));
+            up.set(i, d * gelu_value(g));
+        }
+    }
+}
+crate::kernel! {
+    /// Computes `y = silu(gate) up` of rows that have gate and up one after the other.
+    pub SWIGLU_HALVES_FORWARD = "swiglu_halves_forward" [64], (x) -> (y),
+    /// Shape of the result.
+    struct HalvesParams {
+        /// Number of rows.
+        n: usize,
+        /// F, the width of a half.
+        width: usize,
+    },
+    twin |[x], [y], p| {
+        for i in 0..p.n * p.width {
+            let at = i + i / p.width * p.width;
+            let (g, u) = (x.wide(at), x.wide(at + p.width));
+            y.set(i, g * sigmoid(g) * u);
+        }
+    }
+}
+crate::kernel! {
+    /// Computes the gradient of [`SWIGLU_HALVES_FORWARD`] in place of x.
+    pub SWIGLU_HALVES_BACKWARD = "swiglu_halves_backward" [64], (dy) -> (mut x), HalvesParams, twin |[dy], [x], p| {
+        for i in 0..p.n * p.width {
+            let at = i + i / p.width * p.width;
+            let (g, u, d) = (x.wide(at), x.wide(at + p.width), dy.wide(i));
+            let s = sigmoid(g);
+            x.set(at, d * u * s * (1.0 + g * (1.0 - s)));
+            x.set(at + p.width, d * g * s);
+        }
+    }
+}
+crate::kernel! {
     /// Computes GELU, `y = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
     pub GELU_FORWARD = "gelu_forward" through "chunks/gelu" [64], (x) -> (y), Params, twin |[x], [y], p| {
         for i in 0..p.n {
-            let v = x.wide(i);
-            y.set(i, 0.5 * v * (1.0 + gelu_inner(v).tanh()));
+            y.set(i, gelu_value(x.wide(i)));
         }
     }
 }
@@ -55,10 +107,7 @@ crate::kernel! {
     /// Computes the gradient `x ← dy gelu'(x)`.
     pub GELU_BACKWARD = "gelu_backward" through "chunks/gelu" [64], (dy) -> (mut x), Params, twin |[dy], [x], p| {
         for i in 0..p.n {
-            let v = x.wide(i);
-            let t = gelu_inner(v).tanh();
-            let slope = if v.abs() > 20.0 { 0.0 } else { 0.5 * v * (1.0 - t * t) * ROOT_2_PI * (1.0 + 3.0 * 0.044715 * v * v) };
-            x.set(i, dy.wide(i) * (0.5 * (1.0 + t) + slope));
+            x.set(i, dy.wide(i) * gelu_slope(x.wide(i)));
         }
     }
 }
@@ -83,8 +132,7 @@ crate::kernel! {
     pub GELU_BIAS_FORWARD = "gelu_bias_forward" through "chunks/gelu" [64], (b) -> (mut x, y), BiasParams, twin |[b], [x, y], p| {
         for i in 0..p.n * p.width {
             x.floats_mut()[i] += b.floats()[i % p.width];
-            let v = x.wide(i);
-            y.set(i, 0.5 * v * (1.0 + gelu_inner(v).tanh()));
+            y.set(i, gelu_value(x.wide(i)));
         }
     }
 }
@@ -97,6 +145,16 @@ fn sigmoid(x: f64) -> f64 {
 
 fn gelu_inner(x: f64) -> f64 {
     ROOT_2_PI * (x + 0.044715 * x * x * x)
+}
+
+fn gelu_value(x: f64) -> f64 {
+    0.5 * x * (1.0 + gelu_inner(x).tanh())
+}
+
+fn gelu_slope(x: f64) -> f64 {
+    let t = gelu_inner(x).tanh();
+    let slope = 0.5 * x * (1.0 - t * t) * ROOT_2_PI * (1.0 + 3.0 * 0.044715 * x * x);
+    0.5 * (1.0 + t) + if x.abs() > 20.0 { 0.0 } else { slope }
 }
 
 fn swiglu_twin([gate, up]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &Params) {
@@ -115,14 +173,27 @@ fn swiglu_backward_twin([dy]: [&[u32]; 1], [gate, up]: [&mut [u32]; 2], p: &Para
     }
 }
 
-/// Computes `silu(gate) up`, both of any one shape.
-pub(crate) fn silu_times<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
+/// Function of the gate in a gated unit (arXiv:2002.05202).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateFunction {
+    /// SiLU, as in SwiGLU.
+    Silu,
+    /// GELU in its tanh form, as in GeGLU.
+    Gelu,
+}
+
+/// Computes `f(gate) up`, both of any one shape.
+pub(crate) fn gated_values<B: Launch>(
+    gate: FloatTensor<B>,
+    up: FloatTensor<B>,
+    function: GateFunction,
+) -> FloatTensor<B> {
     let shape = gate.shape();
     let n = shape.num_elements();
-    let (kernel, threads) = if n.is_multiple_of(4) {
-        (&SWIGLU_FORWARD_WIDE, n / 4)
-    } else {
-        (&SWIGLU_FORWARD, n)
+    let (kernel, threads) = match function {
+        GateFunction::Gelu => (&GEGLU_FORWARD, n),
+        GateFunction::Silu if n.is_multiple_of(4) => (&SWIGLU_FORWARD_WIDE, n / 4),
+        GateFunction::Silu => (&SWIGLU_FORWARD, n),
     };
     B::made(kernel, [gate, up], shape, &Params { n }, threads)
 }
@@ -144,11 +215,33 @@ fn gelu_of_sum<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> [FloatTensor<
 }
 
 operation! {
-    /// Computes `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place of them if they are uniquely owned.
-    pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
+    /// Computes `f(gate) · up`, both `[n, F]`. Their gradients are computed in place of them if they are uniquely owned.
+    pub fn gated_unit(gate: Tensor<2>, up: Tensor<2>; function: GateFunction) -> Tensor<2> {
         let ([gate, up], nodes) = B::parts([gate, up]);
-        let y = silu_times::<B::Inner>(gate.clone(), up.clone());
-        B::record(nodes, y, Swiglu { gate, up })
+        let y = gated_values::<B::Inner>(gate.clone(), up.clone(), function);
+        B::record(nodes, y, GatedUnit { gate, up, function })
+    }
+}
+
+operation! {
+    /// Computes `silu(gate) · up` of rows `x [n, 2 F]` that have gate and up one after the other → `[n, F]`. The gradient is computed in place of
+    /// x if it is uniquely owned.
+    pub fn swiglu_of_halves(x: Tensor<2>) -> Tensor<2> {
+        let ([x], nodes) = B::parts([x]);
+        let params = halves(&x.shape());
+        let threads = params.n * params.width;
+        let shape = [params.n, params.width];
+        let y = B::Inner::made(&SWIGLU_HALVES_FORWARD, [x.clone()], shape, &params, threads);
+        B::record(nodes, y, SwigluOfHalves { x })
+    }
+}
+
+/// Parameters for rows of two halves.
+fn halves(shape: &Shape) -> HalvesParams {
+    let (n, width) = rows_columns(shape);
+    HalvesParams {
+        n,
+        width: width / 2,
     }
 }
 
@@ -187,31 +280,44 @@ operation! {
     }
 }
 
-/// The backward pass of SwiGLU, in place of the inputs if they are uniquely owned.
+/// The backward pass of a gated unit.
 #[derive(Debug, Clone)]
-pub struct Swiglu<T> {
-    /// The input of the SiLU.
+pub struct GatedUnit<T> {
+    /// The input of the function.
     pub gate: T,
-    /// The factor of the SiLU.
+    /// The factor of its values.
     pub up: T,
+    /// The function.
+    pub function: GateFunction,
 }
 
-impl<B: Launch> Vjp<B, 2> for Swiglu<FloatTensor<B>> {
+impl<B: Launch> Vjp<B, 2> for GatedUnit<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 2], _: Sum<'_, B>) -> Grads<B, 2> {
         let n = dy.shape().num_elements();
-        let (kernel, threads) = if n.is_multiple_of(4) {
-            (&SWIGLU_BACKWARD_WIDE, n / 4)
-        } else {
-            (&SWIGLU_BACKWARD, n)
+        let of = [self.gate, self.up];
+        let (kernel, threads) = match self.function {
+            GateFunction::Gelu => {
+                let groups = groups_of_64(n);
+                return B::launch(&GEGLU_BACKWARD, [dy], of, &Params { n }, groups).map(Some);
+            }
+            GateFunction::Silu if n.is_multiple_of(4) => (&SWIGLU_BACKWARD_WIDE, n / 4),
+            GateFunction::Silu => (&SWIGLU_BACKWARD, n),
         };
-        B::launch(
-            kernel,
-            [dy],
-            [self.gate, self.up],
-            &Params { n },
-            groups_of_64(threads),
-        )
-        .map(Some)
+        B::launch(kernel, [dy], of, &Params { n }, groups_of_64(threads)).map(Some)
+    }
+}
+
+/// The backward pass of SwiGLU of rows of two halves.
+#[derive(Debug, Clone)]
+struct SwigluOfHalves<T> {
+    x: T,
+}
+
+impl<B: Launch> Vjp<B, 1> for SwigluOfHalves<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], _: Sum<'_, B>) -> Grads<B, 1> {
+        let params = halves(&self.x.shape());
+        let groups = groups_of_64(params.n * params.width);
+        B::launch(&SWIGLU_HALVES_BACKWARD, [dy], [self.x], &params, groups).map(Some)
     }
 }
 

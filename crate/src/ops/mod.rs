@@ -11,6 +11,7 @@
 
 pub mod attention;
 pub mod blocks;
+pub mod cap;
 pub mod cast_bf16;
 pub mod column_sum;
 pub mod dropout;
@@ -31,25 +32,30 @@ mod weights;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM, attention};
 pub use blocks::{gated, self_attention};
+pub use cap::capped;
 pub use dropout::{DropoutStep, Mask, dropout};
-pub use elementwise::{bias_add, gelu, gelu_bias, residual_add, swiglu};
+pub use elementwise::{
+    GateFunction, bias_add, gated_unit, gelu, gelu_bias, residual_add, swiglu_of_halves,
+};
 pub use embedding::{embedding, embedding_backward};
 pub use linear::{conv1d, linear};
 pub(crate) use loss::head::head_evaluation;
 pub use loss::head::head_loss;
 pub use low_rank::{Adapted, low_rank};
 pub use norm::layer::{add_layer_norm, layer_norm};
-pub use norm::rms::{add_rms_norm, rms_norm};
+pub use norm::rms::{Constants as NormConstants, add_rms_norm, rms_norm};
 pub(crate) use packed::packed_head_evaluation;
 pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_loss, packed_linear};
 pub use packed_qkv::attention_of_packed_qkv;
-pub use rope::{Positions, rope};
+pub use rope::{Pairing, Positions, rope, rope_of_part};
+pub use scale::scaled;
 
 use crate::gpu::Kernels;
 
 /// The kernels of all operations.
-pub(crate) const KERNELS: [Kernels; 16] = [
+pub(crate) const KERNELS: [Kernels; 17] = [
     attention::kernels::KERNELS,
+    cap::KERNELS,
     cast_bf16::KERNELS,
     column_sum::KERNELS,
     dropout::KERNELS,

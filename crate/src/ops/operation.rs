@@ -149,11 +149,11 @@ impl<B: Launch, C: CheckpointStrategy> Tape for Autodiff<B, C> {
 ///
 /// ```text
 /// operation! {
-///     /// Computes `silu(gate) · up`, both `[n, C]`.
-///     pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
+///     /// Computes `f(gate) · up`, both `[n, F]`.
+///     pub fn gated_unit(gate: Tensor<2>, up: Tensor<2>; function: GateFunction) -> Tensor<2> {
 ///         let ([gate, up], nodes) = B::parts([gate, up]);
-///         let y = silu_times::<B::Inner>(gate.clone(), up.clone());
-///         B::record(nodes, y, Swiglu { gate, up })
+///         let y = gated_values::<B::Inner>(gate.clone(), up.clone(), function);
+///         B::record(nodes, y, GatedUnit { gate, up, function })
 ///     }
 /// }
 /// ```

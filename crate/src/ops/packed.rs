@@ -114,10 +114,12 @@ pub fn packed_head_loss(
     w: &PackedMatrix,
     targets: Tensor<1, Int>,
     rows: usize,
+    cap: Option<f64>,
 ) -> Tensor<1> {
     let plan = HeadPlan {
         rows: rows.max(1),
         needs: [x.is_tracked(), false],
+        cap,
     };
     let words = w.beside(&x);
     planned_loss_of_words(x, words, w.form, plan, targets)
@@ -129,7 +131,8 @@ pub(crate) fn packed_head_evaluation(
     w: &PackedMatrix,
     targets: Tensor<1, Int>,
     rows: usize,
+    cap: Option<f64>,
 ) -> Tensor<1> {
     let words = w.beside(&x);
-    evaluation_of_words(x, words, w.form, rows, targets)
+    evaluation_of_words(x, words, w.form, rows, cap, targets)
 }

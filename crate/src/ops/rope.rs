@@ -1,4 +1,5 @@
-//! Rotary position embedding in half-split pairing (arXiv:2104.09864), by tables that are made on the host.
+//! Rotary position embedding (arXiv:2104.09864), by tables that are made on the host: of whole heads in half-split pairing, or of a part of each
+//! head, in either pairing.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -7,10 +8,10 @@ use burn::tensor::{FloatDType, Shape};
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::operation::operation;
-use crate::ops::tape::{Grads, JointVjp};
+use crate::ops::tape::{Grads, JointVjp, Sum, Vjp};
 
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &WIDE.all(), &BACKWARD.all()];
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &WIDE.all(), &PART.all(), &BACKWARD.all()];
 
 crate::kernel! {
     /// Rotates the pairs of queries and keys: `(a, b) ← (a c − b s, b c + a s)`.
@@ -38,6 +39,42 @@ crate::kernel! {
 
     /// [`KERNEL`] for halves that are a multiple of 4, with four pairs per thread.
     pub WIDE = "rope_wide" as KERNEL;
+}
+
+crate::kernel! {
+    /// Rotates pairs of the first `2 half` dimensions of each head: `(a, b) ← (a c − b s, b c + a s)`.
+    pub PART = "rope_part" [64], (cosines, sines) -> (mut x),
+    /// Shapes, the pairing, the position of the first row, and the direction of the rotation.
+    struct PartParams {
+        /// Total number of pairs.
+        pairs: usize,
+        /// Number of heads of a row.
+        heads: usize,
+        /// Width of a head.
+        width: usize,
+        /// Number of pairs of a head.
+        half: usize,
+        /// 1 if the dimensions 2 i and 2 i + 1 are a pair, 0 if i and i + half are.
+        adjacent: bool,
+        /// Number of rows of a sequence.
+        len: usize,
+        /// Position of the first row of each sequence.
+        offset: usize,
+        /// Direction: 1, or −1 to rotate back.
+        sign: f32,
+    },
+    twin |[cosines, sines], [x], p| {
+        for i in 0..p.pairs {
+            let (head, pair) = (i / p.half, i % p.half);
+            let entry = (p.offset + head / p.heads % p.len) * p.half + pair;
+            let (c, s) = (cosines.wide(entry), sines.wide(entry) * f64::from(p.sign));
+            let (step, gap) = if p.adjacent { (2, 1) } else { (1, p.half) };
+            let at = head * p.width + step * pair;
+            let (a, b) = (x.wide(at), x.wide(at + gap));
+            x.set(at, a * c - b * s);
+            x.set(at + gap, b * c + a * s);
+        }
+    }
 }
 
 crate::kernel! {
@@ -225,5 +262,74 @@ operation! {
         let turned = rotated::<B::Inner>(of, tables.clone(), positions, 1.0);
         let [q, k] = B::record_joint(nodes, turned, Rope { tables, positions, shapes });
         (q, k)
+    }
+}
+
+/// Dimensions of each head that are rotated, and their pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pairing {
+    /// Width of a head.
+    pub width: usize,
+    /// True if the dimensions 2 i and 2 i + 1 are a pair, false for i and i + n / 2 of n rotated ones.
+    pub adjacent: bool,
+}
+
+/// Rotates the first dimensions of each head of `x [rows, heads · H]` by the tables `[positions, pairs]`, or back with the sign −1, in place of x if
+/// it is uniquely owned.
+fn part_rotated<B: Launch>(
+    x: FloatTensor<B>,
+    tables: [FloatTensor<B>; 2],
+    pairing: Pairing,
+    positions: Positions,
+    sign: f32,
+) -> FloatTensor<B> {
+    let (rows, columns) = rows_columns(&x.shape());
+    let half = rows_columns(&tables[0].shape()).1.max(1);
+    let heads = (columns / pairing.width.max(1)).max(1);
+    let params = PartParams {
+        pairs: rows * heads * half,
+        heads,
+        width: pairing.width,
+        half,
+        adjacent: pairing.adjacent,
+        len: positions.len.max(1),
+        offset: positions.offset,
+        sign,
+    };
+    let [x] = B::launch(&PART, tables, [x], &params, groups_of_64(params.pairs));
+    x
+}
+
+/// The backward pass of a rotation of parts, which rotates back.
+#[derive(Debug, Clone)]
+struct PartRope<T> {
+    tables: [T; 2],
+    pairing: Pairing,
+    positions: Positions,
+}
+
+impl<B: Launch> Vjp<B, 1> for PartRope<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], _: Sum<'_, B>) -> Grads<B, 1> {
+        let Self {
+            tables,
+            pairing,
+            positions,
+        } = self;
+        [Some(part_rotated::<B>(
+            dy, tables, pairing, positions, -1.0,
+        ))]
+    }
+}
+
+operation! {
+    /// Applies the rotary embedding to the first dimensions of each head of `x [B·T, heads·H]`, by tables `[positions, pairs]` that need no gradient.
+    /// The others are left as they are. x is changed in place if it is uniquely owned.
+    pub fn rope_of_part(
+        x: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>; pairing: Pairing, positions: Positions
+    ) -> Tensor<2> {
+        let ([x], nodes) = B::parts([x]);
+        let tables = [B::constant(cosines), B::constant(sines)];
+        let turned = part_rotated::<B::Inner>(x, tables.clone(), pairing, positions, 1.0);
+        B::record(nodes, turned, PartRope { tables, pairing, positions })
     }
 }

@@ -65,7 +65,7 @@ pub use receipt::{
     Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool,
     TrainingRecord,
 };
-pub(crate) use reordering::{PairedRows, transposed};
+pub(crate) use reordering::{PairedRows, less_one, transposed};
 pub use request::{
     GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest,
     PortableTensorImportSelection, PortableTensorKeyRemap, TensorMaterializationPolicy,

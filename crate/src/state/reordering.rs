@@ -18,13 +18,15 @@ pub enum Reordering {
     PairedRows(usize),
     /// Stored [out, in]; Hugging Face's Conv1D has [in, out].
     Transposed,
+    /// In the same order, as F32 with 1 added to each value: the weights of Gemma's norms in GGUF.
+    PlusOne,
 }
 
 impl Reordering {
     /// This order for a tensor of this shape: where the rows are no whole number of heads, or the tensor is no matrix, that of Hugging Face.
     pub(crate) fn fitting(self, shape: &[u64]) -> Self {
         let fits = match self {
-            Self::Same => true,
+            Self::Same | Self::PlusOne => true,
             Self::PairedRows(_) => self.rows(shape.first().copied().unwrap_or(1)).is_some(),
             Self::Transposed => shape.len() == 2,
         };
@@ -67,6 +69,13 @@ impl Reordering {
         bytes: u64,
         shape: &[u64],
     ) -> Option<Box<dyn ByteSource + 'a>> {
+        if self == Self::PlusOne {
+            return Some(Box::new(LessOne {
+                source,
+                begin,
+                bytes,
+            }));
+        }
         let (shape, element) = match (self, shape) {
             (Self::Transposed, &[rows, columns]) => {
                 let elements = rows
@@ -302,6 +311,42 @@ impl<S: ByteSource> ByteSource for Ordered<S> {
             4 => self.gather::<4>(offset, buf),
             _ => self.gather::<8>(offset, buf),
         }
+    }
+}
+
+/// Values of F32 that its file has with 1 added.
+struct LessOne<S> {
+    source: S,
+    begin: u64,
+    bytes: u64,
+}
+
+impl<S: ByteSource> ByteSource for LessOne<S> {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        const SIZE: u64 = 4;
+        // Whole values, of which the buffer may begin and end inside one.
+        let first = offset / SIZE * SIZE;
+        let end = (offset + buf.len() as u64).next_multiple_of(SIZE);
+        let mut whole = vec![0; (end.min(self.bytes) - first) as usize];
+        self.source.read_at(self.begin + first, &mut whole)?;
+        less_one(&mut whole);
+        buf.copy_from_slice(&whole[(offset - first) as usize..][..buf.len()]);
+        Ok(())
+    }
+}
+
+/// Subtracts 1 from values of F32, given as their bytes.
+pub(crate) fn less_one(bytes: &mut [u8]) {
+    for value in bytes.as_chunks_mut::<4>().0 {
+        *value = (f32::from_le_bytes(*value) - 1.0).to_le_bytes();
     }
 }
 

@@ -1,10 +1,11 @@
-// dlogits = exp(l − lse) − onehot(target), in place of the logits; 0 in rows whose target is not an id, and in columns
+// dlogits = (exp(l − lse) − onehot(target)) (1 − (l / cap)²), without the last factor if cap is 0, in place of the logits; 0 in rows whose target is not an id, and in columns
 // from V on. logits [n, stride] → dlogits, targets [n] i32, stats [n, 2] = loss, lse. One thread: one element.
 // Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,
   stride: u32,
+  cap: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> targets: array<i32>;
@@ -32,5 +33,10 @@ fn main(
     return;
   }
   let hit = select(0.0, 1.0, id == column);
-  logits[i] = exp(logits[i] - stats[2u * row + 1u]) - hit;
+  let logit = logits[i];
+  var slope = 1.0;
+  if (params.cap > 0.0) {
+    slope = 1.0 - logit / params.cap * (logit / params.cap);
+  }
+  logits[i] = (exp(logit - stats[2u * row + 1u]) - hit) * slope;
 }

@@ -1,11 +1,11 @@
-// sum = x + sum, y = sum r w with r = 1 / sqrt(mean(sum²) + eps): the residual stream and the norm that reads it in one
-// dispatch.
-// x, sum, y [n, C], w [C], scales [n] = r; C a multiple of 4. For GPUs: one workgroup per row.
-// Twin: ops/norm/rms.rs
+// sum = x + sum, y = sum r (w + offset) with r = 1 / sqrt(mean(sum²) + eps): the residual stream and the norm that
+// reads it in one dispatch. x, sum, y [n, C], w [C], scales [n] = r; C a multiple of 4. For GPUs: one workgroup per
+// row. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,
   eps: f32,
+  offset: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
@@ -44,7 +44,7 @@ fn main(
   let r = 1.0 / sqrt(lanes[0] / f32(params.width) + params.eps);
   // Each thread reads only what it has written itself.
   for (var c = lane; c < end; c += 64u) {
-    y[row * quarters + c] = sum[row * quarters + c] * r * w[c];
+    y[row * quarters + c] = sum[row * quarters + c] * r * (w[c] + params.offset);
   }
   if (lane == 0u && live) {
     scales[row] = r;

@@ -1,11 +1,11 @@
-// sum = x + sum, y = sum r w with r = 1 / sqrt(mean(sum²) + eps): the residual stream and the norm that reads it in one
-// dispatch.
-// x, sum, y [n, C], w [C], scales [n] = r; C a multiple of 4. One thread: one row, four columns at a time.
-// Twin: ops/norm/rms.rs
+// sum = x + sum, y = sum r (w + offset) with r = 1 / sqrt(mean(sum²) + eps): the residual stream and the norm that
+// reads it in one dispatch. x, sum, y [n, C], w [C], scales [n] = r; C a multiple of 4. One thread: one row, four
+// columns at a time. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,
   eps: f32,
+  offset: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
@@ -36,7 +36,7 @@ fn main(
   let squares = (sums.x + sums.y) + (sums.z + sums.w);
   let r = 1.0 / sqrt(squares / f32(params.width) + params.eps);
   for (var c = 0u; c < quarters; c++) {
-    y[row + c] = sum[row + c] * r * w[c];
+    y[row + c] = sum[row + c] * r * (w[c] + params.offset);
   }
   scales[i] = r;
 }

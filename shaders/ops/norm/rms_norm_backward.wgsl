@@ -1,14 +1,14 @@
-// Gradients of rms_norm in one dispatch. First threads, one per row: dx = r (dy w − x r² mean(dy w x)), added to dx if
-// add is 1.
-// Other threads, one per column of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds
-// the parts.
-// x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]. Twin: ops/norm/rms.rs
+// Gradients of rms_norm in one dispatch. First threads, one per row: dx = r (dy v − x r² mean(dy v x)), v = w +
+// offset, added to dx if add is 1. Other threads, one per column of a part: dw = Σ_rows dy x r over the `rows` rows
+// of each of P parts; column_sum adds the parts. x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]. Twin:
+// ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,
   rows: u32,
   parts: u32,
   add: u32,
+  offset: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -24,14 +24,15 @@ fn input_gradient(i: u32) {
   let row = i * width;
   var sum = 0.0;
   for (var c = 0u; c < width; c++) {
-    sum += dy[row + c] * w[c] * x[row + c];
+    sum += dy[row + c] * (w[c] + params.offset) * x[row + c];
   }
   let r = scales[i];
   let mean = sum / f32(width) * r * r;
   for (var c = 0u; c < width; c++) {
+    let slope = dy[row + c] * (w[c] + params.offset);
     // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a
     // fused operation.
-    let d = bitcast<f32>(bitcast<u32>(r * (dy[row + c] * w[c] - x[row + c] * mean)) + (params.add >> 1u));
+    let d = bitcast<f32>(bitcast<u32>(r * (slope - x[row + c] * mean)) + (params.add >> 1u));
     dx[row + c] = select(0.0, dx[row + c], params.add == 1u) + d;
   }
 }

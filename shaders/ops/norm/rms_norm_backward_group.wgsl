@@ -1,13 +1,14 @@
-// Gradients of rms_norm in one dispatch, for GPUs. First workgroups, one per row: dx = r (dy w − x r² mean(dy w x)),
-// added to dx if add is 1. Threads of the other workgroups, one per four columns of a part: dw = Σ_rows dy x r over the
-// `rows` rows of each of P parts; column_sum adds the parts. x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a
-// multiple of 4. Twin: ops/norm/rms.rs
+// Gradients of rms_norm in one dispatch, for GPUs. First workgroups, one per row: dx = r (dy v − x r² mean(dy v x)),
+// v = w + offset, added to dx if add is 1. Threads of the other workgroups, one per four columns of a part: dw =
+// Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds the parts. x, dy, dx [n, C], w [C], scales
+// [n] = r, dw [P, C]; C a multiple of 4. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,
   rows: u32,
   parts: u32,
   add: u32,
+  offset: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
@@ -43,7 +44,7 @@ fn main(
   let end = select(0u, quarters, row < params.n);
   var sums = vec4<f32>();
   for (var c = lane; c < end; c += 64u) {
-    sums += dy[row * quarters + c] * w[c] * x[row * quarters + c];
+    sums += dy[row * quarters + c] * (w[c] + params.offset) * x[row * quarters + c];
   }
   lanes[lane] = (sums.x + sums.y) + (sums.z + sums.w);
   workgroupBarrier();
@@ -58,9 +59,10 @@ fn main(
     let mean = lanes[0] / f32(params.width) * r * r;
     for (var c = lane; c < end; c += 64u) {
       let at = row * quarters + c;
+      let slope = dy[at] * (w[c] + params.offset);
       // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a
       // fused operation.
-      let d = bitcast<vec4<f32>>(bitcast<vec4<u32>>(r * (dy[at] * w[c] - x[at] * mean)) + (params.add >> 1u));
+      let d = bitcast<vec4<f32>>(bitcast<vec4<u32>>(r * (slope - x[at] * mean)) + (params.add >> 1u));
       dx[at] = select(vec4<f32>(), dx[at], params.add == 1u) + d;
     }
   } else {

@@ -1,9 +1,10 @@
-// y = x r w with r = 1 / sqrt(mean(x²) + eps). x [n, C], w [C], y [n, C], scales [n] = r. One thread: one row.
-// Twin: ops/norm/rms.rs
+// y = x r (w + offset) with r = 1 / sqrt(mean(x²) + eps). x [n, C], w [C], y [n, C], scales [n] = r. One thread: one
+// row. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,
   eps: f32,
+  offset: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -31,7 +32,7 @@ fn main(
   }
   let r = 1.0 / sqrt(sum / f32(width) + params.eps);
   for (var c = 0u; c < width; c++) {
-    y[row + c] = x[row + c] * r * w[c];
+    y[row + c] = x[row + c] * r * (w[c] + params.offset);
   }
   scales[i] = r;
 }

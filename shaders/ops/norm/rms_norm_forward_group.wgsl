@@ -1,9 +1,10 @@
-// y = x r w with r = 1 / sqrt(mean(x²) + eps). x [n, C], w [C], y [n, C], scales [n] = r; C a multiple of 4. For GPUs:
-// one workgroup per row, in which neighbouring threads read neighbouring elements. Twin: ops/norm/rms.rs
+// y = x r (w + offset) with r = 1 / sqrt(mean(x²) + eps). x [n, C], w [C], y [n, C], scales [n] = r; C a multiple of
+// 4. For GPUs: one workgroup per row, in which neighbouring threads read neighbouring elements. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,
   eps: f32,
+  offset: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
@@ -39,7 +40,7 @@ fn main(
   }
   let r = 1.0 / sqrt(lanes[0] / f32(params.width) + params.eps);
   for (var c = lane; c < end; c += 64u) {
-    y[row * quarters + c] = x[row * quarters + c] * r * w[c];
+    y[row * quarters + c] = x[row * quarters + c] * r * (w[c] + params.offset);
   }
   if (lane == 0u && live) {
     scales[row] = r;

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use tabtune::bundle::open_bundle;
-use tabtune::config::{Architecture, NormPlaces, QkNorm, Rope, RopeScaling, Stack};
+use tabtune::config::{
+    Activation, Architecture, NormKind, NormPlaces, QkNorm, QueryGrowth, Rope, RopeScaling, Stack,
+};
 use tabtune::families::{check_stack, config_from_hf, config_to_hf, model_types, stack};
 
 use super::files::{file, safetensors};
@@ -272,7 +274,7 @@ fn families_differ_in_biases_and_norms() {
         (config.architecture, config.norm_eps, config.rope_theta),
         (Architecture::Olmo2, 1e-5, 1e4)
     );
-    let layer = stack(&config).unwrap().layers[1];
+    let layer = stack(&config).unwrap().layers[1].clone();
     assert_eq!(
         (
             layer.attention_norms,
@@ -293,25 +295,31 @@ fn families_differ_in_biases_and_norms() {
 fn layers_that_no_family_has_are_refused() {
     let described = stack(&config_from_hf(&llama()).unwrap()).unwrap();
     check_stack(&described).unwrap();
-    let rope = described.layers[1].attention.rope.unwrap();
-    let partial = Rope {
-        head_dim: rope.head_dim - 2,
+    let rope = described.layers[1].attention.rope.clone().unwrap();
+    let wider = Rope {
+        rotated: rope.rotated + 2,
+        ..rope.clone()
+    };
+    let growing = Rope {
+        rotated: rope.rotated - 2,
+        query_growth: Some(QueryGrowth {
+            beta: 0.1,
+            original: 8,
+        }),
         ..rope
     };
-    let changes: [&dyn Fn(&mut Stack); 13] = [
-        &|stack| stack.last_norm.offset = 1.0,
-        &|stack| stack.layers[1].norm.offset = 1.0,
-        &|stack| stack.layers[1].attention_norms.after = true,
-        &|stack| stack.layers[1].mlp_norms.after = true,
+    let changes: [&dyn Fn(&mut Stack); 5] = [
+        &|stack| {
+            stack.last_norm.kind = NormKind::Layer;
+            stack.last_norm.offset = 1.0;
+        },
         &|stack| stack.layers[1].mlp_norms.before = false,
-        &|stack| stack.layers[1].attention.window = Some(8),
-        &|stack| stack.layers[1].attention.score_scale = Some(0.5),
-        &|stack| stack.layers[1].attention.score_cap = Some(50.0),
-        &|stack| stack.layers[1].attention.rope = Some(partial),
-        &|stack| stack.layers[1].residual_scale = 0.5,
-        &|stack| stack.embedding_scale = 8.0,
-        &|stack| stack.logit_divisor = 8.0,
-        &|stack| stack.logit_cap = Some(30.0),
+        &|stack| stack.layers[1].attention.rope = Some(wider.clone()),
+        &|stack| stack.layers[1].attention.rope = Some(growing.clone()),
+        &|stack| {
+            stack.layers[1].mlp.fused = true;
+            stack.layers[1].mlp.activation = Activation::GeGlu;
+        },
     ];
     for (at, change) in changes.iter().enumerate() {
         let mut changed = described.clone();

@@ -461,6 +461,7 @@ fn attention_in_parts_agrees_with_the_twins() {
         heads,
         kv_heads: 1,
         head_dim: 128,
+        window: None,
     };
     let run = |device: &burn::tensor::Device| {
         let tensor = |width: usize, seed| {
@@ -503,6 +504,7 @@ fn few_products_go_by_rows_on_a_software_adapter() {
             heads: 1,
             kv_heads: 1,
             head_dim: 8,
+            window: None,
         };
         let [q, k, v] = [1, 2, 3].map(|seed| {
             Tensor::<2>::from_data(
@@ -548,6 +550,7 @@ fn attention_of_a_long_context_is_whole_on_a_software_adapter() {
         heads: 1,
         kv_heads: 1,
         head_dim: 64,
+        window: None,
     };
     let run = |device: &burn::tensor::Device| {
         let tensor = |rows: usize, seed| {

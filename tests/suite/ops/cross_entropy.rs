@@ -113,13 +113,14 @@ fn loss_sum_adds_losses() {
 
 #[test]
 fn cross_entropy_backward_is_softmax_minus_onehot() {
-    let case = |s: (usize, usize, usize)| {
+    let case = |s: (usize, usize, usize), cap: f32| {
         let (n, vocab, _) = s;
         let stats = forward(s).twin().remove(0);
         let params = BackwardParams {
             n,
             vocab,
             stride: stride(vocab),
+            cap,
         };
         let read = [targets(n, vocab), stats];
         Case::new(
@@ -131,8 +132,13 @@ fn cross_entropy_backward_is_softmax_minus_onehot() {
         )
     };
     // The exponent of up to 24 carries its own rounding: relative 24 · 2⁻²⁴ · a few.
-    check(&SHAPES.map(case), 2e-5, ("- hit;", "+ hit;"));
-    check(&SHAPES.map(case), 2e-5, ("|| column >= vocab", ""));
+    for (cap, flip) in [
+        (0.0, ("- hit)", "+ hit)")),
+        (0.0, ("|| column >= vocab", "")),
+        (5.0, ("slope = 1.0 - logit", "slope = 1.0 + logit")),
+    ] {
+        check(&SHAPES.map(|s| case(s, cap)), 2e-5, flip);
+    }
 }
 
 /// Logits have few different values, so that several are the largest. A target is the first of them, a later one, or a smaller one.

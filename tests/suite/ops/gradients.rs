@@ -2,7 +2,7 @@
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device as TensorDevice, Distribution, Int, Tensor, TensorData};
-use tabtune::ops::{self, AttentionShape, Positions};
+use tabtune::ops::{self, AttentionShape, NormConstants, Positions};
 use tabtune_tests::kernels::{noise, relative_l2};
 use tabtune_tests::{block_on, cpu, devices};
 
@@ -10,6 +10,12 @@ use tabtune_tests::{block_on, cpu, devices};
 pub(super) const BOUND: f64 = 2e-6;
 
 pub(super) type Inputs = Vec<Tensor<2>>;
+
+/// A norm whose weight is used as it is stored.
+const PLAIN: NormConstants = NormConstants {
+    eps: 1e-5,
+    offset: 0.0,
+};
 
 fn values(tensor: Tensor<2>) -> Vec<f32> {
     block_on(tensor.into_data_async())
@@ -130,14 +136,20 @@ fn bias_and_residual_match_addition() {
 
 #[test]
 fn rms_norm_matches_its_formula() {
-    for shape in [[1, 8], [16, 16], [17, 33], [200, 33]] {
+    let shapes = [[1, 8], [16, 16], [17, 33], [200, 33]];
+    for (shape, offset) in shapes
+        .into_iter()
+        .flat_map(|shape| [(shape, 0.0), (shape, 1.0)])
+    {
+        let of = NormConstants { eps: 1e-5, offset };
         compare(
             "rms_norm",
             &[shape, [1, shape[1]]],
-            &|i| ops::rms_norm(i[0].clone(), i[1].clone().reshape([shape[1]]), 1e-5),
+            &|i| ops::rms_norm(i[0].clone(), i[1].clone().reshape([shape[1]]), of),
             &|i| {
                 let x = i[0].clone();
-                x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * i[1].clone()
+                let rms = (x.clone().powi_scalar(2).mean_dim(1) + 1e-5).sqrt();
+                x / rms * (i[1].clone() + offset)
             },
         );
     }
@@ -153,7 +165,7 @@ fn add_rms_norm_matches_its_parts() {
             i[0].clone(),
             i[1].clone() * 1.0,
             i[2].clone().reshape([33]),
-            1e-5,
+            PLAIN,
         );
         ops::residual_add(sum, normed)
     };
@@ -221,7 +233,7 @@ fn swiglu_and_gelu_match_their_formulas() {
         compare(
             "swiglu",
             &[shape, shape],
-            &|i| ops::swiglu(i[0].clone(), i[1].clone()),
+            &|i| ops::gated_unit(i[0].clone(), i[1].clone(), ops::GateFunction::Silu),
             &|i| burn::tensor::activation::silu(i[0].clone()) * i[1].clone(),
         );
         compare("gelu", &[shape], &|i| ops::gelu(i[0].clone()), &|i| {
@@ -337,6 +349,7 @@ fn attention_matches_the_textbook() {
         heads,
         kv_heads,
         head_dim,
+        window: None,
     };
     for s in [
         (1, 2, 0, 1, 1, 4),
@@ -413,6 +426,7 @@ fn embedding_and_head_loss_match_their_formulas() {
                 i[1].clone(),
                 int(&i[0].device(), &targets),
                 rows,
+                None,
             ) * 0.25)
                 .reshape([1, 1])
         };
@@ -507,12 +521,19 @@ fn repeats(device: &burn::tensor::Device) {
         heads: 9,
         kv_heads: 3,
         head_dim: 64,
+        window: None,
     };
     let attention =
         |i: &Inputs| ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, shape);
     let linear = |i: &Inputs| ops::linear(i[0].clone(), i[1].clone());
     let norm = |i: &Inputs| {
-        ops::add_rms_norm(i[0].clone(), i[1].clone(), i[2].clone().reshape([33]), 1e-5).1
+        ops::add_rms_norm(
+            i[0].clone(),
+            i[1].clone(),
+            i[2].clone().reshape([33]),
+            PLAIN,
+        )
+        .1
     };
     type Op<'a> = &'a dyn Fn(&Inputs) -> Tensor<2>;
     let ops: [(&[[usize; 2]], Op); 3] = [

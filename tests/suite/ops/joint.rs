@@ -270,6 +270,7 @@ fn self_attention_is_its_parts() {
             heads,
             kv_heads,
             head_dim,
+            window: None,
         };
         let half = head_dim / 2;
         let tables = |x: &Tensor<2>| {
@@ -327,11 +328,18 @@ fn gated_products_are_their_parts() {
     ] {
         let launched = compare(
             &[[n, c], [f, c], [f, c]],
-            |i| ops::gated(i[0].clone() * 1.0, [i[1].clone(), i[2].clone()]),
             |i| {
-                ops::swiglu(
+                ops::gated(
+                    i[0].clone() * 1.0,
+                    [i[1].clone(), i[2].clone()],
+                    ops::GateFunction::Silu,
+                )
+            },
+            |i| {
+                ops::gated_unit(
                     ops::linear(i[0].clone(), i[1].clone()),
                     ops::linear(i[0].clone(), i[2].clone()),
+                    ops::GateFunction::Silu,
                 )
             },
         );
@@ -353,6 +361,7 @@ fn attention_of_packed_qkv_is_its_parts() {
             heads,
             kv_heads: heads,
             head_dim,
+            window: None,
         };
         compare(
             &[[batch_size * seq_len, 3 * c], [1, 3 * c]],

@@ -8,6 +8,7 @@ mod cross_entropy;
 mod dropout;
 mod elementwise;
 mod embedding;
+mod family_parts;
 mod gradients;
 mod joint;
 mod linear;

@@ -27,6 +27,7 @@ fn forward_params((n, width): (usize, usize)) -> ForwardParams {
         n,
         width,
         eps: 1e-5,
+        offset: 0.75,
     }
 }
 
@@ -60,7 +61,11 @@ fn layer(s: (usize, usize)) -> Case {
         &layer_norm::FORWARD,
         read,
         written,
-        &forward_params(s),
+        &layer_norm::ForwardParams {
+            n: s.0,
+            width: s.1,
+            eps: 1e-5,
+        },
         (s.0 as u32).div_ceil(64),
     )
 }
@@ -77,6 +82,7 @@ fn rms_norm_scales_rows_to_one() {
         BOUND,
         ("sums.z + sums.w", "sums.z - sums.w"),
     );
+    check(&WIDE.map(rms), BOUND, ("w[c] + params.offset", "w[c]"));
 }
 
 fn add(s: (usize, usize)) -> Case {
@@ -117,6 +123,7 @@ fn backward(s: (usize, usize), onto: bool) -> Case {
         rows: cut.rows,
         parts: cut.parts,
         add: onto,
+        offset: 0.75,
     };
     let wide = s.1.is_multiple_of(4);
     let kernel = if wide {
@@ -298,7 +305,7 @@ fn layer_backward(s: (usize, usize), onto: bool) -> Case {
         rows(s.0, s.1, 4),
     ];
     let (n, width) = s;
-    let params = rms_norm::BackwardParams {
+    let params = layer_norm::GroupParams {
         n,
         width,
         rows: cut.rows,

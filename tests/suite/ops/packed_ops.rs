@@ -84,10 +84,10 @@ fn packed_products_have_the_bits_of_the_decoded_weights() {
                 let targets = Tensor::<1, Int>::from_data(TensorData::new(ids(n), [n]), &on);
                 let loss = |loss: Tensor<1>| loss.reshape([1, 1]);
                 let found = with_gradient(&on, [n, 256], |x| {
-                    loss(ops::packed_head_loss(x, &w, targets.clone(), 2))
+                    loss(ops::packed_head_loss(x, &w, targets.clone(), 2, None))
                 });
                 let expected = with_gradient(&on, [n, 256], |x| {
-                    loss(ops::head_loss(x, dense.clone(), targets.clone(), 2))
+                    loss(ops::head_loss(x, dense.clone(), targets.clone(), 2, None))
                 });
                 assert!(found == expected, "head_loss {name}");
             }

@@ -2,7 +2,7 @@
 //! a block, one token, grouped heads. Each runs twice and must give the same bits.
 
 use burn::tensor::{DType, Int, Tensor, TensorData};
-use tabtune::ops::{self, AttentionShape, Positions};
+use tabtune::ops::{self, AttentionShape, NormConstants, Positions};
 use tabtune_tests::kernels::noise;
 use tabtune_tests::tape::{Tape, Var, dot};
 use tabtune_tests::{block_on, devices};
@@ -12,8 +12,14 @@ const VALUES: f64 = 2e-6;
 /// Relative L2 distance of gradients, which go through two such sums.
 const GRADIENTS: f64 = 1e-5;
 
-type Inputs = Vec<Tensor<2>>;
-type Formula<'a> = dyn for<'t> Fn(&[Vec<Var<'t>>]) -> Vec<Var<'t>> + 'a;
+pub(super) type Inputs = Vec<Tensor<2>>;
+
+/// A norm whose weight is used as it is stored.
+const PLAIN: NormConstants = NormConstants {
+    eps: 1e-5,
+    offset: 0.0,
+};
+pub(super) type Formula<'a> = dyn for<'t> Fn(&[Vec<Var<'t>>]) -> Vec<Var<'t>> + 'a;
 
 /// Returns the output and the gradients of `Σ output · noise` with `op`, as f32.
 fn found(
@@ -85,7 +91,7 @@ fn distance(found: &[f32], truth: &[f64]) -> f64 {
     (off / size.max(1e-4 * truth.len() as f64)).sqrt()
 }
 
-fn holds(
+pub(super) fn holds(
     name: &str,
     shapes: &[[usize; 2]],
     op: &dyn Fn(&Inputs) -> Tensor<2>,
@@ -193,7 +199,7 @@ fn sums_are_true_to_float64() {
 }
 
 /// Computes x (1 + tanh(√(2/π)(x + 0.044715x³)))/2.
-fn gelu(x: Var<'_>) -> Var<'_> {
+pub(super) fn gelu(x: Var<'_>) -> Var<'_> {
     let inner =
         (x + (x * x * x).affine(0.044715, 0.0)).affine((2.0 / std::f64::consts::PI).sqrt(), 0.0);
     x * inner.tanh().affine(0.5, 0.5)
@@ -205,7 +211,7 @@ fn activations_are_true_to_float64() {
         holds(
             "swiglu",
             &[shape, shape],
-            &|i| ops::swiglu(i[0].clone(), i[1].clone()),
+            &|i| ops::gated_unit(i[0].clone(), i[1].clone(), ops::GateFunction::Silu),
             &|i| {
                 i[0].iter()
                     .zip(&i[1])
@@ -220,7 +226,7 @@ fn activations_are_true_to_float64() {
 }
 
 /// Computes x / √(mean(x²) + eps) ⊙ w for a row.
-fn rms_norm<'t>(x: &[Var<'t>], w: &[Var<'t>]) -> Vec<Var<'t>> {
+pub(super) fn rms_norm<'t>(x: &[Var<'t>], w: &[Var<'t>]) -> Vec<Var<'t>> {
     let scale = dot(x.iter().copied().zip(x.iter().copied()))
         .affine(1.0 / x.len() as f64, f64::from(1e-5_f32))
         .sqrt();
@@ -253,7 +259,7 @@ fn norms_are_true_to_float64() {
         holds(
             "rms_norm",
             &[shape, one],
-            &|i| ops::rms_norm(i[0].clone(), flat(&i[1]), 1e-5),
+            &|i| ops::rms_norm(i[0].clone(), flat(&i[1]), PLAIN),
             &|i| {
                 i[0].chunks(width)
                     .flat_map(|row| rms_norm(row, &i[1]))
@@ -261,7 +267,7 @@ fn norms_are_true_to_float64() {
             },
         );
         let both = |i: &Inputs| {
-            let (sum, normed) = ops::add_rms_norm(i[0].clone(), i[1].clone(), flat(&i[2]), 1e-5);
+            let (sum, normed) = ops::add_rms_norm(i[0].clone(), i[1].clone(), flat(&i[2]), PLAIN);
             Tensor::cat(vec![sum, normed], 0)
         };
         holds("add_rms_norm", &[shape, shape, one], &both, &|i| {
@@ -403,6 +409,7 @@ fn attention_is_true_to_float64() {
             heads,
             kv_heads,
             head_dim,
+            window: None,
         };
         let (rows, keys) = (batch_size * seq_len, batch_size * (offset + seq_len));
         let shapes = [
@@ -477,7 +484,7 @@ fn head_loss_is_true_to_float64() {
         // Several runs of rows, one run of all rows, one larger than all.
         for rows in [7, n, n + 1] {
             let ours = |i: &Inputs| {
-                ops::head_loss(i[0].clone(), i[1].clone(), int(&targets, &i[0]), rows)
+                ops::head_loss(i[0].clone(), i[1].clone(), int(&targets, &i[0]), rows, None)
                     .reshape([1, 1])
             };
             holds("head_loss", &[[n, width], [vocab, width]], &ours, &|i| {

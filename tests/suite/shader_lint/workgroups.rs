@@ -35,7 +35,9 @@ fn lint_of_kernels_for_gpus_finds_launches_with_few_workgroups() {
         seen(name, &|| ops::linear(x.clone(), w.clone()));
     }
     let (x, mlp) = (ones(TOKENS, 576), [ones(1536, 576), ones(1536, 576)]);
-    seen("gate and up", &|| ops::gated(x.clone(), mlp.clone()));
+    seen("gate and up", &|| {
+        ops::gated(x.clone(), mlp.clone(), ops::GateFunction::Silu)
+    });
     let shape = AttentionShape {
         batch_size: 1,
         seq_len: TOKENS,
@@ -43,6 +45,7 @@ fn lint_of_kernels_for_gpus_finds_launches_with_few_workgroups() {
         heads: 9,
         kv_heads: 3,
         head_dim: 64,
+        window: None,
     };
     let (ws, tables) = (
         [576, 192, 192].map(|rows| ones(rows, 576)),

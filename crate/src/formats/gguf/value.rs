@@ -94,6 +94,11 @@ impl GgufValue {
         })
     }
 
+    /// Creates an array of bools.
+    pub(crate) fn of_bools(values: &[bool]) -> Self {
+        Self::of_array(KIND_BOOL, values, |out, value| out.push(u8::from(*value)))
+    }
+
     fn of_array<T>(kind: u32, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) -> Self {
         let mut bytes = kind.to_le_bytes().to_vec();
         bytes.extend((items.len() as u64).to_le_bytes());
@@ -170,6 +175,15 @@ impl GgufValue {
         let kind = u32::from_le_bytes(exact(self.bytes.get(..4)?)?);
         let count = u64::from_le_bytes(exact(self.bytes.get(4..12)?)?);
         Some((kind, count))
+    }
+
+    /// Items of an array of bools; `None` for another value.
+    pub(crate) fn bools(&self) -> Option<Vec<bool>> {
+        let (KIND_BOOL, _) = self.array()? else {
+            return None;
+        };
+        let items = self.bytes.get(12..)?.iter();
+        Some(items.map(|byte| *byte != 0).collect())
     }
 
     /// Items of an array of texts, as bytes; `None` for another value.

@@ -1,6 +1,6 @@
 //! The declarations of the attention kernels.
 
-use super::params::{BlockParams, HeadSumParams, PadParams, Params};
+use super::params::{BlockParams, HeadSumParams, PadParams, Params, WindowParams};
 use super::twins::{
     backward_key_value_block_twin, backward_key_value_shared_twin, backward_key_value_twin,
     backward_query_block_twin, backward_query_twin, forward_block_twin, forward_twin,
@@ -29,6 +29,7 @@ pub(crate) static KERNELS: Kernels = &[
     &BACKWARD_QUERY_BLOCK.all(),
     &BACKWARD_KEY_VALUE_BLOCK.all(),
     &HEAD_PAD.all(),
+    &WINDOW_STARTS.all(),
 ];
 
 crate::kernel! {
@@ -88,6 +89,17 @@ crate::kernel! {
         for i in 0..p.n * to {
             let column = i % to;
             y[i] = if column < from { x[i / to * from + column] } else { 0 };
+        }
+    }
+}
+crate::kernel! {
+    /// Finds the first key of each query with a window.
+    pub WINDOW_STARTS = "attention_window_starts" [64], (starts) -> (firsts), WindowParams,
+    twin |[starts], [firsts], p| {
+        for i in 0..p.n {
+            let keys = p.offset + i % p.len + 1;
+            let start = if p.documents { starts[i] } else { 0 };
+            firsts[i] = start.max(keys.saturating_sub(p.window) as u32);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::gpu::launch::Launch;
 use crate::ops::operation::operation;
 use crate::ops::tape::{Grads, Sum, Vjp};
 use kernels::{TILE, TILE_WIDTH};
-use params::{BlockParams, HeadSumParams, PadParams, Params};
+use params::{BlockParams, HeadSumParams, PadParams, Params, WindowParams};
 
 pub use crate::config::MAX_HEAD_DIM;
 
@@ -43,9 +43,17 @@ pub struct AttentionShape {
     pub kv_heads: usize,
     /// H, the width of a head.
     pub head_dim: usize,
+    /// W, the number of keys that a query sees, the last of which is its own position; `None` for all.
+    pub window: Option<usize>,
 }
 
 impl AttentionShape {
+    /// The window, if some query does not see all keys before it.
+    fn narrower_window(&self) -> Option<usize> {
+        let keys = self.offset + self.seq_len;
+        self.window.filter(|window| *window < keys)
+    }
+
     fn padded(&self) -> usize {
         self.head_dim.next_multiple_of(4)
     }
@@ -122,6 +130,24 @@ impl AttentionShape {
     }
 }
 
+/// Returns the first key of each query with a window, `[B·T]` as words.
+fn in_window<B: Launch>(
+    starts: FloatTensor<B>,
+    documents: bool,
+    window: usize,
+    shape: AttentionShape,
+) -> FloatTensor<B> {
+    let n = shape.batch_size * shape.seq_len;
+    let params = WindowParams {
+        n,
+        len: shape.seq_len.max(1),
+        offset: shape.offset,
+        window,
+        documents,
+    };
+    B::made(&kernels::WINDOW_STARTS, [starts], [n], &params, n)
+}
+
 /// Pads or cuts heads of `from` elements to heads of `to` elements: the kernels read four elements at a time.
 fn resized<B: Launch>(x: FloatTensor<B>, from: usize, to: usize) -> FloatTensor<B> {
     if from == to {
@@ -167,6 +193,10 @@ pub fn forward<B: Launch>(
     documents: bool,
     shape: AttentionShape,
 ) -> (FloatTensor<B>, Attention<FloatTensor<B>>) {
+    let (starts, documents) = match shape.narrower_window() {
+        Some(window) => (in_window::<B>(starts, documents, window, shape), true),
+        None => (starts, documents),
+    };
     let (from, to) = (shape.head_dim, shape.padded());
     let [q, k, v] = [q, k, v].map(|x| resized::<B>(x, from, to));
     let y = B::floats(&q, q.shape());

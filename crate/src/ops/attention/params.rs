@@ -63,6 +63,22 @@ crate::kernel! {
 }
 
 crate::kernel! {
+    /// Queries with a window.
+    pub struct WindowParams {
+        /// Total number of queries.
+        n: usize,
+        /// T, the number of queries of a sequence.
+        len: usize,
+        /// Number of keys before the first query.
+        offset: usize,
+        /// Number of keys that a query sees.
+        window: usize,
+        /// 1 if each query has a first key of its own without the window.
+        documents: bool,
+    }
+}
+
+crate::kernel! {
     /// Shapes of a change of head width.
     pub struct PadParams {
         /// Total number of heads.

@@ -49,6 +49,8 @@ crate::kernel! {
         vocab: usize,
         /// Elements from one row of the logits to the next.
         stride: usize,
+        /// Soft cap that made the logits; 0 for none.
+        cap: f32,
     },
     twin backward_twin
 }
@@ -116,8 +118,13 @@ fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &B
             .enumerate()
         {
             let hit = f64::from(u8::from(target == Some(c)));
+            let share = if p.cap > 0.0 {
+                f64::from(*l / p.cap)
+            } else {
+                0.0
+            };
             *l = if target.is_some() && c < vocab {
-                ((f64::from(*l) - lse).exp() - hit) as f32
+                (((f64::from(*l) - lse).exp() - hit) * (1.0 - share * share)) as f32
             } else {
                 0.0
             };
@@ -191,15 +198,22 @@ pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     y
 }
 
-/// Computes the gradient of `Σ loss` for the logits `[n, stride]`, in place if they are uniquely owned; it is 0 in the columns from V on.
+/// Computes the gradient of `Σ loss` for the logits `[n, stride]`, in place if they are uniquely owned; it is 0 in the columns from V on. With
+/// `cap` it is the gradient for the logits before this soft cap.
 pub fn gradient<B: Launch>(
     logits: FloatTensor<B>,
     vocab: usize,
     targets: FloatTensor<B>,
     stats: FloatTensor<B>,
+    cap: Option<f64>,
 ) -> FloatTensor<B> {
     let (n, stride) = rows_columns(&logits.shape());
-    let params = BackwardParams { n, vocab, stride };
+    let params = BackwardParams {
+        n,
+        vocab,
+        stride,
+        cap: cap.unwrap_or(0.0) as f32,
+    };
     let (read, groups) = ([targets, stats], groups_of_64(n * stride));
     let [logits] = B::launch(&BACKWARD, read, [logits], &params, groups);
     logits

@@ -17,12 +17,14 @@ use crate::ops::tape::{Grads, Sum, Vjp, gradients};
 use crate::ops::weights::Weights;
 
 /// The plan by which a head's loss is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeadPlan {
     /// Maximum number of rows of logits that exist at once, at least 1.
     pub rows: usize,
     /// True for each of x and w that needs a gradient.
     pub needs: [bool; 2],
+    /// Soft cap of the logits, if they have one.
+    pub cap: Option<f64>,
 }
 
 /// Rows of the largest tiles. A run of a multiple of them has no tile with rows that are computed in vain.
@@ -65,13 +67,13 @@ pub fn forward<B: Launch>(
         let run = start..n.min(start + rows);
         let rows_of_run = run.len();
         let (part, ids) = part::<B>(&x, &targets, run);
-        let logits = linear::padded::<B>(part.clone(), w.clone());
+        let logits = logits::<B>(part.clone(), w.clone(), plan.cap);
         let stats = cross_entropy::stats::<B>(logits.clone(), vocab, ids.clone());
         losses.push(cross_entropy::sum::<B>(stats.clone()));
         if plan.needs == [false; 2] {
             continue;
         }
-        let dy = cross_entropy::gradient::<B>(logits, vocab, ids, stats);
+        let dy = cross_entropy::gradient::<B>(logits, vocab, ids, stats, plan.cap);
         if plan.needs == [true; 2] && rows_of_run == n && vocab == rows_columns(&dy.shape()).1 {
             // With a single run both gradients are one dispatch, where the vocabulary is small.
             let vjp = Linear {
@@ -106,22 +108,37 @@ pub fn evaluation<B: Launch>(
     w: Weights<FloatTensor<B>>,
     targets: IntTensor<B>,
     rows: usize,
+    cap: Option<f64>,
 ) -> FloatTensor<B> {
     let (n, vocab) = (rows_columns(&x.shape()).0, w.form.rows);
     let (mut losses, mut hits) = (Vec::new(), Vec::new());
     let rows = HeadPlan {
         rows: rows.max(1),
         needs: [false; 2],
+        cap,
     }
     .rows_of_a_run(n);
     for start in (0..n).step_by(rows) {
         let (part, ids) = part::<B>(&x, &targets, start..n.min(start + rows));
-        let logits = linear::padded::<B>(part, w.clone());
+        let logits = logits::<B>(part, w.clone(), cap);
         let [stats, hit] = cross_entropy::stats_and_hits::<B>(logits, vocab, ids);
         losses.push(cross_entropy::sum::<B>(stats));
         hits.push(cross_entropy::sum::<B>(hit));
     }
     B::float_cat(vec![summed::<B>(losses), summed::<B>(hits)], 0)
+}
+
+/// Computes the logits of the rows of x, in rows that may be longer than the vocabulary.
+fn logits<B: Launch>(
+    x: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+    cap: Option<f64>,
+) -> FloatTensor<B> {
+    let logits = linear::padded::<B>(x, w);
+    match cap {
+        Some(cap) => crate::ops::cap::forward::<B>(logits, cap),
+        None => logits,
+    }
 }
 
 /// The rows `run` of x, and their targets as words.
@@ -191,27 +208,35 @@ operation! {
 operation! {
     /// Computes `[Σ loss in nats, number of targets that are the arg max of their logits, the lowest id of equal ones] → [2]`, from the arguments
     /// of [`head_loss`]: `x [n, C]`, `w [V, C]`, targets `[n]`. Not differentiable.
-    pub(crate) fn head_evaluation(x: Tensor<2>, w: Tensor<2>; rows: usize; targets: Tensor<1, Int>) -> Tensor<1> {
-        B::untracked(evaluation::<B::Inner>(B::constant(x), Weights::of(B::constant(w)), B::integers(targets), rows))
+    pub(crate) fn head_evaluation(x: Tensor<2>, w: Tensor<2>; rows: usize, cap: Option<f64>; targets: Tensor<1, Int>) -> Tensor<1> {
+        B::untracked(evaluation::<B::Inner>(B::constant(x), Weights::of(B::constant(w)), B::integers(targets), rows, cap))
     }
 }
 
 operation! {
     /// Computes [`head_evaluation`] under a packed head.
     pub(crate) fn evaluation_of_words(
-        x: Tensor<2>, words: Tensor<1>; form: StoredMatrix, rows: usize; targets: Tensor<1, Int>
+        x: Tensor<2>, words: Tensor<1>; form: StoredMatrix, rows: usize, cap: Option<f64>; targets: Tensor<1, Int>
     ) -> Tensor<1> {
         let w = Weights { words: B::constant(words), form };
-        B::untracked(evaluation::<B::Inner>(B::constant(x), w, B::integers(targets), rows))
+        B::untracked(evaluation::<B::Inner>(B::constant(x), w, B::integers(targets), rows, cap))
     }
 }
 
 /// Computes `Σ loss` in nats, `[1]`, of the rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16) with targets `[n]`. Targets that are
-/// not an id (IGNORE_INDEX) do not count. At most `rows` rows of the logits, and of their gradient, exist at once.
-pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+/// not an id (IGNORE_INDEX) do not count. At most `rows` rows of the logits, and of their gradient, exist at once. With `cap` c, a logit l is
+/// replaced by c tanh(l / c).
+pub fn head_loss(
+    x: Tensor<2>,
+    w: Tensor<2>,
+    targets: Tensor<1, Int>,
+    rows: usize,
+    cap: Option<f64>,
+) -> Tensor<1> {
     let plan = HeadPlan {
         rows: rows.max(1),
         needs: [x.is_tracked(), w.is_tracked()],
+        cap,
     };
     planned_loss(x, w, plan, targets)
 }

@@ -8,7 +8,6 @@ use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
 use crate::ops::elementwise::{BiasedResidual, Residual, add_bias};
-use crate::ops::norm::rms::{self, ForwardParams};
 use crate::ops::operation::operation;
 use crate::ops::residual::residual_add;
 use crate::ops::tape::{Grads, Sum, Vjp};
@@ -25,7 +24,17 @@ pub(crate) static KERNELS: Kernels = &[
 
 crate::kernel! {
     /// Computes `y`, and the mean and `r` of each row.
-    pub FORWARD = "layer_norm_forward" [64], (x, w, b) -> (y, stats), ForwardParams, twin forward_twin;
+    pub FORWARD = "layer_norm_forward" [64], (x, w, b) -> (y, stats),
+    /// Shapes and ε.
+    struct ForwardParams {
+        /// Number of rows.
+        n: usize,
+        /// C, the length of a row.
+        width: usize,
+        /// ε, which is added to the variance.
+        eps: f32,
+    },
+    twin forward_twin;
 
     /// [`FORWARD`] for C a multiple of 4, with one workgroup per row.
     pub FORWARD_GROUP = "layer_norm_forward_group" as FORWARD;
@@ -71,7 +80,21 @@ crate::kernel! {
 }
 crate::kernel! {
     /// Computes all of these gradients in one dispatch, for C a multiple of 4, dx with one workgroup per row.
-    pub BACKWARD_GROUP = "layer_norm_backward_group" [64], (x, w, stats, dy) -> (mut dx, dw, db), rms::BackwardParams, twin backward_twin
+    pub BACKWARD_GROUP = "layer_norm_backward_group" [64], (x, w, stats, dy) -> (mut dx, dw, db),
+    /// Shapes of the gradients.
+    struct GroupParams {
+        /// Number of rows.
+        n: usize,
+        /// C, the length of a row.
+        width: usize,
+        /// Number of rows of a part of the gradients of weight and bias.
+        rows: usize,
+        /// Number of parts of these gradients; 0 if they are not requested.
+        parts: usize,
+        /// 1 if dx contains a sum that this gradient is added to.
+        add: bool,
+    },
+    twin backward_twin
 }
 
 fn forward_twin([x, w, b]: [&[u32]; 3], [y, stats]: [&mut [u32]; 2], p: &ForwardParams) {
@@ -126,11 +149,7 @@ fn backward_weight_twin(
     }
 }
 
-fn backward_twin(
-    [x, w, stats, dy]: [&[u32]; 4],
-    [dx, dw, db]: [&mut [u32]; 3],
-    p: &rms::BackwardParams,
-) {
+fn backward_twin([x, w, stats, dy]: [&[u32]; 4], [dx, dw, db]: [&mut [u32]; 3], p: &GroupParams) {
     let mut made = vec![0; dx.len()];
     backward_input_twin(
         [x, w, stats, dy],
@@ -232,7 +251,7 @@ fn backward_by_groups<B: Launch>(
     let (n, width) = rows_columns(&x.shape());
     let cut = column_sum::Params::cut(n, width);
     let parts = if needs[1] || needs[2] { cut.parts } else { 0 };
-    let params = rms::BackwardParams {
+    let params = GroupParams {
         n,
         width,
         rows: cut.rows,

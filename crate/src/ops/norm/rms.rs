@@ -1,4 +1,5 @@
-//! RMSNorm: `y = x r w`, `r = 1 / √(mean(x²) + eps)` (arXiv:1910.07467).
+//! RMSNorm: `y = x r (w + offset)`, `r = 1 / √(mean(x²) + eps)` (arXiv:1910.07467); the offset is 0, or 1 in families that store the difference
+//! from 1.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -34,6 +35,8 @@ crate::kernel! {
         width: usize,
         /// ε, which is added to the mean square.
         eps: f32,
+        /// Added to the weight.
+        offset: f32,
     },
     twin forward_twin;
 
@@ -52,7 +55,7 @@ crate::kernel! {
     pub ADD_FORWARD_GROUP = "rms_norm_add_forward_group" as ADD_FORWARD;
 }
 crate::kernel! {
-    /// Computes `dx = r (dy w − x r² mean(dy w x))`, and `dw = Σ dy x r` in parts of the rows.
+    /// Computes `dx = r (dy v − x r² mean(dy v x))`, `v = w + offset`, and `dw = Σ dy x r` in parts of the rows.
     pub BACKWARD = "rms_norm_backward" [64], (x, w, scales, dy) -> (mut dx, dw),
     /// Shapes of the gradients.
     struct BackwardParams {
@@ -66,6 +69,8 @@ crate::kernel! {
         parts: usize,
         /// 1 if dx contains a sum that this gradient is added to.
         add: bool,
+        /// Added to the weight.
+        offset: f32,
     },
     twin backward_twin;
 
@@ -98,7 +103,10 @@ fn forward_twin([x, w]: [&[u32]; 2], [y, scales]: [&mut [u32]; 2], p: &ForwardPa
         let mean = x.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / width as f64;
         let r = 1.0 / (mean + f64::from(p.eps)).sqrt();
         for c in 0..width {
-            y.set(row * width + c, f64::from(x[c]) * r * w.wide(c));
+            y.set(
+                row * width + c,
+                f64::from(x[c]) * r * (w.wide(c) + f64::from(p.offset)),
+            );
         }
         scales.set(row, r);
     }
@@ -116,7 +124,7 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
     for row in 0..p.n {
         let at = row * width;
         let x = |c: usize| x.wide(at + c);
-        let d = |c: usize| dy.wide(at + c) * w.wide(c);
+        let d = |c: usize| dy.wide(at + c) * (w.wide(c) + f64::from(p.offset));
         let r = scales.wide(row);
         let mean = (0..width).map(|c| d(c) * x(c)).sum::<f64>() / width as f64;
         for c in 0..width {
@@ -140,12 +148,36 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
     }
 }
 
+/// The numbers of a norm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Constants {
+    /// ε, which is added to the mean square.
+    pub eps: f64,
+    /// Added to the weight.
+    pub offset: f64,
+}
+
+impl Constants {
+    fn params(self, n: usize, width: usize) -> ForwardParams {
+        ForwardParams {
+            n,
+            width,
+            eps: self.eps as f32,
+            offset: self.offset as f32,
+        }
+    }
+}
+
 /// Computes RMSNorm: `x [n, C]`, `w [C]` → `y [n, C]`, and the scale of each row `[n]`.
-pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 2] {
+pub fn forward<B: Launch>(
+    x: FloatTensor<B>,
+    w: FloatTensor<B>,
+    of: Constants,
+) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::floats(&x, x.shape());
     let scales = B::floats(&x, [n]);
-    let params = ForwardParams { n, width, eps };
+    let params = of.params(n, width);
     let (kernel, groups) = chosen(
         B::software(&x),
         n,
@@ -161,12 +193,12 @@ pub(crate) fn add_forward<B: Launch>(
     x: FloatTensor<B>,
     addend: FloatTensor<B>,
     w: FloatTensor<B>,
-    eps: f32,
+    of: Constants,
 ) -> [FloatTensor<B>; 3] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::floats(&x, x.shape());
     let scales = B::floats(&x, [n]);
-    let params = ForwardParams { n, width, eps };
+    let params = of.params(n, width);
     let (kernel, groups) = chosen(
         B::software(&x),
         n,
@@ -185,11 +217,18 @@ pub struct RmsNorm<T> {
     pub w: T,
     /// Scale of each row `[n]`.
     pub scales: T,
+    /// Added to the weight.
+    pub offset: f64,
 }
 
 impl<B: Launch> Vjp<B, 2> for RmsNorm<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2], sum: Sum<'_, B>) -> Grads<B, 2> {
-        let Self { x, w, scales } = self;
+        let Self {
+            x,
+            w,
+            scales,
+            offset,
+        } = self;
         let (n, width) = rows_columns(&x.shape());
         let cut = column_sum::Params::cut(n, width);
         let parts = if needs[1] { cut.parts } else { 0 };
@@ -199,6 +238,7 @@ impl<B: Launch> Vjp<B, 2> for RmsNorm<FloatTensor<B>> {
             rows: cut.rows,
             parts,
             add: sum.is_some(),
+            offset: offset as f32,
         };
         let dx = sum.take().unwrap_or_else(|| B::floats(&x, x.shape()));
         let dw = B::floats(&x, [parts.max(1), width]);
@@ -224,20 +264,21 @@ impl<B: Launch> Vjp<B, 2> for RmsNorm<FloatTensor<B>> {
 
 operation! {
     /// Computes the RMSNorm of the rows of `x [n, C]` with `weight [C]`. For norms of heads, `x` is `[n · heads, H]`.
-    pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>; eps: f64) -> Tensor<2> {
+    pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>; of: Constants) -> Tensor<2> {
         let ([x, w], nodes) = B::parts([x, weight]);
-        let [y, scales] = forward::<B::Inner>(x.clone(), w.clone(), eps as f32);
-        B::record(nodes, y, RmsNorm { x, w, scales })
+        let [y, scales] = forward::<B::Inner>(x.clone(), w.clone(), of);
+        B::record(nodes, y, RmsNorm { x, w, scales, offset: of.offset })
     }
 }
 
 operation! {
     /// Computes `x + y`, both `[n, C]`, and its RMSNorm with `weight [C]`. The sum is computed in place of y if it is uniquely owned.
-    pub fn add_rms_norm(x: Tensor<2>, y: Tensor<2>, weight: Tensor<1>; eps: f64) -> (Tensor<2>, Tensor<2>) {
+    pub fn add_rms_norm(x: Tensor<2>, y: Tensor<2>, weight: Tensor<1>; of: Constants) -> (Tensor<2>, Tensor<2>) {
         let ([x, y, w], [of_x, of_y, of_w]) = B::parts([x, y, weight]);
-        let [sum, normed, scales] = add_forward::<B::Inner>(x, y, w.clone(), eps as f32);
+        let [sum, normed, scales] = add_forward::<B::Inner>(x, y, w.clone(), of);
         let stream = B::record([of_x, of_y], sum.clone(), Residual);
-        let normed = B::record([B::node(&stream), of_w], normed, RmsNorm { x: sum, w, scales });
+        let vjp = RmsNorm { x: sum, w, scales, offset: of.offset };
+        let normed = B::record([B::node(&stream), of_w], normed, vjp);
         (stream, normed)
     }
 }

@@ -25,6 +25,7 @@ impl View<'_> {
             Architecture::Llama | Architecture::SmolLm3 => self.llama(),
             Architecture::Gpt2 => self.gpt2(),
             Architecture::Olmo2 => self.olmo2(),
+            other => panic!("the stock model has no formula of {other:?}"),
         };
         let targets = self
             .batch
