@@ -5,6 +5,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as attention from './blocks/attention.mjs';
+import * as attentionKeyTile from './blocks/attention_key_tile.mjs';
 import * as attentionTile from './blocks/attention_tile.mjs';
 import { layout } from './blocks/layout.mjs';
 import * as linear from './blocks/linear.mjs';
@@ -33,7 +34,7 @@ const TEMPLATES = {
       linear_backward_two_tile: backward.linearBackwardTwoTile,
     }),
   },
-  'ops/attention': { ...attention, ...attentionTile },
+  'ops/attention': { ...attention, ...attentionTile, ...attentionKeyTile },
 };
 
 function made() {

@@ -3,6 +3,7 @@
 // Queries and keys are processed in groups of eight, held by two vec4: positions t … t + 3 are the lanes of `tl`, t + 4 … t + 7 those of `th`; ql, qh
 // and kl, kh are the offsets of their rows. Scores are l0, h0 … l7, h7: `l3` has the scores of the fourth key with the first four queries, `h3` those
 // with the other four (in the gradient of the keys, the two roles are exchanged).
+import { withCap } from './attention_parts.mjs';
 import { DOTS, LANES, bindings, each, fromParams, list, main, vectors, zeros } from './layout.mjs';
 
 const PARAMETERS = [
@@ -13,6 +14,7 @@ const PARAMETERS = [
   'offset',
   'width4',
   'scale: f32',
+  'cap: f32',
   'documents',
   'first',
   'end',
@@ -73,6 +75,15 @@ const byRow = (body) => `
   for (var r = 0u; r < 4u; r++) {
     ${halves(body)}
   }`;
+/** The soft cap of the scores of the lower and upper four, and its slope as a factor of `slopes`. */
+const softCap = (scores, slopes = '') =>
+  withCap(
+    each(8, (r) => list(2, (s) => `${scores[s]}${r} = capped(${scores[s]}${r}, bound);`, ' ')),
+    slopes &&
+      each(8, (r) =>
+        list(2, (s) => `${slopes[s]}${r} *= cap_slope(${scores[s]}${r}, bound);`, ' '),
+      ),
+  );
 const clear = (array, rows) => byRow((s) => `${array}[${rows}${s}[r] + c] = vec4<f32>();`);
 
 /** Loads row r of the other eight into `name`, and adds its products with the rows `own` to the scores `low` and `high`. */
@@ -91,7 +102,7 @@ const addRows = (r, array, rows, before, low, high, name) => `
 
 export const attention_forward_block = `
 // Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t;
-// first: attention_forward. q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H],
+// first, cap: attention_forward. q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H],
 // stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4.
 // One thread: 8 queries of one head against 8 keys at a time, so that each element loaded serves 8 products; y holds
 // the sums. A long row is cut: this launch adds the keys first .. end, stats keep the maximum and the sum between
@@ -133,6 +144,7 @@ ${main(
     ${overWidth(`
       ${load('a', 'q', 'q')}
       ${each(8, (r) => score(r, 'b', 'k', 'k', 'a', 'l', 'h'))}`)}
+    ${softCap('lh')}
     ${each(8, (r) => halves((s) => `${s}${r} = select(vec4<f32>(LOWEST), ${s}${r} * params.scale, from${s} + ${r}u <= seen${s});`))}
     ${halves((s) => {
       const top = `max(max(max(${s}0, ${s}1), max(${s}2, ${s}3)), max(max(${s}4, ${s}5), max(${s}6, ${s}7)))`;
@@ -159,10 +171,10 @@ ${main(
 
 export const attention_backward_query_block = `
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
-// Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for the kernel of keys and
-// values. One thread: 8 queries of one head against 8 keys at a time, dq holds the sums; this launch adds the keys
-// first .. end. Past an edge the last row is computed again: the same numbers are stored in the same place.
-// Twin: ops/attention/kernels.rs
+// Shapes and cap, whose slope ds_j has too, as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written
+// for the kernel of keys and values. One thread: 8 queries of one head against 8 keys at a time, dq holds the sums;
+// this launch adds the keys first .. end. Past an edge the last row is computed again: the same numbers are stored in
+// the same place. Twin: ops/attention/kernels.rs
 ${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'y', 'dy'), 'stats: f32', ...vectors('dq'))}
 ${DOTS}
 ${main(
@@ -198,10 +210,12 @@ ${main(
         (r) => `${score(r, 'b', 'k', 'k', 'a', 'l', 'h')}
         ${score(r, 'v', 'v', 'k', 'g', 'm', 'n')}`,
       )}`)}
+    ${each(8, (r) => `m${r} -= deltal; n${r} -= deltah;`, 2)}
+    ${softCap('lh', 'mn')}
     ${each(8, (r) =>
       halves((s) => {
         const p = `select(vec4<f32>(), exp(${s}${r} * params.scale - lse${s}), from${s} + ${r}u <= seen${s})`;
-        return `${s}${r} = ${p} * (${s === 'l' ? 'm' : 'n'}${r} - delta${s}) * params.scale;`;
+        return `${s}${r} = ${p} * ${s === 'l' ? 'm' : 'n'}${r} * params.scale;`;
       }),
     )}
     ${overWidth(`
@@ -256,16 +270,18 @@ ${main(
           (r) => `${score(r, 'b', 'q', 'q', 'a', 'l', 'h')}
           ${score(r, 'd', 'dy', 'q', 'g', 'm', 'n')}`,
         )}`)}
+      ${each(8, (r) => `let f${r} = stats[2u * ${of('s', r)} + 1u]; m${r} -= f${r}; n${r} -= f${r};`)}
+      ${softCap('lh', 'mn')}
       ${each(8, (r) => {
         const p = (s) =>
           `select(vec4<f32>(), exp(${s}${r} * params.scale - e${r}), j${s} - ${of('first', r)} < u${r})`;
         return `
-          let e${r} = stats[2u * ${of('s', r)}]; let f${r} = stats[2u * ${of('s', r)} + 1u];
+          let e${r} = stats[2u * ${of('s', r)}];
           let u${r} = vec4<u32>(select(0u, params.offset + t + ${r + 1}u - ${of('first', r)}, t + ${r}u < len));
           l${r} = ${p('l')};
-          m${r} = l${r} * (m${r} - f${r}) * params.scale;
+          m${r} = l${r} * m${r} * params.scale;
           h${r} = ${p('h')};
-          n${r} = h${r} * (n${r} - f${r}) * params.scale;`;
+          n${r} = h${r} * n${r} * params.scale;`;
       })}
       ${overWidth(`
         ${each(8, (r) => `let a${r} = q[${of('q', r)} + c]; let b${r} = dy[${of('q', r)} + c];`, 2)}

@@ -1,4 +1,4 @@
-// Building blocks of the tiled attention kernels (attention_tile.mjs).
+// Building blocks of the attention kernels (attention_tile.mjs, attention_key_tile.mjs; withCap also attention.mjs).
 import { LANES, after, each, fromParams, list, main } from './layout.mjs';
 
 export const PARAMETERS = [
@@ -9,12 +9,26 @@ export const PARAMETERS = [
   'offset',
   'width4',
   'scale: f32',
+  'cap: f32',
   'documents',
 ];
 export const ROWS = 'abcd';
 
 /** A vec4 whose lanes `part` provides, one for each of a thread's own rows, or of the other rows. */
 export const four = (part, type = 'f32') => `vec4<${type}>(${list(4, part)})`;
+
+/**
+ * Code for scores with a soft cap: `bound` is that of the products before their factor. Without a cap it costs a test of a parameter, and the other
+ * results keep their bits.
+ */
+export const withCap = (...lines) => `
+  if (params.cap > 0.0) {
+    let bound = params.cap / params.scale;
+    ${lines.join('\n')}
+  }`;
+
+/** The soft cap of the scores of a thread. */
+export const CAPPED = each(4, (b) => `s${b} = capped(s${b}, bound);`, 2);
 
 /** Workgroup memory: `tiles` arrays of 32 × 32 scores. Rows of four vectors are five apart, so that neighbours read different banks. */
 export const shared = (...tiles) => `

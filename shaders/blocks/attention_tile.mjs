@@ -1,8 +1,8 @@
-// The tiled attention kernels for GPUs, with tiles of 32 queries and 32 keys. Each export is the template of the shader with its name.
-//
+// The tiled attention kernels for GPUs that go by queries, with tiles of 32 queries and 32 keys. Each export is the template of the shader with its
+// name.
 // A workgroup of 64 threads walks over the tiles that its own 32 rows (queries, or keys) see. A thread has tx and ty below 8: its own rows are ty, ty
 // + 8, ty + 16, ty + 24, the lanes of a vector; the other rows are tx … tx + 24, to which s0 … s3 belong. Sums of a row are variables a0, a1 (the
-// first row, columns tx and tx + 8, in vec4), b0, b1 … d1; heads wider than 64 have four for each row.
+// first row, columns tx and tx + 8, in vec4), b0, b1 … d1; heads wider than 64 have four for each row, and those wider than 128 several workgroups.
 import {
   place,
   seen,
@@ -20,15 +20,41 @@ import {
   store,
   reduced,
   plus,
+  CAPPED,
+  withCap,
 } from './attention_parts.mjs';
 import { LANES, bindings, each, list, vectors } from './layout.mjs';
 
+/** Kernels for heads of at most 64 columns: `count` vec4 of a row in a thread. */
+const NARROW = {
+  count: 2,
+  size: 'H = 4 width4 ≤ 64',
+  columns: '',
+  split: '',
+  tile: 'tile',
+  skip: '',
+  first: 'tx == 0u',
+  parts: '',
+};
+/** Kernels for wider heads, with 128 columns a workgroup: more do not fit into the registers of a thread. */
+const WIDE = {
+  count: 4,
+  size: 'H = 4 width4',
+  columns: ' and 128 columns of it',
+  split: 'let parts = (width4 + 31u) / 32u;\nlet left = tile % parts * 32u;',
+  tile: 'tile / parts',
+  skip: 'left + ',
+  first: 'left + tx == 0u',
+  parts: ' * ((width4 + 31u) / 32u)',
+};
+
 /** The 32 queries of this workgroup, in descending order because the last ones see the most keys. */
-const QUERIES = `
+const queries = ({ split, tile }) => `
+  ${split}
   let across = (len + 31u) / 32u;
-  let head = tile % heads;
-  let b = tile / heads / across;
-  let top_row = (across - 1u - tile / heads % across) * 32u;
+  let head = ${tile} % heads;
+  let b = ${tile} / heads / across;
+  let top_row = (across - 1u - ${tile} / heads % across) * 32u;
   let q_base = (b * len * heads + head) * width4;
   let k_base = (b * all * params.kv_heads + head / (heads / params.kv_heads)) * width4;
   let k_step = params.kv_heads * width4;
@@ -59,18 +85,18 @@ const overKeys = (count, array) => `
     ${addRow(count, 'p', array, 'row')}
   }`;
 
-const TOTAL = 'params.batch * heads * ((len + 31u) / 32u)';
+const total = ({ parts }) => `params.batch * heads * ((len + 31u) / 32u)${parts}`;
 
 const FIRST_OF_STARTS = seenKeys(`
   let token = vec4<u32>(b * len) + own_t;
   first = min(${four((a) => `starts[token.${LANES[a]}]`, 'u32')}, last);`);
 
-const forward = (count) => `
+const forward = (size) => `
 // Causal attention, grouped queries, online softmax, for GPUs: y = softmax(scale q kᵀ) v over the keys first ..= offset
-// + t. With documents, first is starts [B, T], which grows with t and is stored as f32 after the stats; otherwise first
-// is 0 (and one word of starts is bound). q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads,
-// 2] = log Σ exp, 0; H = 4 width4 ≤ ${32 * count}.
-// A workgroup: 32 queries of one head, by 32 keys at a time. Twin: ops/attention/kernels.rs
+// + t; with cap > 0 a score z is cap tanh(z / cap). With documents, first is starts [B, T], which grows with t and is
+// stored as f32 after the stats; otherwise first is 0 (and one word of starts is bound). q, y [B, T, heads, H],
+// k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; ${size.size}.
+// A workgroup: 32 queries of one head${size.columns}, by 32 keys at a time. Twin: ops/attention/kernels.rs
 ${bindings(PARAMETERS, ...vectors('q', 'k', 'v'), 'starts: u32', 'y: vec4<f32>', 'stats: f32')}
 
 const LOWEST = -3.4028234e38;
@@ -78,8 +104,8 @@ ${shared('scores')}
 ${PARTIAL}
 
 ${walking(
-  TOTAL,
-  QUERIES,
+  total(size),
+  queries(size),
   `
   var begin = 0u;
   if (params.documents != 0u) {
@@ -87,12 +113,13 @@ ${walking(
   }
   let end = min(params.offset + top_row + 32u, all);`,
   `
-  ${columns(count)}
-  ${sums(count)}
+  ${columns(size.count, size.skip)}
+  ${sums(size.count)}
   var top = vec4<f32>(LOWEST);
   var total = vec4<f32>();`,
   `
   ${products('s', query('q'), key('k'))}
+  ${withCap(CAPPED)}
   ${FIRST_OF_STARTS}
   ${each(4, seen)}
   ${each(4, (b) => `s${b} = select(vec4<f32>(LOWEST), s${b} * params.scale, seen${b});`)}
@@ -105,9 +132,9 @@ ${walking(
   ${each(4, (b) => `s${b} = select(vec4<f32>(), exp(s${b} - next), seen${b});`)}
   total = fma(total, old, (s0 + s1) + (s2 + s3));
   ${each(4, (b) => `scores[${place(b)}] = s${b};`, 2)}
-  ${each(4, (a) => list(count, (c) => `${ROWS[a]}${c} *= old.${LANES[a]};`, ' '))}
+  ${each(4, (a) => list(size.count, (c) => `${ROWS[a]}${c} *= old.${LANES[a]};`, ' '))}
   workgroupBarrier();
-  ${overKeys(count, 'v')}`,
+  ${overKeys(size.count, 'v')}`,
   `
   ${OWN_QUERIES}
   ${FIRST_OF_STARTS}
@@ -115,11 +142,11 @@ ${walking(
   workgroupBarrier();
   total = vec4<f32>();
   ${reduced('total', plus)}
-  ${store(count, 'y', 'at', '', (lane) => ` / total.${lane}`)}
+  ${store(size.count, 'y', 'at', size.skip, (lane) => ` / total.${lane}`)}
   let lse = top + log(total);
   ${LANES.map(
     (e) => `
-    if (tx == 0u && at.${e} != NONE) {
+    if (${size.first} && at.${e} != NONE) {
       stats[2u * at.${e}] = lse.${e};
       stats[2u * at.${e} + 1u] = 0.0;
       if (params.documents != 0u && head == 0u) {
@@ -129,22 +156,23 @@ ${walking(
   ).join('\n')}`,
 )}`;
 
-export const attention_forward_tile = forward(2);
-export const attention_forward_tile_wide = forward(4);
+export const attention_forward_tile = forward(NARROW);
+export const attention_forward_tile_wide = forward(WIDE);
 
-const backwardQuery = (count) => `
+const backwardQuery = (size) => `
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y, for GPUs.
-// Shapes as in attention_forward_tile, H = 4 width4 ≤ ${32 * count}; stats [B, T, heads, 2]: lse is read, delta written for
-// attention_backward_key_value_tile; with documents, the first key of each query [B, T] is stored after them.
-// A workgroup: 32 queries of one head, by 32 keys at a time. Twin: ops/attention/kernels.rs
+// Shapes and cap, whose slope ds_j has too, as in attention_forward_tile, ${size.size}; stats [B, T, heads, 2]:
+// lse is read, delta written for attention_backward_key_value_tile; with documents, the first key of each query [B, T]
+// is stored after them.
+// A workgroup: 32 queries of one head${size.columns}, by 32 keys at a time. Twin: ops/attention/kernels.rs
 ${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'y', 'dy'), 'stats: f32', 'dq: vec4<f32>')}
 
 ${shared('scores')}
 ${PARTIAL}
 
 ${walking(
-  TOTAL,
-  QUERIES,
+  total(size),
+  queries(size),
   `
   var begin = 0u;
   if (params.documents != 0u) {
@@ -152,7 +180,7 @@ ${walking(
   }
   let end = min(params.offset + top_row + 32u, all);`,
   `
-  ${columns(count)}
+  ${columns(size.count, size.skip)}
   // The deltas of the own rows, which stay in workgroup memory.
   var delta = vec4<f32>();
   if (bounds.y != 0u) {
@@ -169,9 +197,10 @@ ${walking(
   ${reduced('delta', plus)}
   workgroupBarrier();
   partial[lane] = delta;
-  ${sums(count)}`,
+  ${sums(size.count)}`,
   `
   ${products('s', query('q'), key('k'))}
+  ${withCap(CAPPED)}
   ${seenKeys(`
     let token = vec4<u32>(2u * params.batch * len * heads + b * len) + own_t;
     first = vec4<u32>(${four((a) => `stats[token.${LANES[a]}]`)});`)}
@@ -179,109 +208,22 @@ ${walking(
   let lse = ${four((a) => `stats[row_of.${LANES[a]}]`)};
   ${each(4, seen)}
   ${each(4, (b) => `scores[${place(b)}] = select(vec4<f32>(), exp(s${b} * params.scale - lse), seen${b});`)}
+  ${withCap(each(4, (b) => `scores[${place(b)}] *= cap_slope(s${b}, bound);`))}
   ${products('g', query('dy'), key('v'))}
   // Each thread reads back what it wrote itself.
   ${each(4, (b) => `scores[${place(b)}] *= (g${b} - partial[lane]) * params.scale;`)}
   workgroupBarrier();
-  ${overKeys(count, 'k')}`,
+  ${overKeys(size.count, 'k')}`,
   `
   ${OWN_QUERIES}
-  ${store(count, 'dq', 'at', '', () => '')}
+  ${store(size.count, 'dq', 'at', size.skip, () => '')}
   ${LANES.map(
     (e) => `
-    if (tx == 0u && at.${e} != NONE) {
+    if (${size.first} && at.${e} != NONE) {
       stats[2u * at.${e} + 1u] = partial[lane].${e};
     }`,
   ).join('\n')}`,
 )}`;
 
-export const attention_backward_query_tile = backwardQuery(2);
-export const attention_backward_query_tile_wide = backwardQuery(4);
-
-/** The 32 keys of this workgroup, and 64 of their columns. */
-const KEYS = `
-  let halves = (width4 + 15u) / 16u;
-  let left = tile % halves * 16u;
-  let head = tile / halves % heads;
-  let across = (all + 31u) / 32u;
-  let b = tile / halves / heads / across;
-  let top_row = tile / halves / heads % across * 32u;
-  let q_base = (b * len * heads + head) * width4;
-  let q_step = heads * width4;
-  let k_base = (b * all * params.kv_heads + head / (heads / params.kv_heads)) * width4;
-  let k_step = params.kv_heads * width4;
-  let firsts = 2u * params.batch * len * heads + b * len;`;
-
-const ownKey = (array) => (row) => element(array, 'k_base', 'k_step', `top_row + ${row}`, 'all');
-const otherQuery = (array) => (row) => element(array, 'q_base', 'q_step', `start + ${row}`, 'len');
-
-export const attention_backward_key_value_tile = `
-// dv_j = Σ_t p dy_t, dk_j = scale Σ_t ds q_t over the queries t ≥ j − offset of one head, for GPUs; p, ds as in
-// attention_backward_query_tile. q, dy [B, T, heads, H], k, v [B, offset + T, kv_heads, H], dk, dv [B, offset + T,
-// heads, H], stats [B, T, heads, 2] = lse, delta.
-// With documents, a query sees the keys from its first one on, which is stored after the stats and grows with t.
-// A workgroup: 32 keys of one query head, by 32 queries at a time, and 64 columns of dk and dv: those of 128 do not fit
-// into the registers of a thread, so that the scores of a wider head are computed twice. Twin: ops/attention/kernels.rs
-${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'dy'), 'stats: f32', ...vectors('dk', 'dv'))}
-
-${shared('scores', 'slopes')}
-
-${walking(
-  'params.batch * heads * ((all + 31u) / 32u) * ((width4 + 15u) / 16u)',
-  KEYS,
-  `
-  let begin = min(max(top_row, params.offset) - params.offset, len - 1u);
-  var end = len;
-  if (params.documents != 0u) {
-    // The number of queries from there on whose first key is not past these: their first keys grow.
-    var count = 0u;
-    for (var bit = 0x80000000u; bit > 0u; bit >>= 1u) {
-      if (bit <= len - begin - count && stats[firsts + begin + count + bit - 1u] <= f32(top_row + 31u)) {
-        count += bit;
-      }
-    }
-    end = begin + max(count, 1u);
-  }`,
-  `
-  ${columns(2, 'left + ')}
-  ${sums(2, 'k')}
-  ${sums(2, 'v')}`,
-  `
-  ${products('s', ownKey('k'), otherQuery('q'))}
-  // The tiles of the other queries, read where they are needed, since registers are few.
-  let j = vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u);
-  let t = vec4<u32>(start + tx) + vec4<u32>(0u, 8u, 16u, 24u);
-  var first = vec4<u32>();
-  if (params.documents != 0u) {
-    let token = vec4<u32>(firsts) + min(t, vec4<u32>(len - 1u));
-    first = vec4<u32>(${four((b) => `stats[token.${LANES[b]}]`)});
-  }
-  let row_of = 2u * ((vec4<u32>(b * len) + min(t, vec4<u32>(len - 1u))) * heads + vec4<u32>(head));
-  let lse = ${four((b) => `stats[row_of.${LANES[b]}]`)};
-  ${each(4, (b) => {
-    const e = LANES[b];
-    return `
-      let seen${b} = (vec4<u32>(first.${e}) <= j) & (j <= vec4<u32>(params.offset + t.${e})) & vec4<bool>(t.${e} < len);
-      scores[${place(b)}] = select(vec4<f32>(), exp(s${b} * params.scale - vec4<f32>(lse.${e})), seen${b});`;
-  })}
-  ${products('g', ownKey('v'), otherQuery('dy'))}
-  let query = min(vec4<u32>(start + tx) + vec4<u32>(0u, 8u, 16u, 24u), vec4<u32>(len - 1u));
-  let delta_of = 2u * ((vec4<u32>(b * len) + query) * heads + vec4<u32>(head)) + vec4<u32>(1u);
-  let delta = ${four((b) => `stats[delta_of.${LANES[b]}]`)};
-  ${each(4, (b) => {
-    return `slopes[${place(b)}] = scores[${place(b)}] * (g${b} - vec4<f32>(delta.${LANES[b]})) * params.scale;`;
-  })}
-  workgroupBarrier();
-  for (var i = 0u; i < 32u; i++) {
-    let row = q_base + min(start + i, len - 1u) * q_step;
-    let p = scores[8u * i + ty];
-    ${addRow(2, 'p', 'dy', 'row', 'v')}
-    let g = slopes[8u * i + ty];
-    ${addRow(2, 'g', 'q', 'row', 'k')}
-  }`,
-  `
-  let own_j = vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u);
-  let at = select(vec4<u32>(NONE), (vec4<u32>(b * all) + own_j) * heads + vec4<u32>(head), own_j < vec4<u32>(all));
-  ${store(2, 'dk', 'at', 'left + ', () => '', 'k')}
-  ${store(2, 'dv', 'at', 'left + ', () => '', 'v')}`,
-)}`;
+export const attention_backward_query_tile = backwardQuery(NARROW);
+export const attention_backward_query_tile_wide = backwardQuery(WIDE);

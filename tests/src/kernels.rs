@@ -9,6 +9,7 @@ use tabtune::gpu::{AnyKernel, Buffer, Chunk, Kernel, KernelParams, StorageType, 
 pub const POISON: u32 = 0x7fc0_dead;
 
 /// One launch: buffers in the order of the bindings, parameters, workgroups.
+#[derive(Clone)]
 pub struct Case {
     /// Kernel to launch.
     pub kernel: &'static AnyKernel,

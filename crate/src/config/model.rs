@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// Maximum head dimension that the attention kernels hold in registers.
 #[doc(hidden)]
-pub const MAX_HEAD_DIM: usize = 128;
+pub const MAX_HEAD_DIM: usize = 256;
 
 /// Model families that can be trained ([example](crate::model)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

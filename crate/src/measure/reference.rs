@@ -320,6 +320,8 @@ impl Work {
                     kv_heads,
                     head_dim,
                     window: None,
+                    scale: None,
+                    cap: None,
                 };
                 let [q, k, v] =
                     [heads, kv_heads, kv_heads].map(|heads| tracked(seq_len, heads * head_dim));

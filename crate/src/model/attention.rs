@@ -216,6 +216,8 @@ impl Attention {
             kv_heads,
             head_dim,
             window,
+            score_scale,
+            score_cap,
             ..
         } = self.shape;
         ops::AttentionShape {
@@ -226,6 +228,8 @@ impl Attention {
             kv_heads,
             head_dim,
             window,
+            scale: score_scale,
+            cap: score_cap,
         }
     }
 }

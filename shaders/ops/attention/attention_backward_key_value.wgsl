@@ -10,6 +10,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
 }
 
@@ -59,8 +60,14 @@ fn main(
         s += dot(k[at + c], q[row + c]);
         d += dot(v[at + c], dy[row + c]);
       }
+      d -= stats[2u * query + 1u];
+      if (params.cap > 0.0) {
+        let bound = params.cap / params.scale;
+        s = capped(vec4<f32>(s), bound).x;
+        d *= cap_slope(vec4<f32>(s), bound).x;
+      }
       let p = exp(s * params.scale - stats[2u * query]);
-      let ds = p * (d - stats[2u * query + 1u]) * params.scale;
+      let ds = p * d * params.scale;
       for (var c = 0u; c < width4; c++) {
         dk[at + c] += ds * q[row + c];
         dv[at + c] += p * dy[row + c];

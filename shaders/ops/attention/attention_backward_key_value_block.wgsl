@@ -13,6 +13,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
   first: u32,
   end: u32,
@@ -118,54 +119,81 @@ fn main(
         let b7 = q[qh.w + c]; l7 += dots(b7, a0, a1, a2, a3); h7 += dots(b7, a4, a5, a6, a7);
         let d7 = dy[qh.w + c]; m7 += dots(d7, g0, g1, g2, g3); n7 += dots(d7, g4, g5, g6, g7);
       }
-      let e0 = stats[2u * sl.x]; let f0 = stats[2u * sl.x + 1u];
+      let f0 = stats[2u * sl.x + 1u]; m0 -= f0; n0 -= f0;
+      let f1 = stats[2u * sl.y + 1u]; m1 -= f1; n1 -= f1;
+      let f2 = stats[2u * sl.z + 1u]; m2 -= f2; n2 -= f2;
+      let f3 = stats[2u * sl.w + 1u]; m3 -= f3; n3 -= f3;
+      let f4 = stats[2u * sh.x + 1u]; m4 -= f4; n4 -= f4;
+      let f5 = stats[2u * sh.y + 1u]; m5 -= f5; n5 -= f5;
+      let f6 = stats[2u * sh.z + 1u]; m6 -= f6; n6 -= f6;
+      let f7 = stats[2u * sh.w + 1u]; m7 -= f7; n7 -= f7;
+      if (params.cap > 0.0) {
+        let bound = params.cap / params.scale;
+        l0 = capped(l0, bound); h0 = capped(h0, bound);
+        l1 = capped(l1, bound); h1 = capped(h1, bound);
+        l2 = capped(l2, bound); h2 = capped(h2, bound);
+        l3 = capped(l3, bound); h3 = capped(h3, bound);
+        l4 = capped(l4, bound); h4 = capped(h4, bound);
+        l5 = capped(l5, bound); h5 = capped(h5, bound);
+        l6 = capped(l6, bound); h6 = capped(h6, bound);
+        l7 = capped(l7, bound); h7 = capped(h7, bound);
+        m0 *= cap_slope(l0, bound); n0 *= cap_slope(h0, bound);
+        m1 *= cap_slope(l1, bound); n1 *= cap_slope(h1, bound);
+        m2 *= cap_slope(l2, bound); n2 *= cap_slope(h2, bound);
+        m3 *= cap_slope(l3, bound); n3 *= cap_slope(h3, bound);
+        m4 *= cap_slope(l4, bound); n4 *= cap_slope(h4, bound);
+        m5 *= cap_slope(l5, bound); n5 *= cap_slope(h5, bound);
+        m6 *= cap_slope(l6, bound); n6 *= cap_slope(h6, bound);
+        m7 *= cap_slope(l7, bound); n7 *= cap_slope(h7, bound);
+      }
+      let e0 = stats[2u * sl.x];
       let u0 = vec4<u32>(select(0u, params.offset + t + 1u - firstl.x, t + 0u < len));
       l0 = select(vec4<f32>(), exp(l0 * params.scale - e0), jl - firstl.x < u0);
-      m0 = l0 * (m0 - f0) * params.scale;
+      m0 = l0 * m0 * params.scale;
       h0 = select(vec4<f32>(), exp(h0 * params.scale - e0), jh - firstl.x < u0);
-      n0 = h0 * (n0 - f0) * params.scale;
-      let e1 = stats[2u * sl.y]; let f1 = stats[2u * sl.y + 1u];
+      n0 = h0 * n0 * params.scale;
+      let e1 = stats[2u * sl.y];
       let u1 = vec4<u32>(select(0u, params.offset + t + 2u - firstl.y, t + 1u < len));
       l1 = select(vec4<f32>(), exp(l1 * params.scale - e1), jl - firstl.y < u1);
-      m1 = l1 * (m1 - f1) * params.scale;
+      m1 = l1 * m1 * params.scale;
       h1 = select(vec4<f32>(), exp(h1 * params.scale - e1), jh - firstl.y < u1);
-      n1 = h1 * (n1 - f1) * params.scale;
-      let e2 = stats[2u * sl.z]; let f2 = stats[2u * sl.z + 1u];
+      n1 = h1 * n1 * params.scale;
+      let e2 = stats[2u * sl.z];
       let u2 = vec4<u32>(select(0u, params.offset + t + 3u - firstl.z, t + 2u < len));
       l2 = select(vec4<f32>(), exp(l2 * params.scale - e2), jl - firstl.z < u2);
-      m2 = l2 * (m2 - f2) * params.scale;
+      m2 = l2 * m2 * params.scale;
       h2 = select(vec4<f32>(), exp(h2 * params.scale - e2), jh - firstl.z < u2);
-      n2 = h2 * (n2 - f2) * params.scale;
-      let e3 = stats[2u * sl.w]; let f3 = stats[2u * sl.w + 1u];
+      n2 = h2 * n2 * params.scale;
+      let e3 = stats[2u * sl.w];
       let u3 = vec4<u32>(select(0u, params.offset + t + 4u - firstl.w, t + 3u < len));
       l3 = select(vec4<f32>(), exp(l3 * params.scale - e3), jl - firstl.w < u3);
-      m3 = l3 * (m3 - f3) * params.scale;
+      m3 = l3 * m3 * params.scale;
       h3 = select(vec4<f32>(), exp(h3 * params.scale - e3), jh - firstl.w < u3);
-      n3 = h3 * (n3 - f3) * params.scale;
-      let e4 = stats[2u * sh.x]; let f4 = stats[2u * sh.x + 1u];
+      n3 = h3 * n3 * params.scale;
+      let e4 = stats[2u * sh.x];
       let u4 = vec4<u32>(select(0u, params.offset + t + 5u - firsth.x, t + 4u < len));
       l4 = select(vec4<f32>(), exp(l4 * params.scale - e4), jl - firsth.x < u4);
-      m4 = l4 * (m4 - f4) * params.scale;
+      m4 = l4 * m4 * params.scale;
       h4 = select(vec4<f32>(), exp(h4 * params.scale - e4), jh - firsth.x < u4);
-      n4 = h4 * (n4 - f4) * params.scale;
-      let e5 = stats[2u * sh.y]; let f5 = stats[2u * sh.y + 1u];
+      n4 = h4 * n4 * params.scale;
+      let e5 = stats[2u * sh.y];
       let u5 = vec4<u32>(select(0u, params.offset + t + 6u - firsth.y, t + 5u < len));
       l5 = select(vec4<f32>(), exp(l5 * params.scale - e5), jl - firsth.y < u5);
-      m5 = l5 * (m5 - f5) * params.scale;
+      m5 = l5 * m5 * params.scale;
       h5 = select(vec4<f32>(), exp(h5 * params.scale - e5), jh - firsth.y < u5);
-      n5 = h5 * (n5 - f5) * params.scale;
-      let e6 = stats[2u * sh.z]; let f6 = stats[2u * sh.z + 1u];
+      n5 = h5 * n5 * params.scale;
+      let e6 = stats[2u * sh.z];
       let u6 = vec4<u32>(select(0u, params.offset + t + 7u - firsth.z, t + 6u < len));
       l6 = select(vec4<f32>(), exp(l6 * params.scale - e6), jl - firsth.z < u6);
-      m6 = l6 * (m6 - f6) * params.scale;
+      m6 = l6 * m6 * params.scale;
       h6 = select(vec4<f32>(), exp(h6 * params.scale - e6), jh - firsth.z < u6);
-      n6 = h6 * (n6 - f6) * params.scale;
-      let e7 = stats[2u * sh.w]; let f7 = stats[2u * sh.w + 1u];
+      n6 = h6 * n6 * params.scale;
+      let e7 = stats[2u * sh.w];
       let u7 = vec4<u32>(select(0u, params.offset + t + 8u - firsth.w, t + 7u < len));
       l7 = select(vec4<f32>(), exp(l7 * params.scale - e7), jl - firsth.w < u7);
-      m7 = l7 * (m7 - f7) * params.scale;
+      m7 = l7 * m7 * params.scale;
       h7 = select(vec4<f32>(), exp(h7 * params.scale - e7), jh - firsth.w < u7);
-      n7 = h7 * (n7 - f7) * params.scale;
+      n7 = h7 * n7 * params.scale;
       for (var c = 0u; c < width4; c++) {
         let a0 = q[ql.x + c]; let b0 = dy[ql.x + c]; let a1 = q[ql.y + c]; let b1 = dy[ql.y + c];
         let a2 = q[ql.z + c]; let b2 = dy[ql.z + c]; let a3 = q[ql.w + c]; let b3 = dy[ql.w + c];

@@ -4,7 +4,7 @@
 // heads, H], stats [B, T, heads, 2] = lse, delta.
 // With documents, a query sees the keys from its first one on, which is stored after the stats and grows with t.
 // A workgroup: 32 keys of one query head, by 32 queries at a time, and 64 columns of dk and dv: those of 128 do not fit
-// into the registers of a thread, so that the scores of a wider head are computed twice. Twin: ops/attention/kernels.rs
+// into the registers of a thread, so that the scores of a wider head are computed again. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,
@@ -13,6 +13,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
 }
 
@@ -119,6 +120,11 @@ fn main(
       }
       workgroupBarrier();
     }
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      s0 = capped(s0, bound); s1 = capped(s1, bound);
+      s2 = capped(s2, bound); s3 = capped(s3, bound);
+    }
     // The tiles of the other queries, read where they are needed, since registers are few.
     let j = vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u);
     let t = vec4<u32>(start + tx) + vec4<u32>(0u, 8u, 16u, 24u);
@@ -137,6 +143,13 @@ fn main(
     scores[8u * tx + ty + 128u] = select(vec4<f32>(), exp(s2 * params.scale - vec4<f32>(lse.z)), seen2);
     let seen3 = (vec4<u32>(first.w) <= j) & (j <= vec4<u32>(params.offset + t.w)) & vec4<bool>(t.w < len);
     scores[8u * tx + ty + 192u] = select(vec4<f32>(), exp(s3 * params.scale - vec4<f32>(lse.w)), seen3);
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      slopes[8u * tx + ty] = cap_slope(s0, bound);
+      slopes[8u * tx + ty + 64u] = cap_slope(s1, bound);
+      slopes[8u * tx + ty + 128u] = cap_slope(s2, bound);
+      slopes[8u * tx + ty + 192u] = cap_slope(s3, bound);
+    }
     var g0 = vec4<f32>(); var g1 = vec4<f32>(); var g2 = vec4<f32>(); var g3 = vec4<f32>();
     for (var chunk = 0u; chunk < bounds.z; chunk++) {
       let column = 4u * chunk + lane % 4u;
@@ -171,10 +184,19 @@ fn main(
     let query = min(vec4<u32>(start + tx) + vec4<u32>(0u, 8u, 16u, 24u), vec4<u32>(len - 1u));
     let delta_of = 2u * ((vec4<u32>(b * len) + query) * heads + vec4<u32>(head)) + vec4<u32>(1u);
     let delta = vec4<f32>(stats[delta_of.x], stats[delta_of.y], stats[delta_of.z], stats[delta_of.w]);
-    slopes[8u * tx + ty] = scores[8u * tx + ty] * (g0 - vec4<f32>(delta.x)) * params.scale;
-    slopes[8u * tx + ty + 64u] = scores[8u * tx + ty + 64u] * (g1 - vec4<f32>(delta.y)) * params.scale;
-    slopes[8u * tx + ty + 128u] = scores[8u * tx + ty + 128u] * (g2 - vec4<f32>(delta.z)) * params.scale;
-    slopes[8u * tx + ty + 192u] = scores[8u * tx + ty + 192u] * (g3 - vec4<f32>(delta.w)) * params.scale;
+    g0 = (g0 - vec4<f32>(delta.x));
+    g1 = (g1 - vec4<f32>(delta.y));
+    g2 = (g2 - vec4<f32>(delta.z));
+    g3 = (g3 - vec4<f32>(delta.w));
+    // Each thread reads back what it wrote itself.
+    if (params.cap > 0.0) {
+      g0 *= slopes[8u * tx + ty]; g1 *= slopes[8u * tx + ty + 64u];
+      g2 *= slopes[8u * tx + ty + 128u]; g3 *= slopes[8u * tx + ty + 192u];
+    }
+    slopes[8u * tx + ty] = scores[8u * tx + ty] * g0 * params.scale;
+    slopes[8u * tx + ty + 64u] = scores[8u * tx + ty + 64u] * g1 * params.scale;
+    slopes[8u * tx + ty + 128u] = scores[8u * tx + ty + 128u] * g2 * params.scale;
+    slopes[8u * tx + ty + 192u] = scores[8u * tx + ty + 192u] * g3 * params.scale;
     workgroupBarrier();
     for (var i = 0u; i < 32u; i++) {
       let row = q_base + min(start + i, len - 1u) * q_step;

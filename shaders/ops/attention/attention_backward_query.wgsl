@@ -1,6 +1,6 @@
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
-// Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for the kernel of keys and
-// values. One thread: one query of one head against one key at a time; dq holds the sums.
+// Shapes and cap, whose slope ds_j has too, as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written
+// for the kernel of keys and values. One thread: one query of one head against one key at a time; dq holds the sums.
 // Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -10,6 +10,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
 }
 
@@ -59,7 +60,13 @@ fn main(
       s += dot(q[at + c], k[row + c]);
       d += dot(dy[at + c], v[row + c]);
     }
-    let ds = exp(s * params.scale - lse) * (d - delta) * params.scale;
+    d -= delta;
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      s = capped(vec4<f32>(s), bound).x;
+      d *= cap_slope(vec4<f32>(s), bound).x;
+    }
+    let ds = exp(s * params.scale - lse) * d * params.scale;
     for (var c = 0u; c < width4; c++) {
       dq[at + c] += ds * k[row + c];
     }

@@ -1,9 +1,9 @@
 // Made by shaders/blocks.mjs
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
-// Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for the kernel of keys and
-// values. One thread: 8 queries of one head against 8 keys at a time, dq holds the sums; this launch adds the keys
-// first .. end. Past an edge the last row is computed again: the same numbers are stored in the same place.
-// Twin: ops/attention/kernels.rs
+// Shapes and cap, whose slope ds_j has too, as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written
+// for the kernel of keys and values. One thread: 8 queries of one head against 8 keys at a time, dq holds the sums;
+// this launch adds the keys first .. end. Past an edge the last row is computed again: the same numbers are stored in
+// the same place. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,
@@ -12,6 +12,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
   first: u32,
   end: u32,
@@ -127,22 +128,45 @@ fn main(
       let b7 = k[kh.w + c]; l7 += dots(b7, a0, a1, a2, a3); h7 += dots(b7, a4, a5, a6, a7);
       let v7 = v[kh.w + c]; m7 += dots(v7, g0, g1, g2, g3); n7 += dots(v7, g4, g5, g6, g7);
     }
-    l0 = select(vec4<f32>(), exp(l0 * params.scale - lsel), froml + 0u <= seenl) * (m0 - deltal) * params.scale;
-    h0 = select(vec4<f32>(), exp(h0 * params.scale - lseh), fromh + 0u <= seenh) * (n0 - deltah) * params.scale;
-    l1 = select(vec4<f32>(), exp(l1 * params.scale - lsel), froml + 1u <= seenl) * (m1 - deltal) * params.scale;
-    h1 = select(vec4<f32>(), exp(h1 * params.scale - lseh), fromh + 1u <= seenh) * (n1 - deltah) * params.scale;
-    l2 = select(vec4<f32>(), exp(l2 * params.scale - lsel), froml + 2u <= seenl) * (m2 - deltal) * params.scale;
-    h2 = select(vec4<f32>(), exp(h2 * params.scale - lseh), fromh + 2u <= seenh) * (n2 - deltah) * params.scale;
-    l3 = select(vec4<f32>(), exp(l3 * params.scale - lsel), froml + 3u <= seenl) * (m3 - deltal) * params.scale;
-    h3 = select(vec4<f32>(), exp(h3 * params.scale - lseh), fromh + 3u <= seenh) * (n3 - deltah) * params.scale;
-    l4 = select(vec4<f32>(), exp(l4 * params.scale - lsel), froml + 4u <= seenl) * (m4 - deltal) * params.scale;
-    h4 = select(vec4<f32>(), exp(h4 * params.scale - lseh), fromh + 4u <= seenh) * (n4 - deltah) * params.scale;
-    l5 = select(vec4<f32>(), exp(l5 * params.scale - lsel), froml + 5u <= seenl) * (m5 - deltal) * params.scale;
-    h5 = select(vec4<f32>(), exp(h5 * params.scale - lseh), fromh + 5u <= seenh) * (n5 - deltah) * params.scale;
-    l6 = select(vec4<f32>(), exp(l6 * params.scale - lsel), froml + 6u <= seenl) * (m6 - deltal) * params.scale;
-    h6 = select(vec4<f32>(), exp(h6 * params.scale - lseh), fromh + 6u <= seenh) * (n6 - deltah) * params.scale;
-    l7 = select(vec4<f32>(), exp(l7 * params.scale - lsel), froml + 7u <= seenl) * (m7 - deltal) * params.scale;
-    h7 = select(vec4<f32>(), exp(h7 * params.scale - lseh), fromh + 7u <= seenh) * (n7 - deltah) * params.scale;
+    m0 -= deltal; n0 -= deltah; m1 -= deltal; n1 -= deltah;
+    m2 -= deltal; n2 -= deltah; m3 -= deltal; n3 -= deltah;
+    m4 -= deltal; n4 -= deltah; m5 -= deltal; n5 -= deltah;
+    m6 -= deltal; n6 -= deltah; m7 -= deltal; n7 -= deltah;
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      l0 = capped(l0, bound); h0 = capped(h0, bound);
+      l1 = capped(l1, bound); h1 = capped(h1, bound);
+      l2 = capped(l2, bound); h2 = capped(h2, bound);
+      l3 = capped(l3, bound); h3 = capped(h3, bound);
+      l4 = capped(l4, bound); h4 = capped(h4, bound);
+      l5 = capped(l5, bound); h5 = capped(h5, bound);
+      l6 = capped(l6, bound); h6 = capped(h6, bound);
+      l7 = capped(l7, bound); h7 = capped(h7, bound);
+      m0 *= cap_slope(l0, bound); n0 *= cap_slope(h0, bound);
+      m1 *= cap_slope(l1, bound); n1 *= cap_slope(h1, bound);
+      m2 *= cap_slope(l2, bound); n2 *= cap_slope(h2, bound);
+      m3 *= cap_slope(l3, bound); n3 *= cap_slope(h3, bound);
+      m4 *= cap_slope(l4, bound); n4 *= cap_slope(h4, bound);
+      m5 *= cap_slope(l5, bound); n5 *= cap_slope(h5, bound);
+      m6 *= cap_slope(l6, bound); n6 *= cap_slope(h6, bound);
+      m7 *= cap_slope(l7, bound); n7 *= cap_slope(h7, bound);
+    }
+    l0 = select(vec4<f32>(), exp(l0 * params.scale - lsel), froml + 0u <= seenl) * m0 * params.scale;
+    h0 = select(vec4<f32>(), exp(h0 * params.scale - lseh), fromh + 0u <= seenh) * n0 * params.scale;
+    l1 = select(vec4<f32>(), exp(l1 * params.scale - lsel), froml + 1u <= seenl) * m1 * params.scale;
+    h1 = select(vec4<f32>(), exp(h1 * params.scale - lseh), fromh + 1u <= seenh) * n1 * params.scale;
+    l2 = select(vec4<f32>(), exp(l2 * params.scale - lsel), froml + 2u <= seenl) * m2 * params.scale;
+    h2 = select(vec4<f32>(), exp(h2 * params.scale - lseh), fromh + 2u <= seenh) * n2 * params.scale;
+    l3 = select(vec4<f32>(), exp(l3 * params.scale - lsel), froml + 3u <= seenl) * m3 * params.scale;
+    h3 = select(vec4<f32>(), exp(h3 * params.scale - lseh), fromh + 3u <= seenh) * n3 * params.scale;
+    l4 = select(vec4<f32>(), exp(l4 * params.scale - lsel), froml + 4u <= seenl) * m4 * params.scale;
+    h4 = select(vec4<f32>(), exp(h4 * params.scale - lseh), fromh + 4u <= seenh) * n4 * params.scale;
+    l5 = select(vec4<f32>(), exp(l5 * params.scale - lsel), froml + 5u <= seenl) * m5 * params.scale;
+    h5 = select(vec4<f32>(), exp(h5 * params.scale - lseh), fromh + 5u <= seenh) * n5 * params.scale;
+    l6 = select(vec4<f32>(), exp(l6 * params.scale - lsel), froml + 6u <= seenl) * m6 * params.scale;
+    h6 = select(vec4<f32>(), exp(h6 * params.scale - lseh), fromh + 6u <= seenh) * n6 * params.scale;
+    l7 = select(vec4<f32>(), exp(l7 * params.scale - lsel), froml + 7u <= seenl) * m7 * params.scale;
+    h7 = select(vec4<f32>(), exp(h7 * params.scale - lseh), fromh + 7u <= seenh) * n7 * params.scale;
     for (var c = 0u; c < width4; c++) {
       let b0 = k[kl.x + c]; let b1 = k[kl.y + c]; let b2 = k[kl.z + c]; let b3 = k[kl.w + c];
       let b4 = k[kh.x + c]; let b5 = k[kh.y + c]; let b6 = k[kh.z + c]; let b7 = k[kh.w + c];

@@ -1,7 +1,8 @@
 // Made by shaders/blocks.mjs
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y, for GPUs.
-// Shapes as in attention_forward_tile, H = 4 width4 ≤ 64; stats [B, T, heads, 2]: lse is read, delta written for
-// attention_backward_key_value_tile; with documents, the first key of each query [B, T] is stored after them.
+// Shapes and cap, whose slope ds_j has too, as in attention_forward_tile, H = 4 width4 ≤ 64; stats [B, T, heads, 2]:
+// lse is read, delta written for attention_backward_key_value_tile; with documents, the first key of each query [B, T]
+// is stored after them.
 // A workgroup: 32 queries of one head, by 32 keys at a time. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -11,6 +12,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
 }
 
@@ -121,6 +123,11 @@ fn main(
       }
       workgroupBarrier();
     }
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      s0 = capped(s0, bound); s1 = capped(s1, bound);
+      s2 = capped(s2, bound); s3 = capped(s3, bound);
+    }
     let own_t = min(vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u), vec4<u32>(len - 1u));
     let last = vec4<u32>(params.offset) + own_t;
     var first = vec4<u32>();
@@ -142,6 +149,13 @@ fn main(
     scores[8u * tx + ty + 64u] = select(vec4<f32>(), exp(s1 * params.scale - lse), seen1);
     scores[8u * tx + ty + 128u] = select(vec4<f32>(), exp(s2 * params.scale - lse), seen2);
     scores[8u * tx + ty + 192u] = select(vec4<f32>(), exp(s3 * params.scale - lse), seen3);
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      scores[8u * tx + ty] *= cap_slope(s0, bound);
+      scores[8u * tx + ty + 64u] *= cap_slope(s1, bound);
+      scores[8u * tx + ty + 128u] *= cap_slope(s2, bound);
+      scores[8u * tx + ty + 192u] *= cap_slope(s3, bound);
+    }
     var g0 = vec4<f32>(); var g1 = vec4<f32>(); var g2 = vec4<f32>(); var g3 = vec4<f32>();
     for (var chunk = 0u; chunk < bounds.z; chunk++) {
       let column = 4u * chunk + lane % 4u;

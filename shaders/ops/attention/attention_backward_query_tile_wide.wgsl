@@ -1,8 +1,9 @@
 // Made by shaders/blocks.mjs
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y, for GPUs.
-// Shapes as in attention_forward_tile, H = 4 width4 ≤ 128; stats [B, T, heads, 2]: lse is read, delta written for
-// attention_backward_key_value_tile; with documents, the first key of each query [B, T] is stored after them.
-// A workgroup: 32 queries of one head, by 32 keys at a time. Twin: ops/attention/kernels.rs
+// Shapes and cap, whose slope ds_j has too, as in attention_forward_tile, H = 4 width4; stats [B, T, heads, 2]:
+// lse is read, delta written for attention_backward_key_value_tile; with documents, the first key of each query [B, T]
+// is stored after them.
+// A workgroup: 32 queries of one head and 128 columns of it, by 32 keys at a time. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,
@@ -11,6 +12,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
 }
 
@@ -44,17 +46,19 @@ fn main(
   let tile = group_index(group, groups);
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let parts = (width4 + 31u) / 32u;
+  let left = tile % parts * 32u;
   let across = (len + 31u) / 32u;
-  let head = tile % heads;
-  let b = tile / heads / across;
-  let top_row = (across - 1u - tile / heads % across) * 32u;
+  let head = tile / parts % heads;
+  let b = tile / parts / heads / across;
+  let top_row = (across - 1u - tile / parts / heads % across) * 32u;
   let q_base = (b * len * heads + head) * width4;
   let k_base = (b * all * params.kv_heads + head / (heads / params.kv_heads)) * width4;
   let k_step = params.kv_heads * width4;
   let q_step = heads * width4;
   if (lane == 0u) {
     walk = vec3<u32>();
-    if (tile < params.batch * heads * ((len + 31u) / 32u)) {
+    if (tile < params.batch * heads * ((len + 31u) / 32u) * ((width4 + 31u) / 32u)) {
       var begin = 0u;
       if (params.documents != 0u) {
         begin = u32(stats[2u * params.batch * len * heads + b * len + top_row]);
@@ -64,8 +68,8 @@ fn main(
     }
   }
   let bounds = workgroupUniformLoad(&walk);
-  let e0 = min(tx, width4 - 1u); let e1 = min(tx + 8u, width4 - 1u);
-  let e2 = min(tx + 16u, width4 - 1u); let e3 = min(tx + 24u, width4 - 1u);
+  let e0 = min(left + tx, width4 - 1u); let e1 = min(left + tx + 8u, width4 - 1u);
+  let e2 = min(left + tx + 16u, width4 - 1u); let e3 = min(left + tx + 24u, width4 - 1u);
   // The deltas of the own rows, which stay in workgroup memory.
   var delta = vec4<f32>();
   if (bounds.y != 0u) {
@@ -126,6 +130,11 @@ fn main(
       }
       workgroupBarrier();
     }
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      s0 = capped(s0, bound); s1 = capped(s1, bound);
+      s2 = capped(s2, bound); s3 = capped(s3, bound);
+    }
     let own_t = min(vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u), vec4<u32>(len - 1u));
     let last = vec4<u32>(params.offset) + own_t;
     var first = vec4<u32>();
@@ -147,6 +156,13 @@ fn main(
     scores[8u * tx + ty + 64u] = select(vec4<f32>(), exp(s1 * params.scale - lse), seen1);
     scores[8u * tx + ty + 128u] = select(vec4<f32>(), exp(s2 * params.scale - lse), seen2);
     scores[8u * tx + ty + 192u] = select(vec4<f32>(), exp(s3 * params.scale - lse), seen3);
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      scores[8u * tx + ty] *= cap_slope(s0, bound);
+      scores[8u * tx + ty + 64u] *= cap_slope(s1, bound);
+      scores[8u * tx + ty + 128u] *= cap_slope(s2, bound);
+      scores[8u * tx + ty + 192u] *= cap_slope(s3, bound);
+    }
     var g0 = vec4<f32>(); var g1 = vec4<f32>(); var g2 = vec4<f32>(); var g3 = vec4<f32>();
     for (var chunk = 0u; chunk < bounds.z; chunk++) {
       let column = 4u * chunk + lane % 4u;
@@ -204,64 +220,64 @@ fn main(
   }
   let t = vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u);
   let at = select(vec4<u32>(NONE), (vec4<u32>(b * len) + t) * heads + vec4<u32>(head), t < vec4<u32>(len));
-  if (at.x != NONE && tx < width4) {
-    dq[at.x * width4 + tx] = a0;
+  if (at.x != NONE && left + tx < width4) {
+    dq[at.x * width4 + left + tx] = a0;
   }
-  if (at.x != NONE && tx + 8u < width4) {
-    dq[at.x * width4 + tx + 8u] = a1;
+  if (at.x != NONE && left + tx + 8u < width4) {
+    dq[at.x * width4 + left + tx + 8u] = a1;
   }
-  if (at.x != NONE && tx + 16u < width4) {
-    dq[at.x * width4 + tx + 16u] = a2;
+  if (at.x != NONE && left + tx + 16u < width4) {
+    dq[at.x * width4 + left + tx + 16u] = a2;
   }
-  if (at.x != NONE && tx + 24u < width4) {
-    dq[at.x * width4 + tx + 24u] = a3;
+  if (at.x != NONE && left + tx + 24u < width4) {
+    dq[at.x * width4 + left + tx + 24u] = a3;
   }
-  if (at.y != NONE && tx < width4) {
-    dq[at.y * width4 + tx] = b0;
+  if (at.y != NONE && left + tx < width4) {
+    dq[at.y * width4 + left + tx] = b0;
   }
-  if (at.y != NONE && tx + 8u < width4) {
-    dq[at.y * width4 + tx + 8u] = b1;
+  if (at.y != NONE && left + tx + 8u < width4) {
+    dq[at.y * width4 + left + tx + 8u] = b1;
   }
-  if (at.y != NONE && tx + 16u < width4) {
-    dq[at.y * width4 + tx + 16u] = b2;
+  if (at.y != NONE && left + tx + 16u < width4) {
+    dq[at.y * width4 + left + tx + 16u] = b2;
   }
-  if (at.y != NONE && tx + 24u < width4) {
-    dq[at.y * width4 + tx + 24u] = b3;
+  if (at.y != NONE && left + tx + 24u < width4) {
+    dq[at.y * width4 + left + tx + 24u] = b3;
   }
-  if (at.z != NONE && tx < width4) {
-    dq[at.z * width4 + tx] = c0;
+  if (at.z != NONE && left + tx < width4) {
+    dq[at.z * width4 + left + tx] = c0;
   }
-  if (at.z != NONE && tx + 8u < width4) {
-    dq[at.z * width4 + tx + 8u] = c1;
+  if (at.z != NONE && left + tx + 8u < width4) {
+    dq[at.z * width4 + left + tx + 8u] = c1;
   }
-  if (at.z != NONE && tx + 16u < width4) {
-    dq[at.z * width4 + tx + 16u] = c2;
+  if (at.z != NONE && left + tx + 16u < width4) {
+    dq[at.z * width4 + left + tx + 16u] = c2;
   }
-  if (at.z != NONE && tx + 24u < width4) {
-    dq[at.z * width4 + tx + 24u] = c3;
+  if (at.z != NONE && left + tx + 24u < width4) {
+    dq[at.z * width4 + left + tx + 24u] = c3;
   }
-  if (at.w != NONE && tx < width4) {
-    dq[at.w * width4 + tx] = d0;
+  if (at.w != NONE && left + tx < width4) {
+    dq[at.w * width4 + left + tx] = d0;
   }
-  if (at.w != NONE && tx + 8u < width4) {
-    dq[at.w * width4 + tx + 8u] = d1;
+  if (at.w != NONE && left + tx + 8u < width4) {
+    dq[at.w * width4 + left + tx + 8u] = d1;
   }
-  if (at.w != NONE && tx + 16u < width4) {
-    dq[at.w * width4 + tx + 16u] = d2;
+  if (at.w != NONE && left + tx + 16u < width4) {
+    dq[at.w * width4 + left + tx + 16u] = d2;
   }
-  if (at.w != NONE && tx + 24u < width4) {
-    dq[at.w * width4 + tx + 24u] = d3;
+  if (at.w != NONE && left + tx + 24u < width4) {
+    dq[at.w * width4 + left + tx + 24u] = d3;
   }
-  if (tx == 0u && at.x != NONE) {
+  if (left + tx == 0u && at.x != NONE) {
     stats[2u * at.x + 1u] = partial[lane].x;
   }
-  if (tx == 0u && at.y != NONE) {
+  if (left + tx == 0u && at.y != NONE) {
     stats[2u * at.y + 1u] = partial[lane].y;
   }
-  if (tx == 0u && at.z != NONE) {
+  if (left + tx == 0u && at.z != NONE) {
     stats[2u * at.z + 1u] = partial[lane].z;
   }
-  if (tx == 0u && at.w != NONE) {
+  if (left + tx == 0u && at.w != NONE) {
     stats[2u * at.w + 1u] = partial[lane].w;
   }
 }

@@ -1,7 +1,7 @@
-// Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t.
-// With documents, first is starts [B, T], which grows with t and is stored as f32 after the stats; otherwise first is 0
-// (and one word of starts is bound). q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] =
-// log Σ exp, 0; H = 4 width4 ≤ 128.
+// Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t;
+// with cap > 0 a score z is cap tanh(z / cap) (chunks/score_cap). With documents, first is starts [B, T], which grows
+// with t and is stored as f32 after the stats; otherwise first is 0 (and one word of starts is bound).
+// q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4 ≤ 256.
 // One thread: one query of one head; four keys at a time. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -11,6 +11,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
 }
 
@@ -47,13 +48,16 @@ fn main(
       stats[2u * params.batch * len * heads + i / heads] = f32(first);
     }
   }
-  var query: array<vec4<f32>, 32>;
-  var sums: array<vec4<f32>, 32>;
+  var query: array<vec4<f32>, 64>;
+  var sums: array<vec4<f32>, 64>;
   var top = 0.0;
   for (var c = 0u; c < width4; c++) {
     query[c] = q[at + c] * params.scale;
     sums[c] = vec4<f32>();
     top += dot(query[c], k[base + first * step + c]);
+  }
+  if (params.cap > 0.0) {
+    top = capped(vec4<f32>(top), params.cap).x;
   }
   var total = 0.0;
   for (var j = first; j < keys; j += 4u) {
@@ -63,6 +67,9 @@ fn main(
     for (var c = 0u; c < width4; c++) {
       let a = query[c];
       s += vec4<f32>(dot(a, k[rows.x + c]), dot(a, k[rows.y + c]), dot(a, k[rows.z + c]), dot(a, k[rows.w + c]));
+    }
+    if (params.cap > 0.0) {
+      s = capped(s, params.cap);
     }
     let next = max(max(max(s.x, s.y), max(s.z, s.w)), top);
     let old = exp(top - next);

@@ -1,6 +1,6 @@
 // Made by shaders/blocks.mjs
 // Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t;
-// first: attention_forward. q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H],
+// first, cap: attention_forward. q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H],
 // stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4.
 // One thread: 8 queries of one head against 8 keys at a time, so that each element loaded serves 8 products; y holds
 // the sums. A long row is cut: this launch adds the keys first .. end, stats keep the maximum and the sum between
@@ -14,6 +14,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
   first: u32,
   end: u32,
@@ -119,6 +120,17 @@ fn main(
       let b5 = k[kh.y + c]; l5 += dots(b5, a0, a1, a2, a3); h5 += dots(b5, a4, a5, a6, a7);
       let b6 = k[kh.z + c]; l6 += dots(b6, a0, a1, a2, a3); h6 += dots(b6, a4, a5, a6, a7);
       let b7 = k[kh.w + c]; l7 += dots(b7, a0, a1, a2, a3); h7 += dots(b7, a4, a5, a6, a7);
+    }
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      l0 = capped(l0, bound); h0 = capped(h0, bound);
+      l1 = capped(l1, bound); h1 = capped(h1, bound);
+      l2 = capped(l2, bound); h2 = capped(h2, bound);
+      l3 = capped(l3, bound); h3 = capped(h3, bound);
+      l4 = capped(l4, bound); h4 = capped(h4, bound);
+      l5 = capped(l5, bound); h5 = capped(h5, bound);
+      l6 = capped(l6, bound); h6 = capped(h6, bound);
+      l7 = capped(l7, bound); h7 = capped(h7, bound);
     }
     l0 = select(vec4<f32>(LOWEST), l0 * params.scale, froml + 0u <= seenl);
     h0 = select(vec4<f32>(LOWEST), h0 * params.scale, fromh + 0u <= seenh);

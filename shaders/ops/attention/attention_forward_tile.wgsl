@@ -1,8 +1,8 @@
 // Made by shaders/blocks.mjs
 // Causal attention, grouped queries, online softmax, for GPUs: y = softmax(scale q kᵀ) v over the keys first ..= offset
-// + t. With documents, first is starts [B, T], which grows with t and is stored as f32 after the stats; otherwise first
-// is 0 (and one word of starts is bound). q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads,
-// 2] = log Σ exp, 0; H = 4 width4 ≤ 64.
+// + t; with cap > 0 a score z is cap tanh(z / cap). With documents, first is starts [B, T], which grows with t and is
+// stored as f32 after the stats; otherwise first is 0 (and one word of starts is bound). q, y [B, T, heads, H],
+// k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4 ≤ 64.
 // A workgroup: 32 queries of one head, by 32 keys at a time. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -12,6 +12,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
 }
 
@@ -105,6 +106,11 @@ fn main(
         s3 = fma(pw, vec4<f32>(q3.w), fma(pz, vec4<f32>(q3.z), fma(py, vec4<f32>(q3.y), fma(px, vec4<f32>(q3.x), s3))));
       }
       workgroupBarrier();
+    }
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      s0 = capped(s0, bound); s1 = capped(s1, bound);
+      s2 = capped(s2, bound); s3 = capped(s3, bound);
     }
     let own_t = min(vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u), vec4<u32>(len - 1u));
     let last = vec4<u32>(params.offset) + own_t;

@@ -1,9 +1,9 @@
 // Made by shaders/blocks.mjs
 // Causal attention, grouped queries, online softmax, for GPUs: y = softmax(scale q kᵀ) v over the keys first ..= offset
-// + t. With documents, first is starts [B, T], which grows with t and is stored as f32 after the stats; otherwise first
-// is 0 (and one word of starts is bound). q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads,
-// 2] = log Σ exp, 0; H = 4 width4 ≤ 128.
-// A workgroup: 32 queries of one head, by 32 keys at a time. Twin: ops/attention/kernels.rs
+// + t; with cap > 0 a score z is cap tanh(z / cap). With documents, first is starts [B, T], which grows with t and is
+// stored as f32 after the stats; otherwise first is 0 (and one word of starts is bound). q, y [B, T, heads, H],
+// k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4.
+// A workgroup: 32 queries of one head and 128 columns of it, by 32 keys at a time. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,
@@ -12,6 +12,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  cap: f32,
   documents: u32,
 }
 
@@ -46,17 +47,19 @@ fn main(
   let tile = group_index(group, groups);
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let parts = (width4 + 31u) / 32u;
+  let left = tile % parts * 32u;
   let across = (len + 31u) / 32u;
-  let head = tile % heads;
-  let b = tile / heads / across;
-  let top_row = (across - 1u - tile / heads % across) * 32u;
+  let head = tile / parts % heads;
+  let b = tile / parts / heads / across;
+  let top_row = (across - 1u - tile / parts / heads % across) * 32u;
   let q_base = (b * len * heads + head) * width4;
   let k_base = (b * all * params.kv_heads + head / (heads / params.kv_heads)) * width4;
   let k_step = params.kv_heads * width4;
   let q_step = heads * width4;
   if (lane == 0u) {
     walk = vec3<u32>();
-    if (tile < params.batch * heads * ((len + 31u) / 32u)) {
+    if (tile < params.batch * heads * ((len + 31u) / 32u) * ((width4 + 31u) / 32u)) {
       var begin = 0u;
       if (params.documents != 0u) {
         begin = min(starts[b * len + top_row], params.offset + top_row);
@@ -66,8 +69,8 @@ fn main(
     }
   }
   let bounds = workgroupUniformLoad(&walk);
-  let e0 = min(tx, width4 - 1u); let e1 = min(tx + 8u, width4 - 1u);
-  let e2 = min(tx + 16u, width4 - 1u); let e3 = min(tx + 24u, width4 - 1u);
+  let e0 = min(left + tx, width4 - 1u); let e1 = min(left + tx + 8u, width4 - 1u);
+  let e2 = min(left + tx + 16u, width4 - 1u); let e3 = min(left + tx + 24u, width4 - 1u);
   var a0 = vec4<f32>(); var a1 = vec4<f32>();
   var a2 = vec4<f32>(); var a3 = vec4<f32>();
   var b0 = vec4<f32>(); var b1 = vec4<f32>();
@@ -110,6 +113,11 @@ fn main(
         s3 = fma(pw, vec4<f32>(q3.w), fma(pz, vec4<f32>(q3.z), fma(py, vec4<f32>(q3.y), fma(px, vec4<f32>(q3.x), s3))));
       }
       workgroupBarrier();
+    }
+    if (params.cap > 0.0) {
+      let bound = params.cap / params.scale;
+      s0 = capped(s0, bound); s1 = capped(s1, bound);
+      s2 = capped(s2, bound); s3 = capped(s3, bound);
     }
     let own_t = min(vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u), vec4<u32>(len - 1u));
     let last = vec4<u32>(params.offset) + own_t;
@@ -185,77 +193,77 @@ fn main(
   total = total + partial[8u * ty + 2u]; total = total + partial[8u * ty + 3u];
   total = total + partial[8u * ty + 4u]; total = total + partial[8u * ty + 5u];
   total = total + partial[8u * ty + 6u]; total = total + partial[8u * ty + 7u];
-  if (at.x != NONE && tx < width4) {
-    y[at.x * width4 + tx] = a0 / total.x;
+  if (at.x != NONE && left + tx < width4) {
+    y[at.x * width4 + left + tx] = a0 / total.x;
   }
-  if (at.x != NONE && tx + 8u < width4) {
-    y[at.x * width4 + tx + 8u] = a1 / total.x;
+  if (at.x != NONE && left + tx + 8u < width4) {
+    y[at.x * width4 + left + tx + 8u] = a1 / total.x;
   }
-  if (at.x != NONE && tx + 16u < width4) {
-    y[at.x * width4 + tx + 16u] = a2 / total.x;
+  if (at.x != NONE && left + tx + 16u < width4) {
+    y[at.x * width4 + left + tx + 16u] = a2 / total.x;
   }
-  if (at.x != NONE && tx + 24u < width4) {
-    y[at.x * width4 + tx + 24u] = a3 / total.x;
+  if (at.x != NONE && left + tx + 24u < width4) {
+    y[at.x * width4 + left + tx + 24u] = a3 / total.x;
   }
-  if (at.y != NONE && tx < width4) {
-    y[at.y * width4 + tx] = b0 / total.y;
+  if (at.y != NONE && left + tx < width4) {
+    y[at.y * width4 + left + tx] = b0 / total.y;
   }
-  if (at.y != NONE && tx + 8u < width4) {
-    y[at.y * width4 + tx + 8u] = b1 / total.y;
+  if (at.y != NONE && left + tx + 8u < width4) {
+    y[at.y * width4 + left + tx + 8u] = b1 / total.y;
   }
-  if (at.y != NONE && tx + 16u < width4) {
-    y[at.y * width4 + tx + 16u] = b2 / total.y;
+  if (at.y != NONE && left + tx + 16u < width4) {
+    y[at.y * width4 + left + tx + 16u] = b2 / total.y;
   }
-  if (at.y != NONE && tx + 24u < width4) {
-    y[at.y * width4 + tx + 24u] = b3 / total.y;
+  if (at.y != NONE && left + tx + 24u < width4) {
+    y[at.y * width4 + left + tx + 24u] = b3 / total.y;
   }
-  if (at.z != NONE && tx < width4) {
-    y[at.z * width4 + tx] = c0 / total.z;
+  if (at.z != NONE && left + tx < width4) {
+    y[at.z * width4 + left + tx] = c0 / total.z;
   }
-  if (at.z != NONE && tx + 8u < width4) {
-    y[at.z * width4 + tx + 8u] = c1 / total.z;
+  if (at.z != NONE && left + tx + 8u < width4) {
+    y[at.z * width4 + left + tx + 8u] = c1 / total.z;
   }
-  if (at.z != NONE && tx + 16u < width4) {
-    y[at.z * width4 + tx + 16u] = c2 / total.z;
+  if (at.z != NONE && left + tx + 16u < width4) {
+    y[at.z * width4 + left + tx + 16u] = c2 / total.z;
   }
-  if (at.z != NONE && tx + 24u < width4) {
-    y[at.z * width4 + tx + 24u] = c3 / total.z;
+  if (at.z != NONE && left + tx + 24u < width4) {
+    y[at.z * width4 + left + tx + 24u] = c3 / total.z;
   }
-  if (at.w != NONE && tx < width4) {
-    y[at.w * width4 + tx] = d0 / total.w;
+  if (at.w != NONE && left + tx < width4) {
+    y[at.w * width4 + left + tx] = d0 / total.w;
   }
-  if (at.w != NONE && tx + 8u < width4) {
-    y[at.w * width4 + tx + 8u] = d1 / total.w;
+  if (at.w != NONE && left + tx + 8u < width4) {
+    y[at.w * width4 + left + tx + 8u] = d1 / total.w;
   }
-  if (at.w != NONE && tx + 16u < width4) {
-    y[at.w * width4 + tx + 16u] = d2 / total.w;
+  if (at.w != NONE && left + tx + 16u < width4) {
+    y[at.w * width4 + left + tx + 16u] = d2 / total.w;
   }
-  if (at.w != NONE && tx + 24u < width4) {
-    y[at.w * width4 + tx + 24u] = d3 / total.w;
+  if (at.w != NONE && left + tx + 24u < width4) {
+    y[at.w * width4 + left + tx + 24u] = d3 / total.w;
   }
   let lse = top + log(total);
-  if (tx == 0u && at.x != NONE) {
+  if (left + tx == 0u && at.x != NONE) {
     stats[2u * at.x] = lse.x;
     stats[2u * at.x + 1u] = 0.0;
     if (params.documents != 0u && head == 0u) {
       stats[2u * params.batch * len * heads + b * len + t.x] = f32(first.x);
     }
   }
-  if (tx == 0u && at.y != NONE) {
+  if (left + tx == 0u && at.y != NONE) {
     stats[2u * at.y] = lse.y;
     stats[2u * at.y + 1u] = 0.0;
     if (params.documents != 0u && head == 0u) {
       stats[2u * params.batch * len * heads + b * len + t.y] = f32(first.y);
     }
   }
-  if (tx == 0u && at.z != NONE) {
+  if (left + tx == 0u && at.z != NONE) {
     stats[2u * at.z] = lse.z;
     stats[2u * at.z + 1u] = 0.0;
     if (params.documents != 0u && head == 0u) {
       stats[2u * params.batch * len * heads + b * len + t.z] = f32(first.z);
     }
   }
-  if (tx == 0u && at.w != NONE) {
+  if (left + tx == 0u && at.w != NONE) {
     stats[2u * at.w] = lse.w;
     stats[2u * at.w + 1u] = 0.0;
     if (params.documents != 0u && head == 0u) {

@@ -7,18 +7,23 @@ use tabtune_tests::kernels::{Case, check, floats, relative_l2};
 
 use super::attention::{
     BOUND, backward_key_value, backward_query, forward, key_value_after, narrow, query_after,
-    shapes, tiles,
+    query_tiles, shapes,
 };
 
 /// Bound of gradients over up to 307 keys, for their largest error, not that of their norm.
-const GRADIENTS: f64 = 5e-5;
+pub(super) const GRADIENTS: f64 = 5e-5;
 
 fn forward_tile(p: Params) -> Case {
+    by_tiles(p, forward(p))
+}
+
+/// Makes the same forward pass with the kernel by tiles.
+pub(super) fn by_tiles(p: Params, case: Case) -> Case {
     let kernel = narrow(&p, [&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_WIDE]).any();
     Case {
         kernel,
-        groups: tiles(&p, p.len),
-        ..forward(p)
+        groups: query_tiles(&p),
+        ..case
     }
 }
 
@@ -43,6 +48,7 @@ fn tiled(wide: bool) -> Vec<Params> {
                 offset,
                 width4,
                 scale,
+                cap: 0.0,
                 documents,
             }
         }
@@ -121,6 +127,7 @@ fn attention_of_2048_tokens_by_tiles_is_true_to_float64() {
         offset: 0,
         width4: 16,
         scale: 0.125,
+        cap: 0.0,
         documents: true,
     };
     let off = |case: &Case, twin: &[Vec<u32>]| {

@@ -350,6 +350,8 @@ fn attention_matches_the_textbook() {
         kv_heads,
         head_dim,
         window: None,
+        scale: None,
+        cap: None,
     };
     for s in [
         (1, 2, 0, 1, 1, 4),
@@ -522,6 +524,8 @@ fn repeats(device: &burn::tensor::Device) {
         kv_heads: 3,
         head_dim: 64,
         window: None,
+        scale: None,
+        cap: None,
     };
     let attention =
         |i: &Inputs| ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, shape);

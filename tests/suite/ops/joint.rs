@@ -271,6 +271,8 @@ fn self_attention_is_its_parts() {
             kv_heads,
             head_dim,
             window: None,
+            scale: None,
+            cap: None,
         };
         let half = head_dim / 2;
         let tables = |x: &Tensor<2>| {
@@ -362,6 +364,8 @@ fn attention_of_packed_qkv_is_its_parts() {
             kv_heads: heads,
             head_dim,
             window: None,
+            scale: None,
+            cap: None,
         };
         compare(
             &[[batch_size * seq_len, 3 * c], [1, 3 * c]],

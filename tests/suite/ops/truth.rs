@@ -410,6 +410,8 @@ fn attention_is_true_to_float64() {
             kv_heads,
             head_dim,
             window: None,
+            scale: None,
+            cap: None,
         };
         let (rows, keys) = (batch_size * seq_len, batch_size * (offset + seq_len));
         let shapes = [

@@ -46,6 +46,8 @@ fn lint_of_kernels_for_gpus_finds_launches_with_few_workgroups() {
         kv_heads: 3,
         head_dim: 64,
         window: None,
+        scale: None,
+        cap: None,
     };
     let (ws, tables) = (
         [576, 192, 192].map(|rows| ones(rows, 576)),

@@ -14,6 +14,9 @@ pub const TILE: usize = 32;
 /// Number of columns of a row of sums that the threads of a tile can comfortably keep in registers.
 pub const TILE_WIDTH: usize = 64;
 
+/// Number of columns of a workgroup of the kernels by queries for wider heads.
+pub const WIDE_TILE_WIDTH: usize = 128;
+
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[
     &FORWARD.all(),
@@ -34,31 +37,31 @@ pub(crate) static KERNELS: Kernels = &[
 
 crate::kernel! {
     /// Computes `y = softmax(scale q kᵀ) v` and the log-sum-exp, one query per thread.
-    pub FORWARD = "attention_forward" [64], (q, k, v, starts) -> (y, stats), Params,
+    pub FORWARD = "attention_forward" through "chunks/score_cap" [64], (q, k, v, starts) -> (y, stats), Params,
     twin forward_twin;
 
     /// [`FORWARD`] by tiles of 32 queries and 32 keys, for heads of at most [`TILE_WIDTH`] columns.
     pub FORWARD_TILE = "attention_forward_tile" as FORWARD;
-    /// [`FORWARD_TILE`] for wider heads.
+    /// [`FORWARD_TILE`] for wider heads, with [`WIDE_TILE_WIDTH`] columns a workgroup.
     pub FORWARD_TILE_WIDE = "attention_forward_tile_wide" as FORWARD;
 }
 crate::kernel! {
     /// Computes `dq`, and `delta = dy y` into the stats, one query per thread.
-    pub BACKWARD_QUERY = "attention_backward_query" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin;
+    pub BACKWARD_QUERY = "attention_backward_query" through "chunks/score_cap" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin;
 
     /// [`BACKWARD_QUERY`] by tiles, for heads of at most [`TILE_WIDTH`] columns.
     pub BACKWARD_QUERY_TILE = "attention_backward_query_tile" as BACKWARD_QUERY;
-    /// [`BACKWARD_QUERY_TILE`] for wider heads.
+    /// [`BACKWARD_QUERY_TILE`] for wider heads, with [`WIDE_TILE_WIDTH`] columns a workgroup.
     pub BACKWARD_QUERY_TILE_WIDE = "attention_backward_query_tile_wide" as BACKWARD_QUERY;
 }
 crate::kernel! {
     /// Computes `dk` and `dv`, one key per thread.
-    pub BACKWARD_KEY_VALUE = "attention_backward_key_value" [64], (q, k, v, dy, stats) -> (dk, dv), Params,
+    pub BACKWARD_KEY_VALUE = "attention_backward_key_value" through "chunks/score_cap" [64], (q, k, v, dy, stats) -> (dk, dv), Params,
     twin backward_key_value_shared_twin
 }
 crate::kernel! {
     /// Computes `dk` and `dv` by query head, by tiles.
-    pub BACKWARD_KEY_VALUE_TILE = "attention_backward_key_value_tile" [64], (q, k, v, dy, stats) -> (dk, dv), Params,
+    pub BACKWARD_KEY_VALUE_TILE = "attention_backward_key_value_tile" through "chunks/score_cap" [64], (q, k, v, dy, stats) -> (dk, dv), Params,
     twin backward_key_value_twin
 }
 crate::kernel! {
@@ -68,17 +71,17 @@ crate::kernel! {
 }
 crate::kernel! {
     /// Computes `y = softmax(scale q kᵀ) v` and the log-sum-exp, 8 queries per thread.
-    pub FORWARD_BLOCK = "attention_forward_block" [32], (q, k, v, starts) -> (mut y, mut stats), BlockParams,
+    pub FORWARD_BLOCK = "attention_forward_block" through "chunks/score_cap" [32], (q, k, v, starts) -> (mut y, mut stats), BlockParams,
     twin forward_block_twin
 }
 crate::kernel! {
     /// Computes `dq`, and `delta = dy y` into the stats, 8 queries per thread.
-    pub BACKWARD_QUERY_BLOCK = "attention_backward_query_block" [32], (q, k, v, y, dy) -> (mut stats, mut dq), BlockParams,
+    pub BACKWARD_QUERY_BLOCK = "attention_backward_query_block" through "chunks/score_cap" [32], (q, k, v, y, dy) -> (mut stats, mut dq), BlockParams,
     twin backward_query_block_twin
 }
 crate::kernel! {
     /// Computes `dk` and `dv`, 8 keys per thread.
-    pub BACKWARD_KEY_VALUE_BLOCK = "attention_backward_key_value_block" [32], (q, k, v, dy, stats) -> (mut dk, mut dv), BlockParams,
+    pub BACKWARD_KEY_VALUE_BLOCK = "attention_backward_key_value_block" through "chunks/score_cap" [32], (q, k, v, dy, stats) -> (mut dk, mut dv), BlockParams,
     twin backward_key_value_block_twin
 }
 crate::kernel! {

@@ -13,7 +13,7 @@ use crate::gpu::groups_of_64;
 use crate::gpu::launch::Launch;
 use crate::ops::operation::operation;
 use crate::ops::tape::{Grads, Sum, Vjp};
-use kernels::{TILE, TILE_WIDTH};
+use kernels::{TILE, TILE_WIDTH, WIDE_TILE_WIDTH};
 use params::{BlockParams, HeadSumParams, PadParams, Params, WindowParams};
 
 pub use crate::config::MAX_HEAD_DIM;
@@ -29,7 +29,7 @@ const FEW: usize = 1 << 15;
 const ROUNDS: usize = 48_000;
 
 /// The sizes of an attention, which cannot be derived from the number of rows. `head_dim` ≤ [`MAX_HEAD_DIM`], `kv_heads` divides `heads`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttentionShape {
     /// B, the number of sequences.
     pub batch_size: usize,
@@ -45,6 +45,10 @@ pub struct AttentionShape {
     pub head_dim: usize,
     /// W, the number of keys that a query sees, the last of which is its own position; `None` for all.
     pub window: Option<usize>,
+    /// Factor of the scores; `None` for 1/√H.
+    pub scale: Option<f64>,
+    /// Bound c > 0 of the scores, which become c·tanh(s/c), if they have one.
+    pub cap: Option<f64>,
 }
 
 impl AttentionShape {
@@ -74,7 +78,8 @@ impl AttentionShape {
             len: self.seq_len,
             offset: self.offset,
             width4: self.padded() / 4,
-            scale: (1.0 / (self.head_dim as f64).sqrt()) as f32,
+            scale: self.scale.unwrap_or(1.0 / (self.head_dim as f64).sqrt()) as f32,
+            cap: self.cap.unwrap_or(0.0) as f32,
             documents,
         }
     }
@@ -92,9 +97,15 @@ impl AttentionShape {
         self.padded() > TILE_WIDTH
     }
 
-    /// The number of workgroups of a kernel by tiles, for `rows` queries or keys of a sequence.
-    fn tiles(&self, rows: usize) -> u32 {
-        (self.batch_size * self.heads * rows.div_ceil(TILE)) as u32
+    /// The number of workgroups of a kernel by tiles, for `rows` queries or keys of a sequence, with `columns` of a head each.
+    fn tiles(&self, rows: usize, columns: usize) -> u32 {
+        let parts = self.padded().div_ceil(columns);
+        (self.batch_size * self.heads * rows.div_ceil(TILE) * parts) as u32
+    }
+
+    /// The number of workgroups of the kernels by tiles of queries.
+    fn query_tiles(&self) -> u32 {
+        self.tiles(self.seq_len, WIDE_TILE_WIDTH)
     }
 
     /// The number of threads of a block kernel, for `rows` queries or keys of a sequence.
@@ -214,7 +225,7 @@ pub fn forward<B: Launch>(
         } else {
             &kernels::FORWARD_TILE
         };
-        B::launch(kernel, read(), written, &params, shape.tiles(shape.seq_len))
+        B::launch(kernel, read(), written, &params, shape.query_tiles())
     } else if shape.by_row(4) {
         let groups = groups_of_64(shape.queries());
         B::launch(&kernels::FORWARD, read(), written, &params, groups)
@@ -312,11 +323,11 @@ pub(crate) fn by_head<B: Launch>(
         of_query(),
         [stats, dq],
         &params,
-        shape.tiles(shape.seq_len),
+        shape.query_tiles(),
     );
     let made = [shape.batch_size * keys, shape.heads * shape.padded()];
     let made = [B::floats(&k, made), B::floats(&v, made)];
-    let groups = shape.tiles(keys) * shape.padded().div_ceil(TILE_WIDTH) as u32;
+    let groups = shape.tiles(keys, TILE_WIDTH);
     let [dk, dv] = B::launch(
         &kernels::BACKWARD_KEY_VALUE_TILE,
         of_key(&stats),
@@ -359,7 +370,8 @@ pub(super) fn given(starts: Option<Tensor<1, Int>>, device: &Device) -> (bool, T
 }
 
 /// Computes causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`. Query t sees the keys
-/// `start ..= offset + t` of its sequence; scores are divided by √H. `starts [B·T]` are key indices that grow with t and are at most `offset + t`;
+/// `start ..= offset + t` of its sequence; scores are divided by √H unless the shape says another
+/// factor, and capped where it has a cap. `starts [B·T]` are key indices that grow with t and are at most `offset + t`;
 /// if `starts` is `None`, each is 0.
 pub fn attention(
     q: Tensor<2>,

@@ -19,6 +19,8 @@ crate::kernel! {
         width4: usize,
         /// Factor of the scores.
         scale: f32,
+        /// Bound c of the scores, which become c·tanh(s/c); 0 for none.
+        cap: f32,
         /// 1 if each query has a first key of its own; otherwise the first key is 0.
         documents: bool,
     }
@@ -53,6 +55,8 @@ crate::kernel! {
         width4: usize,
         /// Factor of the scores.
         scale: f32,
+        /// Bound c of the scores, which become c·tanh(s/c); 0 for none.
+        cap: f32,
         /// 1 if each query has a first key of its own; otherwise the first key is 0.
         documents: bool,
         /// First key of this launch (in the kernel for dk and dv: first query), a multiple of 8.
@@ -101,6 +105,7 @@ impl Params {
             offset,
             width4,
             scale,
+            cap,
             documents,
         } = *self;
         BlockParams {
@@ -111,6 +116,7 @@ impl Params {
             offset,
             width4,
             scale,
+            cap,
             documents,
             first: part.start,
             end: part.end,

@@ -11,6 +11,16 @@ impl BlockParams {
         self.width4 * 4
     }
 
+    /// The score of a query and a key with this product, and its slope.
+    fn score(&self, product: f64) -> (f64, f64) {
+        let (scale, cap) = (f64::from(self.scale), f64::from(self.cap));
+        if cap == 0.0 {
+            return (scale * product, scale);
+        }
+        let tanh = (scale * product / cap).tanh();
+        (cap * tanh, scale * (1.0 - tanh * tanh))
+    }
+
     /// The index of query `t` of head `h` of sequence `b`, counted in rows of the width of a head.
     fn query(&self, b: usize, t: usize, h: usize) -> usize {
         (b * self.len + t) * self.heads + h
@@ -108,8 +118,10 @@ fn forward(
         let (top, total) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
         let (top, total) = if fresh { (LOWEST, 0.0) } else { (top, total) };
         let keys = p.first.max(first)..p.end.min(last + 1);
-        let score =
-            |j: usize| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width));
+        let score = |j: usize| {
+            p.score(dot(row(q, at, width), row(k, p.key(b, j, h), width)))
+                .0
+        };
         let next = keys.clone().map(score).fold(top, f64::max);
         let old = (top - next).exp();
         let mut sums: Vec<f64> = held(y, at, width, fresh)
@@ -157,10 +169,10 @@ fn backward_query(read: [&[u32]; 5], written: [&mut [u32]; 2], p: BlockParams) {
         let mut sums = held(dq, at, width, p.first == 0);
         for j in p.first.max(p.first_key(stats, b, t))..end {
             let key = p.key(b, j, h);
-            let weight =
-                (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
+            let (score, slope) = p.score(dot(row(q, at, width), row(k, key, width)));
+            let weight = (score - lse).exp();
             let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
-            add(&mut sums, f64::from(p.scale) * ds, row(k, key, width));
+            add(&mut sums, slope * ds, row(k, key, width));
         }
         store(dq, at, &sums);
         stats[2 * at + 1] = delta as f32;
@@ -197,12 +209,12 @@ fn backward_key_value(
         let (lse, delta) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
         for j in p.first_key(stats, b, t)..=p.offset + t {
             let (key, slot) = (p.key(b, j, h), slot(b, j, h));
-            let weight =
-                (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
+            let (score, slope) = p.score(dot(row(q, at, width), row(k, key, width)));
+            let weight = (score - lse).exp();
             let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
             add(
                 &mut key_sums[slot * width..][..width],
-                f64::from(p.scale) * ds,
+                slope * ds,
                 row(q, at, width),
             );
             add(
