@@ -321,8 +321,11 @@ def main():
         p = {}
         for key, shape in shapes(config):
             one = len(shape) == 1 and key.endswith("weight")
-            start = 1.0 if one and not config["model_type"].startswith("gemma") else 0.0
-            p[key] = (start + 0.4 * rng.standard_normal(shape)).astype(np.float32)
+            gemma = config["model_type"].startswith("gemma")
+            p[key] = ((1.0 if one and not gemma else 0.0) + 0.4 * rng.standard_normal(shape)).astype(np.float32)
+            if one and gemma:
+                # GGUF has these with 1 added, which changes no bit of them here.
+                p[key] = np.round(p[key] * 65536) / 65536
         folder = HERE / name
         folder.mkdir(parents=True, exist_ok=True)
         save_file(p, str(folder / "model.safetensors"), {"format": "pt"})

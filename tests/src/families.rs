@@ -90,6 +90,11 @@ pub fn families() -> &'static [Family] {
     })
 }
 
+/// Lists the golden models that GGUF can describe.
+pub fn gguf_families() -> impl Iterator<Item = &'static Family> {
+    families().iter().filter(|family| !family.gguf.is_empty())
+}
+
 /// Returns the golden model of this name.
 pub fn family(name: &str) -> &'static Family {
     families()

@@ -10,7 +10,7 @@ pub mod tape;
 use std::sync::OnceLock;
 
 use burn::tensor::Tensor;
-pub use families::{families, family, golden};
+pub use families::{families, family, gguf_families, golden};
 pub use futures_lite::future::block_on;
 use tabtune::device::{Device, DeviceKind};
 use tabtune::gpu::{launch, read_data};

@@ -10,7 +10,7 @@ use super::layers::Linear;
 use super::named::Named;
 use super::norm::Norm;
 use super::part::Role;
-use super::rope::{Rope, Ropes};
+use super::rope::Ropes;
 use crate::config::{self, QkNorm, Slot};
 use crate::error::Result;
 use crate::ops;
@@ -156,7 +156,7 @@ impl Attention {
         let (starts, sizes) = (span.document_starts.cloned(), self.sizes(span));
         let rope = self.shape.rope.as_ref();
         let tables = rope.map(|rope| ropes.of(rope, self.shape.head_dim, span.seq_len));
-        let tables = tables.map(Rope::plain_tables);
+        let tables = tables.map(|rope| rope.plain_tables());
         match (&self.projections, tables, self.shape.qk_norm) {
             (Projections::Apart(Apart { query, key, value }), Some(Some(tables)), QkNorm::None) => {
                 let [Some(q), Some(k), Some(v)] =

@@ -87,8 +87,6 @@ pub struct Plan {
     pub stack: Stack,
     /// Every parameter, in the order in which the family's files have them.
     pub parameters: Vec<ParameterRequest>,
-    /// Number of values in the tables of rotary positions.
-    pub rotary_values: usize,
     kept: Vec<SavedActivations>,
 }
 
@@ -111,11 +109,6 @@ impl Plan {
                 stack.names.position(request.slot),
             )
         });
-        let rotary_values = stack
-            .ropes()
-            .into_iter()
-            .map(|(rope, _)| Ropes::values(&rope, config.max_position_embeddings))
-            .sum();
         let kept = stack
             .layers
             .iter()
@@ -124,9 +117,16 @@ impl Plan {
         Ok(Self {
             stack,
             parameters,
-            rotary_values,
             kept,
         })
+    }
+
+    /// The number of values in the tables of rotary positions of a model of this context, for texts of `length` tokens.
+    pub fn rotary_values(&self, length: usize, context: usize) -> usize {
+        let kinds = self.stack.ropes().into_iter();
+        kinds
+            .map(|(rope, _)| Ropes::values(&rope, length, context))
+            .sum()
     }
 
     /// The number of values per token that a block keeps for its backward pass if only the layers that `needs` selects need their

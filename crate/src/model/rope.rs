@@ -1,6 +1,7 @@
 //! Rotary position tables (arXiv:2104.09864), computed on the host: GPU sin and cos are inexact beyond ±π.
 
 use std::f64::consts::{PI, TAU};
+use std::sync::{Arc, Mutex};
 
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -160,96 +161,138 @@ impl Rope {
     }
 }
 
-/// Tables of one kind of rotary positions, for short and for long sequences.
+/// Number of positions that tables have at least, where the context has as many. Longer ones grow with the texts.
+const FIRST_POSITIONS: usize = 8192;
+
+/// Returns the number of positions in the tables of a model with this context, for texts of `length` tokens.
+fn positions_for(length: usize, context: usize) -> usize {
+    let grown = length.next_power_of_two();
+    grown.max(FIRST_POSITIONS).min(context.max(length))
+}
+
+/// Tables of one kind of rotary positions, which grow with the texts.
+#[derive(Debug, Clone)]
+struct Grown {
+    /// Length of a text by which frequencies are chosen.
+    length: usize,
+    /// Tables for this number of positions; none before the first text that needs them.
+    tables: Arc<Mutex<Option<(usize, Rope)>>>,
+}
+
+/// One kind of rotary positions.
 #[derive(Debug, Clone)]
 struct Kind {
     rope: config::Rope,
     head_dim: usize,
-    short: Rope,
-    /// Length above which sequences have other tables, and these tables.
-    long: Option<(usize, Rope)>,
+    /// Tables of all texts, or of those up to the original context of LongRoPE.
+    short: Grown,
+    /// Length above which texts have other tables, and these tables.
+    long: Option<(usize, Grown)>,
 }
 
 /// Tables of the rotary positions of a model's layers, one for those that are equal.
 #[derive(Debug, Clone)]
-pub struct Ropes(Vec<Kind>);
+pub struct Ropes {
+    kinds: Vec<Kind>,
+    context: usize,
+    device: Device,
+    /// True if the tables are constants of an autodiff graph.
+    tracked: bool,
+}
+
+/// The original context of LongRoPE, above which a model of this context has other tables.
+fn longer_than(rope: &config::Rope, context: usize) -> Option<usize> {
+    match rope.scaling {
+        RopeScaling::LongRope {
+            original_max_position_embeddings: original,
+            ..
+        } => Some(original).filter(|original| *original < context),
+        _ => None,
+    }
+}
 
 impl Ropes {
-    /// Computes the tables of every layer of `stack`, for this number of positions.
-    pub fn new(stack: &Stack, positions: usize, device: &Device) -> Self {
+    /// Computes the first tables of every layer of `stack`, a model of this context.
+    pub fn new(stack: &Stack, context: usize, device: &Device) -> Self {
         let kind = |(rope, head_dim): (config::Rope, usize)| {
-            let tables = |positions, length| Rope::new(&rope, head_dim, positions, length, device);
-            match rope.scaling {
-                RopeScaling::LongRope {
-                    original_max_position_embeddings: original,
-                    ..
-                } => {
-                    let long =
-                        (positions > original).then(|| (original, tables(positions, positions)));
-                    let short = tables(positions.min(original), original);
-                    Kind {
-                        short,
-                        long,
-                        rope,
-                        head_dim,
-                    }
-                }
-                _ => Kind {
-                    short: tables(positions, positions),
-                    long: None,
-                    rope,
-                    head_dim,
+            let grown = |length, tables| Grown {
+                length,
+                tables: Arc::new(Mutex::new(tables)),
+            };
+            let made = |length, positions| {
+                let tables = Rope::new(&rope, head_dim, positions, length, device);
+                grown(length, Some((positions, tables)))
+            };
+            let positions = positions_for(1, context);
+            let long = longer_than(&rope, context);
+            Kind {
+                short: match long {
+                    Some(original) => made(original, positions.min(original)),
+                    None => made(context, positions),
                 },
+                long: long.map(|original| (original, grown(context, None))),
+                rope,
+                head_dim,
             }
         };
-        Self(stack.ropes().into_iter().map(kind).collect())
+        Self {
+            kinds: stack.ropes().into_iter().map(kind).collect(),
+            context,
+            device: device.clone(),
+            tracked: false,
+        }
     }
 
-    /// Returns the number of values in the tables of one kind of rotary positions.
-    pub fn values(rope: &config::Rope, positions: usize) -> usize {
-        let short = match rope.scaling {
-            RopeScaling::LongRope {
-                original_max_position_embeddings: original,
-                ..
-            } if positions > original => original,
-            _ => 0,
+    /// Returns the number of values in the tables of one kind of rotary positions, after texts of `length` tokens in a model of this context.
+    pub fn values(rope: &config::Rope, length: usize, context: usize) -> usize {
+        let first = positions_for(1, context);
+        let positions = match longer_than(rope, context) {
+            Some(original) if length > original => {
+                first.min(original) + positions_for(length, context)
+            }
+            Some(original) => positions_for(length, context).min(original),
+            None => positions_for(length, context),
         };
         let of_queries = if rope.query_growth.is_some() { 2 } else { 1 };
-        (short + positions) * rope.rotated * of_queries
+        positions * rope.rotated * of_queries
     }
 
     /// Returns the same tables as constants of an autodiff graph.
     pub fn tracked(&self) -> Self {
-        let kind = |kind: &Kind| Kind {
-            short: kind.short.tracked(),
-            long: kind
-                .long
-                .as_ref()
-                .map(|(above, tables)| (*above, tables.tracked())),
-            ..kind.clone()
-        };
-        Self(self.0.iter().map(kind).collect())
-    }
-
-    /// Returns the tables of a layer's attention in sequences of `length` tokens.
-    pub fn of(&self, rope: &config::Rope, head_dim: usize, length: usize) -> &Rope {
-        let found = self
-            .0
-            .iter()
-            .find(|kind| kind.rope == *rope && kind.head_dim == head_dim)
-            .expect("a model has the tables of its layers");
-        match &found.long {
-            Some((above, tables)) if length > *above => tables,
-            _ => &found.short,
+        Self {
+            tracked: true,
+            ..self.clone()
         }
     }
 
-    /// True if sequences of these lengths have the same tables.
-    pub fn are_equal_for(&self, one: usize, other: usize) -> bool {
-        let long = |length: usize| {
-            let above = self.0.iter().filter_map(|kind| kind.long.as_ref());
-            above.map(|(above, _)| length > *above).collect::<Vec<_>>()
+    /// Returns the tables of a layer's attention in a text of `length` tokens.
+    pub fn of(&self, rope: &config::Rope, head_dim: usize, length: usize) -> Rope {
+        let kind = self
+            .kinds
+            .iter()
+            .find(|kind| kind.rope == *rope && kind.head_dim == head_dim)
+            .expect("a model has the tables of its layers");
+        let grown = match &kind.long {
+            Some((above, long)) if length > *above => long,
+            _ => &kind.short,
         };
-        long(one) == long(other)
+        let mut tables = grown.tables.lock().expect("making tables does not panic");
+        let long_enough = tables.take().filter(|(positions, _)| *positions >= length);
+        let (_, found) = tables.insert(long_enough.unwrap_or_else(|| {
+            let positions = positions_for(length, self.context);
+            let made = Rope::new(rope, head_dim, positions, grown.length, &self.device);
+            (positions, made)
+        }));
+        if self.tracked {
+            found.tracked()
+        } else {
+            found.clone()
+        }
+    }
+
+    /// True if texts of these lengths have the same tables.
+    pub fn are_equal_for(&self, one: usize, other: usize) -> bool {
+        let mut limits = self.kinds.iter().filter_map(|kind| kind.long.as_ref());
+        limits.all(|(above, _)| (one > *above) == (other > *above))
     }
 }

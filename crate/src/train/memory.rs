@@ -97,7 +97,7 @@ pub(crate) fn memory_plan_of(
         .iter()
         .map(|request| constants.bytes(request))
         .sum::<u64>()
-        + 4 * plan.rotary_values as u64;
+        + 4 * plan.rotary_values(train.seq_len, model.max_position_embeddings) as u64;
     let weights = base
         + parameters
             .iter()

@@ -7,7 +7,7 @@ use tabtune::Error;
 use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
 use tabtune::families::model_types;
 use tabtune::formats::ByteSource;
-use tabtune_tests::{families, golden};
+use tabtune_tests::{families, gguf_families, golden};
 
 use super::files::{Meta, file, gguf, ramp};
 
@@ -47,12 +47,14 @@ fn every_model_type_has_a_golden_folder_and_gguf_file() {
         .map(|model| model.config()["model_type"].as_str().unwrap().into())
         .collect();
     assert_eq!(types, model_types().into_iter().map(String::from).collect());
-    assert!(families().iter().all(|model| !model.gguf.is_empty()));
+    let without = families().iter().filter(|model| model.gguf.is_empty());
+    let without: Vec<_> = without.map(|model| model.name).collect();
+    assert_eq!(without, ["granitemoehybrid"]);
 }
 
 #[test]
 fn gguf_of_every_family_has_the_bits_of_its_folder() {
-    for model in families() {
+    for model in gguf_families() {
         let family = model.name;
         let folder = open_bundle(model.folder()).unwrap();
         let bundle = open_bundle(model.gguf_files()).unwrap();

@@ -12,7 +12,7 @@ use tabtune::state::LossRecord;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::Trainer;
 use tabtune_tests::families::Family;
-use tabtune_tests::{block_on, families};
+use tabtune_tests::{block_on, families, gguf_families};
 
 use super::{all_files, load, of_files, of_model, source, sources};
 use crate::resume::{LETTERS, shape, start};
@@ -455,7 +455,7 @@ fn line_34_documents_keep_their_bytes_and_every_end_of_a_text() {
 
 #[test]
 fn line_34_ends_of_a_gguf_file_survive_the_folder() {
-    for family in families() {
+    for family in gguf_families() {
         let before = open_bundle(family.gguf_files()).unwrap();
         let expected = before.tokenizer.as_ref().unwrap();
         let written = folder(&of_files(family.gguf_files()), &ExportOptions::default());
@@ -479,7 +479,7 @@ fn line_34_ends_of_a_gguf_file_survive_the_folder() {
             .tokenizer
             .is_some_and(|tokenizer| tokenizer.eos().len() > 1)
     };
-    assert!(families().iter().any(several));
+    assert!(gguf_families().any(several));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tabtune::formats::{FileTensor, GgmlType, GgufFile, GgufValue, MemorySource};
 use tabtune::model::Model;
 use tabtune::state::Base;
 use tabtune_tests::families::Family;
-use tabtune_tests::{families, weights};
+use tabtune_tests::{gguf_families, weights};
 
 use super::{GgufBase, Raise, gguf_patch, golden, goldens, load, open, rewritten, source, written};
 
@@ -63,7 +63,7 @@ fn patch_without_a_change_is_the_base_byte_for_byte() {
     for Family {
         name: family,
         gguf: files,
-    } in families()
+    } in gguf_families()
     {
         let bundle = open_bundle(goldens(files)).unwrap();
         for precision in [Precision::F32, Precision::Bf16] {

@@ -13,7 +13,7 @@ use tabtune::model::{Model, ParamMap};
 use tabtune::state::ReceiptFile;
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::families::Family;
-use tabtune_tests::{block_on, cpu, families, weights};
+use tabtune_tests::{block_on, cpu, gguf_families, weights};
 
 use super::super::tokenizer::byte_level;
 use super::{
@@ -54,7 +54,7 @@ fn recipe_of_every_family_opens_with_the_same_bits_and_configuration() {
     for Family {
         name: family,
         gguf: files,
-    } in families()
+    } in gguf_families()
     {
         let bundle = open_bundle(goldens(files)).unwrap();
         for precision in [Precision::F32, Precision::Bf16] {

@@ -10,7 +10,7 @@ use tabtune::formats::{GgufFile, MemorySource, TensorType};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune_tests::families::Family;
-use tabtune_tests::{block_on, cpu, families};
+use tabtune_tests::{block_on, cpu, families, gguf_families};
 
 use super::{
     Files, all_files, gguf_recipe, golden, goldens, load, named, of_files, of_model, open, source,
@@ -87,7 +87,7 @@ fn line_38_untouched_files_in_their_base_are_the_base_byte_for_byte() {
     for Family {
         name: family,
         gguf: files,
-    } in families()
+    } in gguf_families()
     {
         let found = gguf(
             &of_files(goldens(files)),
@@ -114,7 +114,7 @@ fn line_39_recipe_of_files_is_that_of_the_device_in_every_type() {
     for Family {
         name: family,
         gguf: files,
-    } in families()
+    } in gguf_families()
     {
         let model = load(&open_bundle(goldens(files)).unwrap(), Precision::F32);
         let tokenizer = open_bundle(goldens(files)).unwrap().tokenizer;

@@ -13,7 +13,7 @@ use tabtune::state::{
     TokenizerFamily,
 };
 use tabtune_tests::families::Family;
-use tabtune_tests::{block_on, families};
+use tabtune_tests::{block_on, gguf_families};
 
 fn golden(names: &[&str]) -> SharedFiles {
     let file = |name: &&str| {
@@ -37,7 +37,7 @@ fn weights_of_gguf(files: &SharedFiles, request: &PortableModelImportRequest) ->
 /// Line 27 of ./README.md: the same F32 weights as a folder and as GGUF under Hugging Face's names have one digest, rows and columns in order.
 #[test]
 fn folder_and_gguf_of_the_same_weights_have_one_digest() {
-    for Family { name: folder, gguf } in families() {
+    for Family { name: folder, gguf } in gguf_families() {
         let files = golden(&[
             &format!("{folder}/config.json"),
             &format!("{folder}/model.safetensors"),
