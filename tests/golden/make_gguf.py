@@ -16,10 +16,10 @@ CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<
 U16, U32, I32, F32, BOOL, TEXT, ARRAY = 2, 4, 5, 6, 7, 8, 9
 FAMILY = {"llama3": ("llama", "llama-bpe"), "mistral": ("llama", "llama-bpe"), "qwen2": ("qwen2", "qwen2"), "qwen3": ("qwen3", "qwen2"),
           "gpt2": ("gpt2", "gpt-2"), "olmo2": ("olmo2", "dbrx"),
-          "smollm3": ("smollm3", "smaug-bpe"), "gemma2": ("gemma2", "default"), "gemma3": ("gemma3", "default"),
+          "smollm3": ("smollm3", "smaug-bpe"), "gemma2": ("gemma2", "llama-bpe"), "gemma3": ("gemma3", "llama-bpe"),
           "granite": ("granite", "refact"), "ministral3": ("mistral3", "tekken"), "olmo3": ("olmo2", "dbrx"), "phi3": ("phi3", "gpt-4o"),
           "exaone4": ("exaone4", "exaone4"), "hunyuan": ("hunyuan-dense", "hunyuan-dense"), "ernie4_5": ("ernie4_5", "llama-bpe"),
-          "minicpm": ("minicpm", "llama-bpe"), "glm": ("chatglm", "chatglm-bpe"), "glm4": ("glm4", "glm4")}
+          "lfm2": ("lfm2", "lfm2"), "minicpm": ("minicpm", "llama-bpe"), "glm": ("chatglm", "chatglm-bpe"), "glm4": ("glm4", "glm4")}
 
 
 def tensors_of(path):
@@ -59,7 +59,10 @@ GPT2 = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "att
 NAMES = {"gpt2": GPT2, "olmo2": OLMO2, "olmo3": OLMO2, "exaone4": OLMO2, "gemma2": GEMMA, "gemma3_text": GEMMA, "glm4": GLM4}
 # Models whose rows of queries and keys alternate between the halves of a head.
 PAIRED = ("llama", "mistral", "smollm3", "granite", "ministral3", "minicpm")
-OUTER = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "transformer.wte": "token_embd",
+LLAMA |= {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "conv.in_proj": "shortconv.in_proj", "conv.conv": "shortconv.conv",
+          "conv.out_proj": "shortconv.out_proj", "self_attn.out_proj": "attn_output", "self_attn.q_layernorm": "attn_q_norm",
+          "self_attn.k_layernorm": "attn_k_norm", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up"}
+OUTER = {"model.embedding_norm": "token_embd_norm", "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "transformer.wte": "token_embd",
          "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm"}
 
 
@@ -75,6 +78,8 @@ def laid_out(name, shape, values, config):
     """Rows as the converter writes them."""
     if config["model_type"].startswith("gemma") and name.endswith("norm.weight"):
         return shape, [struct.unpack("<f", struct.pack("<f", one + 1.0)) for (one,) in values]
+    if "conv.conv" in name:
+        return [shape[0], shape[2]], values
     if config["model_type"] in PAIRED and ("q_proj" in name or "k_proj" in name):
         heads = config["num_attention_heads" if "q_proj" in name else "num_key_value_heads"]
         width, half = shape[1], shape[0] // heads // 2
@@ -123,6 +128,10 @@ def more(config):
         for key, name in {"attention.scale": "attention_multiplier", "embedding_scale": "embedding_multiplier",
                           "residual_scale": "residual_multiplier", "logit_scale": "logits_scaling"}.items():
             yield key, F32, config[name]
+    if model == "lfm2":
+        heads = [0 if kind == "conv" else config["num_key_value_heads"] for kind in config["layer_types"]]
+        yield "attention.head_count_kv", ARRAY, (I32, heads)
+        yield "shortconv.l_cache", U32, config["conv_L_cache"]
     if model == "minicpm":
         yield "embedding_scale", F32, config["scale_emb"]
         yield "residual_scale", F32, config["scale_depth"] / config["num_hidden_layers"] ** 0.5
@@ -145,18 +154,20 @@ def metadata(config, family, pre, chat):
     counts = {"context_length": config["n_positions" if gpt2 else "max_position_embeddings"],
               "embedding_length": config["n_embd" if gpt2 else "hidden_size"],
               "block_count": config["n_layer" if gpt2 else "num_hidden_layers"],
-              "feed_forward_length": config["n_inner" if gpt2 else "intermediate_size"], "attention.head_count": heads,
+              "feed_forward_length": config["n_inner"] if gpt2 else config.get("intermediate_size", 20), "attention.head_count": heads,
               "attention.head_count_kv": heads if gpt2 else config["num_key_value_heads"]}
     if "head_dim" in config:
         rotated = int(config["head_dim"] * config.get("partial_rotary_factor", 1.0))
         counts |= {f"attention.{part}_length": config["head_dim"] for part in ("key", "value")} | {"rope.dimension_count": rotated}
     if config.get("sliding_window"):
         counts["attention.sliding_window"] = config["sliding_window"]
+    if family == "lfm2":
+        del counts["attention.head_count_kv"]
     keys += [(f"{family}.{key}", U32, count) for key, count in counts.items()]
     if gpt2:
         keys.append(("gpt2.attention.layer_norm_epsilon", F32, config["layer_norm_epsilon"]))
     else:
-        keys += [(f"{family}.attention.layer_norm_rms_epsilon", F32, config["rms_norm_eps"]),
+        keys += [(f"{family}.attention.layer_norm_rms_epsilon", F32, config.get("rms_norm_eps") or config["norm_eps"]),
                  (f"{family}.rope.freq_base", F32, base_of(config))]
         keys += [(f"{family}.{key}", kind, content) for key, kind, content in more(config)]
     keys += [("tokenizer.ggml.model", TEXT, "gpt2"), ("tokenizer.ggml.pre", TEXT, pre), ("tokenizer.ggml.tokens", ARRAY, (TEXT, TOKENS)),

@@ -63,6 +63,9 @@ MODELS = {
             "partial_rotary_factor": 0.5, "attention_bias": True},
     "glm4": {"model_type": "glm4", "architectures": ["Glm4ForCausalLM"], **LLAMA, "head_dim": 8, "tie_word_embeddings": False,
              "partial_rotary_factor": 1.0, "attention_bias": False},
+    "lfm2": {"model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"], **{k: v for k, v in LLAMA.items() if k[:5] not in ("rms_n", "inter")},
+             "norm_eps": 1e-5, "num_hidden_layers": 3, "block_ff_dim": 30, "block_multiple_of": 4, "conv_L_cache": 3,
+             "layer_types": ["conv", "full_attention", "conv"], "tie_word_embeddings": True},
 }
 
 
@@ -147,6 +150,7 @@ def rotate(x, f, factor=1.0, adjacent=False):
 PLACES = {
     "before": (("input_layernorm", None), ("post_attention_layernorm", None)),
     "after": ((None, "post_attention_layernorm"), (None, "post_feedforward_layernorm")),
+    "lfm2": (("operator_norm", None), ("ffn_norm", None)),
     "both": (("input_layernorm", "post_attention_layernorm"), ("pre_feedforward_layernorm", "post_feedforward_layernorm")),
     "glm4": (("input_layernorm", "post_self_attn_layernorm"), ("post_attention_layernorm", "post_mlp_layernorm")),
 }
@@ -157,16 +161,19 @@ def kind(config):
     model, c = config["model_type"], config["hidden_size"]
     gemma = model.startswith("gemma")
     return {
-        "places": PLACES["both" if gemma else "after" if model in ("olmo2", "olmo3", "exaone4") else "glm4" if model == "glm4" else "before"],
+        "places": PLACES["both" if gemma else "after" if model in ("olmo2", "olmo3", "exaone4") else model if model in ("glm4", "lfm2") else "before"],
         "offset": 1.0 if gemma else 0.0,
         "qk": "all" if model in ("olmo2", "olmo3") else "late" if model == "hunyuan_v1_dense"
-              else "head" if model in ("qwen3", "gemma3_text", "exaone4") else None,
-        "qk_names": ("query_layernorm", "key_layernorm") if model == "hunyuan_v1_dense" else ("q_norm", "k_norm"),
+              else "head" if model in ("qwen3", "gemma3_text", "exaone4", "lfm2") else None,
+        "qk_names": {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "lfm2": ("q_layernorm", "k_layernorm")}.get(model, ("q_norm", "k_norm")),
+        "out": "self_attn.out_proj" if model == "lfm2" else "self_attn.o_proj",
+        "mlp": ("feed_forward.w1", "feed_forward.w3") if model == "lfm2" else ("mlp.gate_proj", "mlp.up_proj"),
         "biased": model == "qwen2" or model in ("glm", "glm4") and config["attention_bias"],
         "qkv": "self_attn.qkv_proj" if model == "phi3" else None,
         "gate_up": {"phi3": "mlp.gate_up_proj", "glm": "mlp.gate_up_proj", "glm4": "mlp.gate_up_proj",
                     "granitemoehybrid": "shared_mlp.input_linear"}.get(model),
-        "down": "shared_mlp.output_linear" if model == "granitemoehybrid" else "mlp.down_proj",
+        "conv": model == "lfm2",
+        "down": "feed_forward.w2" if model == "lfm2" else "shared_mlp.output_linear" if model == "granitemoehybrid" else "mlp.down_proj",
         "adjacent": model in ("ernie4_5", "glm", "glm4"),
         "embedding": c**0.5 if gemma else config.get("embedding_multiplier", config.get("scale_emb", 1.0)),
         "scale": config["query_pre_attn_scalar"] ** -0.5 if gemma else config.get("attention_multiplier"),
@@ -192,7 +199,7 @@ def is_rotated(config, layer):
 def llama(config, p, ids):
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
     h, of = config.get("head_dim", config["hidden_size"] // heads), kind(config)
-    eps, share = config["rms_norm_eps"], config.get("partial_rotary_factor", 1.0)
+    eps, share = config.get("rms_norm_eps") or config["norm_eps"], config.get("partial_rotary_factor", 1.0)
     f, factor = frequencies(config, int(h * share), len(ids))
     beta = (config.get("rope_parameters") or {}).get("llama_4_scaling_beta")
     x = p["model.embed_tokens.weight"][jnp.asarray(ids)] * of["embedding"]
@@ -210,6 +217,14 @@ def llama(config, p, ids):
 
         (before, after), mlp_places = of["places"]
         y, window = normed(before, x), window_of(config, i)
+        if of["conv"] and config["layer_types"][i] == "conv":
+            b, gate, u = jnp.split(linear("conv.in_proj", y), 3, -1)
+            taps = p[at + "conv.conv.weight"][:, 0]
+            past = jnp.pad(b * u, ((taps.shape[1] - 1, 0), (0, 0)))
+            convolved = sum(taps[:, k] * past[k : k + len(ids)] for k in range(taps.shape[1]))
+            x = x + linear("conv.out_proj", gate * convolved)
+            x = x + mlp(linear, of, normed(mlp_places[0], x))
+            continue
         if of["qkv"]:
             q, k, v = jnp.split(linear(of["qkv"], y), [heads * h, (heads + kv) * h], -1)
         else:
@@ -230,16 +245,20 @@ def llama(config, p, ids):
         if of["qk"] == "late":
             q, k = heads_normed(q, k)
         attended = attend(q, k, v, window, of["scale"], config.get("attn_logit_softcapping"))
-        x = x + of["residual"] * normed(after, linear("self_attn.o_proj", attended))
+        x = x + of["residual"] * normed(after, linear(of["out"], attended))
         before, after = mlp_places
         y = normed(before, x)
-        g, u = jnp.split(linear(of["gate_up"], y), 2, -1) if of["gate_up"] else (linear("mlp.gate_proj", y), linear("mlp.up_proj", y))
-        g = gelu(g) if of["offset"] else g / (1 + jnp.exp(-g))
-        x = x + of["residual"] * normed(after, linear(of["down"], g * u))
+        x = x + of["residual"] * normed(after, mlp(linear, of, y))
     head = p.get("lm_head.weight", p["model.embed_tokens.weight"])
-    logits = rms(x, p["model.norm.weight"] + of["offset"], eps) @ head.T / of["divisor"]
+    last = p["model.embedding_norm.weight" if of["conv"] else "model.norm.weight"]
+    logits = rms(x, last + of["offset"], eps) @ head.T / of["divisor"]
     cap = config.get("final_logit_softcapping")
     return logits if cap is None else cap * jnp.tanh(logits / cap)
+
+
+def mlp(linear, of, y):
+    g, u = jnp.split(linear(of["gate_up"], y), 2, -1) if of["gate_up"] else (linear(name, y) for name in of["mlp"])
+    return linear(of["down"], (gelu(g) if of["offset"] else g / (1 + jnp.exp(-g))) * u)
 
 
 def gelu(y):
@@ -289,7 +308,9 @@ def shapes(config):
         yield "transformer.ln_f.weight", (c,)
         yield "transformer.ln_f.bias", (c,)
         return
-    c, f, heads, kv = (config[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
+    c, heads, kv = (config[k] for k in ("hidden_size", "num_attention_heads", "num_key_value_heads"))
+    # LFM2 states a width of which two thirds are used, rounded up.
+    f = config.get("intermediate_size") or -(-(2 * config["block_ff_dim"] // 3) // config["block_multiple_of"]) * config["block_multiple_of"]
     h = config.get("head_dim", c // heads)
     yield "model.embed_tokens.weight", (config["vocab_size"], c)
     of = kind(config)
@@ -298,8 +319,12 @@ def shapes(config):
         matrices = {"self_attn.q_proj": (heads * h, c), "self_attn.k_proj": (kv * h, c), "self_attn.v_proj": (kv * h, c)}
         if of["qkv"]:
             matrices = {of["qkv"]: ((heads + 2 * kv) * h, c)}
-        matrices |= {"self_attn.o_proj": (c, heads * h)}
-        matrices |= {of["gate_up"]: (2 * f, c)} if of["gate_up"] else {"mlp.gate_proj": (f, c), "mlp.up_proj": (f, c)}
+        matrices |= {of["out"]: (c, heads * h)}
+        conv = of["conv"] and config["layer_types"][i] == "conv"
+        if conv:
+            matrices = {"conv.in_proj": (3 * c, c), "conv.out_proj": (c, c)}
+            yield at + "conv.conv.weight", (c, 1, config["conv_L_cache"])
+        matrices |= {of["gate_up"]: (2 * f, c)} if of["gate_up"] else {name: (f, c) for name in of["mlp"]}
         for name, (out, inp) in (matrices | {of["down"]: (c, f)}).items():
             yield at + name + ".weight", (out, inp)
             if of["biased"] and name[-6:] in ("q_proj", "k_proj", "v_proj"):
@@ -307,9 +332,9 @@ def shapes(config):
         for name in (name for pair in of["places"] for name in pair if name):
             yield at + name + ".weight", (c,)
         widths = {"all": (heads * h, kv * h), None: ()}.get(of["qk"], (h, h))
-        for name, width in zip(of["qk_names"], widths):
+        for name, width in zip(of["qk_names"], () if conv else widths):
             yield at + "self_attn." + name + ".weight", (width,)
-    yield "model.norm.weight", (c,)
+    yield "model.embedding_norm.weight" if of["conv"] else "model.norm.weight", (c,)
     if not config["tie_word_embeddings"]:
         yield "lm_head.weight", (config["vocab_size"], c)
 
@@ -323,6 +348,9 @@ def main():
             one = len(shape) == 1 and key.endswith("weight")
             gemma = config["model_type"].startswith("gemma")
             p[key] = ((1.0 if one and not gemma else 0.0) + 0.4 * rng.standard_normal(shape)).astype(np.float32)
+            if gemma and "embed" in key:
+                # Multiplied by the root of the width, they would make scores that magnify the last bits.
+                p[key] *= np.float32(0.25)
             if one and gemma:
                 # GGUF has these with 1 added, which changes no bit of them here.
                 p[key] = np.round(p[key] * 65536) / 65536

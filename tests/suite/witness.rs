@@ -7,14 +7,14 @@ use burn::tensor::Device as TensorDevice;
 use serde_json::Value;
 use tabtune::config::Precision;
 use tabtune::device::Device;
-use tabtune::families::model_types;
 use tabtune::gpu::check_device;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune_tests::{block_on, cpu, devices, gpu, in_full};
 use tabtune_witness::arithmetic::Arithmetic;
 use tabtune_witness::{
-    Bounds, Comparison, Method, Planted, Rule, Subject, Track, by_stock, by_trainer, compare,
+    Bounds, Comparison, MODEL_TYPES, Method, Planted, Rule, Subject, Track, by_stock, by_trainer,
+    compare,
 };
 
 const STEPS: usize = 20;
@@ -57,7 +57,7 @@ fn agree(family: &str, found: &Comparison, what: &str) {
 /// Required bounds: gradients 2e-6, changes 1e-4, losses 1e-5. Observed on llvmpipe: gradients ≤ 1.7e-6, changes ≤ 1.7e-5 of 1e-4, losses ≤ 1.9e-7.
 #[test]
 fn gradients_and_losses_are_those_of_burns_operations_on_every_device() {
-    for family in model_types() {
+    for family in MODEL_TYPES {
         let subject = Subject::new(family, Method::ADAMW, STEPS, None).unwrap();
         let witness = stock(&subject, TensorDevice::flex());
         for (at, device) in devices().iter().enumerate() {
@@ -80,7 +80,7 @@ fn gradients_and_losses_are_those_of_burns_operations_in_shaders() {
     );
     // These two have every operation of the others except the biases of Qwen2 and the places of OLMo 2's norms.
     for family in if in_full() {
-        model_types()
+        MODEL_TYPES.to_vec()
     } else {
         vec!["qwen3", "gpt2"]
     } {
@@ -100,7 +100,7 @@ fn gradients_and_losses_are_those_of_burns_operations_in_shaders() {
 fn every_rule_in_f32_and_bf16_is_that_of_burns_operations() {
     let gpu = gpu();
     for family in if in_full() {
-        model_types()
+        MODEL_TYPES.to_vec()
     } else {
         vec!["qwen3"]
     } {
@@ -238,7 +238,7 @@ fn planted_mistakes_are_found_and_their_tensors_named() {
             "{faults:?}"
         );
     }
-    for family in model_types() {
+    for family in MODEL_TYPES {
         let (faults, _) = find(family, Planted::NormEps);
         let norm = match family {
             "gpt2" => "transformer.h.0.ln_1.weight",

@@ -38,9 +38,10 @@ impl TensorHasher {
             (Reordering::Transposed, [_, _]) if dtype.starts_with("GGML:") => {
                 (name.as_str(), Reordering::Same, shape.clone())
             }
-            (Reordering::Transposed, &[rows, columns]) => (key, order, vec![columns, rows]),
-            (Reordering::Transposed, _) => (key, Reordering::Same, shape.clone()),
-            _ => (key, order, shape.clone()),
+            (Reordering::Transposed, shape) if shape.len() != 2 => {
+                (key, Reordering::Same, shape.to_vec())
+            }
+            _ => (key, order, order.shape_of_file(shape)),
         };
         Self {
             order,
@@ -55,9 +56,7 @@ impl TensorHasher {
             _ => Reordering::Same,
         };
         let mut record = FileTensor::new(tensor.own_name(), &tensor.dtype, &tensor.shape);
-        if order == Reordering::Transposed {
-            record.shape.reverse();
-        }
+        record.shape = order.shape_in_file(&record.shape);
         Self::of_gguf(&tensor.name, &record, order)
     }
 

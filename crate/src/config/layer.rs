@@ -27,6 +27,12 @@ pub enum Slot {
     Output,
     /// Norm of the attention's output.
     AttentionPostNorm,
+    /// Matrix of the input of a short convolution.
+    ConvolutionInput,
+    /// Taps of a short convolution.
+    Convolution,
+    /// Matrix of the output of a short convolution.
+    ConvolutionOutput,
     /// Norm of the input of the MLP.
     MlpNorm,
     /// Matrix whose products gate those of [`Self::Up`].
@@ -218,6 +224,32 @@ impl Attention {
     }
 }
 
+/// The part of a block that mixes the tokens of a text.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one for each block of a description: few"
+)]
+pub enum Mixer {
+    /// Attention.
+    Attention(Attention),
+    /// A gated convolution over this number of tokens (LFM2).
+    ShortConv {
+        /// Number of taps of a channel.
+        taps: usize,
+    },
+}
+
+impl Mixer {
+    /// Returns the attention, if it is one.
+    pub fn attention(&self) -> Option<&Attention> {
+        match self {
+            Self::Attention(attention) => Some(attention),
+            Self::ShortConv { .. } => None,
+        }
+    }
+}
+
 /// Function that an MLP computes between its first products and its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
@@ -269,7 +301,7 @@ impl NormPlaces {
     };
 }
 
-/// A block: attention, then an MLP, each added to the residual stream.
+/// A block: attention or another mixer, then an MLP, each added to the residual stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
     /// Places of the attention's norms.
@@ -278,8 +310,8 @@ pub struct Layer {
     pub mlp_norms: NormPlaces,
     /// Norms of attention and MLP.
     pub norm: Norm,
-    /// The attention.
-    pub attention: Attention,
+    /// The attention, or what is in its place.
+    pub mixer: Mixer,
     /// The MLP.
     pub mlp: Mlp,
     /// Factor of the outputs of attention and MLP before they are added.
@@ -294,7 +326,7 @@ impl Layer {
             attention_norms: places,
             mlp_norms: places,
             norm,
-            attention,
+            mixer: Mixer::Attention(attention),
             mlp,
             residual_scale: 1.0,
         }
@@ -344,7 +376,11 @@ impl Stack {
     /// Returns the different rotary positions of the layers, each with the width of a head.
     pub fn ropes(&self) -> Vec<(Rope, usize)> {
         let mut found: Vec<(Rope, usize)> = Vec::new();
-        for attention in self.layers.iter().map(|layer| &layer.attention) {
+        for attention in self
+            .layers
+            .iter()
+            .filter_map(|layer| layer.mixer.attention())
+        {
             let head_dim = attention.head_dim;
             let Some(rope) = &attention.rope else {
                 continue;

@@ -44,6 +44,8 @@ pub enum Architecture {
     MiniCpm,
     /// Llama's parts, with partly rotated heads and one matrix for gate and up.
     Glm,
+    /// Short convolutions in most blocks, attention with norms of heads in the others.
+    Lfm2,
 }
 
 /// Stretching of the rotary frequencies for long contexts ([example](crate::model)).
@@ -220,6 +222,12 @@ pub struct ModelConfig {
     /// Blocks without rotary positions, from 0 on, in increasing order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_rope_layers: Vec<usize>,
+    /// Blocks with a short convolution in place of attention, from 0 on, in increasing order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conv_layers: Vec<usize>,
+    /// Number of taps of these convolutions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conv_l_cache: Option<usize>,
     /// Number of keys that a query sees in the blocks of `window_layers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sliding_window: Option<usize>,

@@ -133,10 +133,7 @@ fn outputs(
     let mut outputs = Vec::new();
     for tensor in tensors {
         let (name, order) = need_place(&tensor.name, family, config)?;
-        let mut shape = tensor.shape.clone();
-        if order == Reordering::Transposed {
-            shape.reverse();
-        }
+        let shape = order.shape_in_file(&tensor.shape);
         let wanted = match types.of_matrix(&name, config) {
             _ if is_plain(&name, &shape) => Some(TensorType::F32),
             wanted => wanted,

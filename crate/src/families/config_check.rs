@@ -77,7 +77,7 @@ pub fn check_stack(stack: &Stack) -> Result<()> {
         return Err(unsupported(what, norm.offset, "0"));
     }
     for layer in &stack.layers {
-        let (attention, mlp) = (&layer.attention, &layer.mlp);
+        let mlp = &layer.mlp;
         for places in [layer.attention_norms, layer.mlp_norms] {
             if !places.before && !places.after {
                 let supported = "before or after attention and MLP, or both";
@@ -87,6 +87,9 @@ pub fn check_stack(stack: &Stack) -> Result<()> {
         if mlp.fused && mlp.activation != Activation::SwiGlu {
             return Err(unsupported("one matrix for gate and up", "given", "SwiGLU"));
         }
+        let Some(attention) = layer.mixer.attention() else {
+            continue;
+        };
         let Some(rope) = &attention.rope else {
             continue;
         };

@@ -7,6 +7,7 @@ use super::hf_rope::PublishedRope;
 use super::hf_rules::{Accepted, Rule};
 use super::llama::{self, LLAMA};
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{Architecture, Attention, Layer, ModelConfig, Rope, Stack};
 use crate::state::Reordering;
 
@@ -41,8 +42,8 @@ pub(super) const ERNIE45: Family = Family {
             &[("use_bias", json!(false))],
         )
     },
-    read_gguf: |keys, tied| rotary::read_gguf(keys, &PUBLISHED, tied),
-    gguf_word: |config| rotary::plain_yarn(config).then_some(WORD),
+    read_gguf: |keys, tied| rotary_gguf::read_gguf(keys, &PUBLISHED, tied),
+    gguf_word: |config| rotary_gguf::plain_yarn(config).then_some(WORD),
     order: |_, _, _, _| Reordering::Same,
     ..LLAMA
 };

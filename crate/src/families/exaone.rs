@@ -9,6 +9,7 @@ use super::hf_keys::{Keys, Taken, Window, wrong};
 use super::olmo2::{self, OLMO2};
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{Architecture, Attention, Layer, ModelConfig, NormPlaces, QkNorm, Stack};
 use crate::error::Result;
 
@@ -52,11 +53,11 @@ pub(super) const EXAONE4: Family = Family {
         let full = rotary::every(INTERVAL, config.num_hidden_layers);
         let known = config.sliding_window.is_none()
             || config.num_hidden_layers == WINDOWED_LAYERS && config.no_rope_layers == full;
-        (whole && known && rotary::plain_yarn(config)).then_some(WORD)
+        (whole && known && rotary_gguf::plain_yarn(config)).then_some(WORD)
     },
     gguf_keys: |config| {
-        let mut keys = rotary::gguf_keys(config);
-        keys.extend(rotary::window_keys(config));
+        let mut keys = rotary_gguf::gguf_keys(config);
+        keys.extend(rotary_gguf::window_keys(config));
         keys
     },
     gguf_effects: &[("attention.sliding_window_pattern", Effect::Read)],
@@ -125,8 +126,8 @@ fn by_pattern(pattern: Option<&Value>, layers: usize) -> Result<Vec<usize>> {
 }
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
-    let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
-    Ok(match rotary::gguf_window(keys, INTERVAL)? {
+    let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
+    Ok(match rotary_gguf::gguf_window(keys, INTERVAL)? {
         // llama.cpp has windows in the model with 64 layers alone.
         Some((window, layers)) if config.num_hidden_layers == WINDOWED_LAYERS => {
             with_windows(config, Some(window), layers)

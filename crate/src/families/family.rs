@@ -15,6 +15,9 @@ use crate::state::Reordering;
 /// Name of the head, if it is not the input embedding.
 pub(crate) const HEAD: &str = "lm_head.weight";
 
+/// Name of the weight of the last norm in the GGUF files of most families.
+pub(super) const LAST_NORM: &str = "output_norm.weight";
+
 /// Effect of a key on the arithmetic of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -56,6 +59,8 @@ pub(super) struct Family {
     pub read_gguf: fn(&GgufKeys<'_>, bool) -> Result<ModelConfig>,
     /// The word of `general.architecture` for a model, if GGUF can describe it.
     pub gguf_word: fn(&ModelConfig) -> Option<&'static str>,
+    /// Name of the weight of the last norm in a GGUF file.
+    pub gguf_last_norm: &'static str,
     /// The keys below the architecture that only this family has, in the order of a file.
     pub gguf_keys: fn(&ModelConfig) -> Vec<(&'static str, GgufValue)>,
     /// Effects of keys below the architecture that differ from those in `gguf_keys.rs`.

@@ -3,13 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::family::{Effect, Family, HEAD};
+use super::family::{Effect, Family, HEAD, LAST_NORM};
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, Window};
 use super::hf_rope::PublishedRope;
 use super::hf_rules::{Accepted, Rule};
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{
     Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormPlaces, QkNorm, Slot,
     Stack, TensorNames,
@@ -86,6 +87,7 @@ pub(super) const GEMMA2: Family = Family {
         let known = has_plain_scores(config) && config.window_layers == published;
         known.then_some("gemma2")
     },
+    gguf_last_norm: LAST_NORM,
     gguf_keys,
     gguf_effects: &[
         ("attn_logit_softcapping", Effect::Read),
@@ -313,7 +315,7 @@ fn read_gguf2(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
 fn read_gguf3(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     let config = of_gguf(keys, &PUBLISHED3, tied)?;
     let layers = config.num_hidden_layers;
-    let window_layers = match rotary::gguf_window(keys, INTERVAL)? {
+    let window_layers = match rotary_gguf::gguf_window(keys, INTERVAL)? {
         Some((_, stated)) => stated,
         None => rotary::others(&rotary::every(INTERVAL, layers), layers),
     };
@@ -326,7 +328,7 @@ fn read_gguf3(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
 }
 
 fn of_gguf(keys: &GgufKeys<'_>, published: &Published, tied: bool) -> Result<ModelConfig> {
-    let config = rotary::read_gguf(keys, published, tied)?;
+    let config = rotary_gguf::read_gguf(keys, published, tied)?;
     let window = keys.count("attention.sliding_window")?;
     let model_type = match published.architecture {
         Architecture::Gemma2 => "gemma2",
@@ -344,7 +346,7 @@ fn of_gguf(keys: &GgufKeys<'_>, published: &Published, tied: bool) -> Result<Mod
 }
 
 fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
-    let mut keys = rotary::gguf_keys(config);
+    let mut keys = rotary_gguf::gguf_keys(config);
     let window = config.sliding_window.unwrap_or(WINDOW);
     keys.push(("attention.sliding_window", GgufValue::of_count(window)));
     for (key, cap) in [

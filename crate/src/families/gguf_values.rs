@@ -22,9 +22,9 @@ pub(crate) const ROPE_FACTORS: [&str; 2] =
 /// Tensors of a GGUF file that are part of the configuration: divisors of the rotary frequencies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Divisors {
-    /// Those of [`ROPE_FREQS`].
+    /// Divisors of [`ROPE_FREQS`].
     pub freqs: Option<Vec<f32>>,
-    /// Those of [`ROPE_FACTORS`].
+    /// Divisors of [`ROPE_FACTORS`].
     pub factors: [Option<Vec<f32>>; 2],
 }
 
@@ -177,6 +177,8 @@ impl<'a> Keys<'a> {
 
     /// The stretching of the frequencies of `rotated` dimensions in a model of this context.
     pub fn rope_scaling(&self, rotated: usize, theta: f64, context: usize) -> Result<RopeScaling> {
+        let fast = self.number("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0);
+        let slow = self.number("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0);
         let original = self.count("rope.scaling.original_context_length")?;
         let original = original.filter(|length| *length > 0).unwrap_or(context);
         if let [Some(short), Some(long)] = &self.divisors.factors {
@@ -229,8 +231,8 @@ impl<'a> Keys<'a> {
             "yarn" => Ok(RopeScaling::Yarn {
                 factor: own.ok_or_else(|| self.absent("rope.scaling.factor"))?,
                 original_max_position_embeddings: original,
-                beta_fast: self.number("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-                beta_slow: self.number("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+                beta_fast: fast,
+                beta_slow: slow,
                 truncate: true,
                 attention_factor: None,
                 mscale: None,

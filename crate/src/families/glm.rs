@@ -10,6 +10,7 @@ use super::hf_rope::PublishedRope;
 use super::hf_rules::Rule;
 use super::llama::{self, LLAMA};
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{Architecture, Layer, Mlp, ModelConfig, NormPlaces, Slot, Stack, TensorNames};
 use crate::error::Result;
 use crate::state::Reordering;
@@ -52,7 +53,7 @@ pub(super) const GLM: Family = Family {
         rotary::write_hf(config, &config.model_type, class, &own)
     },
     read_gguf: |keys, tied| {
-        let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
+        let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
         let model_type = if keys.family == BOTH { BOTH } else { "glm" };
         Ok(ModelConfig {
             model_type: model_type.to_owned(),
@@ -66,7 +67,7 @@ pub(super) const GLM: Family = Family {
         } else {
             "chatglm"
         };
-        rotary::plain_yarn(config).then_some(word)
+        rotary_gguf::plain_yarn(config).then_some(word)
     },
     order: |_, _, _, _| Reordering::Same,
     ..LLAMA

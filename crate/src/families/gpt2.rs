@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::family::{Effect, Family, HEAD};
+use super::family::{Effect, Family, HEAD, LAST_NORM};
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::hf_rules::{Accepted, Rule};
@@ -46,6 +46,7 @@ pub(super) const GPT2: Family = Family {
     write_hf,
     read_gguf,
     gguf_word: |_| Some("gpt2"),
+    gguf_last_norm: LAST_NORM,
     gguf_keys: |config| {
         vec![(
             "attention.layer_norm_epsilon",
@@ -65,6 +66,9 @@ pub(super) const GPT2: Family = Family {
         ("rope.scaling.factor", Effect::Nothing),
         ("rope.scaling.alpha", Effect::Nothing),
         ("rope.scaling.attn_factor", Effect::Nothing),
+        ("rope.scaling.original_context_length", Effect::Nothing),
+        ("rope.scaling.yarn_beta_fast", Effect::Nothing),
+        ("rope.scaling.yarn_beta_slow", Effect::Nothing),
         ("rope.scaling.yarn_ext_factor", Effect::Nothing),
         ("rope.scaling.yarn_attn_factor", Effect::Nothing),
         ("rope.scaling.yarn_log_multiplier", Effect::Nothing),

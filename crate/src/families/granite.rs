@@ -10,6 +10,7 @@ use super::hf_rules::{Accepted, Rule};
 use super::llama::LLAMA;
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{Architecture, Layer, Mlp, ModelConfig, Slot, Stack, TensorNames};
 use crate::error::Result;
 use crate::formats::GgufValue;
@@ -59,7 +60,7 @@ pub(super) const GRANITE: Family = Family {
         rotary::write_hf(config, WORD, "GraniteForCausalLM", &own)
     },
     read_gguf,
-    gguf_word: |config| rotary::plain_yarn(config).then_some(WORD),
+    gguf_word: |config| rotary_gguf::plain_yarn(config).then_some(WORD),
     gguf_keys,
     gguf_effects: &[
         ("attention.scale", Effect::Read),
@@ -121,13 +122,18 @@ fn stack_of_hybrid(config: &ModelConfig) -> Stack {
     rotary::stack(config, layer, &NAMES)
 }
 
+/// True for a factor that changes something.
+pub(super) fn is_factor(value: &f64) -> bool {
+    *value != 1.0
+}
+
 fn with_factors(keys: &Keys<'_>, config: ModelConfig) -> Result<ModelConfig> {
     let [embedding, attention, residual, logits] = FACTORS.map(|key| keys.number(key));
     Ok(ModelConfig {
-        embedding_multiplier: embedding?,
+        embedding_multiplier: embedding?.filter(is_factor),
         attention_multiplier: Some(attention?.unwrap_or(1.0)),
-        residual_multiplier: residual?,
-        logits_scaling: logits?,
+        residual_multiplier: residual?.filter(is_factor),
+        logits_scaling: logits?.filter(is_factor),
         ..config
     })
 }
@@ -194,8 +200,8 @@ fn write_hybrid(config: &ModelConfig) -> Value {
 }
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
-    let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
-    // 0 stands for an absent number, as in llama.cpp.
+    let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
+    // 0 means none, as in llama.cpp.
     let number =
         |key| Ok::<_, crate::error::Error>(keys.number(key)?.filter(|value| *value != 0.0));
     let plain = (config.head_dim as f64).powf(-0.5);
@@ -209,7 +215,7 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
 }
 
 fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
-    let mut keys = rotary::gguf_keys(config);
+    let mut keys = rotary_gguf::gguf_keys(config);
     let plain = (config.head_dim as f64).powf(-0.5);
     for (key, value) in [
         (

@@ -7,6 +7,7 @@ use super::hf_keys::{Keys, Taken};
 use super::hf_rope::PublishedRope;
 use super::llama::{self, LLAMA};
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{
     Architecture, Attention, Layer, ModelConfig, QkNorm, RopeScaling, Slot, Stack, TensorNames,
 };
@@ -39,7 +40,7 @@ pub(super) const HUNYUAN: Family = Family {
     read_hf,
     write_hf,
     read_gguf: |keys, tied| {
-        let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
+        let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
         Ok(ModelConfig {
             model_type: WORD.to_owned(),
             qk_norm: keys.file.tensor("blk.0.attn_q_norm.weight").is_some(),
@@ -47,7 +48,7 @@ pub(super) const HUNYUAN: Family = Family {
         })
     },
     gguf_word: |_| Some(GGUF_WORD),
-    gguf_keys: |config| rotary::gguf_keys(&with_base(config)),
+    gguf_keys: |config| rotary_gguf::gguf_keys(&with_base(config)),
     order: |_, _, _, _| Reordering::Same,
     ..LLAMA
 };

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::family::{Family, HEAD};
+use super::family::{Family, HEAD, LAST_NORM};
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, Window};
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{
     Architecture, Attention, Layer, ModelConfig, QkNorm, Slot, Stack, TensorNames,
 };
@@ -41,7 +42,8 @@ pub(super) const LLAMA: Family = Family {
     write_hf,
     read_gguf,
     gguf_word,
-    gguf_keys: rotary::gguf_keys,
+    gguf_last_norm: LAST_NORM,
+    gguf_keys: rotary_gguf::gguf_keys,
     gguf_effects: &[],
     order,
     full_name: rotary::full_name,
@@ -149,7 +151,7 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     // A llama with biases is called Qwen2 by Hugging Face. A Qwen3 has norms instead: biases in addition to them are unexpected tensors.
     let attention_bias = keys.family == "qwen2"
         || keys.family == "llama" && keys.file.tensor("blk.0.attn_q.bias").is_some();
-    rotary::read_gguf(
+    rotary_gguf::read_gguf(
         keys,
         &Published {
             attention_bias,

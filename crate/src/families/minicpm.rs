@@ -11,6 +11,7 @@ use super::hf_rules::{Accepted, Rule};
 use super::llama::LLAMA;
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{Architecture, ModelConfig};
 use crate::error::Result;
 use crate::formats::GgufValue;
@@ -40,7 +41,7 @@ pub(super) const MINICPM: Family = Family {
     read_gguf,
     gguf_word: |_| Some(WORD),
     gguf_keys: |config| {
-        let mut keys = rotary::gguf_keys(config);
+        let mut keys = rotary_gguf::gguf_keys(config);
         for (key, value) in [
             ("embedding_scale", config.embedding_multiplier),
             ("residual_scale", config.residual_multiplier),
@@ -74,7 +75,7 @@ fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<Model
         return Err(unsupported("dim_model_base", base, "a number above 0"));
     }
     Ok(ModelConfig {
-        embedding_multiplier: keys.number("scale_emb")?,
+        embedding_multiplier: keys.number("scale_emb")?.filter(granite::is_factor),
         residual_multiplier: Some(depth / (config.num_hidden_layers as f64).sqrt()),
         logits_scaling: Some(config.hidden_size as f64 / base),
         ..config
@@ -102,7 +103,7 @@ fn write_hf(config: &ModelConfig) -> Value {
 }
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
-    let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
+    let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
     // Early files have no factors: those of the first publication hold, as in llama.cpp.
     let layers = (config.num_hidden_layers as f64).sqrt();
     let number = |key: &str, absent: f64| {

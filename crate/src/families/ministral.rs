@@ -8,6 +8,7 @@ use super::hf_keys::{Keys, Taken};
 use super::hf_rope::PublishedRope;
 use super::llama::LLAMA;
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{Architecture, ModelConfig, RopeScaling};
 use crate::error::Result;
 use crate::formats::GgufValue;
@@ -40,7 +41,7 @@ pub(super) const MINISTRAL3: Family = Family {
         rotary::write_hf(config, WORD, "Ministral3ForCausalLM", &own)
     },
     read_gguf: |keys, tied| {
-        let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
+        let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
         let growth = keys.number("attention.temperature_scale")?;
         let weight = keys.number("rope.scaling.yarn_log_multiplier")?;
         let growth = growth.filter(|beta| *beta != 0.0);
@@ -102,7 +103,7 @@ fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<Model
 }
 
 fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
-    let mut keys = rotary::gguf_keys(config);
+    let mut keys = rotary_gguf::gguf_keys(config);
     if let RopeScaling::Yarn {
         mscale_all_dim,
         llama_4_scaling_beta,

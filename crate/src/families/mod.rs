@@ -18,6 +18,7 @@ mod hf_keys;
 mod hf_rope;
 mod hf_rules;
 mod hunyuan;
+mod lfm2;
 mod llama;
 mod minicpm;
 mod ministral;
@@ -27,6 +28,7 @@ mod olmo2;
 mod phi3;
 mod refusal;
 mod rotary;
+mod rotary_gguf;
 mod smollm3;
 mod targets;
 
@@ -84,6 +86,7 @@ families! {
     Ernie45: ernie::ERNIE45,
     MiniCpm: minicpm::MINICPM,
     Glm: glm::GLM,
+    Lfm2: lfm2::LFM2,
 }
 
 /// Lists the words of `model_type` in all families.

@@ -1,5 +1,6 @@
 //! Translates tensor names of other formats into Hugging Face state-dict names. No other module does that.
 
+use super::family::Family;
 use super::{FAMILIES, family};
 use crate::config::{Architecture, ModelConfig, NormKind, PeftNames, Slot};
 use crate::formats::GgufValue;
@@ -13,13 +14,15 @@ pub(crate) fn factor_names(module: &str) -> [String; 2] {
     ["lora_A", "lora_B"].map(|factor| format!("{module}.{factor}.weight"))
 }
 
-/// GGUF's names of the weights outside the blocks, in every family.
-const OUTER: [(Slot, &str); 4] = [
-    (Slot::Tokens, "token_embd.weight"),
-    (Slot::Positions, "position_embd.weight"),
-    (Slot::LastNorm, "output_norm.weight"),
-    (Slot::Head, "output.weight"),
-];
+/// Returns GGUF's names of the weights outside the blocks.
+fn outer(family: &Family) -> [(Slot, &'static str); 4] {
+    [
+        (Slot::Tokens, "token_embd.weight"),
+        (Slot::Positions, "position_embd.weight"),
+        (Slot::LastNorm, family.gguf_last_norm),
+        (Slot::Head, "output.weight"),
+    ]
+}
 
 /// Beginnings of the names of tensors outside the blocks that llama.cpp computes with, in GGUF files and folders.
 const COMPUTED_WITH: [&str; 9] = [
@@ -35,7 +38,7 @@ const COMPUTED_WITH: [&str; 9] = [
 ];
 
 /// GGUF's names of the modules of a block, in every family.
-const PARTS: [(Slot, &str); 15] = [
+const PARTS: [(Slot, &str); 18] = [
     (Slot::AttentionNorm, "attn_norm"),
     (Slot::Query, "attn_q"),
     (Slot::Key, "attn_k"),
@@ -45,6 +48,9 @@ const PARTS: [(Slot, &str); 15] = [
     (Slot::KeyNorm, "attn_k_norm"),
     (Slot::Output, "attn_output"),
     (Slot::AttentionPostNorm, "post_attention_norm"),
+    (Slot::ConvolutionInput, "shortconv.in_proj"),
+    (Slot::Convolution, "shortconv.conv"),
+    (Slot::ConvolutionOutput, "shortconv.out_proj"),
     (Slot::MlpNorm, "ffn_norm"),
     (Slot::Gate, "ffn_gate"),
     (Slot::Up, "ffn_up"),
@@ -97,7 +103,7 @@ pub(crate) fn from_gguf(
     config: &ModelConfig,
 ) -> Option<(String, Reordering)> {
     let family = family(config.architecture);
-    if let Some(outer) = translated_outer(name, config, &OUTER, family.names.outer) {
+    if let Some(outer) = translated_outer(name, config, &outer(family), family.names.outer) {
         return Some((outer, order_outside(name, gguf_architecture, config)));
     }
     let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
@@ -117,7 +123,7 @@ pub(crate) fn to_gguf(
     config: &ModelConfig,
 ) -> Option<(String, Reordering)> {
     let family = family(config.architecture);
-    if let Some(outer) = translated_outer(name, config, family.names.outer, &OUTER) {
+    if let Some(outer) = translated_outer(name, config, family.names.outer, &outer(family)) {
         let order = order_outside(&outer, gguf_architecture, config);
         return Some((outer, order));
     }

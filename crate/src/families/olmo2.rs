@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::family::{Effect, Family, HEAD};
+use super::family::{Effect, Family, HEAD, LAST_NORM};
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, Window};
 use super::hf_rope::PublishedRope;
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{
     Architecture, Attention, Layer, ModelConfig, NormPlaces, QkNorm, Slot, Stack, TensorNames,
 };
@@ -60,10 +61,11 @@ pub(super) const OLMO2: Family = Family {
     read_hf,
     write_hf,
     read_gguf,
-    gguf_word: |config| rotary::plain_yarn(config).then_some(WORD),
+    gguf_word: |config| rotary_gguf::plain_yarn(config).then_some(WORD),
+    gguf_last_norm: LAST_NORM,
     gguf_keys: |config| {
-        let mut keys = rotary::gguf_keys(config);
-        keys.extend(rotary::window_keys(config));
+        let mut keys = rotary_gguf::gguf_keys(config);
+        keys.extend(rotary_gguf::window_keys(config));
         keys
     },
     gguf_effects: &[("attention.sliding_window_pattern", Effect::Read)],
@@ -156,10 +158,10 @@ fn write_hf(config: &ModelConfig) -> Value {
 }
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
-    let Some((window, layers)) = rotary::gguf_window(keys, INTERVAL)? else {
-        return rotary::read_gguf(keys, &PUBLISHED, tied);
+    let Some((window, layers)) = rotary_gguf::gguf_window(keys, INTERVAL)? else {
+        return rotary_gguf::read_gguf(keys, &PUBLISHED, tied);
     };
-    let config = rotary::read_gguf(keys, &PUBLISHED_WINDOWED, tied)?;
+    let config = rotary_gguf::read_gguf(keys, &PUBLISHED_WINDOWED, tied)?;
     let config = ModelConfig {
         model_type: WINDOWED.to_owned(),
         ..config

@@ -9,6 +9,7 @@ use super::hf_rope::PublishedRope;
 use super::hf_rules::{Accepted, Rule};
 use super::llama::{self, LLAMA};
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{
     Architecture, Attention, Layer, Mlp, ModelConfig, PeftNames, RopeScaling, Slot, Stack,
     TensorNames,
@@ -123,7 +124,7 @@ fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<Model
 }
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
-    let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
+    let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
     let window = keys.count("attention.sliding_window")?;
     Ok(rotary::windowed(
         config,
@@ -132,7 +133,7 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
 }
 
 fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
-    let mut keys = rotary::gguf_keys(config);
+    let mut keys = rotary_gguf::gguf_keys(config);
     let window = config.sliding_window.unwrap_or(0);
     keys.push(("attention.sliding_window", GgufValue::of_count(window)));
     keys

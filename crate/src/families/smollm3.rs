@@ -8,6 +8,7 @@ use super::hf_rope::PublishedRope;
 use super::llama::LLAMA;
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
+use super::rotary_gguf;
 use crate::config::{Architecture, ModelConfig};
 use crate::error::Result;
 use crate::state::Reordering;
@@ -47,7 +48,7 @@ pub(super) const SMOLLM3: Family = Family {
     read_hf,
     write_hf,
     read_gguf: |keys, tied| {
-        let config = rotary::read_gguf(keys, &PUBLISHED, tied)?;
+        let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
         let no_rope_layers = rotary::every(INTERVAL, config.num_hidden_layers);
         Ok(ModelConfig {
             no_rope_layers,

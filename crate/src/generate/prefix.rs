@@ -32,8 +32,8 @@ impl Prefix {
             0
         };
         self.cache.announce(reach);
-        self.ids.truncate(kept);
         self.cache.truncate(kept);
+        self.ids.truncate(self.cache.len());
         self
     }
 

@@ -46,13 +46,14 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// Requests the parameters of the attention of `layer`, which reads and writes rows of `width` values.
+    /// Requests the parameters of the `attention` of `layer`, which reads and writes rows of `width` values.
     pub fn new(
         layer: &config::Layer,
+        attention: &config::Attention,
         width: usize,
         builder: &mut ParameterBuilder<'_>,
     ) -> Result<Self> {
-        let shape = layer.attention.clone();
+        let shape = attention.clone();
         let [q, kv] = shape.widths();
         let projections = if shape.fused {
             Projections::Together(builder.linear(
@@ -102,8 +103,8 @@ impl Attention {
         &self.output
     }
 
-    /// Computes softmax(q·kᵀ/√H + causal, within documents)·v between the rows of `x [B·T, C]` → `[B·T, heads·H]`, in front of
-    /// [`Self::output`]. With `cache`, keys and values are added to those of earlier tokens, and queries attend to all of them.
+    /// Computes attention, causal and within documents, between the rows of `x [B·T, C]` → `[B·T, heads·H]`, in front of [`Self::output`]. With
+    /// `cache`, keys and values are added to those of earlier tokens, and queries attend to all of them.
     pub fn attended(
         &self,
         x: Tensor<2>,

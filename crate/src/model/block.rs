@@ -4,9 +4,9 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::Span;
-use super::attention::Attention;
 use super::builder::ParameterBuilder;
 use super::cache::LayerCache;
+use super::mixer::Mixer;
 use super::mlp::Mlp;
 use super::norm::Norm;
 use super::rope::Ropes;
@@ -100,7 +100,7 @@ fn biased(y: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
 #[derive(Module, Debug)]
 pub struct Block {
     attention_norm: Option<Norm>,
-    attention: Attention,
+    mixer: Mixer,
     attention_post_norm: Option<Norm>,
     mlp_norm: Option<Norm>,
     mlp: Mlp,
@@ -124,14 +124,14 @@ impl Block {
         let mlp_norm = norm(of_mlp.before, Slot::MlpNorm)?;
         let attention_post_norm = norm(of_attention.after, Slot::AttentionPostNorm)?;
         let mlp_post_norm = norm(of_mlp.after, Slot::MlpPostNorm)?;
-        let (attention, mlp) = (
-            Attention::new(layer, width, builder)?,
+        let (mixer, mlp) = (
+            Mixer::new(layer, width, builder)?,
             Mlp::new(layer.mlp, width, builder)?,
         );
         let residual_scale = layer.residual_scale;
         Ok(Self {
             attention_norm,
-            attention,
+            mixer,
             attention_post_norm,
             mlp_norm,
             mlp,
@@ -142,7 +142,7 @@ impl Block {
 
     /// Removes the factors of an adapter.
     pub fn detach(&mut self) {
-        self.attention.detach();
+        self.mixer.detach();
         self.mlp.detach();
     }
 
@@ -154,13 +154,13 @@ impl Block {
         span: Span<'_>,
         cache: Option<LayerCache<'_>>,
     ) -> Stream {
-        // x ← x + ρ n(Wo attention(n(x)) + bo), with either or both of the norms, and a factor ρ
+        // x ← x + ρ n(Wo mix(n(x)) + bo), with either or both of the norms, and a factor ρ
         let (x, input) = stream.entered(self.attention_norm.as_ref());
-        let (attended, output) = (
-            self.attention.attended(input, ropes, span, cache),
-            self.attention.output(),
+        let (mixed, output) = (
+            self.mixer.mixed(input, ropes, span, cache),
+            self.mixer.output(),
         );
-        let added = output.unbiased_at(attended, span);
+        let added = output.unbiased_at(mixed, span);
         let bias = output.bias.as_ref().map(|bias| bias.beside(&added));
         let stream = Stream {
             x,

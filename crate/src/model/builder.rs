@@ -4,7 +4,7 @@ use burn::module::Param;
 use burn::tensor::Tensor;
 
 use super::adaptation::Adaptation;
-use super::layers::{Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Weight};
+use super::layers::{Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Taps, Weight};
 use super::named::Named;
 use super::norm::{Norm, NormModule};
 use super::parameter_request::Kind;
@@ -19,6 +19,8 @@ pub trait WeightSource {
     -> Result<Matrix>;
     /// Returns a vector `[len]`; `fresh` is its initial value in a new model.
     fn vector(&mut self, name: &str, len: usize, place: Place, fresh: f32) -> Result<Weight<1>>;
+    /// Returns the taps of a convolution, which are stored as vectors are.
+    fn taps(&mut self, name: &str, shape: [usize; 3], place: Place) -> Result<Weight<3>>;
     /// Returns a factor of an adapter.
     fn factor(
         &mut self,
@@ -109,6 +111,13 @@ impl ParameterBuilder<'_> {
                 conv1d,
             },
         ))
+    }
+
+    /// Requests the taps of a convolution, `[C, 1, κ]`.
+    pub fn taps(&mut self, slot: Slot, shape: [usize; 3]) -> Result<Named<Taps>> {
+        let (name, place) = self.at(slot);
+        let weight = self.weights.taps(&format!("{name}.weight"), shape, place)?;
+        Ok(Named::new(name, Taps { weight }))
     }
 
     /// Requests a table `[rows, width]`.

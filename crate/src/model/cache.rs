@@ -4,10 +4,23 @@ use burn::tensor::Tensor;
 
 use super::Span;
 
-/// Keys and values of the tokens so far, per layer [B·S, num_key_value_heads · head_dim].
+/// Memory of a layer about the tokens so far.
+#[derive(Debug, Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one for each block: few, and read for every token"
+)]
+enum Kept {
+    /// Keys and values [B, S, num_key_value_heads · head_dim].
+    KeysValues(Tensor<3>, Tensor<3>),
+    /// The last rows that a convolution read, [B, up to κ − 1, 3 C].
+    Rows(Tensor<3>),
+}
+
+/// Memory of the layers about the tokens so far.
 #[derive(Debug, Clone, Default)]
 pub struct KvCache {
-    layers: Vec<(Tensor<3>, Tensor<3>)>,
+    layers: Vec<Kept>,
     len: usize,
     /// Number of tokens that the text will have at most; 0 if it was not announced.
     reach: usize,
@@ -15,7 +28,7 @@ pub struct KvCache {
 
 /// The cache of one layer.
 pub struct LayerCache<'a> {
-    layers: &'a mut Vec<(Tensor<3>, Tensor<3>)>,
+    layers: &'a mut Vec<Kept>,
     layer: usize,
     reach: usize,
 }
@@ -46,17 +59,23 @@ impl KvCache {
         self.reach = tokens;
     }
 
-    /// Forgets all tokens after the first `len`.
+    /// Forgets all tokens after the first `len`, or every token where a layer cannot go back to that number.
     pub fn truncate(&mut self, len: usize) {
         if len >= self.len {
             return;
         }
-        self.len = len;
-        if len == 0 {
+        let mut layers = self.layers.iter();
+        let goes_back = layers.all(|kept| matches!(kept, Kept::KeysValues(..)));
+        if len == 0 || !goes_back {
             self.layers.clear();
+            self.len = 0;
+            return;
         }
-        for (k, v) in &mut self.layers {
-            (*k, *v) = (k.clone().narrow(1, 0, len), v.clone().narrow(1, 0, len));
+        self.len = len;
+        for kept in &mut self.layers {
+            if let Kept::KeysValues(k, v) = kept {
+                (*k, *v) = (k.clone().narrow(1, 0, len), v.clone().narrow(1, 0, len));
+            }
         }
     }
 
@@ -76,24 +95,45 @@ impl LayerCache<'_> {
         self.reach.max(span.offset + span.seq_len)
     }
 
+    /// Keeps this of the layer, and nothing else.
+    fn keep(self, kept: Kept) {
+        if self.layer < self.layers.len() {
+            self.layers[self.layer] = kept;
+        } else {
+            self.layers.push(kept);
+        }
+    }
+
     /// Adds the keys and values `[B·T, width]` of the tokens of `span`, and returns those of all tokens.
     pub fn extend(self, k: Tensor<2>, v: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
         let width = k.dims()[1];
         let rows = |y: Tensor<2>| y.reshape([span.batch_size, span.seq_len, width]);
         let (k, v) = (rows(k), rows(v));
         let (k, v) = match self.layers.get(self.layer) {
-            Some((old_k, old_v)) => (
+            Some(Kept::KeysValues(old_k, old_v)) => (
                 Tensor::cat(vec![old_k.clone(), k], 1),
                 Tensor::cat(vec![old_v.clone(), v], 1),
             ),
-            None => (k, v),
+            _ => (k, v),
         };
-        if self.layer < self.layers.len() {
-            self.layers[self.layer] = (k.clone(), v.clone());
-        } else {
-            self.layers.push((k.clone(), v.clone()));
-        }
+        self.keep(Kept::KeysValues(k.clone(), v.clone()));
         let all = span.batch_size * (span.offset + span.seq_len);
         (k.reshape([all, width]), v.reshape([all, width]))
+    }
+
+    /// Puts the last `most` rows of earlier tokens in front of the rows `[B·T, width]` of the tokens of `span`, and keeps the last of all. Returns
+    /// them with the number of earlier ones.
+    pub fn recent(self, rows: Tensor<2>, most: usize, span: Span<'_>) -> (Tensor<2>, usize) {
+        let width = rows.dims()[1];
+        let rows = rows.reshape([span.batch_size, span.seq_len, width]);
+        let rows = match self.layers.get(self.layer) {
+            Some(Kept::Rows(earlier)) => Tensor::cat(vec![earlier.clone(), rows], 1),
+            _ => rows,
+        };
+        let all = rows.dims()[1];
+        let kept = all.min(most);
+        self.keep(Kept::Rows(rows.clone().narrow(1, all - kept, kept)));
+        let rows = rows.reshape([span.batch_size * all, width]);
+        (rows, all - span.seq_len)
     }
 }

@@ -160,3 +160,10 @@ impl LayerNorm {
         ops::add_layer_norm(x, y, bias, own, eps)
     }
 }
+
+/// Taps of a convolution, `weight [C, 1, κ]` as PyTorch's grouped convolutions have them.
+#[derive(Module, Debug)]
+pub struct Taps {
+    /// Taps `[C, 1, κ]`.
+    pub weight: Weight<3>,
+}

@@ -65,6 +65,10 @@ impl WeightSource for Requests<'_> {
         Ok(self.note(name, [len], place, Kind::Vector(fresh)).into())
     }
 
+    fn taps(&mut self, name: &str, shape: [usize; 3], place: Place) -> Result<Weight<3>> {
+        Ok(self.note(name, shape, place, Kind::Taps).into())
+    }
+
     fn factor(
         &mut self,
         name: &str,
@@ -231,6 +235,10 @@ impl WeightSource for Loaded<'_> {
 
     fn vector(&mut self, name: &str, len: usize, _place: Place, _fresh: f32) -> Result<Weight<1>> {
         self.weight(name, [len])
+    }
+
+    fn taps(&mut self, name: &str, shape: [usize; 3], _place: Place) -> Result<Weight<3>> {
+        self.weight(name, shape)
     }
 
     fn factor(

@@ -44,6 +44,7 @@ mod inference;
 pub mod layers;
 mod load;
 mod low_rank;
+mod mixer;
 mod mlp;
 mod named;
 mod norm;

@@ -34,6 +34,8 @@ pub enum Kind {
     Matrix(Role),
     /// A vector that starts with this value.
     Vector(f32),
+    /// Taps of a convolution.
+    Taps,
     /// A factor A whose new values are uniform in ±1/√in.
     Uniform,
     /// A factor A whose new values are normal with standard deviation 1/r.
@@ -43,9 +45,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns whether it is stored in the precision of a run; vectors are f32.
+    /// Returns whether it is stored in the precision of a run; vectors and taps are f32.
     pub fn is_matrix(self) -> bool {
-        !matches!(self, Self::Vector(_))
+        !matches!(self, Self::Vector(_) | Self::Taps)
     }
 
     /// Returns whether it belongs to an adapter.

@@ -27,6 +27,7 @@ pub mod packed_qkv;
 pub mod residual;
 pub mod rope;
 pub mod scale;
+pub mod short_conv;
 pub mod tape;
 mod weights;
 
@@ -49,11 +50,12 @@ pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_loss
 pub use packed_qkv::attention_of_packed_qkv;
 pub use rope::{Pairing, Positions, rope, rope_of_part};
 pub use scale::scaled;
+pub use short_conv::{ConvShape, short_conv};
 
 use crate::gpu::Kernels;
 
 /// The kernels of all operations.
-pub(crate) const KERNELS: [Kernels; 17] = [
+pub(crate) const KERNELS: [Kernels; 18] = [
     attention::kernels::KERNELS,
     cap::KERNELS,
     cast_bf16::KERNELS,
@@ -71,4 +73,5 @@ pub(crate) const KERNELS: [Kernels; 17] = [
     residual::KERNELS,
     rope::KERNELS,
     scale::KERNELS,
+    short_conv::KERNELS,
 ];

@@ -287,10 +287,7 @@ fn placed(
     order: Reordering,
     source: &Rc<dyn ByteSource>,
 ) -> Tensor {
-    let mut shape = tensor.shape.clone();
-    if order == Reordering::Transposed {
-        shape.reverse();
-    }
+    let shape = order.shape_of_file(&tensor.shape);
     let bytes = tensor.bytes.unwrap_or(0);
     let bytes = Bytes::ordered(Rc::clone(source), tensor.begin, bytes, order);
     Tensor::parameter(key, &tensor.dtype, &shape, bytes)

@@ -20,13 +20,33 @@ pub enum Reordering {
     Transposed,
     /// In the same order, as F32 with 1 added to each value: the weights of Gemma's norms in GGUF.
     PlusOne,
+    /// Without the middle one of three dimensions, which is 1: the taps of convolutions in GGUF.
+    Squeezed,
 }
 
 impl Reordering {
+    /// Shape in a file of a tensor of this shape.
+    pub(crate) fn shape_in_file(self, shape: &[u64]) -> Vec<u64> {
+        match (self, shape) {
+            (Self::Transposed, _) => shape.iter().rev().copied().collect(),
+            (Self::Squeezed, &[channels, 1, taps]) => vec![channels, taps],
+            _ => shape.to_vec(),
+        }
+    }
+
+    /// Shape of a tensor that has this shape in a file.
+    pub(crate) fn shape_of_file(self, shape: &[u64]) -> Vec<u64> {
+        match (self, shape) {
+            (Self::Transposed, _) => shape.iter().rev().copied().collect(),
+            (Self::Squeezed, &[channels, taps]) => vec![channels, 1, taps],
+            _ => shape.to_vec(),
+        }
+    }
+
     /// This order for a tensor of this shape: where the rows are no whole number of heads, or the tensor is no matrix, that of Hugging Face.
     pub(crate) fn fitting(self, shape: &[u64]) -> Self {
         let fits = match self {
-            Self::Same | Self::PlusOne => true,
+            Self::Same | Self::PlusOne | Self::Squeezed => true,
             Self::PairedRows(_) => self.rows(shape.first().copied().unwrap_or(1)).is_some(),
             Self::Transposed => shape.len() == 2,
         };

@@ -218,7 +218,7 @@ impl Tensor {
         order: Reordering,
         source: &Rc<dyn ByteSource>,
     ) -> Result<Self> {
-        let mut shape = record.shape.clone();
+        let shape = order.shape_of_file(&record.shape);
         let is_large = shape.iter().any(|&dim| usize::try_from(dim).is_err());
         refuse_if(is_large, || {
             too_large()
@@ -226,9 +226,6 @@ impl Tensor {
                 .subject(&record.name)
                 .found(format!("{shape:?}"))
         })?;
-        if order == Reordering::Transposed {
-            shape.reverse();
-        }
         let stored = SourceSpan {
             source: Rc::clone(source),
             begin: record.begin,

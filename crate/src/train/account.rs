@@ -151,9 +151,8 @@ fn class_of(request: &ParameterRequest) -> GroupClass {
         (Part::Table { .. }, _) => GroupClass::Embedding,
         (Part::Head, Kind::Matrix(_)) => GroupClass::Head,
         (Part::Block(_), Kind::Matrix(_)) => GroupClass::Matrix,
-        // Weights of norms begin with 1, biases with 0.
-        (_, Kind::Vector(fresh)) if fresh > 0.0 => GroupClass::Scalar,
-        (_, Kind::Vector(_)) => GroupClass::Bias,
+        (_, Kind::Vector(_)) if request.name.ends_with(".bias") => GroupClass::Bias,
+        (_, Kind::Vector(_) | Kind::Taps) => GroupClass::Scalar,
         (_, Kind::Uniform | Kind::Gaussian | Kind::Zero) => GroupClass::Matrix,
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn memory_plan_of(
         stored,
     };
     let stored = |shape: &[usize]| {
-        if shape.len() > 1 && train.precision == Precision::Bf16 {
+        if shape.len() == 2 && train.precision == Precision::Bf16 {
             DType::BF16
         } else {
             DType::F32
@@ -131,7 +131,7 @@ pub(crate) fn memory_plan_of(
     let placed = trained.iter().map(|request| BlockParameter {
         name: &request.name,
         part: request.part,
-        is_vector: request.shape.len() == 1,
+        is_vector: request.shape.len() != 2,
     });
     let Some(block_coordinate) =
         BlockCoordinate::of_run(train, placed, &|name| optim.frozen(name))?

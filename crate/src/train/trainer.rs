@@ -94,7 +94,7 @@ impl Trainer {
             Some(BlockParameter {
                 name: &info.name,
                 part: model.part(&info.name)?,
-                is_vector: info.shape.len() == 1,
+                is_vector: info.shape.len() != 2,
             })
         });
         let block_coordinate =

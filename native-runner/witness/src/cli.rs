@@ -9,13 +9,12 @@ use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::config::Precision;
 use tabtune::device::{Device, DeviceKind};
-use tabtune::families::model_types;
 use tabtune_bench::stock::Planted;
 
 use crate::arithmetic::Arithmetic;
 use crate::comparison::{Bounds, Comparison, compare};
 use crate::method::{Method, Rule};
-use crate::subject::Subject;
+use crate::subject::{MODEL_TYPES, Subject};
 use crate::track::{Track, by_stock, by_trainer};
 
 /// Trains small models with tabtune's kernels and with Burn's own operations, and reports where the two differ: gradients of the first step
@@ -25,7 +24,7 @@ use crate::track::{Track, by_stock, by_trainer};
 #[command(version)]
 pub struct Args {
     /// Model types to train; all of them by default
-    #[arg(long, value_parser = PossibleValuesParser::new(model_types()))]
+    #[arg(long, value_parser = PossibleValuesParser::new(MODEL_TYPES))]
     pub family: Vec<String>,
     /// Update rules to train with; all of them by default
     #[arg(long, value_enum)]
@@ -200,7 +199,7 @@ pub fn run(args: &Args, more: Vec<Seat>) -> Result<bool, Failure> {
     let is_asked =
         |family: &&str| args.family.is_empty() || args.family.iter().any(|asked| asked == family);
     let mut agree = true;
-    for family in model_types().into_iter().filter(is_asked) {
+    for family in MODEL_TYPES.into_iter().filter(is_asked) {
         for method in &methods {
             let subject = Subject::new(
                 family,

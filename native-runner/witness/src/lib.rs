@@ -10,6 +10,6 @@ mod track;
 
 pub use comparison::{Bounds, Comparison, compare};
 pub use method::{Method, Rule};
-pub use subject::Subject;
+pub use subject::{MODEL_TYPES, Subject};
 pub use tabtune_bench::stock::Planted;
 pub use track::{Track, by_stock, by_trainer};

@@ -16,6 +16,11 @@ use tabtune_bench::work::Uniforms;
 
 use crate::method::Method;
 
+/// Model types of which the stock operations have a formula.
+pub const MODEL_TYPES: [&str; 7] = [
+    "llama", "mistral", "qwen2", "qwen3", "gpt2", "olmo2", "smollm3",
+];
+
 const CONFIG: &str = "config.json";
 const VOCAB: usize = 61;
 const HIDDEN: usize = 32;

@@ -1,7 +1,7 @@
 // Gradients of rms_norm in one dispatch. First threads, one per row: dx = r (dy v − x r² mean(dy v x)), v = w +
 // offset, added to dx if add is 1. Other threads, one per column of a part: dw = Σ_rows dy x r over the `rows` rows
-// of each of P parts; column_sum adds the parts. x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]. Twin:
-// ops/norm/rms.rs
+// of each of P parts; column_sum adds the parts. x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C].
+// Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,

@@ -113,7 +113,7 @@ fn what_the_metadata_asks_for_and_is_not_built_is_refused() {
     );
     assert_eq!(
         code(
-            vec![("llama.rope.scaling.type", Meta::Text("yarn"))],
+            vec![("llama.rope.scaling.type", Meta::Text("longrope"))],
             &[embedding()]
         ),
         "model.config.unsupported"

@@ -16,6 +16,7 @@ mod folder;
 mod generated;
 mod gguf;
 mod gguf_keys;
+mod nested;
 mod pieces;
 mod prefixes;
 mod quants;

@@ -15,7 +15,7 @@ use super::modules::{Import, Modules, Path, is_hidden, path};
 
 /// Maximum number of items. Three in eight are a model as plain data: manifests, groups, requests, plans and receipts with their parts, each
 /// a field of a document that people read and write.
-const MOST: usize = 880;
+const MOST: usize = 900;
 
 /// A public item, with the number of its members that are shown.
 #[derive(Default)]

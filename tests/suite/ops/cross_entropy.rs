@@ -135,7 +135,7 @@ fn cross_entropy_backward_is_softmax_minus_onehot() {
     for (cap, flip) in [
         (0.0, ("- hit)", "+ hit)")),
         (0.0, ("|| column >= vocab", "")),
-        (5.0, ("slope = 1.0 - logit", "slope = 1.0 + logit")),
+        (30.0, ("slope = 1.0 - logit", "slope = 1.0 + logit")),
     ] {
         check(&SHAPES.map(|s| case(s, cap)), 2e-5, flip);
     }

@@ -1,6 +1,7 @@
 //! Per kernel: parity with its twin and a mutant that must be caught; per operation: gradients.
 
 mod attention;
+mod attention_forms;
 mod attention_tiles;
 pub mod budget;
 mod cast_bf16;
@@ -18,4 +19,5 @@ mod packed;
 mod packed_ops;
 mod rope;
 mod scale;
+mod short_conv;
 mod truth;

@@ -355,8 +355,12 @@ fn rope_is_true_to_float64() {
     }
 }
 
-/// Computes attention for query t of a head over the keys that it sees, row by row as in a textbook.
-fn attention<'t>(i: &[Vec<Var<'t>>], s: AttentionShape) -> Vec<Var<'t>> {
+/// Computes attention for query t of a head over the keys that it sees, those from `start` of its row on, row by row as in a textbook.
+fn attention<'t>(
+    i: &[Vec<Var<'t>>],
+    s: AttentionShape,
+    start: impl Fn(usize) -> usize,
+) -> Vec<Var<'t>> {
     let (d, keys) = (s.head_dim, s.offset + s.seq_len);
     let mut output = Vec::new();
     for (row, head) in
@@ -366,21 +370,26 @@ fn attention<'t>(i: &[Vec<Var<'t>>], s: AttentionShape) -> Vec<Var<'t>> {
         let query = &i[0][(row * s.heads + head) * d..][..d];
         let place =
             |key: usize| ((sequence * keys + key) * s.kv_heads + head / (s.heads / s.kv_heads)) * d;
+        let scale = s.scale.unwrap_or(1.0 / (d as f64).sqrt());
         let score = |key: usize| {
-            dot(query
+            let score = dot(query
                 .iter()
                 .copied()
                 .zip(i[1][place(key)..][..d].iter().copied()))
-            .affine(1.0 / (d as f64).sqrt(), 0.0)
-            .exp()
+            .affine(scale, 0.0);
+            let capped = s
+                .cap
+                .map(|cap| score.affine(1.0 / cap, 0.0).tanh().affine(cap, 0.0));
+            capped.unwrap_or(score).exp()
         };
-        let weights: Vec<_> = (0..=s.offset + t).map(score).collect();
+        let seen = start(row)..=s.offset + t;
+        let weights: Vec<_> = seen.clone().map(score).collect();
         let sum = weights.iter().copied().reduce(|a, b| a + b).unwrap();
         output.extend((0..d).map(|c| {
             dot(weights
                 .iter()
                 .enumerate()
-                .map(|(key, &w)| (w, i[2][place(key) + c])))
+                .map(|(key, &w)| (w, i[2][place(seen.start() + key) + c])))
                 / sum
         }));
     }
@@ -423,7 +432,53 @@ fn attention_is_true_to_float64() {
             "attention",
             &shapes,
             &|i| ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, s),
-            &|i| attention(i, s),
+            &|i| attention(i, s, |_| 0),
+        );
+    }
+}
+
+/// Caps that bend most scores and one as in Gemma 2, windows with and without a cache, heads of more than 128, by the kernels for few products,
+/// for software adapters and for GPUs.
+#[test]
+fn attention_with_caps_and_windows_is_true_to_float64() {
+    // batch, T, offset, heads, heads of keys, H; factor and bound of the scores; keys that a query sees.
+    for ((batch_size, seq_len, offset, heads, kv_heads, head_dim), scale, cap, window) in [
+        ((1, 33, 0, 4, 2, 64), Some(0.4), Some(1.0), None),
+        ((2, 17, 0, 2, 1, 80), None, Some(50.0), Some(4)),
+        ((1, 70, 3, 2, 1, 20), Some(0.5), Some(1.0), Some(34)),
+        ((2, 5, 4, 2, 1, 8), Some(0.7), Some(1.0), Some(3)),
+        ((1, 67, 0, 2, 2, 16), None, None, Some(2)),
+        ((1, 33, 0, 4, 2, 256), None, None, None),
+        ((1, 35, 5, 2, 1, 160), Some(0.3), Some(1.5), Some(7)),
+        ((1, 2, 16, 2, 1, 256), Some(0.2), Some(1.5), Some(5)),
+    ] {
+        let s = AttentionShape {
+            batch_size,
+            seq_len,
+            offset,
+            heads,
+            kv_heads,
+            head_dim,
+            window,
+            scale,
+            cap,
+        };
+        let (rows, keys) = (batch_size * seq_len, batch_size * (offset + seq_len));
+        let shapes = [
+            [rows, heads * head_dim],
+            [keys, kv_heads * head_dim],
+            [keys, kv_heads * head_dim],
+        ];
+        let start = |row: usize| {
+            window.map_or(0, |window| {
+                (offset + row % seq_len + 1).saturating_sub(window)
+            })
+        };
+        holds(
+            "attention",
+            &shapes,
+            &|i| ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, s),
+            &|i| attention(i, s, start),
         );
     }
 }

@@ -8,7 +8,7 @@ use tabtune::families::{config_from_hf, model_types};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Kind, Model, ParameterRequest, Plan};
 use tabtune::optim::{Apollo, Gate, Optim, ParamInfo, Rule, clip_factor};
-use tabtune_tests::{block_on, cpu};
+use tabtune_tests::{block_on, cpu, family};
 
 use super::{Run, infos, rule, upload};
 
@@ -188,6 +188,8 @@ fn hf_shape(model: &str) -> serde_json::Value {
         "gpt2" => {
             json!({"model_type": "gpt2", "vocab_size": 8, "n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 8})
         }
+        // The golden model, since the family needs more keys than the others.
+        "granitemoehybrid" => family(model).config(),
         _ => {
             json!({"model_type": model, "vocab_size": 8, "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2,
             "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})

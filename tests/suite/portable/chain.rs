@@ -17,7 +17,7 @@ use tabtune::portable::{
 };
 use tabtune::state::{NamePolicy, PortableModelImportRequest, PortableModelStateDict};
 use tabtune::train::Trainer;
-use tabtune_tests::{block_on, cpu, devices, families, family, golden, weights};
+use tabtune_tests::{block_on, cpu, devices, family, gguf_families, golden, weights};
 
 use super::state_g::{assert_same, sources, written};
 use crate::resume::save_with;
@@ -29,8 +29,10 @@ const VOCABULARY: u32 = 12;
 
 type Written = Vec<(String, Vec<u8>)>;
 
+/// Lists the models whose GGUF file has every bit of their weights. Gemma's has 1 added to the weights of norms, which rounds them.
 fn names() -> impl Iterator<Item = &'static str> {
-    families().iter().map(|family| family.name)
+    let names = gguf_families().map(|family| family.name);
+    names.filter(|name| !name.starts_with("gemma"))
 }
 
 fn folder_of(name: &str) -> Written {

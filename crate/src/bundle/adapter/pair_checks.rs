@@ -283,7 +283,9 @@ impl<'a> Parts<'a> {
                 }
             }
         }
-        candidates.retain(|module, _| !self.pairs.contains_key(module));
+        // Blocks may be of different kinds.
+        let exists = |module: &str| bundle.shape(&format!("{module}.weight")).is_some();
+        candidates.retain(|module, _| !self.pairs.contains_key(module) && exists(module));
         let modules = candidates.iter();
         let modules = modules.map(|(module, block)| (module.as_str(), *block));
         let modules: Vec<(&str, Option<usize>)> = modules.collect();

@@ -47,7 +47,8 @@ crate::kernel! {
 }
 crate::kernel! {
     /// Computes `dq`, and `delta = dy y` into the stats, one query per thread.
-    pub BACKWARD_QUERY = "attention_backward_query" through "chunks/score_cap" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin;
+    pub BACKWARD_QUERY = "attention_backward_query" through "chunks/score_cap" [64], (q, k, v, y, dy) -> (mut stats, dq), Params,
+    twin backward_query_twin;
 
     /// [`BACKWARD_QUERY`] by tiles, for heads of at most [`TILE_WIDTH`] columns.
     pub BACKWARD_QUERY_TILE = "attention_backward_query_tile" as BACKWARD_QUERY;
@@ -76,12 +77,14 @@ crate::kernel! {
 }
 crate::kernel! {
     /// Computes `dq`, and `delta = dy y` into the stats, 8 queries per thread.
-    pub BACKWARD_QUERY_BLOCK = "attention_backward_query_block" through "chunks/score_cap" [32], (q, k, v, y, dy) -> (mut stats, mut dq), BlockParams,
+    pub BACKWARD_QUERY_BLOCK = "attention_backward_query_block" through "chunks/score_cap" [32], (q, k, v, y, dy) -> (mut stats, mut dq),
+    BlockParams,
     twin backward_query_block_twin
 }
 crate::kernel! {
     /// Computes `dk` and `dv`, 8 keys per thread.
-    pub BACKWARD_KEY_VALUE_BLOCK = "attention_backward_key_value_block" through "chunks/score_cap" [32], (q, k, v, dy, stats) -> (mut dk, mut dv), BlockParams,
+    pub BACKWARD_KEY_VALUE_BLOCK = "attention_backward_key_value_block" through "chunks/score_cap" [32], (q, k, v, dy, stats) -> (mut dk, mut dv),
+    BlockParams,
     twin backward_key_value_block_twin
 }
 crate::kernel! {

@@ -362,7 +362,7 @@ operation! {
 }
 
 /// Returns whether there are starts, and a tensor that can be bound: without documents it is not read.
-pub(super) fn given(starts: Option<Tensor<1, Int>>, device: &Device) -> (bool, Tensor<1, Int>) {
+pub(crate) fn given(starts: Option<Tensor<1, Int>>, device: &Device) -> (bool, Tensor<1, Int>) {
     (
         starts.is_some(),
         starts.unwrap_or_else(|| Tensor::empty([1], (device, DType::I32))),
