@@ -32,6 +32,7 @@ mod registers;
 mod runs;
 mod settings;
 mod signals;
+mod states;
 mod templates;
 mod text_to_ids;
 mod told;
