@@ -14,7 +14,8 @@ import { AT_ONCE, add, atOnce, reported } from './counts.mjs';
 import { compileNative, docTests, groupsOf, program, runGroup } from './rust.mjs';
 
 /** @typedef {import('./counts.mjs').Result} Result @typedef {(line: string) => void} OnLine @typedef {'quick' | 'release'} Kind */
-/** @typedef {{ onLine: OnLine, native?: ReturnType<typeof compileNative>, explicit: boolean }} Given */
+/** @typedef {{ rust: RegExp, docs: string[], web: string[], browser: string[] }} Subset */
+/** @typedef {{ onLine: OnLine, native?: ReturnType<typeof compileNative>, explicit: boolean, subset?: Subset }} Given */
 
 /** Folder of kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
@@ -33,6 +34,19 @@ const CHECKS = {
 const RELEASE_CHECKS = {
   'a backend without our kernels is refused': line`cargo test --locked -p tabtune-tests --features foreign-backend --test suite without_these_kernels`,
   'documentation without warnings': line`cargo doc --locked --no-deps -p tabtune -p tabtune-shaders`,
+};
+
+/**
+ * Tests of several parts that belong together: groups of Rust's tests, and words in the names of its examples, of vitest's files and of Playwright's.
+ * @type {Record<string, Subset>}
+ */
+const SUBSETS = {
+  portable: {
+    rust: /^(portable::|bundle::requests$|cli::deltas$|cli::states$)/,
+    docs: ['portable', 'state'],
+    web: ['deltas', 'digests', 'extraction'],
+    browser: ['state.test', 'deltas.test', 'model-io'],
+  },
 };
 
 /** Returns the result of a check that passes or fails as a whole. @param {string} name @param {boolean} good @returns {Result} */
@@ -57,8 +71,8 @@ function buildPackage(kind) {
   ]);
 }
 
-/** Runs projects of Playwright Test. @param {Kind} kind @param {string[]} projects @param {OnLine} onLine */
-async function playwright(kind, projects, onLine) {
+/** Runs projects of Playwright Test, or the files in them that words name. @param {Kind} kind @param {string[]} projects @param {OnLine} onLine */
+async function playwright(kind, projects, onLine, words = /** @type {string[]} */ ([])) {
   const report = join(scratch, `${kind}.json`);
   const env = {
     TABTUNE_CORE: kind,
@@ -66,7 +80,7 @@ async function playwright(kind, projects, onLine) {
     TABTUNE: program,
     PLAYWRIGHT_JSON_OUTPUT_FILE: report,
   };
-  const asked = line`playwright test --config tests --reporter list,json --output ${join(scratch, kind)} --project ${projects}`;
+  const asked = line`playwright test --config tests --reporter list,json --output ${join(scratch, kind)} ${words} --project ${projects}`;
   const code = await run(...asked, { allowFailure: true, onLine, env });
   return reported(report, code, ({ stats, errors }) => ({
     passed: stats.expected,
@@ -85,26 +99,28 @@ const parts = {
   },
 
   /** @param {Given} given */
-  async rust({ onLine, native }) {
-    const groups = await groupsOf((await native)?.binaries ?? []);
+  async rust({ onLine, native, subset }) {
+    const all = await groupsOf((await native)?.binaries ?? []);
+    const groups = subset ? all.filter(({ key }) => subset.rust.test(key)) : all;
     rmSync(casesDir, { recursive: true, force: true });
     const env = { REQUIRE_GPU: '1', TABTUNE_CASES: casesDir, TABTUNE: program };
     const short = {
       'bytes that other programs were seen to read': line`node tests/torture/consumers.mjs --short`,
     };
     const jobs = [
-      docTests,
+      () => docTests(subset?.docs),
       ...groups.map((group) => () => runGroup(group, env)),
-      ...checks(short, env),
+      ...(subset ? [] : checks(short, env)),
     ];
     return add(
       ...(await atOnce(AT_ONCE, jobs, (ended) => onLine(`${ended} of ${jobs.length} groups done`))),
     );
   },
 
-  async web() {
+  /** @param {Given} given */
+  async web({ subset }) {
     const report = join(scratch, 'vitest.json');
-    const asked = line`vitest run --config web/vitest.config.ts --reporter default --reporter json --outputFile.json ${report}`;
+    const asked = line`vitest run --config web/vitest.config.ts --reporter default --reporter json --outputFile.json ${report} ${subset?.web ?? []}`;
     const code = await run(...asked, { allowFailure: true });
     return reported(report, code, ({ numPassedTests, numFailedTests }) => ({
       passed: numPassedTests,
@@ -113,7 +129,8 @@ const parts = {
   },
 
   /** @param {Given} given */
-  browser: ({ onLine }) => playwright('quick', ['with-program', 'browser'], onLine),
+  browser: ({ onLine, subset }) =>
+    playwright('quick', ['with-program', 'browser'], onLine, subset?.browser),
 
   /** @param {Given} given */
   async release({ onLine, explicit }) {
@@ -144,12 +161,16 @@ async function runPart(name, stages, needed, given) {
 
 async function main() {
   const asked = process.argv.slice(2);
-  const unknown = asked.filter((name) => !(name in parts));
+  const known = [...PARTS, ...Object.keys(SUBSETS)];
+  const unknown = asked.filter((name) => !known.includes(name));
   if (unknown.length > 0)
-    throw new Error(`unknown part ${unknown.join(', ')}; there are ${PARTS.join(', ')}`);
+    throw new Error(`unknown part ${unknown.join(', ')}; there are ${known.join(', ')}`);
   const explicit = asked.length > 0;
+  const subset = asked.map((name) => SUBSETS[name]).find(Boolean);
   const names = PARTS.filter((name) =>
-    explicit ? asked.includes(name) : name !== 'release' || coreIsThere('release'),
+    explicit
+      ? asked.includes(name) || (subset && name in subset)
+      : name !== 'release' || coreIsThere('release'),
   );
   const used = (/** @type {typeof PARTS} */ ...by) => by.some((name) => names.includes(name));
   /** @type {Record<string, boolean>} */
@@ -195,7 +216,7 @@ async function main() {
     release: () => Promise.all([...packages, ...running.values()]),
   };
   for (const name of names)
-    running.set(name, runPart(name, stages, needed[name](), { native, explicit }));
+    running.set(name, runPart(name, stages, needed[name](), { native, explicit, subset }));
   const results = await Promise.all(running.values());
   console.log('');
   if (!released)

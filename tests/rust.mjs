@@ -64,11 +64,11 @@ function counted(output) {
   return { passed: sum(0), failed: sum(1), ignored: sum(2) };
 }
 
-/** Runs the examples of the documentation. */
-export async function docTests() {
+/** Runs the examples of the documentation, or those whose names contain one of these words. */
+export async function docTests(words = /** @type {string[]} */ ([])) {
   /** @type {string[]} */
   const output = [];
-  const code = await run(...line`cargo test --workspace --doc --locked --quiet`, {
+  const code = await run(...line`cargo test --workspace --doc --locked --quiet -- ${words}`, {
     allowFailure: true,
     onLine: (line) => output.push(line),
     env: { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' },
