@@ -28,7 +28,7 @@ fn with_table(document: &str, heading: &str, table: &[String]) -> String {
     Vec::from_iter(made).join("\n") + "\n"
 }
 
-/// Returns the document of all codes.
+/// Returns the document of all codes: a text written by hand, then a table for each class.
 pub fn errors(document: &str) -> String {
     let said = |text: &str| {
         let cell = in_table(text).replace('<', "&lt;");
@@ -38,23 +38,25 @@ pub fn errors(document: &str) -> String {
             cell + "."
         }
     };
-    let mut table = vec![
-        row(&["code", "class", "sentence", "what to do"]),
-        "|---|---|---|---|".into(),
-    ];
-    table.extend(coded().map(|(code, [sentence, hint])| {
-        let class = match code.class {
-            Class::Warning => "warning".into(),
+    let is_made = |line: &&str| line.starts_with("## ") || line.starts_with('|');
+    let by_hand = document.lines().take_while(|line| !is_made(line));
+    let mut lines: Vec<String> = by_hand.map(String::from).collect();
+    for class in Class::ALL.iter().chain([&Class::Warning]) {
+        let own = coded().filter(|(code, _)| code.class == *class);
+        let rows = own.map(|(code, [sentence, hint])| {
+            let text = [said(sentence), said(hint)].join(" ");
+            row(&[&format!("`{}`", code.word), text.trim_end()])
+        });
+        let name = match class {
+            Class::Warning => "Warnings".into(),
             class => format!("`{}`", class.text()),
         };
-        row(&[
-            &format!("`{}`", code.word),
-            &class,
-            &said(sentence),
-            &said(hint),
-        ])
-    }));
-    with_table(document, "# Errors and warnings", &table)
+        lines.extend([format!("## {name}"), String::new()]);
+        lines.extend([row(&["code", "sentence"]), "|---|---|".into()]);
+        lines.extend(rows.chain([String::new()]));
+    }
+    lines.pop();
+    lines.join("\n") + "\n"
 }
 
 /// Returns the table of settings under Rust's names, or TypeScript's.
