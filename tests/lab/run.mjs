@@ -11,6 +11,7 @@ chats        torture/chats.mjs      Compares what is learned from conversations 
 joints       torture/joints.mjs     Compares the ids of prompts with their completions with Hugging Face's tokenizers.
 cold         cold/run.mjs           Measures "start" or "test" on a clean clone with every cache empty.
 same-bits    lab/same-bits.mjs      Compares the bits of this checkout's native runner with those of another commit's.
+module-in-wasm  lab/module-in-wasm.mjs  Trains, saves and resumes the Burn module of crate/README.md in Chromium.
 cuda         lab/cuda.mjs           Compares our kernels with Burn's own operations on CUDA.
 bench        bench/run.mjs          Compares a training step with jax-js, TensorFlow.js and nanogpt in one browser.
 screenshots  lab/screenshots.mjs    Takes README's picture of the demo again, and others to look at.
