@@ -102,7 +102,7 @@ const parts = {
   async rust({ onLine, native, subset }) {
     const all = await groupsOf((await native)?.binaries ?? []);
     const groups = subset ? all.filter(({ key }) => subset.rust.test(key)) : all;
-    rmSync(casesDir, { recursive: true, force: true });
+    if (!subset) rmSync(casesDir, { recursive: true, force: true });
     const env = { REQUIRE_GPU: '1', TABTUNE_CASES: casesDir, TABTUNE: program };
     const short = {
       'bytes that other programs were seen to read': line`node tests/torture/consumers.mjs --short`,
