@@ -11,7 +11,9 @@ use crate::error::{Error, Refusal, Result, Warning};
 use crate::export::{ExportChoice, ExportSource};
 use crate::formats::{ByteSource, FileTensor, base_name};
 use crate::model::open_model_with;
-use crate::state::{Base, NamePolicy, OPTIMIZER_FILE, PortableModelImportRequest, Tensor};
+use crate::state::{
+    Base, NamePolicy, NonFinitePolicy, OPTIMIZER_FILE, PortableModelImportRequest, Tensor,
+};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
 use crate::train::{memory_plan, optimizer_record};
 
@@ -148,7 +150,7 @@ pub struct Inspection {
 }
 
 /// Examines `files` together, with the tensors that a request takes and an adapter that is merged into them. No value is read except the few of
-/// a GGUF file's rotary divisors. Files that are refused get an inspection too.
+/// a GGUF file's rotary divisors, and all that are taken if the request refuses those that are NaN or infinite. Files that are refused get an inspection too.
 pub fn inspection(
     files: &SharedFiles,
     request: Option<PortableModelImportRequest>,
@@ -233,6 +235,9 @@ impl Inspection {
         request.check_for_model()?;
         let opened = open_state(files, NamePolicy::Source)?.state;
         let selected = opened.select(request)?;
+        if request.non_finite == NonFinitePolicy::Refuse {
+            opened.check_finite(&selected)?;
+        }
         let warnings = opened.warnings.iter().chain(&selected.warnings);
         self.warnings = warnings.map(ReportedWarning::from).collect();
         let entries = selected.entries.into_iter();

@@ -15,7 +15,7 @@ use super::{
     TensorMaterializationPolicy, VerifyPolicy, byte_len, refuse_non_finite, select,
 };
 use crate::error::{Refusal, Result, Warning, refuse_all, word};
-use crate::formats::{Digest, refuse_if, unreadable};
+use crate::formats::{Digest, SourceSpan, count_non_finite, for_each_chunk, refuse_if, unreadable};
 
 /// A file of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -120,6 +120,36 @@ impl OpenedState {
             .map(|(key, tensor)| (key.clone(), tensor.manifest()))
             .collect();
         select(&manifests, &self.groups, request, &self.artifact)
+    }
+
+    /// Reads every tensor of a selection, and refuses those with NaN or infinite values.
+    pub(crate) fn check_finite(&self, selected: &Selected) -> Result<()> {
+        let mut counts = Vec::new();
+        for entry in &selected.entries {
+            let tensor = self.tensor(&entry.source_key)?;
+            let mut count = 0;
+            let mut add = |piece: &[u8]| {
+                count += count_non_finite(&tensor.dtype, piece);
+                Ok(())
+            };
+            let unit = tensor.encoding().map_or(8, |encoding| encoding.unit().0);
+            match (tensor.in_memory(), tensor.stored()) {
+                (Some(bytes), _) => add(bytes)?,
+                (
+                    None,
+                    Some(SourceSpan {
+                        source,
+                        begin,
+                        bytes,
+                    }),
+                ) => {
+                    for_each_chunk(source.as_ref(), *begin, begin + bytes, unit, add)?;
+                }
+                (None, None) => {}
+            }
+            counts.push((entry.tensor.state_key.clone(), count));
+        }
+        refuse_non_finite(&counts).map_err(|error| error.in_file(&self.artifact))
     }
 
     /// The tensor `key`, whose bytes can be read.

@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::DType;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use tabtune::config::{TrainConfig, check_glob, glob_matches};
+use tabtune::error::Refusal;
+use tabtune::export::JsonEncoding;
 use tabtune::optim::{Optim, ParamInfo};
+use tabtune::portable::inspection;
 use tabtune::state::{ModelStateTensorManifest, PortableModelImportRequest, select};
+use tabtune_tests::block_on;
 
 use super::selection::{of, request};
+use super::state_g::{plain, sources, written};
 
 #[test]
 fn portable_selection_reads_requests_strictly() {
@@ -139,6 +144,35 @@ proptest! {
                 prop_assert_eq!(frozen, expected);
             }
             Err(_) => prop_assert!(expected.is_empty() || expected.len() == names.len()),
+        }
+    }
+}
+
+/// Refused are only tensors that the request takes, under their new names.
+#[test]
+fn inspection_refuses_values_that_are_not_finite_if_it_is_asked_to() {
+    let values = [1.0f32, f32::NAN, f32::INFINITY];
+    let state = plain(&[
+        ("a", "F32", &[3], values.map(f32::to_le_bytes).concat()),
+        ("b", "BF16", &[1], vec![0x80, 0x3f]),
+    ]);
+    let json = state.export_json("g.state_dict.json", None, JsonEncoding::Base64, true);
+    let manifest = state.manifest();
+    let safetensors = state.export_safetensors(&manifest);
+    for stream in [block_on(json).unwrap(), block_on(safetensors).unwrap()] {
+        let files = sources(&written(stream));
+        let refused = |asked: Value| {
+            let inspection = inspection(&files, Some(request(asked)), None);
+            let told = |one: Refusal| (one.code, one.subject.unwrap(), one.found.unwrap());
+            Vec::from_iter(inspection.refusals.into_iter().map(told))
+        };
+        let renamed =
+            json!({"non_finite": "refuse", "key_remap": {"source_to_target": {"a": "c"}}});
+        let found = "2 NaN or infinite".to_string();
+        assert_eq!(refused(renamed), [("model.non-finite", "c".into(), found)]);
+        let part = json!({"non_finite": "refuse", "selection": {"include_patterns": ["b"]}});
+        for taken in [json!({"non_finite": "warn"}), part] {
+            assert_eq!(refused(taken), []);
         }
     }
 }

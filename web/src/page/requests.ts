@@ -28,7 +28,7 @@ export interface ImportRequest {
   keyRemap?: KeyRemap | undefined;
   /** Treatment of an incomplete parameter group: refuse it, or take its weights without optimizer state. Default: 'require_complete'. */
   groupPolicy?: 'require_complete' | 'weights_only' | undefined;
-  /** Treatment of NaN and infinity in the weights. Default: 'warn'. */
+  /** Treatment of NaN and infinity in the weights; 'refuse' reads all that is taken. Default: 'warn'. */
   nonFinite?: 'warn' | 'refuse' | undefined;
 }
 
