@@ -286,9 +286,9 @@ codes! {
     "model.vocab.rows" => BadModelFile, Core, "\"{subject}\" has {found} rows, and needs {expected}.", "Give weights and tokenizer of one model.";
     "model.window.context" => Warning, Core, "the model has a window of {subject} tokens, which changes nothing: its context is not longer.";
     "optim.groups" => BadOption, Core, "the parameter groups do not fit the model. {subject}: expected {expected}, found {found}.";
-    "optim.resume-mismatch" => CheckpointMismatch, Core, "{subject} is {found}, but the checkpoint was made with {expected}.";
+    "optim.resume-mismatch" => CheckpointMismatch, Core, "{subject} is {found}, but the run so far had {expected}.";
     "optim.state-dropped" => Warning, Core, "these parameters are not trained now, so their saved optimizer state is dropped: {subject}.";
-    "optim.state-mismatch" => CheckpointMismatch, Core, "the saved state of the optimizer does not fit: {subject} should be {expected}, but is {found}.", "Use a checkpoint of this model.";
+    "optim.state-mismatch" => CheckpointMismatch, Core, "the saved state of the optimizer does not fit: {subject} should be {expected}, but is {found}.", "Use a checkpoint or a state of this model.";
     "option.invalid" => BadOption, Page, "option {subject}: expected {expected}, found {found}.";
     "output.occupied" => BadOption, Core, "{subject} contains {found}, so nothing was written there.", "Name a new or empty folder, that of a checkpoint, or a new file.";
     "plan.tensor.unknown" => BadOption, Core, "there is no tensor \"{subject}\" here.";

@@ -254,8 +254,7 @@ fn resume_changes_only_what_override_names() {
     // Settings that cannot be overridden are not among them.
     let (_, message) = refuse(&[&resume[..], &["--seed", "9"]].concat());
     assert!(
-        message
-            .contains("seed is 9, but the checkpoint was made with 7, which cannot be overridden"),
+        message.contains("seed is 9, but the run so far had 7, which cannot be overridden"),
         "{message}"
     );
     assert!(
@@ -297,9 +296,7 @@ fn finished_run_extended_by_its_steps_continues_along_the_longer_schedule() {
     ];
     let (_, message) = refuse(&resume);
     assert!(
-        message.contains(
-            "schedule.total_steps is 6, but the checkpoint was made with 4. steps is 6, but"
-        ),
+        message.contains("schedule.total_steps is 6, but the run so far had 4. steps is 6, but"),
         "{message}"
     );
     let answer = succeed(&[&resume[..], &["--override", "steps"]].concat());
@@ -327,7 +324,7 @@ fn finished_run_extended_by_its_steps_continues_along_the_longer_schedule() {
     assert!(
         refuse(&[&resume[..], &["--override", "steps"]].concat())
             .1
-            .contains("schedule.total_steps is 9, but the checkpoint was made with 4")
+            .contains("schedule.total_steps is 9, but the run so far had 4")
     );
     succeed(
         &[
