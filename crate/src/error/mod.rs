@@ -12,7 +12,7 @@ mod variants;
 mod warning;
 mod words;
 
-pub(crate) use of_error::refuse_all;
+pub(crate) use of_error::{both, refuse_all};
 pub(crate) use refusal::base_name;
 pub use refusal::{Fault, Refusal};
 pub(crate) use shown::unusual;

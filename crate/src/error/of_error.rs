@@ -248,6 +248,20 @@ pub(crate) fn refuse_all(refusals: Vec<Refusal>) -> super::Result<()> {
     }
 }
 
+/// Returns both values, or the refusals of both.
+pub(crate) fn both<A, B>(
+    first: super::Result<A>,
+    second: super::Result<B>,
+) -> super::Result<(A, B)> {
+    match (first, second) {
+        (Err(Error::Refused(mut refusals)), Err(Error::Refused(more))) => {
+            refusals.extend(more);
+            Err(Error::Refused(refusals))
+        }
+        (first, second) => Ok((first?, second?)),
+    }
+}
+
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Error::Refused(vec![refusal])

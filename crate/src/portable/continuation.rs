@@ -102,7 +102,12 @@ impl PortableModelStateDict {
     }
 
     /// Refuses tensors that are not those of this model, and trained parameters without a group: all of them at once.
-    fn check_for(&self, bundle: &Bundle, config: &TrainConfig, all_grouped: bool) -> Result<()> {
+    pub(super) fn check_for(
+        &self,
+        bundle: &Bundle,
+        config: &TrainConfig,
+        all_grouped: bool,
+    ) -> Result<()> {
         let adaptation = Adaptation::of_run(config, &bundle.config)?;
         let plan = Plan::of(&bundle.config, adaptation.as_ref())?;
         let planned: BTreeMap<&str, Vec<usize>> = plan
@@ -162,16 +167,22 @@ impl PortableModelStateDict {
         };
         let rates = self.groups().iter().filter_map(rate);
         let learning_rate = rates.reduce(f64::max).unwrap_or(settings.learning_rate);
-        let mut groups = Vec::new();
+        let (mut groups, mut refusals) = (Vec::new(), Vec::new());
         for group in self.groups() {
             if group.scheduler != first.scheduler {
-                return Err(Refusal::new(word!("state.group.hyperparameter"))
-                    .subject(&format!("{}/scheduler", group.group_id))
-                    .expected("one schedule for all groups")
-                    .into());
+                let refusal = Refusal::new(word!("state.group.hyperparameter"))
+                    .subject(&format!("{}/scheduler", group.group_id));
+                refusals.push(refusal.expected("one schedule for all groups"));
             }
             let semantics = &group.parameter_semantics;
-            let optimizer = optimizer_config(&group.optimizer.trained())?;
+            let optimizer = match optimizer_config(&group.optimizer.trained()) {
+                Ok(optimizer) => optimizer,
+                Err(Error::Refused(list)) => {
+                    refusals.extend(list);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let decay = optimizer.weight_decay() * semantics.weight_decay_scale;
             let names: Vec<&str> = member_names(std::slice::from_ref(group)).collect();
             let share = rate(group).map_or(1.0, |rate| ratio(rate, learning_rate));
@@ -183,6 +194,7 @@ impl PortableModelStateDict {
                 frozen: semantics.frozen,
             });
         }
+        refuse_all(refusals)?;
         let schedule = first.scheduler.as_ref().map(schedule_config).transpose()?;
         let optimizer = groups[0].optimizer.clone().unwrap_or_default();
         // The single group of a run without groups is converted back to no groups.

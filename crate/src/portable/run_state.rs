@@ -10,7 +10,7 @@ use crate::bundle::Bundle;
 use crate::checkpoint::{accept_settings, takes_groups};
 use crate::config::TrainConfig;
 use crate::data::Dataset;
-use crate::error::{Error, Result, Warning, word};
+use crate::error::{Error, Result, Warning, both, word};
 use crate::formats::{ByteSource, base_name, read_document};
 use crate::interrupt::Interrupt;
 use crate::state::{
@@ -87,13 +87,14 @@ impl RunState {
 
     /// The settings of the run: `settings` with optimizers, groups, rate and schedule of the state, and with the adapter of its record. `given`
     /// are the keys that the user set: those that contradict the state must be named in `overrides`. With `groups` in `overrides`, the groups
-    /// of the settings count.
+    /// of the settings count. `bundle` is the model of the run.
     ///
     /// # Errors
-    /// `optim.resume-mismatch` with every contradiction, and the errors of [`PortableModelStateDict::to_training_groups`] for groups that tabtune
-    /// does not train.
+    /// `optim.resume-mismatch` with every contradiction; the errors of [`PortableModelStateDict::to_training_groups`] for groups that tabtune
+    /// does not train, together with those of [`RunState::resume`] for tensors that are not the model's.
     pub fn settings(
         &self,
+        bundle: &Bundle,
         settings: &TrainConfig,
         given: &Map<String, Value>,
         overrides: &[String],
@@ -102,7 +103,10 @@ impl RunState {
         if self.state_dict.groups().is_empty() || takes_groups(overrides) {
             return Ok(settings);
         }
-        let saved = self.state_dict.train_config(&settings)?;
+        let (saved, ()) = both(
+            self.state_dict.train_config(&settings),
+            self.state_dict.check_for(bundle, &settings, true),
+        )?;
         let asked = saved.overlaid(Value::Object(given.clone()))?;
         accept_settings(&saved, asked, overrides)
     }

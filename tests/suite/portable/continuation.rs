@@ -103,9 +103,10 @@ fn resumed(
     given: &Map<String, Value>,
     overrides: &[String],
 ) -> tabtune::Result<Trainer> {
-    let config = state.settings(settings, given, overrides)?;
+    let bundle = Bundle::without_files(shape());
+    let config = state.settings(&bundle, settings, given, overrides)?;
     block_on(state.resume(
-        &Bundle::without_files(shape()),
+        &bundle,
         config,
         overrides,
         dataset(),
@@ -219,28 +220,44 @@ fn states_that_do_not_fit_are_refused_by_name() {
     names.sort();
     let expected = mlp.map(|name| ("model.tensor.missing".to_string(), name));
     assert_eq!(names, expected);
-    // A tensor of another shape, and one that the model has no place for.
-    let other = changed(
-        &state,
-        |tensor| {
-            let mut tensor = tensor.clone();
-            if tensor.name == "model.norm.weight" {
-                tensor.shape = vec![4, 2];
-            }
-            Some(tensor)
-        },
-        |_| (),
-    );
+    let reshaped = |tensor: &Tensor| {
+        let mut tensor = tensor.clone();
+        if tensor.name == "model.norm.weight" {
+            tensor.shape = vec![4, 2];
+        }
+        Some(tensor)
+    };
     let shape = (
         "model.tensor.shape".to_string(),
         "model.norm.weight".to_string(),
     );
-    assert_eq!(refused(other), [shape]);
+    assert_eq!(
+        refused(changed(&state, reshaped, |_| ())),
+        std::slice::from_ref(&shape)
+    );
     let lion =
         |groups: &mut Vec<ModelStateGroupAssignment>| groups[2].optimizer.kind = "lion".into();
     let kind = changed(&state, |tensor| Some(tensor.clone()), lion);
     let unknown = ("state.group.kind".to_string(), "groups/2".to_string());
-    assert_eq!(refused(kind), [unknown]);
+    assert_eq!(refused(kind), std::slice::from_ref(&unknown));
+    // Faults of groups and of tensors together, and those of several groups.
+    assert_eq!(
+        refused(changed(&state, reshaped, lion)),
+        [unknown, shape.clone()]
+    );
+    let wrong = |groups: &mut Vec<ModelStateGroupAssignment>| {
+        for (group, key) in groups.iter_mut().zip(["beta1", "beta2"]) {
+            group.optimizer.hyperparameters.remove(key);
+        }
+    };
+    let absent = ["beta1", "beta2"].map(|key| {
+        let code = "state.group.hyperparameter".to_string();
+        (code, key.to_string())
+    });
+    assert_eq!(
+        refused(changed(&state, reshaped, wrong)),
+        [&absent[..], &[shape]].concat()
+    );
     // The state of another optimizer than the group's.
     let kind = changed(
         &state,
@@ -260,14 +277,16 @@ fn settings_that_contradict_the_state_need_an_override() {
     let settings = bare(&settings(&json!({"type": "adamw"}), "f32"));
     let given: Map<String, Value> =
         serde_json::from_value(json!({"learning_rate": 0.5, "optimizer": {"beta1": 0.5}})).unwrap();
-    let error = state.settings(&settings, &given, &[]).unwrap_err();
+    let bundle = Bundle::without_files(shape());
+    let error = state.settings(&bundle, &settings, &given, &[]).unwrap_err();
     let Error::ResumeMismatch(faults) = error else {
         panic!("{error}");
     };
     let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
     assert_eq!(keys, ["learning_rate", "optimizer.beta1"]);
     let overrides = ["learning_rate", "optimizer.beta1"].map(String::from);
-    let config = state.settings(&settings, &given, &overrides).unwrap();
+    let config = state.settings(&bundle, &settings, &given, &overrides);
+    let config = config.unwrap();
     assert_eq!(config.learning_rate, 0.5);
 }
 
@@ -289,7 +308,9 @@ fn rates_of_groups_become_scales() {
     )
     .unwrap();
     let settings = bare(&settings(&json!({"type": "adamw"}), "f32"));
-    let config = state.settings(&settings, &Map::new(), &[]).unwrap();
+    let bundle = Bundle::without_files(shape());
+    let config = state.settings(&bundle, &settings, &Map::new(), &[]);
+    let config = config.unwrap();
     assert_eq!(config.learning_rate, 0.3);
     for (group, rate) in config.groups.iter().zip(rates) {
         assert_eq!(group.learning_rate_scale * config.learning_rate, rate);
@@ -320,7 +341,7 @@ fn state_of_a_torch_optimizer_continues_with_its_losses() {
     let settings = TrainConfig::default().overlaid(settings).unwrap();
     for files in [vec![Rc::clone(&optimizer)], vec![weights, optimizer]] {
         let state = block_on(RunState::open(&files, Some(&model))).unwrap();
-        let config = state.settings(&settings, &Map::new(), &[]).unwrap();
+        let config = state.settings(&model, &settings, &Map::new(), &[]).unwrap();
         assert_eq!(config.learning_rate, 2e-3);
         let data = Dataset::from_tokens(Vec::clone(&tokens), 0.0).unwrap();
         let (device, interrupt) = (cpu().inner(), Interrupt::none());
@@ -370,6 +391,7 @@ fn buffers_of_torch_sgd_continue() {
     assert_eq!(state.completed_steps(), 1);
     let config = state
         .settings(
+            &bundle,
             &bare(&settings(&json!({"type": "adamw"}), "f32")),
             &Map::new(),
             &[],

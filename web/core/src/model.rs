@@ -275,6 +275,12 @@ impl ModelHandle {
         self.bundle().map(AsRef::as_ref)
     }
 
+    /// Returns the opened files of the model; those of a new one have no tensors.
+    pub(crate) fn opened(&self) -> Rc<Bundle> {
+        let without_files = || Rc::new(Bundle::without_files(self.config.clone()));
+        self.bundle().cloned().unwrap_or_else(without_files)
+    }
+
     /// Returns the files that a run with these settings starts from. If it trains an adapter, every piece is named, because checkpoints
     /// lack them.
     pub(crate) fn base(&self, train: &TrainConfig) -> Result<Option<Base>> {
@@ -364,17 +370,9 @@ impl ModelHandle {
         device: &Device,
     ) -> Result<Trainer> {
         check_limits(&self.config, &train, self.files(), device.info().limits)?;
-        let without_files;
-        let bundle = match &self.weights {
-            Weights::Files(bundle) => bundle.as_ref(),
-            Weights::Fresh => {
-                without_files = Bundle::without_files(self.config.clone());
-                &without_files
-            }
-        };
         let (device, interrupt) = (&device.inner(), &interrupt());
         state
-            .resume(bundle, train, overrides, dataset, device, interrupt)
+            .resume(&self.opened(), train, overrides, dataset, device, interrupt)
             .await
     }
 }

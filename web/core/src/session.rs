@@ -80,7 +80,8 @@ impl Session {
             let mut config = train_config(given.clone(), model.files()).map_err(thrown)?;
             let state = model.state(state).await?;
             if let Some(state) = &state {
-                let settings = state.settings(&config, &keys_of(&given), &overrides);
+                let (own, keys) = (model.opened(), keys_of(&given));
+                let settings = state.settings(&own, &config, &keys, &overrides);
                 config = settings.map_err(thrown)?;
             }
             let base = model.base(&config).map_err(thrown)?;

@@ -200,7 +200,7 @@ fn fine_tune(
         bundle.tokenizer.as_ref(),
     );
     let config = match &state {
-        Some(state) => state.settings(&config, &given, &args.overrides)?,
+        Some(state) => state.settings(&bundle, &config, &given, &args.overrides)?,
         None => config,
     };
     let dataset = data.set(tokenizer_of(&bundle, path), &config.data_settings())?;
