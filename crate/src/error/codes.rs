@@ -367,6 +367,7 @@ codes! {
     "state.group.state-words" => BadModelFile, Core, "\"{subject}\" has other optimizer state than its optimizer keeps: expected {expected}, found {found}.";
     "state.key.mismatch" => BadModelFile, Core, "tensor \"{subject}\" is listed under another name: expected {expected}, found {found}.";
     "state.model-refused" => Warning, Core, "the folder is read as tensors without a model, since its model is refused: {subject}";
+    "state.residency" => Warning, Core, "{subject} should keep optimizer state off the device; this run keeps all of it on the device, and its exports say so.";
     "state.step.range" => BadModelFile, Core, "the step of \"{subject}\" is {found}; expected {expected}.";
     "state.tensor.block-row" => BadModelFile, Core, "tensor \"{subject}\" cannot be divided into blocks: expected {expected}, found {found}.";
     "state.tensor.length" => BadModelFile, Core, "tensor \"{subject}\" has {found}; expected {expected}.";

@@ -14,8 +14,8 @@ use crate::error::{Error, Result, Warning, both, word};
 use crate::formats::{ByteSource, base_name, read_document};
 use crate::interrupt::Interrupt;
 use crate::state::{
-    ModelIoArtifactReceipt, NamePolicy, PortableModelImportRequest, PortableModelStateDict,
-    RECEIPT, TrainingRecord,
+    ModelIoArtifactReceipt, ModelStateGroupAssignment, NamePolicy, PortableModelImportRequest,
+    PortableModelStateDict, RECEIPT, Residency, TrainingRecord,
 };
 use crate::train::{Notice, Trainer};
 
@@ -150,6 +150,9 @@ impl RunState {
         if state.groups().is_empty() {
             notices.push(Notice::filled(word!("state.weights-alone"), ["", "", ""]));
         }
+        if fixed_groups {
+            notices.extend(elsewhere(state.groups()));
+        }
         let follows = done > 0 && self.has_order_of(&config, &dataset)?;
         if done > 0 {
             let how = match follows {
@@ -182,6 +185,26 @@ impl RunState {
         own["seed"] = format!("0x{:016x}", config.seed).into();
         Ok(ORDER.iter().all(|key| own[key] == record.settings[key]))
     }
+}
+
+/// The notice that these groups want state to be off the device, where a run has all of it.
+fn elsewhere(groups: &[ModelStateGroupAssignment]) -> Option<Notice> {
+    let is_elsewhere = |group: &&ModelStateGroupAssignment| {
+        let policy = group.residency_policy;
+        let policy = policy.into_iter().flat_map(|two| [two.step, two.idle]);
+        let mut all = policy.chain(group.residency);
+        all.any(|place| place != Residency::Device)
+    };
+    let ids: Vec<String> = groups
+        .iter()
+        .filter(is_elsewhere)
+        .map(|group| format!("\"{}\"", group.group_id))
+        .collect();
+    let subject = ids.join(", ");
+    (!ids.is_empty()).then(|| Notice {
+        subject: Some(subject.clone()),
+        ..Notice::filled(word!("state.residency"), [&subject, "", ""])
+    })
 }
 
 fn notice(warning: &Warning) -> Notice {

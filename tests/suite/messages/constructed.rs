@@ -135,7 +135,6 @@ pub fn values() -> Vec<Refusal> {
                 "a cosine over 100 steps in a run of 200: the last 100 steps have a rate of 0",
             ],
         ),
-        Refusal::filled(word!("state.data"), ["", "5", "go on after them"]),
         Refusal::filled(
             word!("state.model-refused"),
             [

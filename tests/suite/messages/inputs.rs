@@ -97,6 +97,7 @@ pub const TESTS: &[&str] = &[
     "portable::checks::portable_checks_tell_every_fault_at_once",
     "portable::delta::both_models_have_the_same_tensors",
     "portable::delta::only_the_weights_bind",
+    "portable::continuation::residency_elsewhere_is_reported_and_not_continued",
     "portable::extract::extraction_refuses_what_it_cannot_compare",
     "portable::extract::extraction_tells_its_progress_and_ends_when_asked",
     "portable::extract::rank_beyond_the_matrix_is_exact_and_warned_of",

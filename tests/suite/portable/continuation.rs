@@ -12,7 +12,9 @@ use tabtune::export::{ExportSource, export};
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::portable::{PortableModelBundle, RunState, SharedFiles, TrainingGroups};
-use tabtune::state::{ModelStateGroupAssignment, PortableModelStateDict, SourceWord, Tensor};
+use tabtune::state::{
+    ModelStateGroupAssignment, PortableModelStateDict, Residency, SourceWord, Tensor,
+};
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, weights};
@@ -288,6 +290,28 @@ fn settings_that_contradict_the_state_need_an_override() {
     let config = state.settings(&bundle, &settings, &given, &overrides);
     let config = config.unwrap();
     assert_eq!(config.learning_rate, 0.5);
+}
+
+#[test]
+fn residency_elsewhere_is_reported_and_not_continued() {
+    let state = state();
+    let elsewhere = changed(
+        &state,
+        |tensor| Some(tensor.clone()),
+        |groups| groups[1].residency = Some(Residency::Offloaded),
+    )
+    .unwrap();
+    let settings = bare(&settings(&json!({"type": "adamw"}), "f32"));
+    let notices = |state: &RunState, overrides: &[String]| {
+        let run = resumed(state, &settings, &Map::new(), overrides).unwrap();
+        assert_eq!(run.groups()[0].residency, Some(Residency::Device));
+        let mut notices = run.notices().to_vec();
+        notices.retain(|notice| notice.code == "state.residency");
+        let subjects = notices.into_iter().map(|notice| notice.subject.unwrap());
+        Vec::from_iter(subjects)
+    };
+    assert_eq!(notices(&elsewhere, &[]), ["\"groups/1\""]);
+    assert!(notices(&state, &[]).is_empty());
 }
 
 /// Groups of different rates share the largest, and each has its part of it.

@@ -335,6 +335,7 @@ export const CORE_SENTENCES: Readonly<Record<string, Row>> = {
   'state.group.state-words': ['"{subject}" has other optimizer state than its optimizer keeps: expected {expected}, found {found}.'],
   'state.key.mismatch': ['tensor "{subject}" is listed under another name: expected {expected}, found {found}.'],
   'state.model-refused': ['the folder is read as tensors without a model, since its model is refused: {subject}'],
+  'state.residency': ['{subject} should keep optimizer state off the device; this run keeps all of it on the device, and its exports say so.'],
   'state.step.range': ['the step of "{subject}" is {found}; expected {expected}.'],
   'state.tensor.block-row': ['tensor "{subject}" cannot be divided into blocks: expected {expected}, found {found}.'],
   'state.tensor.length': ['tensor "{subject}" has {found}; expected {expected}.'],
