@@ -72,7 +72,7 @@ async function buildStock() {
     'wasm',
     'tabtune_bench.wasm',
   );
-  await run('wasm-bindgen', [wasm, '--target', 'web', '--no-typescript', '--out-dir', folder]);
+  await run('wasm-bindgen', [wasm, '--target', 'web', '--out-dir', folder]);
   mkdirSync(pagesDir, { recursive: true });
   copyFileSync(join(folder, 'tabtune_bench_bg.wasm'), join(pagesDir, 'tabtune_bench_bg.wasm'));
   return folder;
