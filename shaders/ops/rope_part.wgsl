@@ -1,7 +1,7 @@
 // Rotary embedding of the first 2 half dimensions of each head, in place: (a, b) ← (a c − b s, b c + a s) for the
-// elements i and i + half, or, if adjacent is 1, 2 i and 2 i + 1. x [rows, heads · width]; row r has position
-// offset + r mod len; cosines, sines [positions, half]. sign −1 is the backward pass. One thread: one pair.
-// Twin: ops/rope.rs
+// elements i and i + half, or, if adjacent is 1, 2 i and 2 i + 1. x [rows, heads · width]; row r has position offset +
+// r mod len, less starts[r] with documents (else one word is bound); cosines, sines [positions, half]. sign −1 is the
+// backward pass. One thread: one pair. Twin: ops/rope.rs
 struct Params {
   pairs: u32,
   heads: u32,
@@ -11,12 +11,14 @@ struct Params {
   len: u32,
   offset: u32,
   sign: f32,
+  documents: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> cosines: array<f32>;
 @group(0) @binding(1) var<storage, read_write> sines: array<f32>;
-@group(0) @binding(2) var<storage, read_write> x: array<f32>;
-@group(0) @binding(3) var<storage, read_write> params: Params;
+@group(0) @binding(2) var<storage, read_write> starts: array<u32>;
+@group(0) @binding(3) var<storage, read_write> x: array<f32>;
+@group(0) @binding(4) var<storage, read_write> params: Params;
 
 @compute @workgroup_size(64)
 fn main(
@@ -31,7 +33,12 @@ fn main(
   let half = params.half;
   let pair = i % half;
   let head = i / half;
-  let entry = (params.offset + head / params.heads % params.len) * half + pair;
+  let row = head / params.heads;
+  var position = params.offset + row % params.len;
+  if (params.documents != 0u) {
+    position -= starts[row];
+  }
+  let entry = position * half + pair;
   let c = cosines[entry];
   let s = sines[entry] * params.sign;
   let adjacent = params.adjacent != 0u;

@@ -19,7 +19,7 @@ FAMILY = {"llama3": ("llama", "llama-bpe"), "mistral": ("llama", "llama-bpe"), "
           "smollm3": ("smollm3", "smaug-bpe"), "gemma2": ("gemma2", "llama-bpe"), "gemma3": ("gemma3", "llama-bpe"),
           "granite": ("granite", "refact"), "ministral3": ("mistral3", "tekken"), "olmo3": ("olmo2", "dbrx"), "phi3": ("phi3", "gpt-4o"),
           "exaone4": ("exaone4", "exaone4"), "hunyuan": ("hunyuan-dense", "hunyuan-dense"), "ernie4_5": ("ernie4_5", "llama-bpe"),
-          "lfm2": ("lfm2", "lfm2"), "minicpm": ("minicpm", "llama-bpe"), "glm": ("chatglm", "chatglm-bpe"), "glm4": ("glm4", "glm4")}
+          "lfm2": ("lfm2", "lfm2"), "minicpm": ("minicpm", "llama-bpe"), "glm": ("chatglm", "llama-bpe"), "glm4": ("glm4", "llama-bpe")}
 
 
 def tensors_of(path):

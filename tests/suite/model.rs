@@ -154,7 +154,8 @@ fn gradients_equal_finite_differences() {
                 });
                 f64::from(block_on(read_f32(loss_sum(&shifted, &batch()).unwrap())).unwrap()[0])
             };
-            let h = 4e-3;
+            // Gradients of a hundred, in Gemma's embeddings, bend on the way.
+            let h = if norm > 50.0 { 5e-4 } else { 4e-3 };
             // Fourth order, so that curvature does not matter; what remains is f32 noise of the loss, about 1e-5 / h.
             let slope = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
             let error = (slope - norm).abs() / norm.max(1.0);
@@ -200,6 +201,11 @@ fn expected_gradients(family: &str) -> Vec<(String, Vec<f64>)> {
         .collect()
 }
 
+/// True for a family whose arithmetic magnifies the last bits.
+fn is_magnified(family: &str) -> bool {
+    family == "gpt2" || family.starts_with("gemma")
+}
+
 #[test]
 fn gradients_equal_jax_and_those_of_recomputed_blocks() {
     for family in families().iter().map(|family| family.name) {
@@ -221,8 +227,9 @@ fn gradients_equal_jax_and_those_of_recomputed_blocks() {
                 );
                 let size = norm(&mut truth.iter().copied());
                 // Some hundred f32 operations deep; 3e-6 was observed, and in GPT-2, whose scores magnify the last bits, 6e-6 on the CPU and
-                // 1e-5 by the tiles of GPUs. The bias of the keys has no gradient, because the softmax cancels it.
-                let bound = if family == "gpt2" { 2e-5 } else { 1e-5 };
+                // 1e-5 by the tiles of GPUs; in Gemma, whose embeddings are multiplied by the root of the width, 1.2e-5. The bias of the keys has
+                // no gradient, because the softmax cancels it.
+                let bound = if is_magnified(family) { 2e-5 } else { 1e-5 };
                 assert!(
                     off <= bound * size.max(1e-2),
                     "{family} {name} on {}: {off:e} of {size:e}",
@@ -365,7 +372,7 @@ fn masked_documents_of_a_window_equal_documents_alone() {
                     let size = norm(&mut wide(expected).into_iter());
                     // As in the comparison with the reference above; the bias of the keys has no gradient.
                     assert!(
-                        off <= 1e-5 * size.max(1e-2),
+                        off <= if is_magnified(family) { 2e-5 } else { 1e-5 } * size.max(1e-2),
                         "{what} {name}: {off:e} of {size:e}"
                     );
                 }

@@ -176,7 +176,7 @@ fn of_gguf(parts: &[Rc<dyn ByteSource>], stated: Option<Digest>) -> Result<State
     let (mut leaves, mut copy) = (Leaves::new(), None);
     for (tensor, span) in tensors() {
         let place = match &config {
-            Some(_) if tensor.name == names::ROPE_FREQS => continue,
+            Some(config) if names::is_of_config(&tensor.name, config) => continue,
             Some(config) => names::from_gguf(&tensor.name, family, config),
             None => None,
         };

@@ -9,9 +9,8 @@ use super::gguf_tokenizer_check::check_tokenizer;
 use super::options::{OpenOptions, Taken};
 use super::tensors::Bundle;
 use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
-use crate::config::{ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result, word};
-use crate::families::{Divisors, ROPE_FACTORS, check_keys, config_from_gguf, names};
+use crate::families::{Divisors, check_keys, config_from_gguf, names};
 use crate::formats::{ByteSource, GgufFile, GgufValue, base_name, join_parts};
 use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat, Tensor, dequantise};
 use crate::tokenizer::TOKENIZER_FILE;
@@ -54,17 +53,11 @@ pub(super) fn divisors(
             .map(|(tensor, &at)| dequantise(&files[at], tensor))
             .transpose()
     };
-    let [short, long] = ROPE_FACTORS.map(read);
+    let [short, long] = names::ROPE_FACTORS.map(read);
     Ok(Divisors {
         freqs: read(names::ROPE_FREQS)?,
         factors: [short?, long?],
     })
-}
-
-/// True if a tensor of a GGUF file is part of this configuration.
-fn is_of_config(name: &str, config: &ModelConfig) -> bool {
-    let long = matches!(config.rope_scaling, RopeScaling::LongRope { .. });
-    name == names::ROPE_FREQS || long && ROPE_FACTORS.contains(&name)
 }
 
 /// Parts of `general.*` that stay true of a model in another file (ggml's description of GGUF, "General metadata").
@@ -120,7 +113,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     let taken = Taken::of(listed, request, &name, &mut bundle.warnings)?;
     let mut tensors = Vec::new();
     for (tensor, &at) in file.tensors.iter().zip(&homes) {
-        if is_of_config(&tensor.name, &bundle.config) {
+        if names::is_of_config(&tensor.name, &bundle.config) {
             continue;
         }
         if let Some(own) = taken.name(&tensor.name) {

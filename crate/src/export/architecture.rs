@@ -75,7 +75,10 @@ pub(super) fn keys(
         .into_iter()
         .filter_map(|(key, value)| Some((format!("general.{key}"), value?)));
     let own = own.map(|(key, value)| (key, count(value)));
-    let own = own.into_iter().chain(gguf_keys(config));
+    let of_family = gguf_keys(config);
+    let stated = |key: &str| of_family.iter().any(|(other, _)| *other == key);
+    let own: Vec<_> = own.into_iter().filter(|(key, _)| !stated(key)).collect();
+    let own = own.into_iter().chain(of_family);
     general
         .chain(own.map(|(key, value)| (format!("{family}.{key}"), value)))
         .collect()

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::options::ExportOptions;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, refuse_all, word};
-use crate::families::{HEAD, ROPE_FACTORS, ROPE_FREQS, from_gguf, q4_k_m, to_gguf};
+use crate::families::{HEAD, from_gguf, is_of_config, q4_k_m, to_gguf};
 use crate::formats::{FileTensor, GgmlType, TensorType};
 use crate::state::{Bytes, Encoded, Reordering, Tensor};
 
@@ -237,7 +237,7 @@ pub(super) fn weight_of(
     family: &str,
     config: &ModelConfig,
 ) -> Option<(String, Reordering)> {
-    if own == ROPE_FREQS || ROPE_FACTORS.contains(&own) {
+    if is_of_config(own, config) {
         return None;
     }
     let place = from_gguf(own, family, config).unwrap_or((own.to_string(), Reordering::Same));

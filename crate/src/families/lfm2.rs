@@ -198,7 +198,10 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     let heads = match keys.get(HEADS).map(GgufValue::counts) {
         Some(Some(heads)) if heads.len() == layers => heads,
         Some(Some(_)) => return Err(keys.wrong(HEADS, "a count for each layer")),
-        _ => vec![keys.need(HEADS)? as u64; layers],
+        _ => {
+            let absent = keys.need("attention.head_count")?;
+            vec![keys.count(HEADS)?.unwrap_or(absent) as u64; layers]
+        }
     };
     let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
     let of_attention = heads.iter().copied().filter(|heads| *heads > 0);

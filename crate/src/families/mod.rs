@@ -39,7 +39,7 @@ pub use family::Effect;
 pub(crate) use gguf_config::config_from_gguf;
 pub(crate) use gguf_keys::check_keys;
 pub use gguf_keys::{KEYS, effect};
-pub(crate) use gguf_values::{Divisors, ROPE_FACTORS, llama3_of};
+pub(crate) use gguf_values::{Divisors, llama3_of};
 pub use hf_config::{config_from_hf, config_to_hf};
 pub(crate) use hf_config::{config_of_weights, text_part};
 pub use hf_config_edit::edited_config;
@@ -47,8 +47,8 @@ pub(crate) use hf_config_edit::{edited, object};
 pub use mixture::q4_k_m;
 pub use names::peft_names;
 pub(crate) use names::{
-    HEAD, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word,
-    to_gguf,
+    HEAD, ROPE_FACTORS, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word,
+    is_gguf_word, is_of_config, to_gguf,
 };
 pub use targets::Targets;
 

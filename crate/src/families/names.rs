@@ -2,16 +2,22 @@
 
 use super::family::Family;
 use super::{FAMILIES, family};
-use crate::config::{Architecture, ModelConfig, NormKind, PeftNames, Slot};
+use crate::config::{Architecture, ModelConfig, NormKind, PeftNames, RopeScaling, Slot};
 use crate::formats::GgufValue;
 use crate::state::Reordering;
 
 pub(crate) use super::family::HEAD;
-pub(crate) use super::gguf_values::ROPE_FREQS;
+pub(crate) use super::gguf_values::{ROPE_FACTORS, ROPE_FREQS};
 
 /// Returns PEFT's names of the factors A and B of a module, without the prefix `base_model.model.`.
 pub(crate) fn factor_names(module: &str) -> [String; 2] {
     ["lora_A", "lora_B"].map(|factor| format!("{module}.{factor}.weight"))
+}
+
+/// True if a tensor of a GGUF file is part of this configuration: divisors of the rotary frequencies.
+pub(crate) fn is_of_config(name: &str, config: &ModelConfig) -> bool {
+    let long = matches!(config.rope_scaling, RopeScaling::LongRope { .. });
+    name == ROPE_FREQS || long && ROPE_FACTORS.contains(&name)
 }
 
 /// Returns GGUF's names of the weights outside the blocks.

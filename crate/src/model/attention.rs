@@ -132,7 +132,7 @@ impl Attention {
         let (q, k) = match &self.shape.rope {
             Some(rope) => ropes
                 .of(rope, self.shape.head_dim, length)
-                .rotate(q, k, span),
+                .rotate(q, k, span, late),
             None => (q, k),
         };
         let (q, k) = if late { normed(q, k) } else { (q, k) };

@@ -18,8 +18,10 @@ pub struct Rope {
     tables: Tables,
     /// Tables of the queries, where they are others.
     of_queries: Option<Tables>,
-    /// Width of a head and its pairs, where not the whole head is rotated in half-split pairing.
-    pairing: Option<Pairing>,
+    /// Width of a head and its pairs.
+    pairing: Pairing,
+    /// True if whole heads of queries and keys are rotated alike, in half-split pairing.
+    plain: bool,
 }
 
 /// Returns the angular frequency of each pair of dimensions, rotated / 2 values, in sequences of `length` tokens.
@@ -116,14 +118,15 @@ impl Rope {
                 rope.magnitude * (1.0 + growth.beta * periods.ln_1p())
             })
         });
-        let whole = rope.rotated == head_dim && !rope.adjacent && growth.is_none();
+        let plain = rope.rotated == head_dim && !rope.adjacent && growth.is_none();
         Self {
             tables: tables(&|_| rope.magnitude),
             of_queries: growth,
-            pairing: (!whole).then_some(Pairing {
+            pairing: Pairing {
                 width: head_dim,
                 adjacent: rope.adjacent,
-            }),
+            },
+            plain,
         }
     }
 
@@ -133,28 +136,36 @@ impl Rope {
         Self {
             tables: tracked(&self.tables),
             of_queries: self.of_queries.as_ref().map(tracked),
-            pairing: self.pairing,
+            ..*self
         }
     }
 
     /// Returns the tables of cosines and sines, if whole heads of queries and keys are rotated by them in half-split pairing.
     pub fn plain_tables(&self) -> Option<Tables> {
-        self.pairing.is_none().then(|| self.tables.clone())
+        self.plain.then(|| self.tables.clone())
     }
 
-    /// Rotates the heads of `q [B·T, heads·head_dim]` and `k [B·T, kv_heads·head_dim]` by the positions of `span`.
-    pub fn rotate(&self, q: Tensor<2>, k: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
+    /// Rotates the heads of `q [B·T, heads·head_dim]` and `k [B·T, kv_heads·head_dim]` by the positions of `span`, which count from the start of a
+    /// document if it matters by how much both are rotated (`absolute`).
+    pub fn rotate(
+        &self,
+        q: Tensor<2>,
+        k: Tensor<2>,
+        span: Span<'_>,
+        absolute: bool,
+    ) -> (Tensor<2>, Tensor<2>) {
         let positions = Positions {
             len: span.seq_len,
             offset: span.offset,
         };
-        let Some(pairing) = self.pairing else {
+        let absolute = absolute || self.of_queries.is_some();
+        let starts = span.document_starts.filter(|_| absolute);
+        if self.plain && starts.is_none() {
             let [cosines, sines] = self.tables.clone();
             return ops::rope(q, k, cosines, sines, positions);
-        };
+        }
         let part = |x, tables: &Tables| {
-            let [cosines, sines] = tables.clone();
-            ops::rope_of_part(x, cosines, sines, pairing, positions)
+            ops::rope_of_part(x, tables.clone(), self.pairing, positions, starts.cloned())
         };
         let of_queries = self.of_queries.as_ref().unwrap_or(&self.tables);
         (part(q, of_queries), part(k, &self.tables))

@@ -3,10 +3,11 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{FloatDType, Shape};
+use burn::tensor::{FloatDType, Int, Shape, Tensor};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
+use crate::ops::attention::given;
 use crate::ops::operation::operation;
 use crate::ops::tape::{Grads, JointVjp, Sum, Vjp};
 
@@ -43,7 +44,7 @@ crate::kernel! {
 
 crate::kernel! {
     /// Rotates pairs of the first `2 half` dimensions of each head: `(a, b) ← (a c − b s, b c + a s)`.
-    pub PART = "rope_part" [64], (cosines, sines) -> (mut x),
+    pub PART = "rope_part" [64], (cosines, sines, starts) -> (mut x),
     /// Shapes, the pairing, the position of the first row, and the direction of the rotation.
     struct PartParams {
         /// Total number of pairs.
@@ -62,11 +63,15 @@ crate::kernel! {
         offset: usize,
         /// Direction: 1, or −1 to rotate back.
         sign: f32,
+        /// 1 if positions count from a first row of each row.
+        documents: bool,
     },
-    twin |[cosines, sines], [x], p| {
+    twin |[cosines, sines, starts], [x], p| {
         for i in 0..p.pairs {
             let (head, pair) = (i / p.half, i % p.half);
-            let entry = (p.offset + head / p.heads % p.len) * p.half + pair;
+            let row = head / p.heads;
+            let start = if p.documents { starts[row] as usize } else { 0 };
+            let entry = (p.offset + row % p.len - start) * p.half + pair;
             let (c, s) = (cosines.wide(entry), sines.wide(entry) * f64::from(p.sign));
             let (step, gap) = if p.adjacent { (2, 1) } else { (1, p.half) };
             let at = head * p.width + step * pair;
@@ -274,17 +279,32 @@ pub struct Pairing {
     pub adjacent: bool,
 }
 
-/// Rotates the first dimensions of each head of `x [rows, heads · H]` by the tables `[positions, pairs]`, or back with the sign −1, in place of x if
-/// it is uniquely owned.
-fn part_rotated<B: Launch>(
-    x: FloatTensor<B>,
-    tables: [FloatTensor<B>; 2],
+/// The rotation of parts: its tables, and how dimensions and positions are counted.
+#[derive(Debug, Clone)]
+struct PartRope<T> {
+    tables: [T; 2],
+    /// First row of each row's document, as words; not read without documents.
+    starts: T,
+    documents: bool,
     pairing: Pairing,
     positions: Positions,
+}
+
+/// Rotates the first dimensions of each head of `x [rows, heads · H]`, or back with the sign −1, in place of x if it is uniquely owned.
+fn part_rotated<B: Launch>(
+    x: FloatTensor<B>,
+    of: PartRope<FloatTensor<B>>,
     sign: f32,
 ) -> FloatTensor<B> {
+    let PartRope {
+        tables: [cosines, sines],
+        starts,
+        documents,
+        pairing,
+        positions,
+    } = of;
     let (rows, columns) = rows_columns(&x.shape());
-    let half = rows_columns(&tables[0].shape()).1.max(1);
+    let half = rows_columns(&cosines.shape()).1.max(1);
     let heads = (columns / pairing.width.max(1)).max(1);
     let params = PartParams {
         pairs: rows * heads * half,
@@ -295,41 +315,43 @@ fn part_rotated<B: Launch>(
         len: positions.len.max(1),
         offset: positions.offset,
         sign,
+        documents,
     };
-    let [x] = B::launch(&PART, tables, [x], &params, groups_of_64(params.pairs));
+    let read = [cosines, sines, starts];
+    let [x] = B::launch(&PART, read, [x], &params, groups_of_64(params.pairs));
     x
-}
-
-/// The backward pass of a rotation of parts, which rotates back.
-#[derive(Debug, Clone)]
-struct PartRope<T> {
-    tables: [T; 2],
-    pairing: Pairing,
-    positions: Positions,
 }
 
 impl<B: Launch> Vjp<B, 1> for PartRope<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1], _: Sum<'_, B>) -> Grads<B, 1> {
-        let Self {
-            tables,
-            pairing,
-            positions,
-        } = self;
-        [Some(part_rotated::<B>(
-            dy, tables, pairing, positions, -1.0,
-        ))]
+        [Some(part_rotated::<B>(dy, self, -1.0))]
     }
 }
 
 operation! {
-    /// Applies the rotary embedding to the first dimensions of each head of `x [B·T, heads·H]`, by tables `[positions, pairs]` that need no gradient.
-    /// The others are left as they are. x is changed in place if it is uniquely owned.
-    pub fn rope_of_part(
-        x: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>; pairing: Pairing, positions: Positions
+    /// Computes [`rope_of_part`]; `starts` is read only with documents.
+    fn part_of_heads(
+        x: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>; pairing: Pairing, positions: Positions, documents: bool;
+        starts: Tensor<1, Int>
     ) -> Tensor<2> {
         let ([x], nodes) = B::parts([x]);
         let tables = [B::constant(cosines), B::constant(sines)];
-        let turned = part_rotated::<B::Inner>(x, tables.clone(), pairing, positions, 1.0);
-        B::record(nodes, turned, PartRope { tables, pairing, positions })
+        let starts = B::Inner::ids(B::integers(starts));
+        let of = PartRope { tables, starts, documents, pairing, positions };
+        let turned = part_rotated::<B::Inner>(x, of.clone(), 1.0);
+        B::record(nodes, turned, of)
     }
+}
+
+/// Applies the rotary embedding to the first dimensions of each head of `x [B·T, heads·H]`, by tables `[positions, pairs]` that need no gradient. The
+/// others are left as they are. With `starts [B·T]` positions count from these rows of a sequence. x is changed in place if it is uniquely owned.
+pub fn rope_of_part(
+    x: Tensor<2>,
+    [cosines, sines]: [Tensor<2>; 2],
+    pairing: Pairing,
+    positions: Positions,
+    starts: Option<Tensor<1, Int>>,
+) -> Tensor<2> {
+    let (documents, starts) = given(starts, &x.device());
+    part_of_heads(x, cosines, sines, pairing, positions, documents, starts)
 }

@@ -13,7 +13,7 @@ use crate::bundle::{
 use crate::checkpoint::{Checkpoint, CheckpointBase, Manifest};
 use crate::error::{Error, Refusal, Result, Warning, word};
 use crate::export::training_record;
-use crate::families::{HEAD, ROPE_FREQS, from_gguf};
+use crate::families::{HEAD, from_gguf, is_of_config};
 use crate::formats::{ByteSource, FileTensor, GgufValue, SafetensorsFile, base_name};
 use crate::state::{
     BaseFile, Bytes, Identity, Input, MANIFEST_FILE, NamePolicy, OPTIMIZER_FILE, OpenedFile,
@@ -262,7 +262,7 @@ fn gguf(files: &SharedFiles, names: NamePolicy, unread: bool) -> Result<OpenedBu
 /// Hugging Face's name of a tensor of a GGUF file, and the order of its elements in the file; its own name where Hugging Face has none, or
 /// where the elements cannot be put in Hugging Face's order. `None` if the model has no use for it.
 fn place_in(model: &Bundle, tensor: &FileTensor, family: &str) -> Option<(String, Reordering)> {
-    if tensor.name == ROPE_FREQS {
+    if is_of_config(&tensor.name, &model.config) {
         return None;
     }
     let own = (tensor.name.clone(), Reordering::Same);

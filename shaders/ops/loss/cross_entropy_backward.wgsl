@@ -1,6 +1,6 @@
-// dlogits = (exp(l − lse) − onehot(target)) (1 − (l / cap)²), without the last factor if cap is 0, in place of the logits; 0 in rows whose target is not an id, and in columns
-// from V on. logits [n, stride] → dlogits, targets [n] i32, stats [n, 2] = loss, lse. One thread: one element.
-// Twin: ops/loss/cross_entropy.rs
+// dlogits = (exp(l − lse) − onehot(target)) (1 − (l / cap)²), without the last factor if cap is 0, in place of the
+// logits; 0 in rows whose target is not an id, and in columns from V on. logits [n, stride] → dlogits, targets [n] i32,
+// stats [n, 2] = loss, lse. One thread: one element. Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,

@@ -111,8 +111,8 @@ fn keys_that_llama_cpp_computes_with_are_refused() {
         ("attn_logit_softcapping", 50.0),
         ("final_logit_softcapping", 30.0),
         ("logit_scale", 0.25),
-        ("residual_scale", 1.4),
-        ("embedding_scale", 12.0),
+        ("residual_scale", 1.5),
+        ("embedding_scale", 13.0),
     ];
     for (family, (key, value)) in gguf_architectures()
         .into_iter()

@@ -11,6 +11,7 @@ mod config;
 mod config_edit;
 mod documents;
 mod encode;
+mod family_configs;
 pub mod files;
 mod folder;
 mod generated;

@@ -56,7 +56,7 @@ fn text_part_of_a_nested_configuration_is_opened_alone() {
 }
 
 #[test]
-fn a_window_that_is_not_shorter_than_the_context_is_told() {
+fn a_window_that_is_not_shorter_than_the_context_is_reported() {
     let mut config = family("mistral").config();
     config["sliding_window"] = json!(32);
     let files = vec![

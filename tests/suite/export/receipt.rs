@@ -15,7 +15,7 @@ use tabtune::state::{
     RECEIPT, ReceiptFile, leaf, weights_digest,
 };
 use tabtune_tests::families::Family;
-use tabtune_tests::{block_on, families};
+use tabtune_tests::{block_on, gguf_families};
 
 use super::{all_files, golden, goldens, named, of_files, source, sources};
 
@@ -327,7 +327,7 @@ fn line_43_receipt_states_every_digest_that_applies_in_every_container() {
     for Family {
         name: family,
         gguf: base,
-    } in families()
+    } in gguf_families()
     {
         let source = of_files(goldens(base));
         let options = ExportOptions {

@@ -39,7 +39,7 @@ fn geglu_agrees_with_its_definition() {
     check(
         &sizes.map(forward),
         BOUND,
-        ("half_tanh(gate[i]) * up[i]", "half_tanh(gate[i])"),
+        ("half_tanh(gate[i]) * up[i]", "half_tanh(gate[i]) + up[i]"),
     );
     let backward = |n: usize| {
         let params = elementwise::Params { n };
@@ -123,22 +123,26 @@ const ROTATIONS: [Rotation; 5] = [
 
 #[test]
 fn a_rotation_of_parts_agrees_with_its_definition() {
-    let case = |(sequences, len, offset, heads, width, half): Rotation, adjacent, sign| {
-        let rows = sequences * len;
-        let params = PartParams {
-            pairs: rows * heads * half,
-            heads,
-            width,
-            half,
-            adjacent,
-            len,
-            offset,
-            sign,
+    let case =
+        |(sequences, len, offset, heads, width, half): Rotation, adjacent, sign, documents| {
+            let rows = sequences * len;
+            let params = PartParams {
+                pairs: rows * heads * half,
+                heads,
+                width,
+                half,
+                adjacent,
+                len,
+                offset,
+                sign,
+                documents,
+            };
+            let starts: Vec<u32> = (0..rows).map(|row| (row % len / 3 * 3) as u32).collect();
+            let [cosines, sines] = [2, 3].map(|seed| words(&noise((offset + len) * half, seed)));
+            let x = words(&noise(rows * heads * width, 1));
+            let read = [cosines, sines, starts];
+            Case::new(&PART, read, [x], &params, groups(params.pairs))
         };
-        let tables = [2, 3].map(|seed| words(&noise((offset + len) * half, seed)));
-        let x = words(&noise(rows * heads * width, 1));
-        Case::new(&PART, tables, [x], &params, groups(params.pairs))
-    };
     for (adjacent, sign, flip) in [
         (false, 1.0, ("a * c - b * s", "a * c + b * s")),
         (false, -1.0, ("* params.sign", "")),
@@ -153,8 +157,15 @@ fn a_rotation_of_parts_agrees_with_its_definition() {
         (true, 1.0, ("select(half, 1u, adjacent)", "half")),
         (true, 1.0, ("select(pair, 2u * pair, adjacent)", "pair")),
     ] {
-        check(&ROTATIONS.map(|s| case(s, adjacent, sign)), 1e-6, flip);
+        let case = |s| case(s, adjacent, sign, false);
+        check(&ROTATIONS.map(case), 1e-6, flip);
     }
+    let documents = |s| case(s, false, 1.0, true);
+    check(
+        &ROTATIONS.map(documents),
+        1e-6,
+        ("-= starts[row]", "+= 0u * starts[row]"),
+    );
 }
 
 #[test]
@@ -275,7 +286,8 @@ fn a_rotation_of_parts_is_true_to_float64() {
             let ours = |i: &Inputs| {
                 let (cos, sin) = (table(&cosines, &i[0]), table(&sines, &i[0]));
                 let pairing = Pairing { width, adjacent };
-                ops::rope_of_part(i[0].clone(), cos, sin, pairing, Positions { len, offset })
+                let positions = Positions { len, offset };
+                ops::rope_of_part(i[0].clone(), [cos, sin], pairing, positions, None)
             };
             let shape = [sequences * len, heads * width];
             holds("rope of a part", &[shape], &ours, &|i| {
