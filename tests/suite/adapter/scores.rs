@@ -51,21 +51,27 @@ fn tokenizer() -> Tokenizer {
 const NEED_MORE_KEYS: [&str; 1] = ["granitemoehybrid"];
 
 fn shapes() -> Vec<(&'static str, ModelConfig)> {
-    let of = |kind: &str| match kind {
-        // In GGUF scores are divided by the root of the width of a head.
-        "gemma2" | "gemma3_text" => json!({
-            "model_type": kind, "vocab_size": ROWS, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-            "num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-            "tie_word_embeddings": true, "initializer_range": 0.1
-        }),
-        "gpt2" => {
-            json!({"model_type": "gpt2", "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 64, "vocab_size": ROWS, "initializer_range": 0.1})
+    let llama = json!({
+        "vocab_size": ROWS, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": true,
+        "initializer_range": 0.1
+    });
+    let of = |kind: &str| {
+        let mut config = match kind {
+            "gpt2" => {
+                json!({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 64, "vocab_size": ROWS, "initializer_range": 0.1})
+            }
+            _ => llama.clone(),
+        };
+        config["model_type"] = json!(kind);
+        match kind {
+            // In GGUF scores are divided by the root of the width of a head.
+            "gemma2" | "gemma3_text" => config["query_pre_attn_scalar"] = json!(8),
+            // GGUF has windows in a model of 64 layers alone.
+            "exaone4" => config["sliding_window"] = json!(null),
+            _ => {}
         }
-        _ => json!({
-            "model_type": kind, "vocab_size": ROWS, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-            "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": true,
-            "initializer_range": 0.1
-        }),
+        config
     };
     model_types()
         .into_iter()
