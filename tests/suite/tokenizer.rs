@@ -1,5 +1,6 @@
 //! Tokenizers compared with the Python packages `tokenizers` and `sentencepiece`, chat templates with Jinja.
 
+mod bpe;
 mod dates;
 mod expressions;
 mod flaws;

@@ -15,6 +15,6 @@ pub use self::{
         Batch, Batches, DataReader, DataReport, Fit, IGNORE_INDEX, Lengths, Loader, LoaderState,
         Preview, PreviewToken, Segment, TokenCounts, no_document_ends,
     },
-    chat::{characters, summaries},
+    chat::{characters, summaries, train_tokenizer},
     read::{DataWarning, FileReport, FileSummary, RowPlace, TokenStorage},
 };

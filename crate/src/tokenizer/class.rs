@@ -27,7 +27,8 @@ pub(super) enum Framing {
     Keys,
 }
 
-const END: &str = "<|endoftext|>";
+/// The token that ends a text in GPT-2 and in new models.
+pub(super) const END: &str = "<|endoftext|>";
 
 /// A class that states nothing.
 const PLAIN: TokenizerClass = TokenizerClass {

@@ -1,5 +1,6 @@
 //! Converts text to token ids and back, over the `tokenizers` crate, and applies the model's chat template.
 
+mod bpe;
 mod budget;
 mod characters;
 mod chat;
@@ -36,6 +37,7 @@ mod templates;
 mod ties;
 mod turn;
 mod vocabulary;
+mod words;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -45,6 +47,7 @@ use tokenizers::{Decoder as _, Model as _};
 
 use crate::error::{Error, Result};
 
+pub use bpe::{BpeSettings, BpeTrainer};
 pub use chat::Conversation;
 pub(crate) use faults::read_json;
 use faults::{bad, unencodable, unread};
@@ -102,6 +105,13 @@ pub struct Tokenizer {
     assets: Arc<Vec<(String, Vec<u8>)>>,
 }
 
+/// The added tokens of a `tokenizer.json`.
+#[derive(serde::Deserialize)]
+struct Added {
+    #[serde(default)]
+    added_tokens: Vec<Value>,
+}
+
 impl Tokenizer {
     /// Creates a tokenizer from the vocabulary of a GGUF file, and makes the files of a Hugging Face folder from it.
     ///
@@ -130,6 +140,24 @@ impl Tokenizer {
         let document = characters::parts(text)?.tokenizer_json()?;
         let config = json!({"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false});
         Self::from_documents(document, &config, None)
+    }
+
+    /// Creates the tokenizer of a new model from a `tokenizer.json` alone. No other file names the token that ends a text, so it is
+    /// `<|endoftext|>` if that is one of its special tokens.
+    ///
+    /// # Errors
+    /// As for [`Self::from_hf`].
+    #[doc(hidden)]
+    pub fn for_new_model(tokenizer_json: Vec<u8>) -> Result<Self> {
+        let mut config = json!({"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false});
+        let mut tokens = read_json::<Added>(TOKENIZER_FILE, &tokenizer_json)?
+            .added_tokens
+            .into_iter();
+        if !tokens.any(|token| token["special"] == true && token["content"] == class::END) {
+            return Self::from_hf(&tokenizer_json, None, None);
+        }
+        config["eos_token"] = class::END.into();
+        Self::from_documents(tokenizer_json, &config, None)
     }
 
     fn from_documents(

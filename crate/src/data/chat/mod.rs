@@ -11,11 +11,15 @@ mod messages;
 mod positions;
 mod summary;
 mod text_findings;
+mod texts;
 mod unread_parts;
 
-pub use self::summary::{characters, summaries};
 pub(super) use self::{
     account::Account,
     encoder::{NO_END, RowEncoder},
     example::Example,
+};
+pub use self::{
+    summary::summaries,
+    texts::{characters, train_tokenizer},
 };

@@ -1,105 +1,21 @@
 //! Summaries of data files without a tokenizer: the kinds of their rows, and their characters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Map;
 
-use super::content::{RowContent, read_row};
+use super::content::read_row;
+use super::texts::each_piece;
 use crate::config::{DataSettings, Form};
 use crate::data::read::{
-    Contents, DataSource, DataWarning, FileSummary, Opened, ROWS_AT_ONCE, RowPlace, Rows, Seen,
-    TextReader, find_form, has_tokens, opened, pause, placed, refused, unreadable,
+    Contents, DataSource, DataWarning, FileSummary, ROWS_AT_ONCE, RowPlace, Rows, Seen, TextReader,
+    find_form, has_tokens, pause, placed, unreadable,
 };
 use crate::error::{Refusal, Result, shown, word};
 use crate::interrupt::Interrupt;
 
 /// Maximum number of columns listed for a file.
 const COLUMNS: usize = 50;
-
-/// Passes the text of `reader` to `take`, piece by piece.
-async fn each_piece(
-    mut reader: TextReader<'_>,
-    source: &dyn DataSource,
-    interrupt: &Interrupt,
-    take: &mut dyn FnMut(&str),
-) -> Result<Seen> {
-    loop {
-        let piece = reader.fill()?;
-        if piece.is_empty() {
-            return Ok(reader.trailing());
-        }
-        take(piece);
-        let taken = piece.len();
-        reader.take(taken);
-        pause(Some(source), interrupt).await?;
-    }
-}
-
-/// Collects each distinct character that the files teach, for a vocabulary: those of whole texts, and those of the learned or read texts of
-/// rows.
-///
-/// # Errors
-/// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
-pub async fn characters(
-    files: &[&dyn DataSource],
-    settings: &DataSettings,
-    interrupt: &Interrupt,
-) -> Result<String> {
-    let (mut characters, mut fault) = (BTreeSet::new(), None);
-    for Opened { source, found } in opened(files, settings)? {
-        if found.form == Form::Text {
-            let (reader, _) = TextReader::open(source, settings.partial)?.with_newlines();
-            each_piece(reader, source, interrupt, &mut |piece| {
-                characters.extend(piece.chars())
-            })
-            .await?;
-            continue;
-        }
-        // Rows that cannot be read are reported when they are learned, unless there are no others.
-        let mut rows = Rows::open(source, &found, settings.partial)?;
-        let mut number = 0;
-        while let Some((line, row)) = rows.next()? {
-            number += 1;
-            if number % ROWS_AT_ONCE == 0 {
-                pause(Some(source), interrupt).await?;
-            }
-            let row =
-                row.map_err(|reason| Refusal::new(word!("data.row")).found_whole(reason).into());
-            let read = row.and_then(|row| read_row(&row, settings.columns.as_ref(), false));
-            let error = match read.map(|read| read.content) {
-                Ok(RowContent::Completion { prompt, completion }) => {
-                    characters.extend(prompt.chars().chain(completion.chars()));
-                    continue;
-                }
-                Ok(RowContent::Document(text)) => {
-                    characters.extend(text.chars());
-                    continue;
-                }
-                Ok(RowContent::Chat(_) | RowContent::Tokens { .. }) => {
-                    let (expected, wrong) = (
-                        "rows of text, or of prompt and completion",
-                        "a chat or token ids, which need a tokenizer",
-                    );
-                    let refusal = refused(word!("data.template"), expected, wrong);
-                    refusal.hint("open a model, or give a tokenizer").into()
-                }
-                Err(error) => error,
-            };
-            let place = RowPlace {
-                file: 0,
-                line,
-                row: number,
-            };
-            fault.get_or_insert((source.name(), place.of_fault(found.form), error));
-        }
-    }
-    match fault {
-        Some((name, place, error)) if characters.is_empty() => {
-            Err(placed(error, name, &place).into())
-        }
-        _ => Ok(characters.into_iter().collect()),
-    }
-}
 
 /// Summarizes each file without a tokenizer.
 ///
