@@ -7,6 +7,7 @@ mod estimate;
 mod model_io;
 mod schema;
 mod settings;
+mod tokenizer;
 mod train;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ pub use model_io::{
 };
 pub use schema::{given_option, has_settings};
 pub use settings::{ReadingArgs, SettingsArgs, module_names};
+pub use tokenizer::{TokenizerAction, TokenizerArgs, TrainTokenizerArgs};
 pub use train::{TrainArgs, Verify};
 
 use crate::error::{Result, RunError};
@@ -63,6 +65,8 @@ pub enum Command {
     Tokenize(TokenizeArgs),
     /// Print the text of token ids.
     Detokenize(DetokenizeArgs),
+    /// Make a tokenizer for a new model.
+    Tokenizer(TokenizerArgs),
     /// Print the learning rates that a new run plans, one line per step.
     Schedule(ScheduleArgs),
     /// Show the contents of model files and whether they are sound. A file that is refused is a result, with its reason, and no failure of the

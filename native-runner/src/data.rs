@@ -101,6 +101,12 @@ impl DataFiles {
         DataWarning::passed_over(&self.passed_over)
     }
 
+    /// Returns the number of bytes of the files, as far as it is known.
+    pub fn bytes(&self) -> u64 {
+        let size = |file: &DataPath| file.path.metadata().map_or(0, |found| found.len());
+        self.files.iter().map(size).sum()
+    }
+
     /// Returns true if there are no files.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()

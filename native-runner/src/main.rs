@@ -20,6 +20,7 @@ fn main() -> ExitCode {
             Command::Score(args) => commands::score::run(&args, &output),
             Command::Detokenize(args) => commands::tokenize::back(&args, &output),
             Command::Tokenize(args) => commands::tokenize::run(&args, &output),
+            Command::Tokenizer(args) => commands::tokenizer::run(&args, &output),
             Command::Schedule(args) => commands::schedule::run(&args, &output),
             Command::Inspect(args) => commands::inspect::run(&args, &output),
             Command::Bench(args) => commands::bench::run(&args, &output),

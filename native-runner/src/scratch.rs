@@ -1,4 +1,4 @@
-//! A model from scratch: the shape in a `config.json`, and a tokenizer made of the characters of the data.
+//! A model from scratch: the shape in a `config.json`, and the size of its tokenizer.
 
 use std::path::Path;
 
@@ -10,13 +10,12 @@ use tabtune::tokenizer::Tokenizer;
 use crate::error::{Result, RunError};
 use crate::files::read_json;
 
-/// Makes the model's shape and tokenizer for training on a text of these `characters`.
+/// Makes the shape of a model with this tokenizer.
 ///
 /// # Errors
-/// `source.read`, `cli.json` for a file without an object, and refusals of the configuration or the tokenizer.
-pub fn plan(config: &Path, characters: &str) -> Result<(ModelConfig, Tokenizer)> {
+/// `source.read`, `cli.json` for a file without an object, and refusals of the configuration.
+pub fn plan(config: &Path, tokenizer: &Tokenizer) -> Result<ModelConfig> {
     let mut json = read_json(config)?;
-    let tokenizer = Tokenizer::characters(characters)?;
     match &mut json {
         Value::Object(keys) => keys.insert("vocab_size".into(), tokenizer.vocab_size().into()),
         _ => {
@@ -28,5 +27,5 @@ pub fn plan(config: &Path, characters: &str) -> Result<(ModelConfig, Tokenizer)>
     };
     let config = config_from_hf(&json)?;
     config.validate()?;
-    Ok((config, tokenizer))
+    Ok(config)
 }

@@ -35,6 +35,7 @@ mod signals;
 mod states;
 mod templates;
 mod text_to_ids;
+mod tokenizer;
 mod told;
 
 use std::path::{Path, PathBuf};

@@ -13,10 +13,14 @@ pub struct TrainArgs {
     /// GGUF file, safetensors folder or checkpoint folder to start from; with --resume, the base of the adapter that is continued.
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
-    /// Hugging Face config.json of a model to train from scratch. Its tokenizer has one token for each character of the data, in code point
-    /// order, and determines vocab_size; a vocab_size in the file is ignored.
+    /// Hugging Face config.json of a model to train from scratch. Without --tokenizer there is one token for each character of the data, in
+    /// code point order. The tokenizer determines vocab_size; a vocab_size in the file is ignored.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "resume", "lora"])]
     pub config: Option<PathBuf>,
+    /// With --config: tokenizer.json of the new model, such as `tokenizer train` writes. <|endoftext|> ends a text, if it is one of its special
+    /// tokens.
+    #[arg(long, value_name = "FILE")]
+    pub tokenizer: Option<PathBuf>,
     /// Continue a run from its checkpoint folder, or from the .tabtune file that the browser exports. Needs the same --data; settings that
     /// contradict the checkpoint are refused without --override.
     #[arg(long, value_name = "PATH", conflicts_with = "lora")]

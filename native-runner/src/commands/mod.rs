@@ -18,6 +18,7 @@ pub mod profile;
 pub mod schedule;
 pub mod score;
 pub mod tokenize;
+pub mod tokenizer;
 pub mod train;
 pub mod verify;
 

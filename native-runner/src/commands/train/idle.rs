@@ -25,6 +25,12 @@ pub(super) fn refuse(args: &TrainArgs) -> Result<()> {
             "--model, whose adapter it is, in a new run",
         ),
         (
+            "--tokenizer",
+            args.tokenizer.is_some(),
+            args.config.is_some(),
+            "--config, whose tokenizer it is, in a new run",
+        ),
+        (
             "--resize-vocabulary",
             args.resize_vocabulary,
             args.merge_adapter.is_some(),

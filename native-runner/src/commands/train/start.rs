@@ -23,7 +23,7 @@ use super::{Kept, Run};
 use crate::args::{TrainArgs, Verify};
 use crate::data::{DataFiles, read_both};
 use crate::error::{Result, RunError};
-use crate::files::{Wanted, open_checkpoint, open_wanted, run_sources};
+use crate::files::{Wanted, open_checkpoint, open_wanted, read_file, run_sources};
 use crate::output::Output;
 use crate::waits::{self, block_on};
 use crate::{scratch, settings};
@@ -260,12 +260,15 @@ fn from_scratch(
     config: TrainConfig,
     data: &Data<'_>,
 ) -> Result<Run> {
-    let characters = block_on(characters(
-        &data.training.and(&data.validation),
-        &config.data_settings(),
-        &Interrupt::none(),
-    ))?;
-    let (shape, tokenizer) = scratch::plan(path, &characters)?;
+    let tokenizer = match &args.tokenizer {
+        Some(file) => Tokenizer::for_new_model(read_file(file)?)?,
+        None => Tokenizer::characters(&block_on(characters(
+            &data.training.and(&data.validation),
+            &config.data_settings(),
+            &Interrupt::none(),
+        ))?)?,
+    };
+    let shape = scratch::plan(path, &tokenizer)?;
     let dataset = data.set(Ok(&tokenizer), &config.data_settings())?;
     let config = config.settled_for(
         &dataset,
