@@ -44,7 +44,7 @@ export type {
   GgufType,
   ModelCard,
 } from './page/export-options.js';
-export type { NewModelOptions, OpenOptions, ReadingOptions } from './page/opening.js';
+export type { NewModelOptions, OpenOptions } from './page/opening.js';
 export { OPTIMIZER_TYPES } from './page/options.js';
 export type * from './page/options.js';
 export { EXPORT_FORMATS } from './protocol/generated/exports.js';
@@ -83,6 +83,7 @@ export type {
   Score,
   SessionInfo,
   StoredTensor,
+  TrainedTokenizer,
   TrainerEvent,
   TrainerState,
   Verification,
@@ -95,6 +96,8 @@ export type { TrustedAddress } from './page/addresses.js';
 export type { WorkerOptions } from './page/spawn.js';
 export { support } from './page/support.js';
 export type { Support } from './page/support.js';
+export { trainTokenizer } from './page/tokenizers.js';
+export type { TokenizerOptions, TokenizerShape } from './page/tokenizers.js';
 export { TrainerMessage } from './page/status.js';
 export { Trainer } from './page/trainer.js';
 export type {

@@ -43,6 +43,8 @@ export const fake = {
   sessions: 0,
   /** Number of models whose weights are on the device. */
   loaded: 0,
+  /** The tokenizer.json of the last new model. */
+  tokenizer: undefined as Uint8Array | undefined,
   /** Requests to generate and score, as JSON values. */
   asked: [] as unknown[],
   /** Number of export streams that were created and not freed. */

@@ -129,11 +129,12 @@ export class ModelHandle {
   }
   static fromScratch(
     config: Values,
-    _tokenizer: Uint8Array | undefined,
+    tokenizer: Uint8Array | undefined,
     data: JsData,
     _settings: Values,
     _partial: boolean,
   ): ModelHandle {
+    fake.tokenizer = tokenizer;
     const vocab = new Set(
       data.files.map((file) => new TextDecoder().decode(file.read(0, file.size))).join(''),
     ).size;

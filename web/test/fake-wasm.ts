@@ -105,6 +105,24 @@ export async function extractAdapter(
   };
 }
 
+/** Learns nothing: the document names the settings and the files. */
+export async function trainTokenizer(
+  data: JsData,
+  options: Values,
+  settings: Values,
+  partial: boolean,
+  onProgress: (read: number) => void,
+): Promise<{ json: Uint8Array; vocabSize: number }> {
+  const sizes = data.files.map(({ size }) => size);
+  onProgress((sizes[0] ?? 0) / 2);
+  await slices(4, 5);
+  onProgress(sizes.reduce((sum, size) => sum + size, 0));
+  const { vocab_size: vocabSize = 8192 } = options as { vocab_size?: number };
+  const files = data.files.map(({ name }) => name);
+  const json = new TextEncoder().encode(JSON.stringify({ options, settings, partial, files }));
+  return { json, vocabSize };
+}
+
 /** Plans one tensor of each file; a request for the names of Hugging Face is refused. */
 export async function planFiles(files: JsSource[], request: Values): Promise<unknown> {
   if (request['names'] === 'hf') {

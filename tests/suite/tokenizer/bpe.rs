@@ -16,7 +16,7 @@ const HEADS: [&str; 21] = [
 const TAILS: [&str; 15] = [
     "a", "e", "i", "o", "u", "ar", "en", "ing", "ion", "er", "ly", "ed", "ß", "я", "字",
 ];
-/// What comes after a word, after two dozen single spaces.
+/// Texts between words, in addition to two dozen single spaces.
 const BETWEEN: [&str; 22] = [
     ", ", ". ", "\n", "\n\n", "  ", "\n    ", " - ", "'s ", "'ll ", "' ", "\" ", " 12", " 2024 ",
     "::", "------", "    ", "\t", "🙂", " \n ", "\u{a0}", "====", "aaaaaaaa",

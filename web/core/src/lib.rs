@@ -27,6 +27,7 @@ mod session;
 mod settings;
 mod source;
 mod stream;
+mod tokenizer;
 mod tokens;
 mod values;
 mod version;

@@ -88,7 +88,7 @@ impl ModelHandle {
     ) -> Promise {
         future_to_promise(async move {
             let tokenizer = if let Some(tokenizer) = tokenizer {
-                Tokenizer::from_hf(&tokenizer, None, None)
+                Tokenizer::for_new_model(tokenizer)
             } else {
                 let settings = value(settings).and_then(|given| train_config(given, None));
                 let (settings, data) = (

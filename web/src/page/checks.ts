@@ -66,6 +66,7 @@ const list =
     if (!Array.isArray(value)) throw badOption(path, 'a list', value);
     return value.map((one: unknown, index) => item(one, `${path}[${index}]`));
   };
+export const listOfStrings = list(string);
 /** Accepts one value or a list of values. */
 const some =
   (item: Check): Check =>
@@ -95,7 +96,7 @@ const OF_KIND = {
   boolean,
   string,
   names: some(string),
-  list: list(string),
+  list: listOfStrings,
   numbers: list(finite),
   table,
 };

@@ -1,5 +1,5 @@
 /** Opens models, from files or with new weights. */
-import { boolean } from './checks.js';
+import { boolean, objectOf } from './checks.js';
 import type { WorkerCall } from './call.js';
 import { modelConfig } from './fresh-model.js';
 import type { ModelShape } from './fresh-model.js';
@@ -11,14 +11,18 @@ import type { FilesInput, Input } from './inputs.js';
 import { signalOf } from './request-inputs.js';
 import { Model } from './model.js';
 import { runSettings } from './options.js';
-import type { TrainOptions } from './options.js';
+import type { ReadingOptions } from './options.js';
 import type { Open } from './model-worker.js';
+import { brandOf } from '../protocol/brand.js';
 import { badOption } from '../protocol/errors.js';
+import type { Values } from '../protocol/plain.js';
 import type { Ask } from '../protocol/protocol.js';
 import { importRequest } from './requests.js';
 import type { ImportRequest } from './requests.js';
 import type { CallOptions } from './rpc.js';
 import { workerOptions } from './spawn.js';
+import { tokenizerShape } from './tokenizers.js';
+import type { TokenizerShape } from './tokenizers.js';
 import type { WorkerOptions } from './spawn.js';
 
 /** Options of `openModel`. */
@@ -100,15 +104,28 @@ export async function openingOf(
   return { request: checked, adapter, sources: await toSources(files, 'files', signal) };
 }
 
-/** Settings that determine how data are read. */
-export type ReadingOptions = Pick<TrainOptions, 'form' | 'columns' | 'onBadRow'>;
-
 /** Options of `newModel`. */
 export interface NewModelOptions extends WorkerCall, ReadingOptions {
-  /** A tokenizer.json. Without it, the vocabulary consists of the characters of the data. */
-  tokenizer?: Input | undefined;
-  /** Number of bytes of a File or Blob from which the characters are taken: to look at a large file, not to train on it. Default: all. */
+  /**
+   * A tokenizer.json, or the vocabulary to learn from the data, or its size. `<|endoftext|>` ends a text, if it is a special token. Without it, the
+   * vocabulary consists of the characters of the data.
+   */
+  tokenizer?: Input | { train: number | TokenizerShape } | undefined;
+  /** Number of bytes of a File or Blob from which the vocabulary is taken: to look at a large file, not to train on it. Default: all. */
   bytes?: number | undefined;
+}
+
+/** Returns the core's settings of a vocabulary to learn; undefined for a file. */
+function toTrain(tokenizer: NewModelOptions['tokenizer']): Values | undefined {
+  if (brandOf(tokenizer) !== 'Object' || !Object.hasOwn(Object(tokenizer) as object, 'train'))
+    return undefined;
+  const { train, ...others }: { train?: unknown } = ownFields(Object(tokenizer) as object);
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw badOption(`tokenizer.${other}`, 'train alone', other);
+  const path = 'tokenizer.train';
+  return typeof train === 'number'
+    ? tokenizerShape({ vocabSize: train }, path)
+    : tokenizerShape(objectOf(train, path), path);
 }
 
 /**
@@ -129,22 +146,24 @@ export async function newModel(
     ...rest
   } = optionsOf(options, 'the model');
   const settings = runSettings({ form, columns, onBadRow });
-  const { worker, call } = split(rest, data, given);
+  const train = toTrain(given);
+  const file = train === undefined ? (given as Input | undefined) : undefined;
+  const { worker, call } = split(rest, data, file);
   const config = modelConfig(shape);
-  if (given !== undefined && bytes !== undefined)
+  if (file !== undefined && bytes !== undefined)
     throw badOption('bytes', 'this only without a tokenizer', bytes);
   const { read, partial } = beginningOf(data, bytes);
   const { spec } = await toData(read, undefined, call.signal);
   const ids = spec.files.find(({ name }) => name.endsWith('.tokens'));
-  if (given === undefined && ids)
+  if (file === undefined && ids)
     throw badOption(
       'data',
-      'a text to take the characters of, or a tokenizer with token ids',
+      'a text to take the vocabulary of, or a tokenizer with token ids',
       ids.name,
     );
   const tokenizer =
-    given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json', call.signal);
-  const open: Open = (connection, more = {}) =>
-    connection.call('model.create', { config, tokenizer, data: spec, settings, partial }, more);
+    file === undefined ? null : await toSource(file, 'tokenizer', 'tokenizer.json', call.signal);
+  const ask = { config, tokenizer, train, data: spec, settings, partial };
+  const open: Open = (connection, more = {}) => connection.call('model.create', ask, more);
   return Model.open(worker, open, call);
 }

@@ -266,6 +266,9 @@ function overlaid(under: Values, over: Values): Values {
 const isValues = (value: unknown): value is Values =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** Settings that determine how data are read. */
+export type ReadingOptions = Pick<TrainOptions, 'form' | 'columns' | 'onBadRow'>;
+
 /** @internal Returns the core's `TrainConfig`. */
 export const runSettings = (options: TrainOptions): Values =>
   plain(trainSettings(options).config, 'options');

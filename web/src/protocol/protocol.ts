@@ -23,15 +23,14 @@ import {
   sampleEnd,
   sessionInfo,
   storedTensor,
+  trainedTokenizer,
   writtenFiles,
 } from './reports.js';
 import {
-  blob,
   buffer,
   count,
   directory,
   document,
-  fileHandle,
   flag,
   listOf,
   nothing,
@@ -41,39 +40,16 @@ import {
   optional,
   otherwise,
   record,
-  tableOf,
   target,
   text,
-  variant,
   wasmModule,
 } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
+import { dataSpec, sourceSpec } from './sources.js';
+export type { DataSpec, SourceSpec } from './sources.js';
 
 /** Version of the protocol, incremented whenever the form of a message changes. */
-export const PROTOCOL = 12;
-
-/** Properties of a request in which it differs from a plain one of its address. */
-const requestParts = record({
-  fields: tableOf(text),
-  headers: listOf(listOf(text)),
-  body: optional(buffer),
-});
-
-const sourceSpec = variant('kind', {
-  /** `handle` allows the file to be opened again. */
-  blob: { name: text, blob, handle: optional(fileHandle) },
-  bytes: { name: text, bytes: buffer },
-  url: { name: text, url: text, parts: optional(requestParts) },
-});
-export type SourceSpec = Parsed<typeof sourceSpec>;
-
-/** Files of training and validation data, and the names of folder entries that are not read. */
-const dataSpec = record({
-  files: listOf(sourceSpec),
-  validation: listOf(sourceSpec),
-  passedOver: listOf(text),
-});
-export type DataSpec = Parsed<typeof dataSpec>;
+export const PROTOCOL = 13;
 
 /** Files of a model, an import request, and the files of an adapter. */
 const opening = {
@@ -166,6 +142,11 @@ export const REQUESTS = {
     ask: record({ model: listOf(sourceSpec), delta: sourceSpec, remove: flag, ...place }),
     reply: deltaFiles,
   },
+  /** Trains a tokenizer. `options` is the core's `BpeSettings`; `settings` determine how the data are read. */
+  'tokenizer.train': {
+    ask: record({ data: dataSpec, options: document, settings: document }),
+    reply: trainedTokenizer,
+  },
   /** Opens a model. With `apart`, the adapter stays separate; otherwise it is merged, with its larger tables if `resizeVocabulary`. */
   'model.open': {
     ask: record({ ...opening, apart: flag, resizeVocabulary: flag }),
@@ -184,11 +165,12 @@ export const REQUESTS = {
     ask: record({ options: document, base: optional(listOf(sourceSpec)), ...place }),
     reply: writtenFiles,
   },
-  /** Creates a model with new weights; `settings` determine how the data are read. */
+  /** Creates a model with new weights; `settings` determine how the data are read. With `train`, its tokenizer is trained on them first. */
   'model.create': {
     ask: record({
       config: document,
       tokenizer: nullable(sourceSpec),
+      train: optional(document),
       data: dataSpec,
       settings: document,
       partial: flag,

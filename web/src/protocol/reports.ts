@@ -101,6 +101,10 @@ export type NamedTensor = Parsed<typeof namedTensor>;
 export const storedTensor = record({ ...fileTensorFields, bytes });
 export type StoredTensor = Parsed<typeof storedTensor>;
 
+/** A tokenizer that was trained: its tokenizer.json, which `newModel` takes, and its number of tokens. */
+export const trainedTokenizer = record({ json: bytes, vocabSize: count });
+export type TrainedTokenizer = Parsed<typeof trainedTokenizer>;
+
 /** The plan of an import; without it the reasons why there is none. */
 export const planned = record({
   plan: missing(planReport),

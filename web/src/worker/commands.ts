@@ -14,6 +14,7 @@ import type { Handlers } from './handler.js';
 import { estimate, ModelHandle, parsed, previewSchedule } from './wasm.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import { phase, ready } from './progress.js';
+import { trainedOn } from './tokenizers.js';
 import type { WorkerState } from './worker-state.js';
 
 /** Returns whether an adapter of a run is merged into its base for an export in the format of these options. */
@@ -102,7 +103,7 @@ export function handlersOf(state: WorkerState): Handlers {
         );
       }),
     'model.create': async (
-      { config, tokenizer, data, settings, partial },
+      { config, tokenizer, train, data, settings, partial },
       { signal, onProgress },
     ) => {
       await state.core();
@@ -110,7 +111,10 @@ export function handlersOf(state: WorkerState): Handlers {
       await corpus.storage?.close();
       const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
       if (signal.aborted) throw aborted('the opening');
-      const bytes = tokenizerJson?.read(0, tokenizerJson.size);
+      const training = train && { options: train, settings, partial };
+      const bytes = training
+        ? (await trainedOn(corpus, training, { signal, onProgress })).json
+        : tokenizerJson?.read(0, tokenizerJson.size);
       const model = await interruptible(signal, () =>
         ModelHandle.fromScratch(config, bytes, corpus, settings, partial),
       );

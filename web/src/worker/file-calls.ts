@@ -6,8 +6,9 @@ import { interruptible } from './core-mutex.js';
 import { looked, openData, reported } from './data.js';
 import { delivered } from './exports.js';
 import type { Handlers } from './handler.js';
-import { phase, progressOf } from './progress.js';
+import { phase, progressOf, ready } from './progress.js';
 import { openSource, openSources, reading, readingLong, withWarnings } from './sources.js';
+import { trainedOn } from './tokenizers.js';
 import {
   deriveDelta,
   extractAdapter,
@@ -43,6 +44,7 @@ type FileHandlers = Pick<
   | 'files.data'
   | 'delta.derive'
   | 'delta.use'
+  | 'tokenizer.train'
 >;
 
 export function fileHandlers(state: WorkerState): FileHandlers {
@@ -131,6 +133,15 @@ export function fileHandlers(state: WorkerState): FileHandlers {
       const files = await openSources(model, signal, onProgress);
       const words = await openSource(delta, signal, onProgress);
       return deltaFiles(() => useDelta(files, words, remove), where, { signal, onProgress });
+    },
+    'tokenizer.train': async ({ data, options, settings }, { signal, onProgress, transfer }) => {
+      await state.core();
+      const files = await openData(data, signal, onProgress);
+      const training = { options, settings, partial: false };
+      const trained = await looked(files, () => trainedOn(files, training, { signal, onProgress }));
+      transfer.push(trained.json.buffer);
+      onProgress(ready);
+      return trained;
     },
     'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
       await state.core();

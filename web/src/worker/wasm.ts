@@ -32,7 +32,14 @@ import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/wo
 import { document, listOf, optional } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import { addCodes, addSentences, sentence, spokenIn } from '../protocol/sentence.js';
-import { extraction, namedTensor, planned, sampleEnd, storedTensor } from '../protocol/reports.js';
+import {
+  extraction,
+  namedTensor,
+  planned,
+  sampleEnd,
+  storedTensor,
+  trainedTokenizer,
+} from '../protocol/reports.js';
 import type { Refusal } from '../protocol/reports.js';
 
 export {
@@ -52,6 +59,7 @@ export {
   readTensor,
   requestAbort,
   setPanicHook,
+  trainTokenizer,
   useDelta,
   verifyFiles,
   version,
@@ -167,6 +175,7 @@ export const parsed = {
   details: spokenReport(modelDetails, 'ModelDetails'),
   tensor: report(namedTensor, 'NamedTensor'),
   storedTensor: report(storedTensor, 'StoredTensor'),
+  trainedTokenizer: report(trainedTokenizer, 'Trained'),
   delta: report(deltaReport, 'DeltaReport'),
   planned: refusalReport(planned, 'Planned'),
   fileReport: spokenReport(fileReport, 'InspectReport'),

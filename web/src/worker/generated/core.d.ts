@@ -348,6 +348,12 @@ export function requestAbort(): void;
 export function setPanicHook(on_panic: (message: string) => void): void;
 
 /**
+ * Trains byte-level byte pair encoding with `BpeSettings` on the texts of `data`, which are read as `settings` say and may be the beginnings
+ * of `partial` files → `{ json, vocabSize }`. `on_progress` receives the number of bytes of text that were read so far.
+ */
+export function trainTokenizer(data: JsData, options: Values, settings: Values, partial: boolean, on_progress: (read: number) => void): Promise<{ json: Uint8Array; vocabSize: number }>;
+
+/**
  * Adds a delta to its base, or with `remove` subtracts it from its target: the weight files of the model, with other bytes where the delta
  * changes them, and their receipt.
  */
