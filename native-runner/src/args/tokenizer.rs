@@ -15,8 +15,8 @@ pub struct TokenizerArgs {
 /// Operations on tokenizers.
 #[derive(Debug, Subcommand)]
 pub enum TokenizerAction {
-    /// Learn a vocabulary for a new model from texts: byte-level byte pair encoding, as a tokenizer.json. `train --config --tokenizer` takes
-    /// it.
+    /// Learn a vocabulary for a new model from texts: byte-level byte pair encoding, as a tokenizer.json. The options --config and --tokenizer of
+    /// train take it.
     Train(TrainTokenizerArgs),
 }
 

@@ -17,8 +17,8 @@ pub struct TrainArgs {
     /// code point order. The tokenizer determines vocab_size; a vocab_size in the file is ignored.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "resume", "lora"])]
     pub config: Option<PathBuf>,
-    /// With --config: tokenizer.json of the new model, such as `tokenizer train` writes. <|endoftext|> ends a text, if it is one of its special
-    /// tokens.
+    /// With --config: tokenizer.json of the new model, such as that of tabtune tokenizer train. <|endoftext|> ends a text, if it is a special
+    /// token of it.
     #[arg(long, value_name = "FILE")]
     pub tokenizer: Option<PathBuf>,
     /// Continue a run from its checkpoint folder, or from the .tabtune file that the browser exports. Needs the same --data; settings that
