@@ -59,7 +59,7 @@ MODELS = {
     "ernie4_5": {"model_type": "ernie4_5", "architectures": ["Ernie4_5ForCausalLM"], **LLAMA, "head_dim": 6, "tie_word_embeddings": True},
     "minicpm": {"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], **LLAMA, "tie_word_embeddings": True, "scale_emb": 3,
                 "scale_depth": 1.4, "dim_model_base": 8},
-    "glm": {"model_type": "glm", "architectures": ["GlmForCausalLM"], **LLAMA, "head_dim": 8, "tie_word_embeddings": False,
+    "glm": {"model_type": "glm", "architectures": ["GlmForCausalLM"], **LLAMA, "head_dim": 4, "tie_word_embeddings": False,
             "partial_rotary_factor": 0.5, "attention_bias": True},
     "glm4": {"model_type": "glm4", "architectures": ["Glm4ForCausalLM"], **LLAMA, "head_dim": 8, "tie_word_embeddings": False,
              "partial_rotary_factor": 1.0, "attention_bias": False},

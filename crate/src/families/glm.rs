@@ -67,7 +67,9 @@ pub(super) const GLM: Family = Family {
         } else {
             "chatglm"
         };
-        rotary_gguf::plain_yarn(config).then_some(word)
+        // llama.cpp's chatglm has heads as wide as the model together.
+        let whole = config.head_dim * config.num_attention_heads == config.hidden_size;
+        (rotary_gguf::plain_yarn(config) && (whole || word == BOTH)).then_some(word)
     },
     order: |_, _, _, _| Reordering::Same,
     ..LLAMA

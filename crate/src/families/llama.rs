@@ -162,7 +162,7 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
 }
 
 fn gguf_word(config: &ModelConfig) -> Option<&'static str> {
-    if config.sees_less_than_context() {
+    if config.sees_less_than_context() || !rotary_gguf::plain_yarn(config) {
         return None;
     }
     match config.model_type.as_str() {

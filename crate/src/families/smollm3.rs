@@ -57,7 +57,9 @@ pub(super) const SMOLLM3: Family = Family {
     },
     gguf_word: |config| {
         let published = rotary::every(INTERVAL, config.num_hidden_layers);
-        let known = config.no_rope_layers == published && !config.sees_less_than_context();
+        let known = config.no_rope_layers == published
+            && !config.sees_less_than_context()
+            && rotary_gguf::plain_yarn(config);
         known.then_some(WORD)
     },
     order,

@@ -40,6 +40,7 @@ pub const TESTS: &[&str] = &[
     "bundle::folder::files_that_are_no_model_are_distinguished",
     "bundle::gguf_keys::a_key_that_nobody_knows_is_a_warning",
     "bundle::pieces::sources_that_end_early_or_pass_memory_have_their_words",
+    "bundle::nested::text_part_of_a_nested_configuration_is_opened_alone",
     "bundle::prefixes::a_gpt2_within_wrappers_has_its_names",
     "bundle::requests::each_field_of_a_request_is_honoured_or_refused",
     "bundle::tokenizer_binding::template_of_the_file_wins_and_a_conflict_is_reported",
