@@ -80,9 +80,9 @@ fn alphabet() -> BTreeSet<char> {
 /// trainer.add("the cat sat on the mat");
 /// let tokenizer = trainer.train()?;
 /// assert_eq!(tokenizer.vocab_size(), 260);
-/// // <|endoftext|> has the first id, and "the" was worth a token.
+/// // <|endoftext|> has the first id, and "the" became one token.
 /// assert_eq!(tokenizer.eos(), [0]);
-/// assert_eq!(tokenizer.encode("the")?.len(), 2);
+/// assert_eq!(tokenizer.encode("the")?.len(), 1);
 /// # Ok::<(), tabtune::Error>(())
 /// ```
 #[derive(Debug)]
