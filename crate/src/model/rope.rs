@@ -186,8 +186,8 @@ fn positions_for(length: usize, context: usize) -> usize {
 struct Grown {
     /// Length of a text by which frequencies are chosen.
     length: usize,
-    /// Tables for this number of positions; none before the first text that needs them.
-    tables: Arc<Mutex<Option<(usize, Rope)>>>,
+    /// Tables by their number of positions, in increasing order. The shorter ones stay: a recorded step reads the buffers that it was recorded with.
+    tables: Arc<Mutex<Vec<(usize, Rope)>>>,
 }
 
 /// One kind of rotary positions.
@@ -232,7 +232,7 @@ impl Ropes {
             };
             let made = |length, positions| {
                 let tables = Rope::new(&rope, head_dim, positions, length, device);
-                grown(length, Some((positions, tables)))
+                grown(length, vec![(positions, tables)])
             };
             let positions = positions_for(1, context);
             let long = longer_than(&rope, context);
@@ -241,7 +241,7 @@ impl Ropes {
                     Some(original) => made(original, positions.min(original)),
                     None => made(context, positions),
                 },
-                long: long.map(|original| (original, grown(context, None))),
+                long: long.map(|original| (original, grown(context, Vec::new()))),
                 rope,
                 head_dim,
             }
@@ -257,12 +257,19 @@ impl Ropes {
     /// Returns the number of values in the tables of one kind of rotary positions, after texts of `length` tokens in a model of this context.
     pub fn values(rope: &config::Rope, length: usize, context: usize) -> usize {
         let first = positions_for(1, context);
+        let grown = |first| {
+            if length > first {
+                positions_for(length, context)
+            } else {
+                0
+            }
+        };
         let positions = match longer_than(rope, context) {
             Some(original) if length > original => {
                 first.min(original) + positions_for(length, context)
             }
-            Some(original) => positions_for(length, context).min(original),
-            None => positions_for(length, context),
+            Some(original) => first.min(original) + grown(first.min(original)),
+            None => first + grown(first),
         };
         let of_queries = if rope.query_growth.is_some() { 2 } else { 1 };
         positions * rope.rotated * of_queries
@@ -288,12 +295,14 @@ impl Ropes {
             _ => &kind.short,
         };
         let mut tables = grown.tables.lock().expect("making tables does not panic");
-        let long_enough = tables.take().filter(|(positions, _)| *positions >= length);
-        let (_, found) = tables.insert(long_enough.unwrap_or_else(|| {
+        let long_enough = |(positions, _): &(usize, Rope)| *positions >= length;
+        let at = tables.iter().position(long_enough).unwrap_or_else(|| {
             let positions = positions_for(length, self.context);
             let made = Rope::new(rope, head_dim, positions, grown.length, &self.device);
-            (positions, made)
-        }));
+            tables.push((positions, made));
+            tables.len() - 1
+        });
+        let (_, found) = &tables[at];
         if self.tracked {
             found.tracked()
         } else {
