@@ -13,7 +13,7 @@ pub(crate) static KERNELS: Kernels = &[&FORWARD.all(), &BACKWARD.all()];
 
 crate::kernel! {
     /// Computes `x ← c tanh(x / c)`.
-    pub FORWARD = "cap_forward" [64], () -> (mut x),
+    pub FORWARD = "cap_forward" through "chunks/score_cap" [64], () -> (mut x),
     /// The elements, and their bound.
     struct Params {
         /// Number of elements.
