@@ -133,7 +133,8 @@ fn without_other_parts(tensors: &mut Vec<Tensor>) -> Option<Warning> {
         }
         !other
     });
-    let found = format!("{count} tensors, {bytes} bytes");
+    let tensors = if count == 1 { "tensor" } else { "tensors" };
+    let found = format!("{count} {tensors} of {bytes} bytes");
     (count > 0).then(|| Warning::new(word!("model.part.ignored"), &found))
 }
 

@@ -170,6 +170,7 @@ codes! {
     "export.gguf.type" => BadOption, Core, "[tensor \"{subject}\": ]the type {found} cannot be written to GGUF[; expected {expected}].";
     "export.gguf.type-kept" => Warning, Core, "the matrices that training did not change keep the types of the base file: {subject}.", "Convert the result to have one type in all of them.";
     "export.gguf.type-unused" => Warning, Core, "no matrix of this model has rows of whole blocks of {subject}, so all of them are written in other types.";
+    "export.gguf.window" => Warning, Core, "llama.cpp computes this architecture without its window of {subject} tokens: texts that are longer get other answers there.";
     "export.json.non-finite" => NonFinite, Core, "tensor \"{subject}\" has NaN or infinity at {found}, which JSON numbers cannot express.";
     "export.json.too-large" => LimitExceeded, Core, "[tensor \"{subject}\" is too large for JSON|the JSON would be too large]: {expected} are possible, and it has {found}.";
     "export.lora.lost" => Warning, Core, "{subject} keeps less than half of what the adapter changes, because its type has too few digits.", "Keep the adapter as a file of its own, or ask for a type with more digits.";

@@ -2,7 +2,7 @@
 
 use crate::config::{ModelConfig, Rope, RopeScaling};
 use crate::error::{Refusal, Result, word};
-use crate::families::{ROPE_FACTORS, ROPE_FREQS, gguf_keys, gguf_word, llama3_of, model_types};
+use crate::families::{ROPE_FACTORS, ROPE_FREQS, gguf_keys, gguf_word, llama3_of};
 use crate::formats::GgufValue;
 use crate::model::frequencies;
 use crate::state::{Bytes, Tensor};
@@ -22,11 +22,8 @@ pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
             .of("gguf")
             .subject(subject)
     };
-    let family = gguf_word(config).ok_or_else(|| {
-        refuse("model_type")
-            .expected(format!("{}, each as published", model_types().join(", ")))
-            .found(&config.model_type)
-    })?;
+    let family =
+        gguf_word(config).map_err(|unsaid| refuse(unsaid.key).expected(unsaid.expected))?;
     let knows_llama3 = matches!(family, "llama" | "exaone4");
     if !knows_llama3 && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
         return Err(refuse("rope_scaling")

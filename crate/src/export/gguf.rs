@@ -78,6 +78,9 @@ fn add_base(draft: &mut ModelIoArtifactReceipt, base: &Base) {
     }
 }
 
+/// The architecture whose window llama.cpp reads and does not use (src/models/phi3.cpp).
+const WINDOW_IGNORED: &str = "phi3";
+
 /// The warnings about facts that a new file cannot hold, and about a type of which no matrix is; `word` asks for it.
 fn lost(source: &ExportSource, start: &Start, types: GgufTypes, word: &str) -> Vec<ReceiptWarning> {
     let tokenizer = source.assets.tokenizer.as_ref();
@@ -94,7 +97,12 @@ fn lost(source: &ExportSource, start: &Start, types: GgufTypes, word: &str) -> V
         .map(|token| Warning::new(word!("export.gguf.end"), &token));
     let composes = tokenizer.is_some_and(Tokenizer::composes);
     let normalizer = composes.then(|| Warning::new(word!("export.gguf.normalizer"), "NFC"));
-    let lost = [border, none, end, normalizer];
+    let config = &source.weights.config;
+    let hidden = start.family == WINDOW_IGNORED && config.sees_less_than_context();
+    let window = config.sliding_window.filter(|_| hidden);
+    let window =
+        window.map(|window| Warning::new(word!("export.gguf.window"), &window.to_string()));
+    let lost = [border, none, end, normalizer, window];
     let lost = lost.iter().flatten();
     lost.map(ReceiptWarning::from).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::family;
 use super::refusal::unsupported;
-use crate::config::{Activation, ModelConfig, Norm, NormKind, Stack};
+use crate::config::{Activation, ModelConfig, Norm, NormKind, RopeScaling, Stack};
 use crate::error::{Error, Refusal, Result, Word, word};
 
 const MAX_LAYERS: usize = 512;
@@ -100,6 +100,17 @@ pub fn check_stack(stack: &Stack) -> Result<()> {
                 rope.rotated,
                 &supported,
             ));
+        }
+        if rope.rotated == 0 {
+            return Err(unsupported("rotated dimensions of a head", 0, "2 or more"));
+        }
+        if !(rope.magnitude.is_finite() && rope.magnitude > 0.0) {
+            let what = "factor of the rotated dimensions";
+            return Err(unsupported(what, rope.magnitude, "a finite number above 0"));
+        }
+        // Its ramp lies between logarithms of the base.
+        if matches!(rope.scaling, RopeScaling::Yarn { .. }) && rope.base <= 1.0 {
+            return Err(unsupported("rope_theta", rope.base, "above 1 with yarn"));
         }
         if rope.query_growth.is_some() && rope.rotated < attention.head_dim {
             let what = "growth of queries with partly rotated heads";

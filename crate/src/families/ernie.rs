@@ -43,7 +43,7 @@ pub(super) const ERNIE45: Family = Family {
         )
     },
     read_gguf: |keys, tied| rotary_gguf::read_gguf(keys, &PUBLISHED, tied),
-    gguf_word: |config| rotary_gguf::plain_yarn(config).then_some(WORD),
+    gguf_word: |config| rotary_gguf::plain_yarn(config).map(|()| WORD),
     order: |_, _, _, _| Reordering::Same,
     ..LLAMA
 };

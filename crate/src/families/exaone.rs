@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::family::{Effect, Family};
+use super::family::{Effect, Family, Unsaid};
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, Window, wrong};
 use super::olmo2::{self, OLMO2};
@@ -49,11 +49,13 @@ pub(super) const EXAONE4: Family = Family {
     },
     read_gguf,
     gguf_word: |config| {
-        let whole = config.head_dim * config.num_attention_heads == config.hidden_size;
+        rotary_gguf::whole_heads(config)?;
         let full = rotary::every(INTERVAL, config.num_hidden_layers);
         let known = config.sliding_window.is_none()
             || config.num_hidden_layers == WINDOWED_LAYERS && config.no_rope_layers == full;
-        (whole && known && rotary_gguf::plain_yarn(config)).then_some(WORD)
+        let expected = "null, or that of the published model with 64 layers";
+        Unsaid::unless(known, "sliding_window", expected)?;
+        rotary_gguf::plain_yarn(config).map(|()| WORD)
     },
     gguf_keys: |config| {
         let mut keys = rotary_gguf::gguf_keys(config);

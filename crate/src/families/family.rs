@@ -31,6 +31,31 @@ pub enum Effect {
     UnlessOne,
 }
 
+/// A part of a model that GGUF cannot describe: its key, and the values that it can.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unsaid {
+    pub key: &'static str,
+    pub expected: &'static str,
+}
+
+impl Unsaid {
+    /// Refuses a model unless GGUF can describe a part of it.
+    pub fn unless(
+        holds: bool,
+        key: &'static str,
+        expected: &'static str,
+    ) -> std::result::Result<(), Self> {
+        if holds {
+            Ok(())
+        } else {
+            Err(Self { key, expected })
+        }
+    }
+}
+
+/// The word of an architecture of GGUF, or the reason why there is none.
+pub(crate) type Described = std::result::Result<&'static str, Unsaid>;
+
 /// A family of models. A new one is a file with one of these, and its row in `mod.rs`.
 pub(super) struct Family {
     /// Words of `model_type` in a `config.json`.
@@ -57,8 +82,8 @@ pub(super) struct Family {
     pub write_hf: fn(&ModelConfig) -> Value,
     /// Reads the metadata of a GGUF file; the flag is true if the head is the input embedding.
     pub read_gguf: fn(&GgufKeys<'_>, bool) -> Result<ModelConfig>,
-    /// The word of `general.architecture` for a model, if GGUF can describe it.
-    pub gguf_word: fn(&ModelConfig) -> Option<&'static str>,
+    /// The word of `general.architecture` for a model, or the reason why GGUF has none.
+    pub gguf_word: fn(&ModelConfig) -> Described,
     /// Name of the weight of the last norm in a GGUF file.
     pub gguf_last_norm: &'static str,
     /// The keys below the architecture that only this family has, in the order of a file.

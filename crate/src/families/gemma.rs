@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::family::{Effect, Family, HEAD, LAST_NORM};
+use super::family::{Effect, Family, HEAD, LAST_NORM, Unsaid};
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, Window};
 use super::hf_rope::PublishedRope;
@@ -83,9 +83,11 @@ pub(super) const GEMMA2: Family = Family {
     write_hf: |config| write_hf(config, "gemma2", "Gemma2ForCausalLM"),
     read_gguf: read_gguf2,
     gguf_word: |config| {
-        let published = even(config.num_hidden_layers);
-        let known = has_plain_scores(config) && config.window_layers == published;
-        known.then_some("gemma2")
+        plain_scores(config)?;
+        let published = config.window_layers == even(config.num_hidden_layers);
+        let expected = "a window in every other layer, the first one among them";
+        Unsaid::unless(published, "layer_types", expected)?;
+        Ok("gemma2")
     },
     gguf_last_norm: LAST_NORM,
     gguf_keys,
@@ -104,13 +106,16 @@ pub(super) const GEMMA3: Family = Family {
     write_hf: |config| write_hf(config, "gemma3_text", "Gemma3ForCausalLM"),
     read_gguf: read_gguf3,
     gguf_word: |config| {
+        plain_scores(config)?;
         let layers = config.num_hidden_layers;
         let published = rotary::others(&rotary::every(INTERVAL, layers), layers);
-        let known = has_plain_scores(config)
-            && config.window_layers == published
-            && config.rope_local_base_freq == Some(LOCAL_THETA)
-            && config.attn_logit_softcapping.is_none();
-        known.then_some("gemma3")
+        let expected = "a window in all layers but every sixth";
+        Unsaid::unless(config.window_layers == published, "layer_types", expected)?;
+        let local = config.rope_local_base_freq == Some(LOCAL_THETA);
+        Unsaid::unless(local, "rope_local_base_freq", "10000")?;
+        let uncapped = config.attn_logit_softcapping.is_none();
+        Unsaid::unless(uncapped, "attn_logit_softcapping", "null")?;
+        Ok("gemma3")
     },
     gguf_effects: &[
         ("attn_logit_softcapping", Effect::Read),
@@ -192,11 +197,13 @@ fn embedding_multiplier(hidden_size: usize) -> Option<f64> {
     Some((hidden_size as f64).sqrt())
 }
 
-/// True if scores are multiplied by 1/√H, as GGUF has it.
-fn has_plain_scores(config: &ModelConfig) -> bool {
+/// Refuses scores that are not multiplied by 1/√H, and unusual YaRN.
+fn plain_scores(config: &ModelConfig) -> std::result::Result<(), Unsaid> {
     let plain = (config.head_dim as f64).powf(-0.5);
     let stated = config.attention_multiplier.unwrap_or(plain);
-    (stated / plain - 1.0).abs() < 1e-9
+    let usual = (stated / plain - 1.0).abs() < 1e-9;
+    Unsaid::unless(usual, "query_pre_attn_scalar", "head_dim")?;
+    rotary_gguf::plain_yarn(config)
 }
 
 /// Reads the parts that both models have.

@@ -67,9 +67,10 @@ pub(super) const GLM: Family = Family {
         } else {
             "chatglm"
         };
-        // llama.cpp's chatglm has heads as wide as the model together.
-        let whole = config.head_dim * config.num_attention_heads == config.hidden_size;
-        (rotary_gguf::plain_yarn(config) && (whole || word == BOTH)).then_some(word)
+        if word != BOTH {
+            rotary_gguf::whole_heads(config)?;
+        }
+        rotary_gguf::plain_yarn(config).map(|()| word)
     },
     order: |_, _, _, _| Reordering::Same,
     ..LLAMA

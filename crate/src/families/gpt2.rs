@@ -45,7 +45,7 @@ pub(super) const GPT2: Family = Family {
     read_hf,
     write_hf,
     read_gguf,
-    gguf_word: |_| Some("gpt2"),
+    gguf_word: |_| Ok("gpt2"),
     gguf_last_norm: LAST_NORM,
     gguf_keys: |config| {
         vec![(

@@ -3,18 +3,17 @@
 
 use serde_json::{Value, json};
 
-use super::family::{Effect, Family};
+use super::family::{Effect, Family, Unsaid};
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken};
 use super::hf_rules::{Accepted, Rule};
-use super::llama::LLAMA;
+use super::llama::{self, LLAMA};
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
 use super::rotary_gguf;
 use crate::config::{Architecture, Layer, Mlp, ModelConfig, Slot, Stack, TensorNames};
 use crate::error::Result;
 use crate::formats::GgufValue;
-use crate::state::Reordering;
 
 /// Word of Hugging Face for models with Llama's tensors, and of GGUF for both.
 const WORD: &str = "granite";
@@ -60,7 +59,7 @@ pub(super) const GRANITE: Family = Family {
         rotary::write_hf(config, WORD, "GraniteForCausalLM", &own)
     },
     read_gguf,
-    gguf_word: |config| rotary_gguf::plain_yarn(config).then_some(WORD),
+    gguf_word: |config| rotary_gguf::plain_yarn(config).map(|()| WORD),
     gguf_keys,
     gguf_effects: &[
         ("attention.scale", Effect::Read),
@@ -68,7 +67,7 @@ pub(super) const GRANITE: Family = Family {
         ("residual_scale", Effect::Read),
         ("logit_scale", Effect::Read),
     ],
-    order,
+    order: llama::paired_rows,
     ..LLAMA
 };
 
@@ -88,8 +87,10 @@ pub(super) const HYBRID: Family = Family {
     hf_rules: |_| HYBRID_RULES,
     read_hf: read_hybrid,
     write_hf: write_hybrid,
-    // One matrix for gate and up, where GGUF has two.
-    gguf_word: |_| None,
+    gguf_word: |_| {
+        let expected = "two matrices, since GGUF has gate and up apart";
+        Unsaid::unless(false, "shared_mlp.input_linear", expected).map(|()| WORD)
+    },
     ..GRANITE
 };
 
@@ -110,7 +111,7 @@ const NAMES: TensorNames = TensorNames {
         (Slot::AttentionNorm, "input_layernorm"),
         (Slot::MlpNorm, "post_attention_layernorm"),
     ],
-    outer: super::llama::NAMES.outer,
+    outer: llama::NAMES.outer,
 };
 
 fn stack_of_hybrid(config: &ModelConfig) -> Stack {
@@ -122,18 +123,13 @@ fn stack_of_hybrid(config: &ModelConfig) -> Stack {
     rotary::stack(config, layer, &NAMES)
 }
 
-/// True for a factor that changes something.
-pub(super) fn is_factor(value: &f64) -> bool {
-    *value != 1.0
-}
-
 fn with_factors(keys: &Keys<'_>, config: ModelConfig) -> Result<ModelConfig> {
     let [embedding, attention, residual, logits] = FACTORS.map(|key| keys.number(key));
     Ok(ModelConfig {
-        embedding_multiplier: embedding?.filter(is_factor),
+        embedding_multiplier: embedding?.filter(rotary::is_factor),
         attention_multiplier: Some(attention?.unwrap_or(1.0)),
-        residual_multiplier: residual?.filter(is_factor),
-        logits_scaling: logits?.filter(is_factor),
+        residual_multiplier: residual?.filter(rotary::is_factor),
+        logits_scaling: logits?.filter(rotary::is_factor),
         ..config
     })
 }
@@ -154,10 +150,10 @@ fn read_hybrid(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<M
     match keys.count("num_local_experts")? {
         Some(0) => {}
         Some(experts) => return Err(unsupported("num_local_experts", experts, "0")),
-        None => return Err(unsupported("num_local_experts", "absent: 8", "0")),
+        None => return Err(unsupported("num_local_experts", "8 (left out)", "0")),
     }
     let kinds = keys.get("layer_types").and_then(Value::as_array);
-    let kinds = kinds.ok_or_else(|| unsupported("layer_types", "absent: mamba", "attention"))?;
+    let kinds = kinds.ok_or_else(|| unsupported("layer_types", "mamba (left out)", "attention"))?;
     let known = |kind: &&Value| kind.as_str().is_some_and(|word| ATTENTION.contains(&word));
     if let Some(other) = kinds.iter().find(|kind| !known(kind)) {
         return Err(unsupported("layer_types", other, "attention"));
@@ -232,14 +228,4 @@ fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
         keys.push((key, GgufValue::of_f32(value as f32)));
     }
     keys
-}
-
-/// Rows of queries and keys are in pairs as in files of Llama.
-pub(super) fn order(
-    part: &str,
-    end: &str,
-    _gguf_architecture: &str,
-    config: &ModelConfig,
-) -> Reordering {
-    (LLAMA.order)(part, end, "llama", config)
 }

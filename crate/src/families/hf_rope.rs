@@ -23,11 +23,19 @@ pub(super) struct PublishedRope {
     pub by_kind: bool,
     /// Share of the dimensions that are rotated where none is stated, if it may be less than all.
     pub partial: Option<f64>,
+    /// True if queries may grow with their position; transformers ignores the key elsewhere.
+    pub growing: bool,
 }
 
 impl PublishedRope {
     /// Base of most publications.
     pub const THETA: f64 = 10_000.0;
+
+    /// Rotary positions without stretching.
+    const PLAIN: Self = Self {
+        words: &["default"],
+        ..Self::USUAL
+    };
 
     /// The rotary positions of most families.
     pub const USUAL: Self = Self {
@@ -35,6 +43,7 @@ impl PublishedRope {
         words: &["default", "linear", "llama3", "yarn"],
         by_kind: false,
         partial: None,
+        growing: false,
     };
 }
 
@@ -92,7 +101,7 @@ impl Keys<'_> {
             .and_then(|value| value.get(WINDOWED))
         {
             Some(Value::Object(own)) if published.by_kind => {
-                values_in("rope_parameters", &Keys(own), &["default"])?.theta
+                values_in("rope_parameters", &Keys(own), &PublishedRope::PLAIN)?.theta
             }
             _ => None,
         };
@@ -118,12 +127,12 @@ impl Keys<'_> {
             Some(own) if published.by_kind => own,
             _ => of_all_layers(key, fields)?,
         };
-        values_in(key, &Keys(fields), published.words).map(Some)
+        values_in(key, &Keys(fields), published).map(Some)
     }
 }
 
 /// Reads the values of an object.
-fn values_in(key: &str, inner: &Keys<'_>, words: &[&str]) -> Result<Values> {
+fn values_in(key: &str, inner: &Keys<'_>, published: &PublishedRope) -> Result<Values> {
     let word = match (inner.text("rope_type")?, inner.text("type")?) {
         (Some(word), Some(other)) if word != other => {
             return Err(unsupported(
@@ -138,8 +147,8 @@ fn values_in(key: &str, inner: &Keys<'_>, words: &[&str]) -> Result<Values> {
         }
         (None, None) => "default",
     };
-    if !words.contains(&word) {
-        let expected = words.join(", ");
+    if !published.words.contains(&word) {
+        let expected = published.words.join(", ");
         return Err(unsupported(&format!("{key}.rope_type"), word, &expected));
     }
     let need = |name: &str| {
@@ -170,7 +179,10 @@ fn values_in(key: &str, inner: &Keys<'_>, words: &[&str]) -> Result<Values> {
             attention_factor: inner.number("attention_factor")?,
             mscale: inner.number("mscale")?,
             mscale_all_dim: inner.number("mscale_all_dim")?,
-            llama_4_scaling_beta: inner.number("llama_4_scaling_beta")?,
+            llama_4_scaling_beta: match published.growing {
+                true => inner.number("llama_4_scaling_beta")?,
+                false => None,
+            },
         },
         "dynamic" => match inner.number("alpha")? {
             Some(alpha) => RopeScaling::Dynamic { alpha },

@@ -47,7 +47,7 @@ pub(super) const HUNYUAN: Family = Family {
             ..config
         })
     },
-    gguf_word: |_| Some(GGUF_WORD),
+    gguf_word: |_| Ok(GGUF_WORD),
     gguf_keys: |config| rotary_gguf::gguf_keys(&with_base(config)),
     order: |_, _, _, _| Reordering::Same,
     ..LLAMA

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::family::{Family, HEAD, LAST_NORM};
+use super::family::{Described, Family, HEAD, LAST_NORM, Unsaid};
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken, Window};
 use super::rotary::{self, Published};
@@ -161,27 +161,38 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     )
 }
 
-fn gguf_word(config: &ModelConfig) -> Option<&'static str> {
-    if config.sees_less_than_context() || !rotary_gguf::plain_yarn(config) {
-        return None;
-    }
+fn gguf_word(config: &ModelConfig) -> Described {
+    rotary_gguf::no_window(config)?;
+    rotary_gguf::plain_yarn(config)?;
     match config.model_type.as_str() {
-        "qwen2" if config.attention_bias && !config.qk_norm => Some("qwen2"),
-        "qwen3" if config.qk_norm && !config.attention_bias => Some("qwen3"),
-        "llama" | "mistral" if !config.qk_norm => Some("llama"),
-        _ => None,
+        "qwen2" if config.attention_bias && !config.qk_norm => Ok("qwen2"),
+        "qwen3" if config.qk_norm && !config.attention_bias => Ok("qwen3"),
+        "llama" | "mistral" if !config.qk_norm => Ok("llama"),
+        _ => Err(Unsaid {
+            key: "model_type",
+            expected: "llama, mistral, qwen2 or qwen3, each with the parts of that model",
+        }),
     }
 }
 
 /// Only GGUF's architecture `llama` has rows in pairs; Qwen's files have them as in Hugging Face.
-fn order(part: &str, _end: &str, gguf_architecture: &str, config: &ModelConfig) -> Reordering {
+fn order(part: &str, end: &str, gguf_architecture: &str, config: &ModelConfig) -> Reordering {
+    match gguf_architecture {
+        "llama" => paired_rows(part, end, gguf_architecture, config),
+        _ => Reordering::Same,
+    }
+}
+
+/// The rows of queries and keys are in pairs, also in layers without rotary positions.
+pub(super) fn paired_rows(
+    part: &str,
+    _end: &str,
+    _gguf_architecture: &str,
+    config: &ModelConfig,
+) -> Reordering {
     match part {
-        "attn_q" if gguf_architecture == "llama" => {
-            Reordering::PairedRows(config.num_attention_heads)
-        }
-        "attn_k" if gguf_architecture == "llama" => {
-            Reordering::PairedRows(config.num_key_value_heads)
-        }
+        "attn_q" => Reordering::PairedRows(config.num_attention_heads),
+        "attn_k" => Reordering::PairedRows(config.num_key_value_heads),
         _ => Reordering::Same,
     }
 }

@@ -4,11 +4,10 @@ use serde_json::{Value, json};
 
 use super::family::{Effect, Family};
 use super::gguf_values::Keys as GgufKeys;
-use super::granite;
 use super::hf_keys::{Keys, Taken};
 use super::hf_rope::PublishedRope;
 use super::hf_rules::{Accepted, Rule};
-use super::llama::LLAMA;
+use super::llama::{self, LLAMA};
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
 use super::rotary_gguf;
@@ -39,7 +38,7 @@ pub(super) const MINICPM: Family = Family {
     read_hf,
     write_hf,
     read_gguf,
-    gguf_word: |_| Some(WORD),
+    gguf_word: |_| Ok(WORD),
     gguf_keys: |config| {
         let mut keys = rotary_gguf::gguf_keys(config);
         for (key, value) in [
@@ -56,7 +55,7 @@ pub(super) const MINICPM: Family = Family {
         ("residual_scale", Effect::Read),
         ("logit_scale", Effect::Read),
     ],
-    order: granite::order,
+    order: llama::paired_rows,
     ..LLAMA
 };
 
@@ -75,7 +74,7 @@ fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<Model
         return Err(unsupported("dim_model_base", base, "a number above 0"));
     }
     Ok(ModelConfig {
-        embedding_multiplier: keys.number("scale_emb")?.filter(granite::is_factor),
+        embedding_multiplier: keys.number("scale_emb")?.filter(rotary::is_factor),
         residual_multiplier: Some(depth / (config.num_hidden_layers as f64).sqrt()),
         logits_scaling: Some(config.hidden_size as f64 / base),
         ..config

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 
-use super::family::{Effect, Family};
-use super::granite;
+use super::family::{Effect, Family, Unsaid};
 use super::hf_keys::{Keys, Taken};
 use super::hf_rope::PublishedRope;
-use super::llama::LLAMA;
+use super::llama::{self, LLAMA};
 use super::rotary::{self, Published};
 use super::rotary_gguf;
 use crate::config::{Architecture, ModelConfig, RopeScaling};
@@ -25,6 +24,7 @@ const PUBLISHED: Published = Published {
     head_dim: Some(128),
     rope: PublishedRope {
         theta: 1e6,
+        growing: true,
         ..PublishedRope::USUAL
     },
     kv_heads: Some(8),
@@ -73,14 +73,16 @@ pub(super) const MINISTRAL3: Family = Family {
             } => attention_factor.is_none() && mscale.is_none_or(|mscale| mscale == 1.0),
             _ => true,
         };
-        (plain && !config.sees_less_than_context()).then_some(GGUF_WORD)
+        let expected = "yarn with mscale 1, or without it, and without attention_factor";
+        Unsaid::unless(plain, "rope_parameters", expected)?;
+        rotary_gguf::no_window(config).map(|()| GGUF_WORD)
     },
     gguf_keys,
     gguf_effects: &[
         ("attention.temperature_scale", Effect::Read),
         ("rope.scaling.yarn_log_multiplier", Effect::Read),
     ],
-    order: granite::order,
+    order: llama::paired_rows,
     ..LLAMA
 };
 

@@ -48,7 +48,7 @@ pub use mixture::q4_k_m;
 pub use names::peft_names;
 pub(crate) use names::{
     HEAD, ROPE_FACTORS, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word,
-    is_gguf_word, is_of_config, to_gguf,
+    is_of_config, to_gguf,
 };
 pub use targets::Targets;
 

@@ -1,6 +1,6 @@
 //! Translates tensor names of other formats into Hugging Face state-dict names. No other module does that.
 
-use super::family::Family;
+use super::family::{Described, Family};
 use super::{FAMILIES, family};
 use crate::config::{Architecture, ModelConfig, NormKind, PeftNames, RopeScaling, Slot};
 use crate::formats::GgufValue;
@@ -169,20 +169,13 @@ pub(crate) fn embedding(architecture: Architecture) -> &'static str {
     family(architecture).names.outer(Slot::Tokens)
 }
 
-/// Returns whether a GGUF file of this architecture is written without a base.
-pub(crate) fn is_gguf_word(architecture: &str) -> bool {
-    FAMILIES
-        .iter()
-        .any(|family| family.gguf.contains(&architecture))
-}
-
 /// Returns the names by which PEFT knows the modules of an architecture.
 pub fn peft_names(architecture: Architecture) -> &'static PeftNames {
     family(architecture).peft
 }
 
-/// Returns the word of `general.architecture` for a model, if GGUF can describe it.
-pub(crate) fn gguf_word(config: &ModelConfig) -> Option<&'static str> {
+/// Returns the word of `general.architecture` for a model, or the reason why GGUF has none.
+pub(crate) fn gguf_word(config: &ModelConfig) -> Described {
     (family(config.architecture).gguf_word)(config)
 }
 

@@ -61,7 +61,7 @@ pub(super) const OLMO2: Family = Family {
     read_hf,
     write_hf,
     read_gguf,
-    gguf_word: |config| rotary_gguf::plain_yarn(config).then_some(WORD),
+    gguf_word: |config| rotary_gguf::plain_yarn(config).map(|()| WORD),
     gguf_last_norm: LAST_NORM,
     gguf_keys: |config| {
         let mut keys = rotary_gguf::gguf_keys(config);

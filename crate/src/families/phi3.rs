@@ -65,7 +65,7 @@ pub(super) const PHI3: Family = Family {
         value
     },
     read_gguf,
-    gguf_word: |_| Some(WORD),
+    gguf_word: |_| Ok(WORD),
     gguf_keys,
     gguf_effects: &[("rope.scaling.attn_factor", Effect::Read)],
     order: |_, _, _, _| Reordering::Same,
@@ -107,6 +107,7 @@ fn stack(config: &ModelConfig) -> Stack {
 }
 
 fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<ModelConfig> {
+    // Early files say yarn for LongRoPE.
     let mut filled = keys.filled(&[("original_max_position_embeddings", ORIGINAL_CONTEXT.into())]);
     for key in ["rope_scaling", "rope_parameters"] {
         let Some(fields) = filled.get_mut(key).and_then(|value| value.as_object_mut()) else {

@@ -292,6 +292,11 @@ fn completed(mut scaling: RopeScaling, original: usize, pairs: usize) -> Result<
     Ok(scaling)
 }
 
+/// True for a factor that changes something.
+pub(super) fn is_factor(value: &f64) -> bool {
+    *value != 1.0
+}
+
 /// Gives all layers the window of a configuration.
 pub(super) fn windowed(config: ModelConfig, window: Option<usize>) -> ModelConfig {
     let layers = if window.is_some() {

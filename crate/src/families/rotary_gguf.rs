@@ -1,5 +1,6 @@
 //! GGUF's keys of families with RMSNorm, rotary positions and gated MLPs.
 
+use super::family::Unsaid;
 use super::gguf_values::Keys as GgufKeys;
 use super::refusal::unsupported;
 use super::rotary::{Published, every, magnitude, others, rope};
@@ -116,8 +117,8 @@ pub(super) fn window_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)
     ]
 }
 
-/// True if llama.cpp computes a model's YaRN with the numbers that it takes for granted outside Ministral's files.
-pub(super) fn plain_yarn(config: &ModelConfig) -> bool {
+/// Refuses YaRN with other numbers than those that llama.cpp takes for granted outside Ministral's files.
+pub(super) fn plain_yarn(config: &ModelConfig) -> std::result::Result<(), Unsaid> {
     let RopeScaling::Yarn {
         beta_fast,
         beta_slow,
@@ -127,17 +128,36 @@ pub(super) fn plain_yarn(config: &ModelConfig) -> bool {
         ..
     } = &config.rope_scaling
     else {
-        return true;
+        return Ok(());
     };
     let derived = if *factor <= 1.0 {
         1.0
     } else {
         0.1 * factor.ln() + 1.0
     };
-    let usual = (magnitude(config) / derived - 1.0).abs() < 1e-6;
-    (*beta_fast, *beta_slow, *truncate) == (32.0, 1.0, true)
-        && usual
-        && llama_4_scaling_beta.is_none()
+    let usual = (magnitude(config) / derived - 1.0).abs() < 1e-6
+        && (*beta_fast, *beta_slow, *truncate) == (32.0, 1.0, true)
+        && llama_4_scaling_beta.is_none();
+    let expected =
+        "yarn with beta_fast 32, beta_slow 1 and without a factor of its own for attention";
+    Unsaid::unless(usual, "rope_scaling", expected)
+}
+
+/// Refuses a window that hides something.
+pub(super) fn no_window(config: &ModelConfig) -> std::result::Result<(), Unsaid> {
+    let expected =
+        "absent, or not less than the context, because GGUF has no window for this family";
+    Unsaid::unless(!config.sees_less_than_context(), "sliding_window", expected)
+}
+
+/// Refuses heads that are together not as wide as the model.
+pub(super) fn whole_heads(config: &ModelConfig) -> std::result::Result<(), Unsaid> {
+    let whole = config.head_dim * config.num_attention_heads == config.hidden_size;
+    Unsaid::unless(
+        whole,
+        "head_dim",
+        "hidden_size divided by num_attention_heads",
+    )
 }
 
 /// The keys below the architecture that these families have, in the order of a file.

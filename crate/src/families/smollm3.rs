@@ -2,16 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::family::Family;
+use super::family::{Family, Unsaid};
 use super::hf_keys::{Keys, Taken, Window, wrong};
 use super::hf_rope::PublishedRope;
-use super::llama::LLAMA;
+use super::llama::{self, LLAMA};
 use super::refusal::unsupported;
 use super::rotary::{self, Published};
 use super::rotary_gguf;
 use crate::config::{Architecture, ModelConfig};
 use crate::error::Result;
-use crate::state::Reordering;
 
 /// Word of Hugging Face and of GGUF.
 const WORD: &str = "smollm3";
@@ -57,12 +56,12 @@ pub(super) const SMOLLM3: Family = Family {
     },
     gguf_word: |config| {
         let published = rotary::every(INTERVAL, config.num_hidden_layers);
-        let known = config.no_rope_layers == published
-            && !config.sees_less_than_context()
-            && rotary_gguf::plain_yarn(config);
-        known.then_some(WORD)
+        let expected = "without rotary positions in every fourth layer";
+        Unsaid::unless(config.no_rope_layers == published, ROTATED, expected)?;
+        rotary_gguf::no_window(config)?;
+        rotary_gguf::plain_yarn(config).map(|()| WORD)
     },
-    order,
+    order: llama::paired_rows,
     ..LLAMA
 };
 
@@ -116,9 +115,4 @@ fn write_hf(config: &ModelConfig) -> Value {
         (ROTATED, json!(list)),
     ];
     rotary::write_hf(config, WORD, "SmolLM3ForCausalLM", &switches)
-}
-
-/// Rows of queries and keys are in pairs as in files of Llama, also in layers without rotary positions.
-fn order(part: &str, end: &str, _gguf_architecture: &str, config: &ModelConfig) -> Reordering {
-    (LLAMA.order)(part, end, "llama", config)
 }

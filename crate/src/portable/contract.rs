@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::bundle::MAX_JSON_BYTES;
 use crate::config::ModelConfig;
 use crate::error::{Error, Result};
-use crate::families::is_gguf_word;
+use crate::families::gguf_word;
 use crate::formats::Digest;
 use crate::state::{DocumentKind, Identity, ModelStateTensorManifest, document_digest};
 
@@ -255,9 +255,9 @@ fn json_cell(tensors: &[ModelStateTensorManifest]) -> ContractCell {
 fn gguf_cell(facts: ContractFacts<'_>) -> ContractCell {
     let of_recipe = facts
         .config
-        .map(|config| config.model_type.as_str())
-        .filter(|model| is_gguf_word(model) && facts.recipe_refused.is_none())
-        .map(|model| format!("by the recipe of {model}"));
+        .filter(|_| facts.recipe_refused.is_none())
+        .and_then(|config| gguf_word(config).ok())
+        .map(|architecture| format!("by the recipe of {architecture}"));
     let into_base = "into the files it came from";
     let way = match (of_recipe, facts.gguf_base) {
         (Some(recipe), true) => format!("{recipe}, or {into_base}"),

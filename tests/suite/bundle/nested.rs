@@ -47,7 +47,7 @@ fn text_part_of_a_nested_configuration_is_opened_alone() {
         assert_eq!(bundle.names(), folder.names(), "{name}");
         let told: Vec<_> = bundle.warnings.iter().map(|one| one.code).collect();
         assert_eq!(told, ["model.part.ignored"], "{name}");
-        assert_eq!(bundle.warnings[0].subject, "1 tensors, 48 bytes");
+        assert_eq!(bundle.warnings[0].subject, "1 tensor of 48 bytes");
         for own in folder.names() {
             let (found, wanted) = (bundle.read_f32(&own), folder.read_f32(&own));
             assert!(found.unwrap() == wanted.unwrap(), "{name} {own}");

@@ -8,6 +8,7 @@ mod pieces;
 mod receipt;
 mod recipe;
 mod stored;
+mod unsaid;
 mod vocabulary;
 
 use burn::tensor::Tensor;

@@ -79,6 +79,7 @@ pub const TESTS: &[&str] = &[
     "data::text_to_ids::characters_without_a_token_are_reported",
     "data::text_to_ids::control_tokens_in_contents_are_reported",
     "data::token_files_are_ids_without_a_tokenizer",
+    "export::unsaid::a_window_that_llama_cpp_ignores_is_reported",
     "export::header::each_rule_of_a_header_has_its_word",
     "export::patch::another_base_is_refused",
     "export::receipt::broken_receipts_are_refused",
