@@ -13,7 +13,9 @@ pub mod attention;
 pub mod blocks;
 pub mod cap;
 pub mod cast_bf16;
+pub mod causal_conv;
 pub mod column_sum;
+pub mod delta;
 pub mod dropout;
 pub mod elementwise;
 pub mod embedding;
@@ -28,12 +30,15 @@ pub mod residual;
 pub mod rope;
 pub mod scale;
 pub mod short_conv;
+pub mod sigmoid;
 pub mod tape;
 mod weights;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM, attention};
 pub use blocks::{gated, self_attention};
 pub use cap::capped;
+pub use causal_conv::causal_conv;
+pub use delta::{DeltaGates, DeltaShape, delta_rule, delta_rule_from};
 pub use dropout::{DropoutStep, Mask, dropout};
 pub use elementwise::{
     GateFunction, bias_add, gated_unit, gelu, gelu_bias, residual_add, swiglu_of_halves,
@@ -51,15 +56,18 @@ pub use packed_qkv::attention_of_packed_qkv;
 pub use rope::{Pairing, Positions, rope, rope_of_part};
 pub use scale::scaled;
 pub use short_conv::{ConvShape, short_conv};
+pub use sigmoid::{sigmoid_gate, silu};
 
 use crate::gpu::Kernels;
 
 /// The kernels of all operations.
-pub(crate) const KERNELS: [Kernels; 18] = [
+pub(crate) const KERNELS: [Kernels; 21] = [
     attention::kernels::KERNELS,
     cap::KERNELS,
     cast_bf16::KERNELS,
+    causal_conv::KERNELS,
     column_sum::KERNELS,
+    delta::kernels::KERNELS,
     dropout::KERNELS,
     elementwise::KERNELS,
     embedding::KERNELS,
@@ -74,4 +82,5 @@ pub(crate) const KERNELS: [Kernels; 18] = [
     rope::KERNELS,
     scale::KERNELS,
     short_conv::KERNELS,
+    sigmoid::KERNELS,
 ];
