@@ -1,5 +1,7 @@
 //! Description of a model's layers, as data. A family of `families` makes it, and `model` builds its modules from it alone.
 
+use serde::{Deserialize, Serialize};
+
 use super::model::RopeScaling;
 
 /// Place of a module in a model: outside the blocks, or in each of them.
@@ -27,6 +29,22 @@ pub enum Slot {
     Output,
     /// Norm of the attention's output.
     AttentionPostNorm,
+    /// Matrix of the queries, keys and values of a delta rule.
+    DeltaInput,
+    /// Taps of the convolution in front of a delta rule.
+    DeltaTaps,
+    /// Matrix of the gate of a delta rule's output.
+    DeltaGate,
+    /// Matrix of what the decays of a delta rule are made of.
+    DeltaDecay,
+    /// Matrix of what the weights β of a delta rule are made of.
+    DeltaWeight,
+    /// Rates and biases of the decays.
+    DeltaDecays,
+    /// Norm of the values that a delta rule reads.
+    DeltaNorm,
+    /// Matrix of the output of a delta rule.
+    DeltaOutput,
     /// Matrix of the input of a short convolution.
     ConvolutionInput,
     /// Taps of a short convolution.
@@ -192,6 +210,8 @@ pub struct Attention {
     pub output_bias: bool,
     /// True if one matrix makes queries, keys and values.
     pub fused: bool,
+    /// True if the matrix of the queries also makes a gate for each head, whose sigmoid multiplies what the head reads.
+    pub gate: bool,
     /// Number of keys that a query sees, the last of which is its own position; `None` for all.
     pub window: Option<usize>,
     /// Factor of the scores; `None` for 1/√H.
@@ -212,6 +232,7 @@ impl Attention {
             bias: false,
             output_bias: false,
             fused: false,
+            gate: false,
             window: None,
             score_scale: None,
             score_cap: None,
@@ -221,6 +242,38 @@ impl Attention {
     /// Returns the widths of a row of queries and of a row of keys or values.
     pub fn widths(&self) -> [usize; 2] {
         [self.heads, self.kv_heads].map(|heads| heads * self.head_dim)
+    }
+}
+
+/// Gated delta rule of a block (Gated DeltaNet, arXiv:2412.06464), with a convolution in front of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeltaNet {
+    /// Number of heads of queries and keys.
+    pub key_heads: usize,
+    /// Number of heads of values; a multiple of `key_heads`.
+    pub value_heads: usize,
+    /// Width of a query or key.
+    pub key_dim: usize,
+    /// Width of a value.
+    pub value_dim: usize,
+    /// Number of taps of a channel of the convolution.
+    pub taps: usize,
+}
+
+impl DeltaNet {
+    /// Returns the widths of the queries or keys of a row, and of its values.
+    pub fn widths(&self) -> [usize; 2] {
+        [
+            self.key_heads * self.key_dim,
+            self.value_heads * self.value_dim,
+        ]
+    }
+
+    /// Returns the number of channels of the convolution: queries, keys and values.
+    pub fn channels(&self) -> usize {
+        let [keys, values] = self.widths();
+        2 * keys + values
     }
 }
 
@@ -238,6 +291,8 @@ pub enum Mixer {
         /// Number of taps of a channel.
         taps: usize,
     },
+    /// A gated delta rule (Qwen3.5).
+    DeltaNet(DeltaNet),
 }
 
 impl Mixer {
@@ -245,7 +300,7 @@ impl Mixer {
     pub fn attention(&self) -> Option<&Attention> {
         match self {
             Self::Attention(attention) => Some(attention),
-            Self::ShortConv { .. } => None,
+            Self::ShortConv { .. } | Self::DeltaNet(_) => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::layer::DeltaNet;
 use super::rules::Rules;
 use crate::error::Result;
 
@@ -46,6 +47,8 @@ pub enum Architecture {
     Glm,
     /// Short convolutions in most blocks, attention with norms of heads in the others.
     Lfm2,
+    /// Gated delta rules in most blocks, gated attention in the others.
+    Qwen35,
 }
 
 /// Stretching of the rotary frequencies for long contexts ([example](crate::model)).
@@ -228,6 +231,12 @@ pub struct ModelConfig {
     /// Number of taps of these convolutions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conv_l_cache: Option<usize>,
+    /// Blocks with a gated delta rule in place of attention, from 0 on, in increasing order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub linear_layers: Vec<usize>,
+    /// The delta rule of these blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linear_attention: Option<DeltaNet>,
     /// Number of keys that a query sees in the blocks of `window_layers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sliding_window: Option<usize>,
@@ -334,6 +343,25 @@ impl ModelConfig {
         }
         for (key, value) in self.rope_scaling.numbers() {
             finite(key, value);
+        }
+        if let Some(delta) = &self.linear_attention {
+            for (key, value, most) in [
+                ("linear_num_key_heads", delta.key_heads, 1024),
+                ("linear_num_value_heads", delta.value_heads, 1024),
+                ("linear_key_head_dim", delta.key_dim, MAX_HEAD_DIM),
+                ("linear_value_head_dim", delta.value_dim, 4096),
+                ("linear_conv_kernel_dim", delta.taps, 4096),
+            ] {
+                let expected = format!("an integer from 1 to {most}");
+                rules.check((1..=most).contains(&value), key, expected, value);
+            }
+            let (keys, values) = (delta.key_heads, delta.value_heads);
+            rules.check(
+                keys == 0 || values.is_multiple_of(keys),
+                "linear_num_value_heads",
+                format!("a multiple of linear_num_key_heads {keys}"),
+                values,
+            );
         }
         rules.check(
             self.sliding_window != Some(0),

@@ -159,7 +159,7 @@ const RULES: &[Rule] = &[
 
 const GELU: Accepted = Accepted::Word("gelu_pytorch_tanh", &["gelu_new", "gelu_fast"]);
 
-fn norm(config: &ModelConfig) -> Norm {
+pub(super) fn norm(config: &ModelConfig) -> Norm {
     Norm {
         offset: 1.0,
         ..rotary::norm(config)

@@ -26,6 +26,7 @@ mod mixture;
 pub(crate) mod names;
 mod olmo2;
 mod phi3;
+mod qwen35;
 mod refusal;
 mod rotary;
 mod rotary_gguf;
@@ -87,6 +88,7 @@ families! {
     MiniCpm: minicpm::MINICPM,
     Glm: glm::GLM,
     Lfm2: lfm2::LFM2,
+    Qwen35: qwen35::QWEN35,
 }
 
 /// Lists the words of `model_type` in all families.

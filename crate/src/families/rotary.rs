@@ -184,6 +184,11 @@ pub(super) fn stack(config: &ModelConfig, layer: Layer, names: &'static TensorNa
             let taps = config.conv_l_cache.unwrap_or(1);
             described.mixer = Mixer::ShortConv { taps };
         }
+        if let Some(delta) = config.linear_attention
+            && config.linear_layers.contains(&index)
+        {
+            described.mixer = Mixer::DeltaNet(delta);
+        }
         let Mixer::Attention(attention) = &mut described.mixer else {
             return described;
         };

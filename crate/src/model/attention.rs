@@ -63,8 +63,9 @@ impl Attention {
                 Role::Inner,
             )?)
         } else {
+            let rows = if shape.gate { 2 * q } else { q };
             Projections::Apart(Apart {
-                query: builder.linear(Slot::Query, [q, width], shape.bias, Role::Inner)?,
+                query: builder.linear(Slot::Query, [rows, width], shape.bias, Role::Inner)?,
                 key: builder.linear(Slot::Key, [kv, width], shape.bias, Role::Inner)?,
                 value: builder.linear(Slot::Value, [kv, width], shape.bias, Role::Inner)?,
             })
@@ -119,7 +120,7 @@ impl Attention {
             },
             Some(_) => x,
         };
-        let [q, k, v] = self.queries_keys_values(x, span);
+        let ([q, k, v], gate) = self.queries_keys_values(x, span);
         let late = self.shape.qk_norm == QkNorm::HeadAfterRope;
         let normed = |q, k| {
             let (of_q, of_k) = (&self.query_norm, &self.key_norm);
@@ -140,7 +141,11 @@ impl Attention {
             Some(cache) => cache.extend(k, v, span),
             None => (k, v),
         };
-        ops::attention(q, k, v, span.document_starts.cloned(), self.sizes(span))
+        let attended = ops::attention(q, k, v, span.document_starts.cloned(), self.sizes(span));
+        match gate {
+            Some(gate) => ops::sigmoid_gate(attended, gate),
+            None => attended,
+        }
     }
 
     /// Computes the same without a cache where one operation does all of it, and returns x where none does.
@@ -181,20 +186,37 @@ impl Attention {
         }
     }
 
-    /// Computes queries, keys and values of the rows of `x [B·T, C]`, before they are normalized and rotated.
-    fn queries_keys_values(&self, x: Tensor<2>, span: Span<'_>) -> [Tensor<2>; 3] {
+    /// Computes queries, keys and values of the rows of `x [B·T, C]`, before they are normalized and rotated, and the gates of the heads.
+    fn queries_keys_values(
+        &self,
+        x: Tensor<2>,
+        span: Span<'_>,
+    ) -> ([Tensor<2>; 3], Option<Tensor<2>>) {
         match &self.projections {
             Projections::Apart(Apart { query, key, value }) => {
                 let (q, k) = (
                     query.forward_at(x.clone(), span),
                     key.forward_at(x.clone(), span),
                 );
-                [q, k, value.forward_at(x, span)]
+                let v = value.forward_at(x, span);
+                if !self.shape.gate {
+                    return ([q, k, v], None);
+                }
+                let config::Attention {
+                    heads, head_dim, ..
+                } = self.shape;
+                let rows = q.dims()[0];
+                let both = q.reshape([rows, heads, 2 * head_dim]);
+                let part = |first| {
+                    let part = both.clone().narrow(2, first, head_dim);
+                    part.reshape([rows, heads * head_dim])
+                };
+                ([part(0), k, v], Some(part(head_dim)))
             }
             Projections::Together(matrix) => {
                 let (all, [q, kv]) = (matrix.forward_at(x, span), self.shape.widths());
                 let part = |first, width| all.clone().narrow(1, first, width);
-                [part(0, q), part(q, kv), part(q + kv, kv)]
+                ([part(0, q), part(q, kv), part(q + kv, kv)], None)
             }
         }
     }

@@ -4,6 +4,7 @@ use burn::module::Param;
 use burn::tensor::Tensor;
 
 use super::adaptation::Adaptation;
+use super::delta_net::Decays;
 use super::layers::{Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Taps, Weight};
 use super::named::Named;
 use super::norm::{Norm, NormModule};
@@ -17,8 +18,8 @@ pub trait WeightSource {
     /// Returns a matrix of this shape.
     fn matrix(&mut self, name: &str, shape: [usize; 2], place: Place, role: Role)
     -> Result<Matrix>;
-    /// Returns a vector `[len]`; `fresh` is its initial value in a new model.
-    fn vector(&mut self, name: &str, len: usize, place: Place, fresh: f32) -> Result<Weight<1>>;
+    /// Returns a vector `[len]`, whose kind says the initial values of a new model.
+    fn vector(&mut self, name: &str, len: usize, place: Place, kind: Kind) -> Result<Weight<1>>;
     /// Returns the taps of a convolution, which are stored as vectors are.
     fn taps(&mut self, name: &str, shape: [usize; 3], place: Place) -> Result<Weight<3>>;
     /// Returns a factor of an adapter.
@@ -94,7 +95,7 @@ impl ParameterBuilder<'_> {
         let bias = if bias {
             Some(
                 self.weights
-                    .vector(&format!("{name}.bias"), out, place, 0.0)?,
+                    .vector(&format!("{name}.bias"), out, place, Kind::Vector(0.0))?,
             )
         } else {
             None
@@ -120,6 +121,20 @@ impl ParameterBuilder<'_> {
         Ok(Named::new(name, Taps { weight }))
     }
 
+    /// Requests the rates and biases of the decays of `heads`.
+    pub fn decays(&mut self, slot: Slot, heads: usize) -> Result<Named<Decays>> {
+        let (name, place) = self.at(slot);
+        let mut vector = |end, kind| {
+            self.weights
+                .vector(&format!("{name}.{end}"), heads, place, kind)
+        };
+        let decays = Decays {
+            A_log: vector("A_log", Kind::Rates)?,
+            dt_bias: vector("dt_bias", Kind::Vector(1.0))?,
+        };
+        Ok(Named::new(name, decays))
+    }
+
     /// Requests a table `[rows, width]`.
     pub fn embedding(&mut self, slot: Slot, shape: [usize; 2]) -> Result<Named<Embedding>> {
         let (name, place) = self.at(slot);
@@ -132,16 +147,19 @@ impl ParameterBuilder<'_> {
     /// Requests the weight `[width]` of a norm and, for LayerNorm, its bias `[width]`.
     pub fn norm(&mut self, slot: Slot, norm: config::Norm, width: usize) -> Result<Norm> {
         let (name, place) = self.at(slot);
-        let fresh = 1.0 - norm.offset as f32;
+        let fresh = Kind::Vector(1.0 - norm.offset as f32);
         let weight = self
             .weights
             .vector(&format!("{name}.weight"), width, place, fresh)?;
         let module = match norm.kind {
             NormKind::Rms => NormModule::Rms(Named::new(name, RmsNorm { weight })),
             NormKind::Layer => {
-                let bias = self
-                    .weights
-                    .vector(&format!("{name}.bias"), width, place, 0.0)?;
+                let bias = self.weights.vector(
+                    &format!("{name}.bias"),
+                    width,
+                    place,
+                    Kind::Vector(0.0),
+                )?;
                 NormModule::Layer(Named::new(name, LayerNorm { weight, bias }))
             }
         };

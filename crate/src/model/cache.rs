@@ -13,8 +13,8 @@ use super::Span;
 enum Kept {
     /// Keys and values [B, S, num_key_value_heads · head_dim].
     KeysValues(Tensor<3>, Tensor<3>),
-    /// The last rows that a convolution read, [B, up to κ − 1, 3 C].
-    Rows(Tensor<3>),
+    /// The last rows that a convolution read, [B, up to κ − 1, width], and the state of a delta rule after them.
+    Rows(Tensor<3>, Option<Tensor<2>>),
 }
 
 /// Memory of the layers about the tokens so far.
@@ -96,7 +96,7 @@ impl LayerCache<'_> {
     }
 
     /// Keeps this of the layer, and nothing else.
-    fn keep(self, kept: Kept) {
+    fn keep(&mut self, kept: Kept) {
         if self.layer < self.layers.len() {
             self.layers[self.layer] = kept;
         } else {
@@ -105,7 +105,7 @@ impl LayerCache<'_> {
     }
 
     /// Adds the keys and values `[B·T, width]` of the tokens of `span`, and returns those of all tokens.
-    pub fn extend(self, k: Tensor<2>, v: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
+    pub fn extend(mut self, k: Tensor<2>, v: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
         let width = k.dims()[1];
         let rows = |y: Tensor<2>| y.reshape([span.batch_size, span.seq_len, width]);
         let (k, v) = (rows(k), rows(v));
@@ -123,17 +123,33 @@ impl LayerCache<'_> {
 
     /// Puts the last `most` rows of earlier tokens in front of the rows `[B·T, width]` of the tokens of `span`, and keeps the last of all. Returns
     /// them with the number of earlier ones.
-    pub fn recent(self, rows: Tensor<2>, most: usize, span: Span<'_>) -> (Tensor<2>, usize) {
+    pub fn recent(&mut self, rows: Tensor<2>, most: usize, span: Span<'_>) -> (Tensor<2>, usize) {
         let width = rows.dims()[1];
         let rows = rows.reshape([span.batch_size, span.seq_len, width]);
         let rows = match self.layers.get(self.layer) {
-            Some(Kept::Rows(earlier)) => Tensor::cat(vec![earlier.clone(), rows], 1),
+            Some(Kept::Rows(earlier, _)) => Tensor::cat(vec![earlier.clone(), rows], 1),
             _ => rows,
         };
+        let state = self.state();
         let all = rows.dims()[1];
         let kept = all.min(most);
-        self.keep(Kept::Rows(rows.clone().narrow(1, all - kept, kept)));
+        self.keep(Kept::Rows(rows.clone().narrow(1, all - kept, kept), state));
         let rows = rows.reshape([span.batch_size * all, width]);
         (rows, all - span.seq_len)
+    }
+
+    /// Returns the state of a delta rule after the earlier tokens, if there are any.
+    pub fn state(&self) -> Option<Tensor<2>> {
+        match self.layers.get(self.layer) {
+            Some(Kept::Rows(_, state)) => state.clone(),
+            _ => None,
+        }
+    }
+
+    /// Keeps the state of a delta rule after the tokens whose rows are kept.
+    pub fn keep_state(&mut self, state: Tensor<2>) {
+        if let Some(Kept::Rows(_, kept)) = self.layers.get_mut(self.layer) {
+            *kept = Some(state);
+        }
     }
 }

@@ -61,8 +61,8 @@ impl WeightSource for Requests<'_> {
         Ok(self.note(name, shape, place, Kind::Matrix(role)).into())
     }
 
-    fn vector(&mut self, name: &str, len: usize, place: Place, fresh: f32) -> Result<Weight<1>> {
-        Ok(self.note(name, [len], place, Kind::Vector(fresh)).into())
+    fn vector(&mut self, name: &str, len: usize, place: Place, kind: Kind) -> Result<Weight<1>> {
+        Ok(self.note(name, [len], place, kind).into())
     }
 
     fn taps(&mut self, name: &str, shape: [usize; 3], place: Place) -> Result<Weight<3>> {
@@ -133,14 +133,11 @@ impl Plan {
             .sum()
     }
 
-    /// The number of values per token that a block keeps for its backward pass if only the layers that `needs` selects need their
-    /// inputs; of different blocks, that of the one that keeps most.
-    pub fn kept_per_token(&self, needs: impl Fn(Slot) -> bool) -> usize {
-        self.kept
-            .iter()
-            .map(|kept| kept.where_needed(&needs))
-            .max()
-            .unwrap_or(0)
+    /// The number of values of a sequence of `len` tokens that each block keeps for its backward pass if only the layers that `needs`
+    /// selects need their inputs.
+    pub fn kept_by_blocks(&self, len: usize, needs: impl Fn(Slot) -> bool) -> Vec<usize> {
+        let kept = self.kept.iter();
+        kept.map(|kept| kept.where_needed(len, &needs)).collect()
     }
 }
 
@@ -233,7 +230,7 @@ impl WeightSource for Loaded<'_> {
         }
     }
 
-    fn vector(&mut self, name: &str, len: usize, _place: Place, _fresh: f32) -> Result<Weight<1>> {
+    fn vector(&mut self, name: &str, len: usize, _place: Place, _kind: Kind) -> Result<Weight<1>> {
         self.weight(name, [len])
     }
 

@@ -1,4 +1,4 @@
-//! The part of a block that mixes the tokens of a text in a block: attention, or a short convolution.
+//! The part of a block that mixes the tokens of a text in a block: attention, a short convolution or a delta rule.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -7,6 +7,7 @@ use super::Span;
 use super::attention::Attention;
 use super::builder::ParameterBuilder;
 use super::cache::LayerCache;
+use super::delta_net::DeltaNet;
 use super::layers::{Linear, Taps};
 use super::named::Named;
 use super::part::Role;
@@ -46,7 +47,7 @@ impl ShortConv {
             seq_len,
             taps: kernel,
         };
-        let Some(cache) = cache else {
+        let Some(mut cache) = cache else {
             let starts = span.document_starts.cloned();
             return ops::short_conv(rows, taps, starts, shape(span.seq_len));
         };
@@ -70,6 +71,8 @@ pub enum Mixer {
     Attention(Attention),
     /// A short convolution.
     ShortConv(ShortConv),
+    /// A gated delta rule.
+    DeltaNet(DeltaNet),
 }
 
 impl Mixer {
@@ -86,6 +89,9 @@ impl Mixer {
             config::Mixer::ShortConv { taps } => {
                 Self::ShortConv(ShortConv::new(width, *taps, builder)?)
             }
+            config::Mixer::DeltaNet(delta) => {
+                Self::DeltaNet(DeltaNet::new(*delta, layer.norm, width, builder)?)
+            }
         })
     }
 
@@ -96,6 +102,7 @@ impl Mixer {
             Self::ShortConv(ShortConv { input, output, .. }) => [input, output]
                 .into_iter()
                 .for_each(|matrix| matrix.detach()),
+            Self::DeltaNet(delta) => delta.detach(),
         }
     }
 
@@ -104,6 +111,7 @@ impl Mixer {
         match self {
             Self::Attention(attention) => attention.output(),
             Self::ShortConv(conv) => &conv.output,
+            Self::DeltaNet(delta) => delta.output(),
         }
     }
 
@@ -118,6 +126,7 @@ impl Mixer {
         match self {
             Self::Attention(attention) => attention.attended(x, ropes, span, cache),
             Self::ShortConv(conv) => conv.mixed(x, span, cache),
+            Self::DeltaNet(delta) => delta.mixed(x, span, cache),
         }
     }
 }

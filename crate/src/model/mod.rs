@@ -38,6 +38,7 @@ mod body;
 mod builder;
 mod cache;
 mod check;
+mod delta_net;
 mod frozen_weights;
 mod inference;
 #[doc(hidden)]

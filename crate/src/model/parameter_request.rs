@@ -34,6 +34,8 @@ pub enum Kind {
     Matrix(Role),
     /// A vector that starts with this value.
     Vector(f32),
+    /// Logarithms of rates, which start evenly spread between 0 and 16 (Gated DeltaNet draws them from there).
+    Rates,
     /// Taps of a convolution.
     Taps,
     /// A factor A whose new values are uniform in ±1/√in.
@@ -47,7 +49,7 @@ pub enum Kind {
 impl Kind {
     /// Returns whether it is stored in the precision of a run; vectors and taps are f32.
     pub fn is_matrix(self) -> bool {
-        !matches!(self, Self::Vector(_) | Self::Taps)
+        !matches!(self, Self::Vector(_) | Self::Rates | Self::Taps)
     }
 
     /// Returns whether it belongs to an adapter.

@@ -327,6 +327,12 @@ async fn give_fresh(
         (Kind::Vector(fresh), _) => {
             return upload.put(&vec![fresh; request.elements()]);
         }
+        (Kind::Rates, _) => {
+            let heads = request.elements();
+            let rate = |head: usize| 16.0 * (head as f64 + 0.5) / heads as f64;
+            let logarithms: Vec<f32> = (0..heads).map(|head| rate(head).ln() as f32).collect();
+            return upload.put(&logarithms);
+        }
         (Kind::Zero, _) => Box::new(|_| 0.0),
         (Kind::Uniform, [.., input]) => uniform(1.0 / (*input as f64).sqrt()),
         (Kind::Gaussian, [rank, ..]) => normal(1.0 / *rank as f64),

@@ -152,7 +152,7 @@ fn class_of(request: &ParameterRequest) -> GroupClass {
         (Part::Head, Kind::Matrix(_)) => GroupClass::Head,
         (Part::Block(_), Kind::Matrix(_)) => GroupClass::Matrix,
         (_, Kind::Vector(_)) if request.name.ends_with(".bias") => GroupClass::Bias,
-        (_, Kind::Vector(_) | Kind::Taps) => GroupClass::Scalar,
+        (_, Kind::Vector(_) | Kind::Rates | Kind::Taps) => GroupClass::Scalar,
         (_, Kind::Uniform | Kind::Gaussian | Kind::Zero) => GroupClass::Matrix,
     }
 }

@@ -115,7 +115,7 @@ pub(crate) fn memory_plan_of(
         model,
         train,
         software,
-        kept_per_token: plan.kept_per_token(needed),
+        kept: plan.kept_by_blocks(train.seq_len, needed),
         keeps_last: needed(Slot::Down),
         rank_of_last: first_factors(&trained)
             .filter(|request| request.slot == Slot::Down)
@@ -152,8 +152,9 @@ struct Run<'a> {
     model: &'a ModelConfig,
     train: &'a TrainConfig,
     software: bool,
-    /// Number of values per token that a block keeps for its backward pass, and whether the input of its last linear layer is among them.
-    kept_per_token: usize,
+    /// Number of values of a sequence that each block keeps for its backward pass.
+    kept: Vec<usize>,
+    /// True if the input of a block's last linear layer is among them.
     keeps_last: bool,
     /// Largest rank of that layer's factors, if it has any.
     rank_of_last: Option<usize>,
@@ -223,8 +224,15 @@ impl Run<'_> {
         let by_block = release || train.gradient_checkpointing;
         let tokens = train.batch_size * train.seq_len;
         let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
-        let (row, block) = (floats(model.hidden_size), floats(self.kept_per_token));
-        let kept = reached * if by_block { row } else { block }
+        let row = floats(model.hidden_size);
+        let block = |at: usize| 4 * (train.batch_size * self.kept[at]) as u64;
+        // What the blocks of a range keep until their own backward pass.
+        let waiting = |blocks: std::ops::Range<usize>| {
+            blocks
+                .map(|at| if by_block { row } else { block(at) })
+                .sum::<u64>()
+        };
+        let kept = waiting(lowest..layers)
             + floats(
                 first_factors(self.trained)
                     .map(|request| request.shape[0])
@@ -259,7 +267,7 @@ impl Run<'_> {
             && !self.conv1d;
         // Peak of a block in its passes: when the last linear layer has its output, before the backward pass through that layer, or when
         // all gradients of the block exist.
-        let busy = |gradient: u64| {
+        let busy = |at: usize, gradient: u64| {
             let trains = !self.beside_adapter && gradient > 0;
             let dw = if trains { 4 * (mlp * width) as u64 } else { 0 };
             let last =
@@ -274,7 +282,7 @@ impl Run<'_> {
                 Some(rank) => tape + work_bytes(software, plain, [tokens, width, mlp, rank]),
                 None => floats(mlp) + (tape + last).max(before),
             };
-            (block + forward.max(backward))
+            (block(at) + forward.max(backward))
                 .max(gradient + 5 * row + of_weight(trains, [tokens, width, width]))
         };
         // Sums of earlier batches. The gradients of this one are added when all of them exist, or with checkpointing when those of a block
@@ -289,18 +297,18 @@ impl Run<'_> {
         let of_last = blocks.last().copied().filter(|_| reached > 0);
         let last_block = match of_last {
             Some(gradient) if by_block => {
-                earlier + kept + busy(gradient) + if release { tied } else { of_head }
+                earlier + kept + busy(layers - 1, gradient) + if release { tied } else { of_head }
             }
             _ => 0,
         };
         // A block on the way down: the gradients of the blocks above exist, and the inputs or activations of those below are kept.
         let passed = (lowest..layers).map(|at| {
-            let below = (at - lowest) as u64 * if by_block { row } else { block };
+            let below = waiting(lowest..at);
             match (release, by_block && earlier > 0) {
-                (true, _) => busy(blocks[at]) + tied,
-                (false, true) => busy(blocks[at]) + earlier + below,
+                (true, _) => busy(at, blocks[at]) + tied,
+                (false, true) => busy(at, blocks[at]) + earlier + below,
                 (false, false) => {
-                    busy(blocks[at])
+                    busy(at, blocks[at])
                         + earlier
                         + of_head
                         + blocks[at + 1..].iter().sum::<u64>()
