@@ -19,7 +19,8 @@ FAMILY = {"llama3": ("llama", "llama-bpe"), "mistral": ("llama", "llama-bpe"), "
           "smollm3": ("smollm3", "smaug-bpe"), "gemma2": ("gemma2", "llama-bpe"), "gemma3": ("gemma3", "llama-bpe"),
           "granite": ("granite", "refact"), "ministral3": ("mistral3", "tekken"), "olmo3": ("olmo2", "dbrx"), "phi3": ("phi3", "gpt-4o"),
           "exaone4": ("exaone4", "exaone4"), "hunyuan": ("hunyuan-dense", "hunyuan-dense"), "ernie4_5": ("ernie4_5", "llama-bpe"),
-          "lfm2": ("lfm2", "lfm2"), "minicpm": ("minicpm", "llama-bpe"), "glm": ("chatglm", "llama-bpe"), "glm4": ("glm4", "llama-bpe")}
+          "lfm2": ("lfm2", "lfm2"), "minicpm": ("minicpm", "llama-bpe"), "glm": ("chatglm", "llama-bpe"), "glm4": ("glm4", "llama-bpe"),
+          "qwen3_5": ("qwen35", "qwen2")}
 
 
 def tensors_of(path):
@@ -62,6 +63,11 @@ PAIRED = ("llama", "mistral", "smollm3", "granite", "ministral3", "minicpm")
 LLAMA |= {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "conv.in_proj": "shortconv.in_proj", "conv.conv": "shortconv.conv",
           "conv.out_proj": "shortconv.out_proj", "self_attn.out_proj": "attn_output", "self_attn.q_layernorm": "attn_q_norm",
           "self_attn.k_layernorm": "attn_k_norm", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up"}
+DELTA = LLAMA | {"post_attention_layernorm": "post_attention_norm", "linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate",
+                 "linear_attn.in_proj_a": "ssm_alpha", "linear_attn.in_proj_b": "ssm_beta", "linear_attn.conv1d": "ssm_conv1d",
+                 "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out"}
+NAMES["qwen3_5_text"] = DELTA
+WHOLE = {"A_log": "ssm_a", "dt_bias": "ssm_dt.bias"}
 OUTER = {"model.embedding_norm": "token_embd_norm", "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "transformer.wte": "token_embd",
          "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm"}
 
@@ -71,12 +77,39 @@ def gguf_name(name, model_type):
     if stem in OUTER:
         return f"{OUTER[stem]}.{end}"
     _, _, number, inner = stem.split(".", 3)
+    if end in WHOLE:
+        return f"blk.{number}.{WHOLE[end]}"
     return f"blk.{number}.{(NAMES.get(model_type, LLAMA))[inner]}.{end}"
+
+
+def tiled(rows, config, width):
+    """The heads of values, `width` rows each: first the first one of each key head, then the second of each."""
+    groups, heads = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    order = [group * (heads // groups) + j for j in range(heads // groups) for group in range(groups)]
+    return [rows[head * width + row] for head in order for row in range(width)]
+
+
+def delta_laid_out(name, shape, values, config):
+    width = 1 if name.endswith(("in_proj_a.weight", "in_proj_b.weight", "A_log", "dt_bias")) else config["linear_value_head_dim"]
+    if name.endswith(".norm.weight"):
+        return shape, values
+    if name.endswith("A_log"):
+        values = [(-math.exp(one),) for (one,) in values]
+    columns = math.prod(shape[1:])
+    rows = [values[r * columns : (r + 1) * columns] for r in range(shape[0])]
+    if name.endswith("out_proj.weight"):
+        rows = [tiled(row, config, width) for row in rows]
+    else:
+        keys = 2 * config["linear_num_key_heads"] * config["linear_key_head_dim"] if "qkv" in name or "conv1d" in name else 0
+        rows = rows[:keys] + tiled(rows[keys:], config, width)
+    return [one for one in shape if one > 1], [one for row in rows for one in row]
 
 
 def laid_out(name, shape, values, config):
     """Rows as the converter writes them."""
-    if config["model_type"].startswith("gemma") and name.endswith("norm.weight"):
+    if "linear_attn." in name:
+        return delta_laid_out(name, shape, values, config)
+    if (config["model_type"].startswith("gemma") or "linear_num_key_heads" in config) and name.endswith("norm.weight"):
         return shape, [struct.unpack("<f", struct.pack("<f", one + 1.0)) for (one,) in values]
     if "conv.conv" in name:
         return [shape[0], shape[2]], values
@@ -132,6 +165,13 @@ def more(config):
         heads = [0 if kind == "conv" else config["num_key_value_heads"] for kind in config["layer_types"]]
         yield "attention.head_count_kv", ARRAY, (I32, heads)
         yield "shortconv.l_cache", U32, config["conv_L_cache"]
+    if model == "qwen3_5_text":
+        for key, name in {"conv_kernel": "conv_kernel_dim", "state_size": "key_head_dim", "group_count": "num_key_heads",
+                          "time_step_rank": "num_value_heads"}.items():
+            yield f"ssm.{key}", U32, config["linear_" + name]
+        yield "ssm.inner_size", U32, config["linear_num_value_heads"] * config["linear_value_head_dim"]
+        yield "full_attention_interval", U32, config["layer_types"].index("full_attention") + 1
+        yield "rope.dimension_sections", ARRAY, (I32, [*rope["mrope_section"], 0])
     if model == "minicpm":
         yield "embedding_scale", F32, config["scale_emb"]
         yield "residual_scale", F32, config["scale_depth"] / config["num_hidden_layers"] ** 0.5
@@ -157,7 +197,7 @@ def metadata(config, family, pre, chat):
               "feed_forward_length": config["n_inner"] if gpt2 else config.get("intermediate_size", 20), "attention.head_count": heads,
               "attention.head_count_kv": heads if gpt2 else config["num_key_value_heads"]}
     if "head_dim" in config:
-        rotated = int(config["head_dim"] * config.get("partial_rotary_factor", 1.0))
+        rotated = int(config["head_dim"] * rope_of(config).get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)))
         counts |= {f"attention.{part}_length": config["head_dim"] for part in ("key", "value")} | {"rope.dimension_count": rotated}
     if config.get("sliding_window"):
         counts["attention.sliding_window"] = config["sliding_window"]

@@ -66,6 +66,12 @@ MODELS = {
     "lfm2": {"model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"], **{k: v for k, v in LLAMA.items() if k[:5] not in ("rms_n", "inter")},
              "norm_eps": 1e-5, "num_hidden_layers": 3, "block_ff_dim": 30, "block_multiple_of": 4, "conv_L_cache": 3,
              "layer_types": ["conv", "full_attention", "conv"], "tie_word_embeddings": True},
+    "qwen3_5": {"model_type": "qwen3_5_text", "architectures": ["Qwen3_5ForCausalLM"], **{k: v for k, v in LLAMA.items() if k != "rope_theta"},
+                "rms_norm_eps": 1e-6, "num_hidden_layers": 3, "head_dim": 8, "tie_word_embeddings": True, "attn_output_gate": True,
+                "layer_types": ["linear_attention", "full_attention", "linear_attention"], "linear_conv_kernel_dim": 4,
+                "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 4, "linear_value_head_dim": 4,
+                "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5,
+                                    "mrope_section": [1, 1, 0], "mrope_interleaved": True}},
 }
 
 
@@ -86,6 +92,39 @@ def attend(q, k, v, window=None, scale=None, cap=None):
         scores = scores if cap is None else cap * jnp.tanh(scores / cap)
         out.append(softmax(jnp.where(hidden, -jnp.inf, scores)) @ v[:, head // group])
     return jnp.stack(out, 1).reshape(t, heads * h)
+
+
+def silu(x):
+    return x / (1 + jnp.exp(-x))
+
+
+def delta_net(config, p, at, y):
+    """Gated DeltaNet (arXiv:2412.06464), a step for each row of y."""
+    groups, heads, dk, dv = (config["linear_" + k] for k in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"))
+    t = len(y)
+
+    def linear(name):
+        return y @ p[at + name + ".weight"].T
+
+    def unit(x):
+        x = x.reshape(t, groups, dk)
+        return jnp.repeat(x / jnp.sqrt((x * x).sum(-1, keepdims=True) + 1e-6), heads // groups, 1)
+
+    taps = p[at + "conv1d.weight"][:, 0]
+    past = jnp.pad(linear("in_proj_qkv"), ((taps.shape[1] - 1, 0), (0, 0)))
+    rows = silu(sum(taps[:, k] * past[k : k + t] for k in range(taps.shape[1])))
+    q, k, v = jnp.split(rows, [groups * dk, 2 * groups * dk], -1)
+    q, k, v = unit(q) * dk**-0.5, unit(k), v.reshape(t, heads, dv)
+    share = 1 / (1 + jnp.exp(-linear("in_proj_b")))
+    decay = jnp.exp(-jnp.exp(p[at + "A_log"]) * jnp.log1p(jnp.exp(linear("in_proj_a") + p[at + "dt_bias"])))
+    state, out = jnp.zeros((heads, dv, dk)), []
+    for i in range(t):
+        state = state * decay[i][:, None, None]
+        change = share[i][:, None] * (v[i] - jnp.einsum("hvk,hk->hv", state, k[i]))
+        state = state + change[:, :, None] * k[i][:, None]
+        out.append(jnp.einsum("hvk,hk->hv", state, q[i]))
+    normed = rms(jnp.stack(out), p[at + "norm.weight"], config["rms_norm_eps"])
+    return normed.reshape(t, heads * dv) * silu(linear("in_proj_z")) @ p[at + "out_proj.weight"].T
 
 
 def rms(x, w, eps):
@@ -159,12 +198,14 @@ PLACES = {
 def kind(config):
     """What a family has beyond Llama."""
     model, c = config["model_type"], config["hidden_size"]
-    gemma = model.startswith("gemma")
+    gemma, qwen35 = model.startswith("gemma"), model == "qwen3_5_text"
     return {
         "places": PLACES["both" if gemma else "after" if model in ("olmo2", "olmo3", "exaone4") else model if model in ("glm4", "lfm2") else "before"],
-        "offset": 1.0 if gemma else 0.0,
+        "offset": 1.0 if gemma or qwen35 else 0.0,
+        "gelu": gemma,
+        "gated": qwen35,
         "qk": "all" if model in ("olmo2", "olmo3") else "late" if model == "hunyuan_v1_dense"
-              else "head" if model in ("qwen3", "gemma3_text", "exaone4", "lfm2") else None,
+              else "head" if model in ("qwen3", "gemma3_text", "exaone4", "lfm2", "qwen3_5_text") else None,
         "qk_names": {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "lfm2": ("q_layernorm", "k_layernorm")}.get(model, ("q_norm", "k_norm")),
         "out": "self_attn.out_proj" if model == "lfm2" else "self_attn.o_proj",
         "mlp": ("feed_forward.w1", "feed_forward.w3") if model == "lfm2" else ("mlp.gate_proj", "mlp.up_proj"),
@@ -200,6 +241,7 @@ def llama(config, p, ids):
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
     h, of = config.get("head_dim", config["hidden_size"] // heads), kind(config)
     eps, share = config.get("rms_norm_eps") or config["norm_eps"], config.get("partial_rotary_factor", 1.0)
+    share = (config.get("rope_parameters") or {}).get("partial_rotary_factor", share)
     f, factor = frequencies(config, int(h * share), len(ids))
     beta = (config.get("rope_parameters") or {}).get("llama_4_scaling_beta")
     x = p["model.embed_tokens.weight"][jnp.asarray(ids)] * of["embedding"]
@@ -225,12 +267,18 @@ def llama(config, p, ids):
             x = x + linear("conv.out_proj", gate * convolved)
             x = x + mlp(linear, of, normed(mlp_places[0], x))
             continue
+        if of["gated"] and config["layer_types"][i] == "linear_attention":
+            x = x + delta_net(config, p, at + "linear_attn.", y)
+            x = x + mlp(linear, of, normed(mlp_places[0], x))
+            continue
         if of["qkv"]:
             q, k, v = jnp.split(linear(of["qkv"], y), [heads * h, (heads + kv) * h], -1)
         else:
             q, k, v = (linear("self_attn." + n, y) for n in ("q_proj", "k_proj", "v_proj"))
         if of["qk"] == "all":
             q, k = heads_normed(q, k)
+        if of["gated"]:
+            q, gate = jnp.split(q.reshape(len(ids), heads, 2 * h), 2, -1)
         q, k, v = (part.reshape(len(ids), -1, h) for part in (q, k, v))
         if of["qk"] == "head":
             q, k = heads_normed(q, k)
@@ -245,6 +293,8 @@ def llama(config, p, ids):
         if of["qk"] == "late":
             q, k = heads_normed(q, k)
         attended = attend(q, k, v, window, of["scale"], config.get("attn_logit_softcapping"))
+        if of["gated"]:
+            attended = attended / (1 + jnp.exp(-gate.reshape(attended.shape)))
         x = x + of["residual"] * normed(after, linear(of["out"], attended))
         before, after = mlp_places
         y = normed(before, x)
@@ -258,7 +308,7 @@ def llama(config, p, ids):
 
 def mlp(linear, of, y):
     g, u = jnp.split(linear(of["gate_up"], y), 2, -1) if of["gate_up"] else (linear(name, y) for name in of["mlp"])
-    return linear(of["down"], (gelu(g) if of["offset"] else g / (1 + jnp.exp(-g))) * u)
+    return linear(of["down"], (gelu(g) if of["gelu"] else silu(g)) * u)
 
 
 def gelu(y):
@@ -320,8 +370,20 @@ def shapes(config):
         if of["qkv"]:
             matrices = {of["qkv"]: ((heads + 2 * kv) * h, c)}
         matrices |= {of["out"]: (c, heads * h)}
-        conv = of["conv"] and config["layer_types"][i] == "conv"
-        if conv:
+        if of["gated"]:
+            matrices["self_attn.q_proj"] = (2 * heads * h, c)
+        delta = of["gated"] and config["layer_types"][i] == "linear_attention"
+        if delta:
+            groups, many, dk, dv = (config["linear_" + k] for k in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"))
+            channels, at_delta = 2 * groups * dk + many * dv, at + "linear_attn."
+            matrices = {"linear_attn." + k: v for k, v in {"in_proj_qkv": (channels, c), "in_proj_z": (many * dv, c), "in_proj_a": (many, c),
+                                                           "in_proj_b": (many, c), "out_proj": (c, many * dv)}.items()}
+            yield at_delta + "conv1d.weight", (channels, 1, config["linear_conv_kernel_dim"])
+            yield at_delta + "A_log", (many,)
+            yield at_delta + "dt_bias", (many,)
+            yield at_delta + "norm.weight", (dv,)
+        conv = delta or of["conv"] and config["layer_types"][i] == "conv"
+        if conv and not delta:
             matrices = {"conv.in_proj": (3 * c, c), "conv.out_proj": (c, c)}
             yield at + "conv.conv.weight", (c, 1, config["conv_L_cache"])
         matrices |= {of["gate_up"]: (2 * f, c)} if of["gate_up"] else {name: (f, c) for name in of["mlp"]}
@@ -349,11 +411,15 @@ def main():
         for key, shape in shapes(config):
             one = len(shape) == 1 and key.endswith("weight")
             gemma = config["model_type"].startswith("gemma")
-            p[key] = ((1.0 if one and not gemma else 0.0) + size * rng.standard_normal(shape)).astype(np.float32)
+            from_one = (gemma or config["model_type"] == "qwen3_5_text") and "linear_attn" not in key
+            p[key] = ((1.0 if one and not from_one else 0.0) + size * rng.standard_normal(shape)).astype(np.float32)
             if gemma and "embed" in key:
                 # Multiplied by the root of the width, they would make scores that magnify the last bits.
                 p[key] *= np.float32(0.25)
-            if one and gemma:
+            if key.endswith("A_log"):
+                # GGUF has their exponentials, of which these are powers of 2.
+                p[key] = np.log(2.0 ** rng.integers(-2, 3, shape)).astype(np.float32)
+            if one and from_one:
                 # GGUF has these with 1 added, which changes no bit of them here.
                 p[key] = np.round(p[key] * 65536) / 65536
         folder = HERE / name

@@ -120,7 +120,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
             // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
             let (key, order) = names::from_gguf(own, family, &bundle.config)
                 .unwrap_or((own.to_string(), Reordering::Same));
-            if order == Reordering::PlusOne && tensor.dtype != "F32" {
+            if order.changes_values() && tensor.dtype != "F32" {
                 return Err(Refusal::new(word!("model.tensor.dtype"))
                     .of(&name)
                     .subject(&tensor.name)

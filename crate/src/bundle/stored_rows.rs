@@ -3,7 +3,7 @@
 use super::tensors::Bundle;
 use crate::error::Result;
 use crate::formats::{Encoding, SourceSpan};
-use crate::state::{PairedRows, Reordering};
+use crate::state::{Reordering, RowOrder};
 
 /// ggml's numbers of the plain types.
 const PLAIN: [(Encoding, u32); 3] = [(Encoding::F32, 0), (Encoding::F16, 1), (Encoding::Bf16, 30)];
@@ -20,8 +20,8 @@ pub(crate) struct StoredRows<'a> {
     pub transposed: bool,
     span: &'a SourceSpan,
     row_bytes: u64,
-    /// Places of the rows, if the file has them in another order.
-    order: Option<PairedRows>,
+    /// Places of the rows, if the file has them in another order, or of parts of each row, whose number this says.
+    order: Option<(RowOrder, u64)>,
     at: u64,
 }
 
@@ -58,7 +58,14 @@ impl Bundle {
             return None;
         }
         let row_bytes = (columns / elements).checked_mul(bytes)? as u64;
-        let order = order.rows(rows as u64);
+        let order = match order.parts_of_rows(columns as u64) {
+            // The parts have to be whole blocks.
+            Some((_, parts)) if !(columns / parts as usize).is_multiple_of(elements) => {
+                return None;
+            }
+            Some(of_parts) => Some(of_parts),
+            None => order.rows(rows as u64).map(|order| (order, 1)),
+        };
         Some(StoredRows {
             id,
             shape: [rows, columns],
@@ -78,18 +85,18 @@ impl StoredRows<'_> {
         if left == 0 {
             return Ok(None);
         }
-        // Rows of a head are read together.
-        let together = self.order.map_or(1, PairedRows::head_rows);
+        // Rows that change places are read together.
+        let together = self.order.map_or(1, |(order, parts)| order.run() / parts);
         let rows = ((PIECE_BYTES / (together * self.row_bytes).max(1)).max(1) * together).min(left);
         let begin = self.at * self.row_bytes;
         let stored = self.span.read(&(begin..begin + rows * self.row_bytes))?;
         self.at += rows;
-        let Some(order) = self.order else {
+        let Some((order, parts)) = self.order else {
             return Ok(Some(stored));
         };
         let mut ordered = Vec::with_capacity(stored.len());
         // A row is shorter than the piece, which is in memory.
-        order.sort(&stored, self.row_bytes as usize, &mut ordered);
+        order.sort(&stored, (self.row_bytes / parts) as usize, &mut ordered);
         Ok(Some(ordered))
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::error::Result;
 use crate::formats::{ByteSource, Digest, FileTensor, Hasher, SourceSpan, for_each_chunk};
 use crate::gpu::transfer::PIECE_BYTES;
-use crate::state::{Bytes, PairedRows, Reordering, Tensor, leaf, less_one};
+use crate::state::{Bytes, Reordering, RowOrder, Tensor, leaf, less_one};
 
 /// Name, dtype and shape of a tensor in its digest, and the order of its elements in its file.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl TensorHasher {
             name, dtype, shape, ..
         } = tensor;
         let (key, order, shape) = match (order, shape.as_slice()) {
-            (Reordering::Transposed, [_, _]) if dtype.starts_with("GGML:") => {
+            (order, [_, _]) if order.moves_columns() && dtype.starts_with("GGML:") => {
                 (name.as_str(), Reordering::Same, shape.clone())
             }
             (Reordering::Transposed, shape) if shape.len() != 2 => {
@@ -68,13 +68,13 @@ impl TensorHasher {
     /// Starts the checksum of its `bytes` bytes, to be computed while they pass in the order of the file; `None` if they have to be read in
     /// another order.
     pub(super) fn sum(&self, bytes: u64) -> Option<PayloadSum> {
-        if self.order == Reordering::Transposed {
+        if self.order.moves_columns() || matches!(self.order, Reordering::Rates(_)) {
             return None;
         }
         let rows = self.shape.first().copied().unwrap_or(1);
         let order = self.order.rows(rows);
         let row = order.map_or(0, |_| bytes / rows);
-        if order.is_some_and(|order| order.head_rows() * row > PIECE_BYTES as u64) {
+        if order.is_some_and(|order| order.run() * row > PIECE_BYTES as u64) {
             return None;
         }
         let heads = order.filter(|_| row > 0).map(|order| Heads {
@@ -143,7 +143,7 @@ pub(super) struct PayloadSum {
 /// Rows that have other places in the file: those of a head wait until it is whole.
 #[derive(Debug)]
 struct Heads {
-    order: PairedRows,
+    order: RowOrder,
     /// Number of bytes in a row.
     row: usize,
     /// Bytes of the current head that passed.
@@ -170,7 +170,7 @@ impl PayloadSum {
         else {
             return self.hasher.update(bytes);
         };
-        let whole = order.head_rows() as usize * *row;
+        let whole = order.run() as usize * *row;
         while !bytes.is_empty() {
             let (here, rest) = bytes.split_at((whole - head.len()).min(bytes.len()));
             head.extend_from_slice(here);

@@ -59,15 +59,17 @@ pub(crate) fn export_gguf_adapter(
         };
         let (matrix, order) =
             to_gguf(&format!("{module}.weight"), family, config).ok_or_else(unnamed)?;
-        let order_of_b = match order {
-            Reordering::Transposed => Reordering::Same,
-            rows => rows,
+        // The rows of B are those of the matrix, and the columns of A its columns.
+        let (order_of_a, order_of_b) = match order {
+            Reordering::Transposed => (Reordering::Same, Reordering::Same),
+            Reordering::TiledColumns(_) => (order, Reordering::Same),
+            rows => (Reordering::Same, rows),
         };
         // The factor is at most 65,536.
         let missing = target.scale / (settings.alpha / target.rank as f64);
         let [a, b] = factor_names(module);
         let [name_a, name_b] = ["a", "b"].map(|factor| format!("{matrix}.lora_{factor}"));
-        outputs.push(output(take(&a)?, &name_a, Reordering::Same, to, 1.0)?);
+        outputs.push(output(take(&a)?, &name_a, order_of_a, to, 1.0)?);
         outputs.push(output(take(&b)?, &name_b, order_of_b, to, missing as f32)?);
         if missing as f32 != 1.0 {
             draft.tensors.scaled.insert(name_b, missing);

@@ -85,7 +85,13 @@ pub(super) fn words() -> impl Iterator<Item = &'static str> {
 /// True for a tensor of the file that keeps its type whatever the type of the matrices: norms, biases, and GPT-2's table of positions, which
 /// llama.cpp adds in F32.
 pub(super) fn is_plain(name: &str, shape: &[u64]) -> bool {
-    shape.len() < 2 || name == "position_embd.weight"
+    // llama.cpp computes convolutions with taps of F32 alone.
+    const PLAIN: [&str; 3] = [
+        "position_embd.weight",
+        "shortconv.conv.weight",
+        "ssm_conv1d.weight",
+    ];
+    shape.len() < 2 || PLAIN.iter().any(|end| name.ends_with(end))
 }
 
 /// The type in which the tensor `found` of the base is replaced.

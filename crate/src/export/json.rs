@@ -9,9 +9,7 @@ use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::{FileStream, MAX_JSON_BYTES, STATE_JSON};
 use crate::error::{Refusal, Result, word};
-use crate::state::{
-    Bytes, PIECE_ELEMENTS, PortableModelStateDict, RECEIPT, Reordering, SourceWord, Tensor,
-};
+use crate::state::{Bytes, PIECE_ELEMENTS, PortableModelStateDict, RECEIPT, SourceWord, Tensor};
 
 /// Name of the document without its ending, unless another one is asked for.
 const NAME: &str = "model";
@@ -101,7 +99,7 @@ fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelState
 /// The tensor with bytes that can be read in Hugging Face's order: as F32 in memory where the stored bytes cannot be used, because they are
 /// transposed or changed by an adapter.
 fn in_order(tensor: &Tensor) -> Result<Tensor> {
-    if tensor.merged().is_none() && tensor.order() != Reordering::Transposed {
+    if tensor.merged().is_none() && !tensor.order().moves_columns() {
         return Ok(tensor.clone());
     }
     let pieces = tensor.pieces(PIECE_ELEMENTS)?;

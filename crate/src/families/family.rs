@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken};
 use super::hf_rules::Rule;
-use crate::config::{ModelConfig, Norm, PeftNames, Stack, TensorNames};
+use crate::config::{ModelConfig, Norm, PeftNames, Slot, Stack, TensorNames};
 use crate::error::Result;
 use crate::formats::GgufValue;
 use crate::state::Reordering;
@@ -86,6 +86,10 @@ pub(super) struct Family {
     pub gguf_word: fn(&ModelConfig) -> Described,
     /// Name of the weight of the last norm in a GGUF file.
     pub gguf_last_norm: &'static str,
+    /// Names of modules of a block in GGUF files that differ from those of other families.
+    pub gguf_parts: &'static [(Slot, &'static str)],
+    /// Whole names of tensors of a block in GGUF files, after its number, with those of Hugging Face's files.
+    pub gguf_whole: &'static [(&'static str, &'static str)],
     /// The keys below the architecture that only this family has, in the order of a file.
     pub gguf_keys: fn(&ModelConfig) -> Vec<(&'static str, GgufValue)>,
     /// Effects of keys below the architecture that differ from those in `gguf_keys.rs`.

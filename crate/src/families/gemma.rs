@@ -90,6 +90,8 @@ pub(super) const GEMMA2: Family = Family {
         Ok("gemma2")
     },
     gguf_last_norm: LAST_NORM,
+    gguf_parts: &[],
+    gguf_whole: &[],
     gguf_keys,
     gguf_effects: &[
         ("attn_logit_softcapping", Effect::Read),
@@ -366,7 +368,12 @@ fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {
 }
 
 /// The weights of norms are stored with 1 added.
-fn order(part: &str, _end: &str, _gguf_architecture: &str, _config: &ModelConfig) -> Reordering {
+pub(super) fn order(
+    part: &str,
+    _end: &str,
+    _gguf_architecture: &str,
+    _config: &ModelConfig,
+) -> Reordering {
     if part.ends_with("norm") {
         Reordering::PlusOne
     } else {

@@ -47,6 +47,8 @@ pub(super) const GPT2: Family = Family {
     read_gguf,
     gguf_word: |_| Ok("gpt2"),
     gguf_last_norm: LAST_NORM,
+    gguf_parts: &[],
+    gguf_whole: &[],
     gguf_keys: |config| {
         vec![(
             "attention.layer_norm_epsilon",

@@ -43,6 +43,8 @@ pub(super) const LLAMA: Family = Family {
     read_gguf,
     gguf_word,
     gguf_last_norm: LAST_NORM,
+    gguf_parts: &[],
+    gguf_whole: &[],
     gguf_keys: rotary_gguf::gguf_keys,
     gguf_effects: &[],
     order,

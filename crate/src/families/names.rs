@@ -44,7 +44,7 @@ const COMPUTED_WITH: [&str; 9] = [
 ];
 
 /// GGUF's names of the modules of a block, in every family.
-const PARTS: [(Slot, &str); 18] = [
+const PARTS: [(Slot, &str); 25] = [
     (Slot::AttentionNorm, "attn_norm"),
     (Slot::Query, "attn_q"),
     (Slot::Key, "attn_k"),
@@ -57,6 +57,13 @@ const PARTS: [(Slot, &str); 18] = [
     (Slot::ConvolutionInput, "shortconv.in_proj"),
     (Slot::Convolution, "shortconv.conv"),
     (Slot::ConvolutionOutput, "shortconv.out_proj"),
+    (Slot::DeltaInput, "attn_qkv"),
+    (Slot::DeltaGate, "attn_gate"),
+    (Slot::DeltaDecay, "ssm_alpha"),
+    (Slot::DeltaWeight, "ssm_beta"),
+    (Slot::DeltaTaps, "ssm_conv1d"),
+    (Slot::DeltaNorm, "ssm_norm"),
+    (Slot::DeltaOutput, "ssm_out"),
     (Slot::MlpNorm, "ffn_norm"),
     (Slot::Gate, "ffn_gate"),
     (Slot::Up, "ffn_up"),
@@ -64,6 +71,15 @@ const PARTS: [(Slot, &str); 18] = [
     (Slot::Down, "ffn_down"),
     (Slot::MlpPostNorm, "post_ffw_norm"),
 ];
+
+/// Returns GGUF's names of the modules of a block of a family.
+fn parts(family: &Family) -> Vec<(Slot, &'static str)> {
+    let own = family.gguf_parts;
+    let others = PARTS
+        .iter()
+        .filter(|(slot, _)| !own.iter().any(|(other, _)| other == slot));
+    own.iter().chain(others).copied().collect()
+}
 
 /// Returns what the second list calls the thing that the first list calls `name`.
 fn translated(
@@ -114,8 +130,12 @@ pub(crate) fn from_gguf(
     }
     let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
     let number: usize = number.parse().ok()?;
+    if let Some((_, own)) = family.gguf_whole.iter().find(|(whole, _)| *whole == rest) {
+        let order = (family.order)(rest, "", gguf_architecture, config);
+        return Some((format!("{}{number}.{own}", family.names.blocks), order));
+    }
     let (part, end) = rest.rsplit_once('.')?;
-    let inner = translated(part, &PARTS, family.names.parts)?;
+    let inner = translated(part, &parts(family), family.names.parts)?;
     Some((
         format!("{}{number}.{inner}.{end}", family.names.blocks),
         (family.order)(part, end, gguf_architecture, config),
@@ -134,8 +154,12 @@ pub(crate) fn to_gguf(
         return Some((outer, order));
     }
     let (number, rest) = name.strip_prefix(family.names.blocks)?.split_once('.')?;
+    if let Some((whole, _)) = family.gguf_whole.iter().find(|(_, own)| *own == rest) {
+        let order = (family.order)(whole, "", gguf_architecture, config);
+        return Some((format!("blk.{number}.{whole}"), order));
+    }
     let (inner, end) = rest.rsplit_once('.')?;
-    let part = translated(inner, family.names.parts, &PARTS)?;
+    let part = translated(inner, family.names.parts, &parts(family))?;
     Some((
         format!("blk.{number}.{part}.{end}"),
         (family.order)(part, end, gguf_architecture, config),

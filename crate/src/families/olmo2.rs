@@ -63,6 +63,8 @@ pub(super) const OLMO2: Family = Family {
     read_gguf,
     gguf_word: |config| rotary_gguf::plain_yarn(config).map(|()| WORD),
     gguf_last_norm: LAST_NORM,
+    gguf_parts: &[],
+    gguf_whole: &[],
     gguf_keys: |config| {
         let mut keys = rotary_gguf::gguf_keys(config);
         keys.extend(rotary_gguf::window_keys(config));

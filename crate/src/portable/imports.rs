@@ -270,10 +270,10 @@ fn place_in(model: &Bundle, tensor: &FileTensor, family: &str) -> Option<(String
         return Some(own);
     };
     model.shape(&key)?;
-    let transposed = order == Reordering::Transposed && tensor.shape.len() == 2;
-    // Blocks cannot be transposed.
+    let apart = order.moves_columns() && tensor.shape.len() == 2;
+    // Blocks cannot be taken apart.
     let in_blocks = byte_len(&tensor.dtype, &[1]).is_none();
-    Some(if transposed && in_blocks {
+    Some(if apart && in_blocks {
         own
     } else {
         (key, order)

@@ -75,8 +75,8 @@ pub(crate) struct EncodedReader {
     values: Tensor,
     /// Places of the values in the file, if they are others.
     gathering: Option<Gathering>,
-    /// True if the file has the values with 1 added.
-    plus_one: bool,
+    /// Order of the file, by which values change; that of Hugging Face if they are in it already.
+    order: Reordering,
     encoder: Encoder,
     /// Measurement of the errors of the type, if it changes or rounds sums.
     measure: Option<Measure>,
@@ -99,7 +99,7 @@ impl EncodedReader {
     /// Creates the reader of the tensor `name` of a file.
     pub(super) fn new(name: &str, encoded: &Rc<Encoded>) -> Self {
         let mut values = encoded.values.clone();
-        let (mut gathering, mut plus_one) = (None, false);
+        let (mut gathering, mut order) = (None, Reordering::Same);
         // The values may be in the order of the file already.
         if values.lies_as(encoded.order) {
             values = values.in_stored_order();
@@ -107,14 +107,14 @@ impl EncodedReader {
             let shape = &encoded.values.shape;
             let rows = shape.first().copied().unwrap_or(1);
             let width = shape.iter().skip(1).product();
-            gathering = encoded.order.fitting(shape).gathering([rows, width], true);
-            plus_one = encoded.order == Reordering::PlusOne;
+            order = encoded.order.fitting(shape);
+            gathering = order.gathering([rows, width], true);
         }
         Self {
             name: name.to_string(),
             values,
             gathering,
-            plus_one,
+            order,
             encoder: Encoder::new(encoded.to),
             measure: encoded.measure(name),
             summed: Summed::default(),
@@ -160,9 +160,7 @@ impl EncodedReader {
             let factor = self.encoded.factor;
             next.iter_mut().for_each(|value| *value *= factor);
         }
-        if self.plus_one {
-            next.iter_mut().for_each(|value| *value += 1.0);
-        }
+        self.order.into_file(&mut next);
         let encoded = self.ready.len();
         self.encoder.push(&next, &mut self.ready);
         if let Some(measure) = &mut self.measure {

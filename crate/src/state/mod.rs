@@ -65,7 +65,7 @@ pub use receipt::{
     Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool,
     TrainingRecord,
 };
-pub(crate) use reordering::{PairedRows, less_one, transposed};
+pub(crate) use reordering::{RowOrder, less_one, transposed};
 pub use request::{
     GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest,
     PortableTensorImportSelection, PortableTensorKeyRemap, TensorMaterializationPolicy,
@@ -95,7 +95,7 @@ pub use self::{
     opened_state::OpenedFile,
     pieces::{Pieces, dequantise},
     receipt::RECEIPT,
-    reordering::Reordering,
+    reordering::{Reordering, Tiles},
     select::{Selected, SelectedTensor, select},
     survey::refuse_non_finite,
     tensor::{Encoded, Merged, Moved, PIECE_ELEMENTS, Span},

@@ -60,8 +60,8 @@ pub struct Pieces {
     stored: Stored,
     /// Places of the values, if the file has them in another order.
     gathering: Option<Gathering>,
-    /// True if the file has the values with 1 added.
-    plus_one: bool,
+    /// Order of the tensor, by which values change.
+    order: Reordering,
     elements: u64,
     /// Maximum number of values in a piece.
     limit: u64,
@@ -123,7 +123,7 @@ impl Pieces {
         Ok(Self {
             stored,
             gathering: tensor.order().gathering([*rows, row], false),
-            plus_one: tensor.order() == Reordering::PlusOne,
+            order: tensor.order(),
             elements,
             limit,
             at: 0,
@@ -183,9 +183,7 @@ impl Pieces {
             None => self.stored.read(at, most, &mut self.values)?,
             Some(gathering) => self.gather(&gathering, gathering.part(at, most))?,
         }
-        if self.plus_one {
-            self.values.iter_mut().for_each(|value| *value -= 1.0);
-        }
+        self.order.out_of_file(&mut self.values);
         if let Some(factors) = &mut self.factors {
             factors
                 .add(at, &mut self.values)

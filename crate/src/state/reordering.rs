@@ -22,6 +22,35 @@ pub enum Reordering {
     PlusOne,
     /// Without the middle one of three dimensions, which is 1: the taps of convolutions in GGUF.
     Squeezed,
+    /// The rows of heads in the order of [`Tiles`].
+    Tiled(Tiles),
+    /// The columns of heads in the order of [`Tiles`].
+    TiledColumns(Tiles),
+    /// As [`Self::Tiled`], and [`Self::Squeezed`].
+    TiledTaps(Tiles),
+    /// As [`Self::Tiled`], as F32 and −exp of each value: the rates of decays in GGUF.
+    Rates(Tiles),
+}
+
+/// Order of the heads of several groups: a file has first the first head of each group, then the second of each, and so on; Hugging Face has the
+/// heads of one group after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiles {
+    /// Number of rows in front of the heads.
+    pub first: usize,
+    /// Number of groups.
+    pub groups: usize,
+    /// Number of heads of a group.
+    pub heads: usize,
+    /// Number of rows of a head.
+    pub width: usize,
+}
+
+impl Tiles {
+    /// Number of rows, with those in front.
+    fn rows(self) -> u64 {
+        (self.first + self.groups * self.heads * self.width) as u64
+    }
 }
 
 impl Reordering {
@@ -29,7 +58,7 @@ impl Reordering {
     pub(crate) fn shape_in_file(self, shape: &[u64]) -> Vec<u64> {
         match (self, shape) {
             (Self::Transposed, _) => shape.iter().rev().copied().collect(),
-            (Self::Squeezed, &[channels, 1, taps]) => vec![channels, taps],
+            (Self::Squeezed | Self::TiledTaps(_), &[channels, 1, taps]) => vec![channels, taps],
             _ => shape.to_vec(),
         }
     }
@@ -38,7 +67,7 @@ impl Reordering {
     pub(crate) fn shape_of_file(self, shape: &[u64]) -> Vec<u64> {
         match (self, shape) {
             (Self::Transposed, _) => shape.iter().rev().copied().collect(),
-            (Self::Squeezed, &[channels, taps]) => vec![channels, 1, taps],
+            (Self::Squeezed | Self::TiledTaps(_), &[channels, taps]) => vec![channels, 1, taps],
             _ => shape.to_vec(),
         }
     }
@@ -47,22 +76,77 @@ impl Reordering {
     pub(crate) fn fitting(self, shape: &[u64]) -> Self {
         let fits = match self {
             Self::Same | Self::PlusOne | Self::Squeezed => true,
-            Self::PairedRows(_) => self.rows(shape.first().copied().unwrap_or(1)).is_some(),
+            Self::PairedRows(_) | Self::Tiled(_) | Self::TiledTaps(_) | Self::Rates(_) => {
+                self.rows(shape.first().copied().unwrap_or(1)).is_some()
+            }
+            Self::TiledColumns(tiles) => matches!(shape, [_, width] if *width == tiles.rows()),
             Self::Transposed => shape.len() == 2,
         };
         if fits { self } else { Self::Same }
     }
 
+    /// True if the elements of a row are not together in the file, so that blocks of elements cannot change their places.
+    pub(crate) fn moves_columns(self) -> bool {
+        matches!(self, Self::Transposed | Self::TiledColumns(_))
+    }
+
+    /// True if the file has other values, as F32.
+    pub(crate) fn changes_values(self) -> bool {
+        matches!(self, Self::PlusOne | Self::Rates(_))
+    }
+
+    /// Turns values of a file into those of Hugging Face.
+    pub(crate) fn out_of_file(self, values: &mut [f32]) {
+        match self {
+            Self::PlusOne => values.iter_mut().for_each(|value| *value -= 1.0),
+            Self::Rates(_) => values.iter_mut().for_each(|value| *value = (-*value).ln()),
+            _ => {}
+        }
+    }
+
+    /// Turns values of Hugging Face into those of a file.
+    pub(crate) fn into_file(self, values: &mut [f32]) {
+        match self {
+            Self::PlusOne => values.iter_mut().for_each(|value| *value += 1.0),
+            Self::Rates(_) => values.iter_mut().for_each(|value| *value = -value.exp()),
+            _ => {}
+        }
+    }
+
     /// Places of the rows of a matrix with this many, if they are not those of Hugging Face; out of the file.
-    pub(crate) fn rows(self, rows: u64) -> Option<PairedRows> {
-        let Self::PairedRows(heads) = self else {
+    pub(crate) fn rows(self, rows: u64) -> Option<RowOrder> {
+        let kind = match self {
+            Self::PairedRows(heads) => {
+                let heads = heads as u64;
+                let fits = heads > 0 && rows > 0 && rows.is_multiple_of(2 * heads);
+                fits.then(|| Rows::Paired {
+                    head_rows: rows / heads,
+                })?
+            }
+            Self::Tiled(tiles) | Self::TiledTaps(tiles) | Self::Rates(tiles) => {
+                (tiles.rows() == rows).then_some(Rows::Tiled(tiles))?
+            }
+            _ => return None,
+        };
+        Some(RowOrder {
+            kind,
+            into_file: false,
+        })
+    }
+
+    /// Places of the heads of a matrix whose columns have this many, out of the file: the parts of a row are seen as rows of their own, whose
+    /// number this returns, too.
+    pub(crate) fn parts_of_rows(self, columns: u64) -> Option<(RowOrder, u64)> {
+        let Self::TiledColumns(tiles) = self else {
             return None;
         };
-        let heads = heads as u64;
-        let fits = heads > 0 && rows > 0 && rows.is_multiple_of(2 * heads);
-        fits.then(|| PairedRows {
-            head_rows: rows / heads,
-            into_file: false,
+        let parts = Tiles { width: 1, ..tiles };
+        (tiles.rows() == columns).then(|| {
+            let order = RowOrder {
+                kind: Rows::Tiled(parts),
+                into_file: false,
+            };
+            (order, parts.rows())
         })
     }
 
@@ -72,9 +156,12 @@ impl Reordering {
             Self::Transposed if into_file => (Order::Transposed, [width, rows]),
             Self::Transposed => (Order::Transposed, [rows, width]),
             _ => {
-                let paired = self.rows(rows)?;
-                let paired = if into_file { paired.reversed() } else { paired };
-                (Order::Paired(paired), [rows, width])
+                let (order, shape) = match self.parts_of_rows(width) {
+                    Some((order, parts)) => (order, [rows * parts, width / parts]),
+                    None => (self.rows(rows)?, [rows, width]),
+                };
+                let order = if into_file { order.reversed() } else { order };
+                (Order::Rows(order), shape)
             }
         };
         Some(Gathering { order, rows, width })
@@ -96,8 +183,22 @@ impl Reordering {
                 bytes,
             }));
         }
+        if let Self::Rates(_) = self {
+            return Some(Box::new(Logarithms {
+                source,
+                begin,
+                bytes,
+                order: self,
+            }));
+        }
         let (shape, element) = match (self, shape) {
             (Self::Transposed, &[rows, columns]) => {
+                let elements = rows
+                    .checked_mul(columns)
+                    .filter(|elements| *elements > 0 && bytes.is_multiple_of(*elements))?;
+                ([rows, columns], bytes / elements)
+            }
+            (Self::TiledColumns(_), &[rows, columns]) => {
                 let elements = rows
                     .checked_mul(columns)
                     .filter(|elements| *elements > 0 && bytes.is_multiple_of(*elements))?;
@@ -122,14 +223,23 @@ impl Reordering {
     }
 }
 
-/// Rows of heads whose two halves alternate in a file, as llama.cpp expects queries and keys.
+/// Order of rows in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PairedRows {
-    head_rows: u64,
+enum Rows {
+    /// The two halves of a head alternate, as llama.cpp expects queries and keys.
+    Paired { head_rows: u64 },
+    /// The heads of groups alternate.
+    Tiled(Tiles),
+}
+
+/// Rows that have other places in a file than in Hugging Face's, within runs of a certain number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowOrder {
+    kind: Rows,
     into_file: bool,
 }
 
-impl PairedRows {
+impl RowOrder {
     /// The same order in the other direction.
     fn reversed(self) -> Self {
         Self {
@@ -138,24 +248,46 @@ impl PairedRows {
         }
     }
 
-    /// Number of rows of a head.
-    pub(crate) fn head_rows(self) -> u64 {
-        self.head_rows
+    /// Number of rows that change places among themselves: those of a head, or of all groups.
+    pub(crate) fn run(self) -> u64 {
+        match self.kind {
+            Rows::Paired { head_rows } => head_rows,
+            Rows::Tiled(tiles) => tiles.rows(),
+        }
     }
 
-    /// Row that comes to place `n`. Row `p·H/2 + j` of a head of H rows is the file's row `2j + p`.
+    /// Row that comes to place `n`. Row `p·H/2 + j` of a head of H rows is the file's row `2j + p`; head j of group g is the file's head `j G + g`.
     fn row(self, n: u64) -> u64 {
-        let (first, n, half) = (
-            n - n % self.head_rows,
-            n % self.head_rows,
-            self.head_rows / 2,
-        );
-        first
-            + if self.into_file {
-                n % 2 * half + n / 2
-            } else {
-                2 * (n % half) + n / half
+        let run = self.run();
+        let (before, n) = (n - n % run, n % run);
+        let row = match self.kind {
+            Rows::Paired { head_rows } => {
+                let half = head_rows / 2;
+                if self.into_file {
+                    n % 2 * half + n / 2
+                } else {
+                    2 * (n % half) + n / half
+                }
             }
+            Rows::Tiled(tiles) => {
+                let first = tiles.first as u64;
+                if n < first {
+                    return before + n;
+                }
+                let (groups, heads) = (tiles.groups as u64, tiles.heads as u64);
+                let (head, row) = (
+                    (n - first) / tiles.width as u64,
+                    (n - first) % tiles.width as u64,
+                );
+                let head = if self.into_file {
+                    head % groups * heads + head / groups
+                } else {
+                    head % heads * groups + head / heads
+                };
+                first + head * tiles.width as u64 + row
+            }
+        };
+        before + row
     }
 
     /// Appends the rows of whole heads, `width` elements each, in the other order.
@@ -179,7 +311,7 @@ pub(crate) struct Gathering {
 /// Order of the elements that a matrix is gathered from.
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    Paired(PairedRows),
+    Rows(RowOrder),
     Transposed,
 }
 
@@ -201,7 +333,7 @@ impl Gathering {
     /// The part that begins at element `at`, of `most` elements or fewer: whole heads where they fit.
     pub(crate) fn part(&self, at: u64, most: u64) -> Range<u64> {
         let head = match self.order {
-            Order::Paired(rows) => rows.head_rows * self.width,
+            Order::Rows(rows) => rows.run() * self.width,
             Order::Transposed => 1,
         };
         let fits = (1..=most).contains(&head) && at.is_multiple_of(head);
@@ -218,8 +350,8 @@ impl Gathering {
             _ => runs.push(run),
         };
         match self.order {
-            Order::Paired(rows) => {
-                let head = rows.head_rows * self.width;
+            Order::Rows(rows) => {
+                let head = rows.run() * self.width;
                 for (_, elements) in lines(part.clone(), head) {
                     // A whole head has the same elements in both orders.
                     if elements.end - elements.start == head && head <= limit {
@@ -261,7 +393,7 @@ impl Gathering {
         let stored = at..at + run.len() as u64;
         // All indices lie inside slices that are in memory.
         match self.order {
-            Order::Paired(rows) => {
+            Order::Rows(rows) => {
                 for (row, elements) in lines(stored, self.width) {
                     let place = rows.reversed().row(row) * self.width + elements.start % self.width;
                     let count = (elements.end - elements.start) as usize;
@@ -359,6 +491,40 @@ impl<S: ByteSource> ByteSource for LessOne<S> {
         self.source.read_at(self.begin + first, &mut whole)?;
         less_one(&mut whole);
         buf.copy_from_slice(&whole[(offset - first) as usize..][..buf.len()]);
+        Ok(())
+    }
+}
+
+/// Logarithms of rates that their file has negated and in another order: few values, which are read together.
+struct Logarithms<S> {
+    source: S,
+    begin: u64,
+    bytes: u64,
+    order: Reordering,
+}
+
+impl<S: ByteSource> ByteSource for Logarithms<S> {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let mut bytes = vec![0; self.bytes as usize];
+        self.source.read_at(self.begin, &mut bytes)?;
+        let stored = bytes.as_chunks::<4>().0.iter();
+        let stored: Vec<f32> = stored.map(|value| f32::from_le_bytes(*value)).collect();
+        let mut values = Vec::with_capacity(stored.len());
+        match self.order.rows(stored.len() as u64) {
+            Some(order) => order.sort(&stored, 1, &mut values),
+            None => values = stored,
+        }
+        self.order.out_of_file(&mut values);
+        let ordered: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+        buf.copy_from_slice(&ordered[offset as usize..][..buf.len()]);
         Ok(())
     }
 }
