@@ -191,6 +191,61 @@ fn planned_bytes_are_those_in_use() {
     }
 }
 
+#[test]
+fn planned_bytes_of_mixed_blocks_are_those_in_use() {
+    let Some(device) = as_a_gpu() else {
+        return;
+    };
+    if !measures("memory::planned_bytes_of_mixed_blocks_are_those_in_use") {
+        return;
+    }
+    let shape = |more: Value| {
+        let mut shape = json!({"hidden_size": 96, "intermediate_size": 256, "num_attention_heads": 6, "num_key_value_heads": 3,
+            "num_hidden_layers": 5, "max_position_embeddings": 512, "vocab_size": 700, "tie_word_embeddings": true});
+        let fields = shape.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        config_from_hf(&shape).unwrap()
+    };
+    let shapes = [
+        shape(
+            json!({"model_type": "gemma3_text", "head_dim": 32, "query_pre_attn_scalar": 32, "sliding_window": 64,
+            "sliding_window_pattern": 3}),
+        ),
+        shape(
+            json!({"model_type": "lfm2", "layer_types": ["conv", "conv", "full_attention", "conv", "full_attention"],
+            "block_auto_adjust_ff_dim": false}),
+        ),
+        shape(
+            json!({"model_type": "qwen3_5_text", "head_dim": 32, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+            "linear_key_head_dim": 32, "linear_value_head_dim": 32}),
+        ),
+    ];
+    for (shape, mode) in shapes.iter().flat_map(|shape| {
+        [json!({}), json!({"gradient_checkpointing": true})].map(|mode| (shape, mode))
+    }) {
+        let tokens = json!({"batch_size": 1, "seq_len": 512});
+        let config = merged(&[&tokens, &mode]);
+        let planned = memory_plan(shape, &config, None, false).unwrap().total();
+        let model = || {
+            block_on(Model::init(
+                shape,
+                1,
+                config.precision,
+                &device.inner(),
+                &Interrupt::none(),
+            ))
+            .unwrap()
+        };
+        let what = format!("{} {mode}", shape.model_type);
+        compare(
+            &what,
+            planned,
+            found(model, config.clone(), &device, false),
+            1e-2,
+        );
+    }
+}
+
 /// Returns the shape of a base whose adapter has factors on every matrix.
 fn adapter_shape(vocabulary: usize, mlp: usize) -> ModelConfig {
     config_from_hf(
