@@ -1,6 +1,6 @@
 // The soft cap of attention's scores and of logits, with the stem's entry point: z = c tanh(s / c), whose slope is
-// 1 − (z / c)². tanh is the polynomial of Cephes' tanhf below 0.625 and 1 − 2/(e²ˣ + 1) from there on, so that no digits
-// cancel. Past 15 it is 1; NaN stays NaN.
+// 1 − (z / c)². tanh is the polynomial of Cephes' tanhf below 0.625 and 1 − 2/(e²ˣ + 1) from there on, so that no
+// digits cancel. Past 15 it is 1; NaN stays NaN.
 fn capped(s: vec4<f32>, c: f32) -> vec4<f32> {
   let u = s / c;
   let x = select(u, sign(u) * 15.0, abs(u) > vec4<f32>(15.0));

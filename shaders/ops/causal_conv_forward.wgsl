@@ -1,6 +1,6 @@
-// Convolution over time: y_t = Σ_k w_k x_{t − κ + 1 + k} of each channel, over the positions from that of the document's
-// start on. x [B·T, C], w [C, κ], starts [B·T] (one word without documents), y [B·T, C]. One thread: one element.
-// Twin: ops/causal_conv.rs
+// Convolution over time: y_t = Σ_k w_k x_{t − κ + 1 + k} of each channel, over the positions from that of the
+// document's start on. x [B·T, C], w [C, κ], starts [B·T] (one word without documents), y [B·T, C]. One thread: one
+// element. Twin: ops/causal_conv.rs
 struct Params {
   n: u32,
   width: u32,

@@ -45,11 +45,11 @@ impl GroupConfig {
         }
     }
 
-    /// The preset `no_decay`: no weight decay for norms, biases and embeddings, and the run's for everything else.
+    /// The preset `no_decay`: no weight decay for norms, biases, rates and embeddings, and the run's for everything else.
     pub fn no_decay() -> Vec<Self> {
         let spared = Self {
             weight_decay: Some(0.0),
-            ..Self::new("{*norm*,*.ln_*,*bias,*embed*,*wte.*,*wpe.*}")
+            ..Self::new("{*norm*,*.ln_*,*bias,*A_log,*embed*,*wte.*,*wpe.*}")
         };
         vec![spared, Self::new("*")]
     }

@@ -31,6 +31,7 @@ mod apollo_values;
 mod block_coordinate;
 mod data;
 mod declare;
+mod delta_net;
 mod glob;
 mod groups;
 mod hyperparameters;
@@ -44,6 +45,7 @@ mod patterns;
 mod rules;
 mod schedule;
 mod sgd;
+mod slot;
 mod state_word;
 mod train;
 
@@ -67,10 +69,12 @@ pub use train::*;
 pub use self::{
     adapter_modules::{Module, ModuleKind, PeftNames},
     adapter_targets::{AdapterWarning, Resolved, Target},
+    delta_net::*,
     glob::{check_glob, glob_matches},
     json::overlay,
     layer::*,
     patterns::*,
+    slot::*,
     state_word::StateWord,
 };
 pub(crate) use declare::settings;

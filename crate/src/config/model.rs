@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::layer::DeltaNet;
+use super::delta_net::DeltaNet;
 use super::rules::Rules;
 use crate::error::Result;
 

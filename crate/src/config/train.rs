@@ -71,7 +71,7 @@ settings! {
         precision: Precision = Precision::F32,
         /// Update rule and its settings.
         optimizer: OptimizerConfig = OptimizerConfig::default(),
-        /// Parameter groups: a list, or `"no_decay"` (no weight decay for norms, biases and embeddings); an empty list
+        /// Parameter groups: a list, or `"no_decay"` (no weight decay for norms, biases, rates and embeddings); an empty list
         /// is one group of all parameters.
         groups: Vec<GroupConfig> = Vec::new(),
         /// Learning rate as a function of the step.

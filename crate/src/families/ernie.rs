@@ -28,6 +28,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const ERNIE45: Family = Family {
+    titles: &["ERNIE 4.5"],
     model_types: &[WORD],
     gguf: &[WORD],
     tied: PUBLISHED.tied,

@@ -34,6 +34,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const EXAONE4: Family = Family {
+    titles: &["EXAONE 4"],
     model_types: &[WORD],
     gguf: &[WORD],
     tied: PUBLISHED.tied,

@@ -58,6 +58,8 @@ pub(crate) type Described = std::result::Result<&'static str, Unsaid>;
 
 /// A family of models. A new one is a file with one of these, and its row in `mod.rs`.
 pub(super) struct Family {
+    /// Names of its models in lists for people.
+    pub titles: &'static [&'static str],
     /// Words of `model_type` in a `config.json`.
     pub model_types: &'static [&'static str],
     /// Words of `general.architecture` in a GGUF file.

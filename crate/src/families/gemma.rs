@@ -65,6 +65,7 @@ const PUBLISHED3: Published = Published {
 };
 
 pub(super) const GEMMA2: Family = Family {
+    titles: &["Gemma 2"],
     model_types: &["gemma2"],
     gguf: &["gemma2"],
     names: &NAMES,
@@ -102,6 +103,7 @@ pub(super) const GEMMA2: Family = Family {
 };
 
 pub(super) const GEMMA3: Family = Family {
+    titles: &["Gemma 3"],
     model_types: &["gemma3_text"],
     gguf: &["gemma3"],
     read_hf: read_hf3,

@@ -33,6 +33,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const GLM: Family = Family {
+    titles: &["GLM-Edge", "GLM-4"],
     model_types: &["glm", BOTH],
     gguf: &["chatglm", BOTH],
     names: &NAMES,

@@ -24,6 +24,7 @@ const PUBLISHED_CONTEXT: usize = 1024;
 const PUBLISHED_EPS: f64 = 1e-5;
 
 pub(super) const GPT2: Family = Family {
+    titles: &["GPT-2"],
     model_types: &["gpt2"],
     gguf: &["gpt2"],
     names: &NAMES,

@@ -45,6 +45,7 @@ const PUBLISHED_HYBRID: Published = Published {
 };
 
 pub(super) const GRANITE: Family = Family {
+    titles: &["Granite 3"],
     model_types: &[WORD],
     gguf: &[WORD],
     hf_reads: &FACTORS,
@@ -72,6 +73,7 @@ pub(super) const GRANITE: Family = Family {
 };
 
 pub(super) const HYBRID: Family = Family {
+    titles: &["Granite 4 (dense)"],
     model_types: &[HYBRID_WORD],
     gguf: &[],
     names: &NAMES,

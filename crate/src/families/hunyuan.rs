@@ -31,6 +31,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const HUNYUAN: Family = Family {
+    titles: &["Hunyuan"],
     model_types: &[WORD],
     gguf: &[GGUF_WORD],
     names: &NAMES,

@@ -38,6 +38,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const LFM2: Family = Family {
+    titles: &["LFM2"],
     model_types: &[WORD],
     gguf: &[WORD],
     names: &NAMES,

@@ -23,6 +23,7 @@ const MISTRAL_WINDOW: usize = 4096;
 const PUBLISHED_EPS: f64 = 1e-6;
 
 pub(super) const LLAMA: Family = Family {
+    titles: &["Llama", "Mistral", "Qwen2", "Qwen3"],
     model_types: &["llama", "mistral", "qwen2", "qwen3"],
     gguf: &["llama", "qwen2", "qwen3"],
     names: &NAMES,

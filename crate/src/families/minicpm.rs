@@ -30,6 +30,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const MINICPM: Family = Family {
+    titles: &["MiniCPM"],
     model_types: &[WORD],
     gguf: &[WORD],
     tied: PUBLISHED.tied,

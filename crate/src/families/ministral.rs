@@ -32,6 +32,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const MINISTRAL3: Family = Family {
+    titles: &["Ministral 3"],
     model_types: &[WORD],
     gguf: &[GGUF_WORD],
     hf_rules: |_| rotary::RULES,

@@ -91,6 +91,12 @@ families! {
     Qwen35: qwen35::QWEN35,
 }
 
+/// Lists the names of the models that can be opened, for people.
+pub fn titles() -> Vec<&'static str> {
+    let titles = FAMILIES.iter().flat_map(|family| family.titles);
+    titles.copied().collect()
+}
+
 /// Lists the words of `model_type` in all families.
 pub fn model_types() -> Vec<&'static str> {
     let types = FAMILIES.iter().flat_map(|family| family.model_types);

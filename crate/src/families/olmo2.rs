@@ -49,6 +49,7 @@ const PUBLISHED_WINDOWED: Published = Published {
 };
 
 pub(super) const OLMO2: Family = Family {
+    titles: &["OLMo 2", "OLMo 3"],
     model_types: &[WORD, WINDOWED],
     gguf: &[WORD],
     names: &NAMES,

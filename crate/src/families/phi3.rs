@@ -38,6 +38,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const PHI3: Family = Family {
+    titles: &["Phi-3", "Phi-4-mini"],
     model_types: &[WORD],
     gguf: &[WORD],
     names: &NAMES,

@@ -60,6 +60,7 @@ const PUBLISHED_DELTA: DeltaNet = DeltaNet {
 };
 
 pub(super) const QWEN35: Family = Family {
+    titles: &["Qwen3.5"],
     model_types: &[WORD],
     gguf: &[GGUF_WORD],
     names: &NAMES,

@@ -39,6 +39,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) const SMOLLM3: Family = Family {
+    titles: &["SmolLM3"],
     model_types: &[WORD],
     gguf: &[WORD],
     tied: PUBLISHED.tied,

@@ -4,8 +4,9 @@ use burn::module::Param;
 use burn::tensor::Tensor;
 
 use super::adaptation::Adaptation;
-use super::delta_net::Decays;
-use super::layers::{Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Taps, Weight};
+use super::layers::{
+    Decays, Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Taps, Weight,
+};
 use super::named::Named;
 use super::norm::{Norm, NormModule};
 use super::parameter_request::Kind;

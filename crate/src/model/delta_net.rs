@@ -8,22 +8,13 @@ use burn::tensor::Tensor;
 use super::Span;
 use super::builder::ParameterBuilder;
 use super::cache::LayerCache;
-use super::layers::{Linear, Taps, Weight};
+use super::layers::{Decays, Linear, Taps};
 use super::named::Named;
 use super::norm::Norm;
 use super::part::Role;
 use crate::config::{self, Slot};
 use crate::error::Result;
 use crate::ops::{self, ConvShape, DeltaGates, DeltaShape, GateFunction};
-
-/// What the decays of a delta rule have for each head of values.
-#[derive(Module, Debug)]
-pub struct Decays {
-    /// Logarithms of the rates `[M]`.
-    pub A_log: Weight<1>,
-    /// Biases `[M]`.
-    pub dt_bias: Weight<1>,
-}
 
 /// Gated delta rule of a block.
 #[derive(Module, Debug)]

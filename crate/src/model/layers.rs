@@ -167,3 +167,12 @@ pub struct Taps {
     /// Taps `[C, 1, κ]`.
     pub weight: Weight<3>,
 }
+
+/// Parameters of the decays of a delta rule, for each head of values.
+#[derive(Module, Debug)]
+pub struct Decays {
+    /// Logarithms of the rates `[M]`.
+    pub A_log: Weight<1>,
+    /// Biases `[M]`.
+    pub dt_bias: Weight<1>,
+}

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::conversion::{Conversion, Measure};
-use super::reordering::{Gathering, Reordering};
+use super::gathering::Gathering;
+use super::reordering::Reordering;
 use super::tensor::{Bytes, Encoded, PIECE_ELEMENTS, Tensor};
 use crate::error::Result;
 use crate::formats::{Encoder, Encoding, TensorType};

@@ -17,6 +17,7 @@ mod digest;
 mod encoded;
 mod expected;
 mod findings;
+mod gathering;
 mod group;
 mod manifest;
 mod manifest_compare;
@@ -30,6 +31,7 @@ pub(crate) mod receipt;
 mod receipt_parts;
 mod reordering;
 mod request;
+mod row_order;
 mod select;
 mod state_dict;
 mod state_digests;
@@ -65,12 +67,13 @@ pub use receipt::{
     Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool,
     TrainingRecord,
 };
-pub(crate) use reordering::{RowOrder, less_one, transposed};
+pub(crate) use reordering::{less_one, transposed};
 pub use request::{
     GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest,
     PortableTensorImportSelection, PortableTensorKeyRemap, TensorMaterializationPolicy,
     VerifyPolicy,
 };
+pub(crate) use row_order::RowOrder;
 pub use select::SelectionReport;
 pub(crate) use state_dict::{JSON_FILE, MODEL_FILE, OPTIMIZER_FILE};
 pub use state_dict::{PortableModelStateDict, SelectedStateDict};
@@ -95,7 +98,8 @@ pub use self::{
     opened_state::OpenedFile,
     pieces::{Pieces, dequantise},
     receipt::RECEIPT,
-    reordering::{Reordering, Tiles},
+    reordering::Reordering,
+    row_order::Tiles,
     select::{Selected, SelectedTensor, select},
     survey::refuse_non_finite,
     tensor::{Encoded, Merged, Moved, PIECE_ELEMENTS, Span},

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::gathering::Gathering;
 use super::merged::Factors;
-use super::reordering::{Gathering, Reordering};
+use super::reordering::Reordering;
 use super::tensor::{Bytes, PIECE_ELEMENTS, Tensor};
 use super::tensor_manifest::numel;
 use crate::error::{Error, Refusal, Result};

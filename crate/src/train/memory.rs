@@ -226,7 +226,7 @@ impl Run<'_> {
         let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
         let row = floats(model.hidden_size);
         let block = |at: usize| 4 * (train.batch_size * self.kept[at]) as u64;
-        // What the blocks of a range keep until their own backward pass.
+        // Bytes that the blocks of a range keep until their own backward pass.
         let waiting = |blocks: std::ops::Range<usize>| {
             blocks
                 .map(|at| if by_block { row } else { block(at) })

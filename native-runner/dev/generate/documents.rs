@@ -1,6 +1,7 @@
 //! Tables of codes and settings in documents.
 
 use tabtune::error::Class;
+use tabtune::families::titles;
 use tabtune_border::camel;
 
 use super::codes::coded;
@@ -26,6 +27,46 @@ fn with_table(document: &str, heading: &str, table: &[String]) -> String {
     let made = lines[..begin].iter().copied().chain(table);
     let made = made.chain(lines[begin + rows..].iter().copied());
     Vec::from_iter(made).join("\n") + "\n"
+}
+
+/// Returns a document whose sentence "Models of … can be opened" names every model. In a paragraph of several lines they have at most 120 columns.
+pub fn models(document: &str) -> String {
+    const ENDS: [&str; 2] = ["Models of ", " can be opened"];
+    let begin = document.find(ENDS[0]).map(|at| at + ENDS[0].len());
+    let begin = begin.unwrap_or_else(|| panic!("expected a sentence with {}", ENDS[0]));
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let paragraph = document[begin..]
+        .find("\n\n")
+        .map_or(document.len(), |end| begin + end);
+    let first = document[..begin].rfind("\n\n").map_or(0, |at| at + 2);
+    let is_wrapped = !document[first..paragraph].contains('<');
+    let rest = flat(&document[begin..paragraph]);
+    let rest = rest.split_once(ENDS[1]).map(|(_, rest)| rest);
+    let rest = rest.unwrap_or_else(|| panic!("expected a sentence with {}", ENDS[1]));
+    let titles = titles();
+    let (last, others) = titles.split_last().expect("there are models");
+    let list = format!("{} and {last}{}", others.join(", "), ENDS[1]);
+    if !is_wrapped {
+        let end = begin + document[begin..].find(ENDS[1]).unwrap_or(0) + ENDS[1].len();
+        return [&document[..begin], &list, &document[end..]].concat();
+    }
+    let text = [&flat(&document[first..begin]), " ", &list, rest].concat();
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if line.chars().count() + 1 + word.chars().count() > 120 {
+            lines.push(word.to_owned());
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    [
+        &document[..first],
+        &lines.join("\n"),
+        &document[paragraph..],
+    ]
+    .concat()
 }
 
 /// Returns the document of all codes: a text written by hand, then a table for each class.

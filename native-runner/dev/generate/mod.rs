@@ -76,6 +76,8 @@ fn files(root: &Path) -> Result<Vec<(String, String)>> {
     let errors = documents::errors(&document("web/ERRORS.md")?);
     let keys = documents::settings(&document("crate/SETTINGS.md")?, &settings);
     let readme = documents::readme(&document("web/README.md")?, &settings);
+    let of_models =
+        |path: &str| document(path).map(|text| (path.to_owned(), documents::models(&text)));
     Ok(vec![
         in_generated("codes.ts", codes::both(&sides)),
         in_generated("page-codes.ts", codes::page(&sides)),
@@ -88,5 +90,7 @@ fn files(root: &Path) -> Result<Vec<(String, String)>> {
         ("web/ERRORS.md".into(), errors),
         ("crate/SETTINGS.md".into(), keys),
         ("web/README.md".into(), readme),
+        of_models("README.md")?,
+        of_models("web/demo/index.html")?,
     ])
 }

@@ -1,7 +1,7 @@
 // Products of the decays within chunks of 64 rows, by their logarithms. sums [n, M, 2]: −Σ g from the chunk's first
 // row to this one, as a whole number and the rest below 1, so that differences keep their digits. `start`, `end`
 // [n, M]: the decay from before the chunk to this row, and from this row to the chunk's last; 0 across the border of a
-// document. gates [n, 2 M] begins with g ≤ 0. One thread: one head of a chunk. Twin: ops/delta/twins.rs
+// document. gates [n, 2 M] begins with g ≤ 0. One thread: one head of a chunk. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,

@@ -2,7 +2,7 @@
 // document, plus dS·S of the state after the chunk if the document reaches its end; and of b, with β = σ(b):
 // db = (1 − β) dv·δ / β. dots [n, 2 M] as delta_dots makes them, gates [n, 2 M], states [B, chunks + 1, M, E, D],
 // dstates [B, chunks, M, E, D], dg, db [n, M]. The first row of a document has no decay. One workgroup: one head of a
-// chunk. Twin: ops/delta/state_twins.rs
+// chunk. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,
@@ -32,9 +32,7 @@ fn main(
   let i = group_index(group, groups);
   let heads = max(params.heads, 1u);
   let chunks = (params.len + 63u) / 64u;
-  if (i >= params.n / params.len * chunks * heads) {
-    return;
-  }
+  let live = i < params.n / params.len * chunks * heads;
   let h = i % heads;
   let chunk = i / heads % chunks;
   let sequence = i / heads / chunks;
@@ -42,30 +40,31 @@ fn main(
   let rows = min(64u, params.len - chunk * 64u);
   let after = ((sequence * (chunks + 1u) + chunk + 1u) * heads + h) * params.size;
   var sum = 0.0;
-  for (var c = lane; c < params.size; c += 64u) {
+  for (var c = lane; live && c < params.size; c += 64u) {
     sum += states[after + c] * dstates[i * params.size + c];
   }
   sums[lane] = sum;
   workgroupBarrier();
-  if (lane != 0u) {
+  if (lane != 0u || !live) {
     return;
   }
   var left = 0.0;
   for (var k = 0u; k < 64u; k++) {
     left += sums[k];
   }
-  for (var t = rows; t > 0u; t--) {
-    let row = base + t - 1u;
+  for (var back = 0u; back < rows; back++) {
+    let t = rows - 1u - back;
+    let row = base + t;
     let at = row * 2u * heads + h;
     var first = 0u;
     if (params.documents != 0u) {
       first = starts[row];
-      if (t < rows && starts[row + 1u] != first) {
+      if (back > 0u && starts[row + 1u] != first) {
         left = 0.0;
       }
     }
     left += dots[at];
-    dg[row * heads + h] = select(left, 0.0, first == chunk * 64u + t - 1u);
+    dg[row * heads + h] = select(left, 0.0, first == chunk * 64u + t);
     let weight = gates[at + heads];
     db[row * heads + h] = 0.0;
     if (weight > 0.0) {

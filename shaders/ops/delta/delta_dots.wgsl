@@ -1,5 +1,5 @@
 // Products of each head of a row, from which its gates' gradients follow: do·o − dv·v, then dv·δ. o, dout, dv, delta
-// [n, M, E], x [n, width] ends with v, y [n, 2 M]. One thread: one head of a row. Twin: ops/delta/state_twins.rs
+// [n, M, E], x [n, width] ends with v, y [n, 2 M]. One thread: one head of a row. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   heads: u32,

@@ -1,5 +1,5 @@
 // Gates of the delta rule: the logarithm of the decay, g = −exp(A) softplus(a + bias), and β = σ(b). a, b [n, M],
-// A [M], bias [M], gates [n, 2 M] = g, then β. One thread: one head of a row. Twin: ops/delta/twins.rs
+// A [M], bias [M], gates [n, 2 M] = g, then β. One thread: one head of a row. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   heads: u32,

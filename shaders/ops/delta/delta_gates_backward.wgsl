@@ -1,6 +1,6 @@
 // Gradients of the decay's logarithm g = −exp(A) softplus(a + bias), of which dg arrives: da = −dg exp(A) σ(a + bias),
 // and dA = dg g of each row, which column_sum adds. a, dg, da, da_log [n, M], A, bias [M]. One thread: one head of a
-// row. Twin: ops/delta/twins.rs
+// row. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   heads: u32,

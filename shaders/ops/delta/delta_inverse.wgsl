@@ -1,7 +1,7 @@
 // Inverse X of 1 + A for the strictly lower triangle A of each chunk, by forward substitution, with its columns times
 // β, and also times the decay from before the chunk: yv = X β, yk = X β start. pairs [n, M, 64] = A, gates [n, 2 M]
 // end with β, start [n, M], yv, yk [n, M, 64]. One workgroup: one head of a chunk, one thread a column.
-// Twin: ops/delta/twins.rs
+// Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,
@@ -37,15 +37,19 @@ fn main(
     weight = gates[(base + lane) * 2u * heads + heads + h];
     carried = weight * start[(base + lane) * heads + h];
   }
-  var column: array<f32, 64>;
+  // The column itself is in yk until it is whole.
   for (var t = 0u; t < rows; t++) {
     let at = ((base + t) * heads + h) * 64u;
     var value = select(0.0, 1.0, t == lane);
     for (var s = lane; s < t; s++) {
-      value -= pairs[at + s] * column[s];
+      value -= pairs[at + s] * yk[((base + s) * heads + h) * 64u + lane];
     }
-    column[t] = value;
-    yv[at + lane] = value * weight;
-    yk[at + lane] = value * carried;
+    yk[at + lane] = value;
+  }
+  for (var t = 0u; t < rows; t++) {
+    let at = ((base + t) * heads + h) * 64u + lane;
+    let value = yk[at];
+    yv[at] = value * weight;
+    yk[at] = value * carried;
   }
 }

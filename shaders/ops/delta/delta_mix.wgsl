@@ -1,6 +1,6 @@
 // Rows of a chunk mixed with weights: y[t, h, c] = f Σ_s m[t, h, s] x_s[c], or with `turned` f Σ_s m[s, h, t] x_s[c],
 // added to y with `add`. m [n, M, 64] is a lower triangle for each chunk, x [n, width] has x of a head from `first` on,
-// y [n, M, dim]; value head h reads head ⌊h own / M⌋. One thread: four rows t. Twin: ops/delta/twins.rs
+// y [n, M, dim]; value head h reads head ⌊h own / M⌋. One thread: four rows t. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,
@@ -50,12 +50,10 @@ fn main(
       sum += vec4<f32>(m[at], m[at + 1u], m[at + 2u], m[at + 3u]) * x[(base + s) * params.width + head];
     }
   } else {
-    var at: array<u32, 4>;
-    for (var k = 0u; k < 4u; k++) {
-      at[k] = ((base + min(four + k, rows - 1u)) * heads + h) * 64u;
-    }
+    // A row past the end is read as the last, and not written.
+    let at = ((base + min(four + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(rows - 1u))) * heads + h) * 64u;
     for (var s = 0u; s < min(four + 4u, rows); s++) {
-      let weights = vec4<f32>(m[at[0] + s], m[at[1] + s], m[at[2] + s], m[at[3] + s]);
+      let weights = vec4<f32>(m[at.x + s], m[at.y + s], m[at.z + s], m[at.w + s]);
       sum += weights * x[(base + s) * params.width + head];
     }
   }

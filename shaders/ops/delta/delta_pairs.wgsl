@@ -1,7 +1,7 @@
 // Products of the rows t and s of a chunk, y[t, h, s] = d (x_t · z_s) with the decay d from s to t, for s ≤ t of one
 // document, or for s < t with `strict`, where `weighted` multiplies by β of t; 0 for all other s. x [n, x_width] has x
 // of a head from `x_first` on, z [n, z_width] from 0 on; value head h reads head ⌊h own / M⌋. sums [n, M, 2] as
-// delta_decay makes them, gates [n, 2 M] end with β, y [n, M, 64]. One thread: four rows t. Twin: ops/delta/twins.rs
+// delta_decay makes them, gates [n, 2 M] end with β, y [n, M, 64]. One thread: four rows t. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,
@@ -49,12 +49,11 @@ fn main(
   var dots = vec4<f32>();
   if (s < rows && s <= four + 3u) {
     let at_z = (base + s) * params.z_width + head;
-    var at_x: array<u32, 4>;
-    for (var k = 0u; k < 4u; k++) {
-      at_x[k] = (base + min(four + k, rows - 1u)) * params.x_width + params.x_first + head;
-    }
+    // A row past the end is read as the last, and not written.
+    let at_x = (base + min(four + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(rows - 1u))) * params.x_width
+      + params.x_first + head;
     for (var c = 0u; c < params.dim; c++) {
-      let rows_of_x = vec4<f32>(x[at_x[0] + c], x[at_x[1] + c], x[at_x[2] + c], x[at_x[3] + c]);
+      let rows_of_x = vec4<f32>(x[at_x.x + c], x[at_x.y + c], x[at_x.z + c], x[at_x.w + c]);
       dots += rows_of_x * z[at_z + c];
     }
   }

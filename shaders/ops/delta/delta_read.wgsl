@@ -1,7 +1,7 @@
-// What the rows of a chunk read from its state: y[t, h, c] = f w[t, h] Σ_l x_t[l] S[c, l], or with `turned`
-// f w[t, h] Σ_l x_t[l] S[l, c], added to y with `add`. x [n, width] has x of a head from `first` on, w [n, M], S of chunk
-// j of a sequence is at its place j of `states` in s [B, states, M, …], y [n, M, dim]; value head h reads head
-// ⌊h own / M⌋ of x. One thread: four rows t. Twin: ops/delta/state_twins.rs
+// Rows of a chunk that read its state: y[t, h, c] = f w[t, h] Σ_l x_t[l] S[c, l], or with `turned`
+// f w[t, h] Σ_l x_t[l] S[l, c], added to y with `add`. x [n, width] has x of a head from `first` on, w [n, M], S of
+// chunk j of a sequence is at its place j of `states` in s [B, states, M, …], y [n, M, dim]; value head h reads head
+// ⌊h own / M⌋ of x. One thread: four rows t. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,
@@ -56,13 +56,11 @@ fn main(
   } else {
     at_s += c * params.inner;
   }
-  var at: array<u32, 4>;
-  for (var k = 0u; k < 4u; k++) {
-    at[k] = (base + min(four + k, rows - 1u)) * params.width + head;
-  }
+  // A row past the end is read as the last, and not written.
+  let at = (base + min(four + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(rows - 1u))) * params.width + head;
   var sum = vec4<f32>();
   for (var l = 0u; l < params.inner; l++) {
-    sum += vec4<f32>(x[at[0] + l], x[at[1] + l], x[at[2] + l], x[at[3] + l]) * s[at_s + l * step];
+    sum += vec4<f32>(x[at.x + l], x[at.y + l], x[at.z + l], x[at.w + l]) * s[at_s + l * step];
   }
   for (var k = 0u; k < 4u && four + k < rows; k++) {
     let row = (base + four + k) * heads + h;

@@ -2,7 +2,7 @@
 // S ← start S + Σ_s end_s δ_s k_sᵀ, with the decay over the chunk and from each row to its end. w [n, M, D],
 // keys [n, G D], start, end [n, M], initial [B, M, E, D] with `carried`, otherwise S begins with 0;
 // y [n, M, E] = u, then δ; states [B, chunks + 1, M, E, D]. One workgroup: eight rows of S of a head.
-// Twin: ops/delta/state_twins.rs
+// Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,
@@ -22,10 +22,8 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> states: array<f32>;
 @group(0) @binding(7) var<storage, read_write> params: Params;
 
-// Eight rows of S, in two halves for each column.
-var<workgroup> state: array<vec4<f32>, 512>;
-// end δ of the rows of a chunk, for the same eight.
-var<workgroup> added: array<vec4<f32>, 128>;
+// Number of chunks; 0 for a workgroup past the end.
+var<workgroup> rounds: u32;
 
 @compute @workgroup_size(64)
 fn main(
@@ -38,74 +36,64 @@ fn main(
   let key = params.key_dim;
   let value = params.value_dim;
   let tiles = (value + 7u) / 8u;
-  if (i >= params.n / params.len * heads * tiles) {
-    return;
-  }
   let chunks = (params.len + 63u) / 64u;
+  if (lane == 0u) {
+    rounds = select(0u, chunks, i < params.n / params.len * heads * tiles);
+  }
+  let last = workgroupUniformLoad(&rounds);
   let first = i % tiles * 8u;
   let h = i / tiles % heads;
   let sequence = i / tiles / heads;
-  let wide = params.key_heads * key;
-  let head = h * params.key_heads / heads * key;
-  for (var l = lane; l < key; l += 64u) {
-    for (var k = 0u; k < 8u; k++) {
-      var before = 0.0;
-      if (params.carried != 0u && first + k < value) {
-        before = initial[((sequence * heads + h) * value + first + k) * key + l];
-      }
-      state[2u * l + k / 4u][k % 4u] = before;
-      if (first + k < value) {
-        states[((sequence * (chunks + 1u) * heads + h) * value + first + k) * key + l] = before;
-      }
+  let rows_of_s = min(8u, value - first);
+  let size = heads * value * key;
+  var at_s = sequence * (chunks + 1u) * size + (h * value + first) * key;
+  for (var c = lane; last > 0u && c < rows_of_s * key; c += 64u) {
+    states[at_s + c] = 0.0;
+    if (params.carried != 0u) {
+      states[at_s + c] = initial[((sequence * heads + h) * value + first) * key + c];
     }
   }
-  for (var chunk = 0u; chunk < chunks; chunk++) {
-    workgroupBarrier();
+  let wide = params.key_heads * key;
+  let head = h * params.key_heads / heads * key;
+  // This invocation's four rows of a chunk and two rows of S; those past an end are read as the last, and not written.
+  let four = lane / 4u * 4u;
+  let two = lane % 4u * 2u;
+  let pair = min(vec2<u32>(two, two + 1u), vec2<u32>(rows_of_s - 1u)) * key;
+  for (var chunk = 0u; chunk < last; chunk++) {
+    storageBarrier();
     let base = sequence * params.len + chunk * 64u;
     let rows = min(64u, params.len - chunk * 64u);
-    if (lane < rows) {
-      let row = (base + lane) * heads + h;
-      var low = vec4<f32>();
-      var high = vec4<f32>();
+    if (four < rows) {
+      let at = (base + min(four + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(rows - 1u))) * heads + h;
+      var one = vec4<f32>();
+      var other = vec4<f32>();
       for (var l = 0u; l < key; l++) {
-        let v = w[row * key + l];
-        low += v * state[2u * l];
-        high += v * state[2u * l + 1u];
+        let v = vec4<f32>(w[at.x * key + l], w[at.y * key + l], w[at.z * key + l], w[at.w * key + l]);
+        one += v * states[at_s + pair.x + l];
+        other += v * states[at_s + pair.y + l];
       }
-      for (var k = 0u; k < 4u; k++) {
-        if (first + k < value) {
-          low[k] = y[row * value + first + k] - low[k];
-          y[row * value + first + k] = low[k];
+      for (var k = 0u; k < 4u && four + k < rows; k++) {
+        let to = at[k] * value + first + two;
+        if (two < rows_of_s) {
+          y[to] -= one[k];
         }
-        if (first + k + 4u < value) {
-          high[k] = y[row * value + first + k + 4u] - high[k];
-          y[row * value + first + k + 4u] = high[k];
+        if (two + 1u < rows_of_s) {
+          y[to + 1u] -= other[k];
         }
       }
-      added[2u * lane] = low * end[row];
-      added[2u * lane + 1u] = high * end[row];
     }
-    workgroupBarrier();
+    storageBarrier();
     let decay = start[(base + rows - 1u) * heads + h];
-    let to = ((sequence * (chunks + 1u) + chunk + 1u) * heads + h) * value;
-    for (var l = lane; l < key; l += 64u) {
-      var low = decay * state[2u * l];
-      var high = decay * state[2u * l + 1u];
+    for (var c = lane; c < rows_of_s * key; c += 64u) {
+      let row = c / key;
+      let l = c % key;
+      var sum = decay * states[at_s + c];
       for (var s = 0u; s < rows; s++) {
-        let v = keys[(base + s) * wide + head + l];
-        low += v * added[2u * s];
-        high += v * added[2u * s + 1u];
+        let at = (base + s) * heads + h;
+        sum += end[at] * y[at * value + first + row] * keys[(base + s) * wide + head + l];
       }
-      state[2u * l] = low;
-      state[2u * l + 1u] = high;
-      for (var k = 0u; k < 4u; k++) {
-        if (first + k < value) {
-          states[(to + first + k) * key + l] = low[k];
-        }
-        if (first + k + 4u < value) {
-          states[(to + first + k + 4u) * key + l] = high[k];
-        }
-      }
+      states[at_s + size + c] = sum;
     }
+    at_s += size;
   }
 }

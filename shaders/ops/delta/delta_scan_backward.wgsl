@@ -1,7 +1,7 @@
 // Gradients of the states after each chunk, from the last chunk to the first, and of δ: dδ_s = y_s + end_s dS k_s in
 // place of y, then dS ← start dS + Σ_t (start_t do_t q_tᵀ − dδ_t w_tᵀ). w [n, M, D], qk [n, 2 G D], start, end [n, M],
 // dout, y [n, M, E], dstates [B, chunks, M, E, D]. One workgroup: eight rows of dS of a head.
-// Twin: ops/delta/state_twins.rs
+// Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,
@@ -21,11 +21,8 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> dstates: array<f32>;
 @group(0) @binding(7) var<storage, read_write> params: Params;
 
-// Eight rows of dS, in two halves for each column.
-var<workgroup> state: array<vec4<f32>, 512>;
-// dδ of the rows of a chunk, and start do, for the same eight.
-var<workgroup> taken: array<vec4<f32>, 128>;
-var<workgroup> added: array<vec4<f32>, 128>;
+// Number of chunks; 0 for a workgroup past the end.
+var<workgroup> rounds: u32;
 
 @compute @workgroup_size(64)
 fn main(
@@ -38,77 +35,69 @@ fn main(
   let key = params.key_dim;
   let value = params.value_dim;
   let tiles = (value + 7u) / 8u;
-  if (i >= params.n / params.len * heads * tiles) {
-    return;
-  }
   let chunks = (params.len + 63u) / 64u;
+  if (lane == 0u) {
+    rounds = select(0u, chunks, i < params.n / params.len * heads * tiles);
+  }
+  let last = workgroupUniformLoad(&rounds);
   let first = i % tiles * 8u;
   let h = i / tiles % heads;
   let sequence = i / tiles / heads;
+  let rows_of_s = min(8u, value - first);
+  let size = heads * value * key;
+  var at_s = (sequence * chunks + chunks - 1u) * size + (h * value + first) * key;
+  for (var c = lane; last > 0u && c < rows_of_s * key; c += 64u) {
+    dstates[at_s + c] = 0.0;
+  }
   let wide = 2u * params.key_heads * key;
   let head = h * params.key_heads / heads * key;
-  let keys = head + params.key_heads * key;
-  for (var l = lane; l < 2u * key; l += 64u) {
-    state[l] = vec4<f32>();
-  }
-  for (var left = chunks; left > 0u; left--) {
-    let chunk = left - 1u;
-    workgroupBarrier();
+  let own_keys = head + params.key_heads * key;
+  // This invocation's four rows of a chunk and two rows of dS; those past an end are read as the last, and not written.
+  let four = lane / 4u * 4u;
+  let two = lane % 4u * 2u;
+  let pair = min(vec2<u32>(two, two + 1u), vec2<u32>(rows_of_s - 1u)) * key;
+  for (var done = 0u; done < last; done++) {
+    let chunk = chunks - 1u - done;
+    storageBarrier();
     let base = sequence * params.len + chunk * 64u;
     let rows = min(64u, params.len - chunk * 64u);
-    if (lane < rows) {
-      let row = (base + lane) * heads + h;
-      var low = vec4<f32>();
-      var high = vec4<f32>();
+    if (four < rows) {
+      let row = base + min(four + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(rows - 1u));
+      let at = row * wide + own_keys;
+      var one = vec4<f32>();
+      var other = vec4<f32>();
       for (var l = 0u; l < key; l++) {
-        let v = qk[(base + lane) * wide + keys + l];
-        low += v * state[2u * l];
-        high += v * state[2u * l + 1u];
+        let v = vec4<f32>(qk[at.x + l], qk[at.y + l], qk[at.z + l], qk[at.w + l]);
+        one += v * dstates[at_s + pair.x + l];
+        other += v * dstates[at_s + pair.y + l];
       }
-      low *= end[row];
-      high *= end[row];
-      var low_out = vec4<f32>();
-      var high_out = vec4<f32>();
-      for (var k = 0u; k < 4u; k++) {
-        if (first + k < value) {
-          low[k] += y[row * value + first + k];
-          y[row * value + first + k] = low[k];
-          low_out[k] = start[row] * dout[row * value + first + k];
+      for (var k = 0u; k < 4u && four + k < rows; k++) {
+        let of_row = row[k] * heads + h;
+        let to = of_row * value + first + two;
+        if (two < rows_of_s) {
+          y[to] += end[of_row] * one[k];
         }
-        if (first + k + 4u < value) {
-          high[k] += y[row * value + first + k + 4u];
-          y[row * value + first + k + 4u] = high[k];
-          high_out[k] = start[row] * dout[row * value + first + k + 4u];
+        if (two + 1u < rows_of_s) {
+          y[to + 1u] += end[of_row] * other[k];
         }
       }
-      taken[2u * lane] = low;
-      taken[2u * lane + 1u] = high;
-      added[2u * lane] = low_out;
-      added[2u * lane + 1u] = high_out;
     }
-    workgroupBarrier();
-    let decay = start[(base + rows - 1u) * heads + h];
-    let to = ((sequence * chunks + chunk) * heads + h) * value;
-    for (var l = lane; l < key; l += 64u) {
-      let before = array<vec4<f32>, 2>(state[2u * l], state[2u * l + 1u]);
-      var low = decay * before[0];
-      var high = decay * before[1];
-      for (var s = 0u; s < rows; s++) {
-        let q = qk[(base + s) * wide + head + l];
-        let v = w[((base + s) * heads + h) * key + l];
-        low += q * added[2u * s] - v * taken[2u * s];
-        high += q * added[2u * s + 1u] - v * taken[2u * s + 1u];
-      }
-      state[2u * l] = low;
-      state[2u * l + 1u] = high;
-      for (var k = 0u; k < 4u; k++) {
-        if (first + k < value) {
-          dstates[(to + first + k) * key + l] = before[0][k];
+    storageBarrier();
+    if (chunk > 0u) {
+      let decay = start[(base + rows - 1u) * heads + h];
+      for (var c = lane; c < rows_of_s * key; c += 64u) {
+        let row = c / key;
+        let l = c % key;
+        var sum = decay * dstates[at_s + c];
+        for (var s = 0u; s < rows; s++) {
+          let at = (base + s) * heads + h;
+          let column = at * value + first + row;
+          sum += start[at] * dout[column] * qk[(base + s) * wide + head + l];
+          sum -= y[column] * w[at * key + l];
         }
-        if (first + k + 4u < value) {
-          dstates[(to + first + k + 4u) * key + l] = before[1][k];
-        }
+        dstates[at_s - size + c] = sum;
       }
+      at_s -= size;
     }
   }
 }

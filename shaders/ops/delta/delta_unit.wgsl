@@ -1,6 +1,6 @@
 // Queries and keys of length 1: x / √(Σ x² + 1e-6) of each head, queries also times 1/√D. x [n, width] begins with the
 // queries and the keys of G heads, y [n, 2 G D]; `keys` [n, G D] has the keys once more, since a kernel cannot bind one
-// buffer twice. One thread: one head of a row. Twin: ops/delta/twins.rs
+// buffer twice. One thread: one head of a row. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   width: u32,

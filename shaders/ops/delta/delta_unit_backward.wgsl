@@ -1,6 +1,6 @@
 // Gradient of the rows that the delta rule reads. For a query or key y = s r x, r = 1/√(Σ x² + 1e-6), with the sum g of
 // the gradients of the M / G value heads that read it: dx = s r (g − x r² (x·g)). The gradient of the values is dv.
-// x, dx [n, 2 G D + M E], dq, dk [n, M D], dv [n, M E]. One thread: one head of a row. Twin: ops/delta/twins.rs
+// x, dx [n, 2 G D + M E], dq, dk [n, M D], dv [n, M E]. One thread: one head of a row. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   key_heads: u32,

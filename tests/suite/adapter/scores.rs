@@ -69,6 +69,18 @@ fn shapes() -> Vec<(&'static str, ModelConfig)> {
             "gemma2" | "gemma3_text" => config["query_pre_attn_scalar"] = json!(8),
             // GGUF has windows in a model of 64 layers alone.
             "exaone4" => config["sliding_window"] = json!(null),
+            // llama.cpp takes this ε for the length of keys, too.
+            "qwen3_5_text" => {
+                config["rms_norm_eps"] = json!(1e-6);
+                for (key, value) in [
+                    ("linear_num_key_heads", 2),
+                    ("linear_num_value_heads", 4),
+                    ("linear_key_head_dim", 8),
+                    ("linear_value_head_dim", 8),
+                ] {
+                    config[key] = json!(value);
+                }
+            }
             _ => {}
         }
         config

@@ -14,6 +14,14 @@ fn with(family: &str, key: &str, value: Meta) -> tabtune::Result<Bundle> {
         ("feed_forward_length", 4),
         ("attention.head_count", 2),
     ];
+    let of_delta_rules = [
+        ("ssm.conv_kernel", 4),
+        ("ssm.state_size", 4),
+        ("ssm.group_count", 1),
+        ("ssm.time_step_rank", 2),
+        ("ssm.inner_size", 8),
+    ];
+    let own = of_delta_rules.iter().filter(|_| family == "qwen35");
     let eps = if family == "gpt2" {
         "attention.layer_norm_epsilon"
     } else {
@@ -21,6 +29,7 @@ fn with(family: &str, key: &str, value: Meta) -> tabtune::Result<Bundle> {
     };
     let mut names: Vec<(String, Meta)> = counts
         .iter()
+        .chain(own)
         .map(|(key, n)| (format!("{family}.{key}"), Meta::U32(*n)))
         .collect();
     names.push((format!("{family}.{eps}"), Meta::F32(1e-5)));

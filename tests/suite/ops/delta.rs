@@ -2,10 +2,12 @@ use burn::tensor::{DType, Int, Tensor, TensorData};
 use tabtune::gpu::{Kernel, KernelParams};
 use tabtune::ops::delta::CHUNK;
 use tabtune::ops::delta::kernels::{
-    DECAY, DECAY_BACKWARD, DOTS, DecayBackwardParams, DecayParams, DotParams, GATES,
-    GATES_BACKWARD, GateParams, INVERSE, InverseParams, MIX, MixParams, PAIRS, PairParams, READ,
-    ReadParams, SCAN, SCAN_BACKWARD, ScanParams, UNIT, UNIT_BACKWARD, UnitBackwardParams,
-    UnitParams,
+    DECAY, DECAY_BACKWARD, DOTS, GATES, GATES_BACKWARD, INVERSE, MIX, PAIRS, READ, SCAN,
+    SCAN_BACKWARD, UNIT, UNIT_BACKWARD,
+};
+use tabtune::ops::delta::params::{
+    DecayBackwardParams, DecayParams, DotParams, GateParams, InverseParams, MixParams, PairParams,
+    ReadParams, ScanParams, UnitBackwardParams, UnitParams,
 };
 use tabtune::ops::{self, DeltaGates, DeltaShape};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, relative_l2, words};
@@ -311,7 +313,7 @@ fn delta_mix_agrees_with_its_definition() {
             let threads = chunks * CHUNK / 4 * of.heads * of.value_dim;
             whole(&MIX, read, written, &params, threads)
         };
-        let flips = [("m[at[0] + s]", "m[at[1] + s]"), ("m[at + 1u]", "m[at]")];
+        let flips = [("m[at.x + s]", "m[at.y + s]"), ("m[at + 1u]", "m[at]")];
         holds_for(case, &flips[usize::from(turned)..][..1]);
     }
 }
@@ -389,8 +391,8 @@ fn delta_scans_agree_with_their_definition() {
             Case::new(&SCAN, read, written, &params(s, carried), groups(s))
         };
         let flips = [
-            ("low * end[row]", "low"),
-            ("decay * state[2u * l]", "state[2u * l]"),
+            ("sum += end[at] * y", "sum -= end[at] * y"),
+            ("decay * states[at_s + c]", "states[at_s + c]"),
         ];
         holds_for(forward, &flips);
     }
@@ -415,8 +417,8 @@ fn delta_scans_agree_with_their_definition() {
     holds_for(
         backward,
         &[
-            ("- v * taken[2u * s]", ""),
-            ("decay * before[0]", "before[0]"),
+            ("sum -= y[column]", "sum += y[column]"),
+            ("decay * dstates[at_s + c]", "dstates[at_s + c]"),
         ],
     );
 }

@@ -262,8 +262,8 @@ fn preset_no_decay_spares_norms_biases_and_embeddings() {
             decays,
         ) in all
         {
-            // Norms and biases are the vectors.
-            let expected = matches!(kind, Kind::Matrix(_)) && !part.is_table();
+            // Norms, biases and rates are the vectors.
+            let expected = matches!(kind, Kind::Matrix(_) | Kind::Taps) && !part.is_table();
             assert_eq!(decays, expected, "{model}: {name}");
         }
     }
@@ -349,7 +349,7 @@ fn apollo_projects_the_matrices_of_the_blocks() {
                 .map(String::from)
                 .collect::<BTreeSet<String>>()
         };
-        let vectors = request.iter().filter(|request| !request.kind.is_matrix());
+        let vectors = request.iter().filter(|request| request.shape.len() == 1);
         let outside = request
             .iter()
             .filter(|request| request.kind.is_matrix() && request.part.block().is_none());

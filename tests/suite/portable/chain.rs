@@ -29,10 +29,10 @@ const VOCABULARY: u32 = 12;
 
 type Written = Vec<(String, Vec<u8>)>;
 
-/// Lists the models whose GGUF file has every bit of their weights. Gemma's has 1 added to the weights of norms, which rounds them.
+/// Lists the models whose GGUF file has every bit of their weights. Gemma's and Qwen3.5's have 1 added to the weights of norms, which rounds them.
 fn names() -> impl Iterator<Item = &'static str> {
     let names = gguf_families().map(|family| family.name);
-    names.filter(|name| !name.starts_with("gemma"))
+    names.filter(|name| !name.starts_with("gemma") && *name != "qwen3_5")
 }
 
 fn folder_of(name: &str) -> Written {

@@ -84,7 +84,7 @@ export interface TrainOptions extends RunSettings {
   columns?: ColumnSettings | null | undefined;
   /** Update rule. Default: `{ type: 'adamw' }`. */
   optimizer?: OptimizerOptions | undefined;
-  /** Parameter groups; 'no_decay' exempts norms, biases and embeddings from weight decay. Default: one group of all parameters. */
+  /** Parameter groups; 'no_decay' exempts norms, biases, rates and embeddings from weight decay. Default: one group of all parameters. */
   groups?: GroupOptions[] | 'no_decay' | undefined;
   /** Schedule of the learning rate. Default: `{ type: 'constant' }`. */
   lrScheduler?: ScheduleOptions | undefined;

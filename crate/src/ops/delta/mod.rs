@@ -8,6 +8,7 @@
 //! Backward, with D = dv: the gradients of all decays follow from `do·o − dv·v`, since o and δ are linear in G and each δ is divided by it.
 
 pub mod kernels;
+pub mod params;
 mod plan;
 mod state_twins;
 mod twins;
@@ -15,10 +16,8 @@ mod twins;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::{Int, Tensor};
 
-use self::kernels::{
-    DECAY_BACKWARD, DOTS, DecayBackwardParams, DotParams, GATES_BACKWARD, GateParams,
-    SCAN_BACKWARD, UNIT_BACKWARD, UnitBackwardParams,
-};
+use self::kernels::{DECAY_BACKWARD, DOTS, GATES_BACKWARD, SCAN_BACKWARD, UNIT_BACKWARD};
+use self::params::{DecayBackwardParams, DotParams, GateParams, UnitBackwardParams};
 use self::plan::{Plan, Rows};
 use crate::gpu::launch::Launch;
 use crate::ops::attention::given;
@@ -204,7 +203,7 @@ operation! {
     }
 }
 
-/// What the gates of a delta rule are made of: `g = −exp(A) softplus(a + bias)`, the decay's logarithm, and `β = σ(b)`.
+/// The parts of the gates of a delta rule: `g = −exp(A) softplus(a + bias)`, the decay's logarithm, and `β = σ(b)`.
 #[derive(Debug, Clone)]
 pub struct DeltaGates {
     /// a `[B·T, M]`.

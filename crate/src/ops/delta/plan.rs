@@ -2,9 +2,10 @@
 
 use burn::backend::tensor::FloatTensor;
 
-use super::kernels::{
-    DECAY, DecayParams, GATES, GateParams, INVERSE, InverseParams, MIX, MixParams, PAIRS,
-    PairParams, READ, ReadParams, SCAN, ScanParams, UNIT, UnitParams,
+use super::kernels::{DECAY, GATES, INVERSE, MIX, PAIRS, READ, SCAN, UNIT};
+use super::params::{
+    DecayParams, GateParams, InverseParams, MixParams, PairParams, ReadParams, ScanParams,
+    UnitParams,
 };
 use super::{CHUNK, DeltaShape};
 use crate::gpu::launch::Launch;
@@ -12,7 +13,7 @@ use crate::gpu::launch::Launch;
 /// Rows of a state that one workgroup of a scan has.
 const STATE_ROWS: usize = 8;
 
-/// What a delta rule reads.
+/// The tensors that a delta rule reads.
 #[derive(Debug, Clone)]
 pub(super) struct Rows<T> {
     /// Queries, keys and values.
@@ -24,7 +25,7 @@ pub(super) struct Rows<T> {
     pub starts: T,
 }
 
-/// What is computed of the rows of a chunk without its state.
+/// Results of the rows of a chunk that do not depend on its state.
 #[derive(Debug, Clone)]
 pub(super) struct Within<T> {
     pub gates: T,

@@ -1,7 +1,7 @@
 //! Twins of the kernels that compute with the states between chunks.
 
 use super::CHUNK;
-use super::kernels::{DecayBackwardParams, DotParams, ReadParams, ScanParams};
+use super::params::{DecayBackwardParams, DotParams, ReadParams, ScanParams};
 use super::twins::Place;
 use crate::gpu::Words;
 

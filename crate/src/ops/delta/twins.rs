@@ -1,7 +1,7 @@
 //! Twins of the kernels that compute what is inside a chunk.
 
 use super::CHUNK;
-use super::kernels::{
+use super::params::{
     DecayParams, GateParams, InverseParams, MixParams, PairParams, UnitBackwardParams, UnitParams,
 };
 use crate::gpu::Words;
