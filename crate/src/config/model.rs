@@ -348,7 +348,7 @@ impl ModelConfig {
             for (key, value, most) in [
                 ("linear_num_key_heads", delta.key_heads, 1024),
                 ("linear_num_value_heads", delta.value_heads, 1024),
-                ("linear_key_head_dim", delta.key_dim, MAX_HEAD_DIM),
+                ("linear_key_head_dim", delta.key_dim, 4096),
                 ("linear_value_head_dim", delta.value_dim, 4096),
                 ("linear_conv_kernel_dim", delta.taps, 4096),
             ] {

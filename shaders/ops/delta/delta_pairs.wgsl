@@ -1,7 +1,8 @@
 // Products of the rows t and s of a chunk, y[t, h, s] = d (x_t · z_s) with the decay d from s to t, for s ≤ t of one
-// document, or for s < t with `strict`, where `weighted` multiplies by β of t; 0 for all other s. x [n, x_width] has x
-// of a head from `x_first` on, z [n, z_width] from 0 on; value head h reads head ⌊h own / M⌋. sums [n, M, 2] as
-// delta_decay makes them, gates [n, 2 M] end with β, y [n, M, 64]. One thread: four rows t. Twin: ops/delta/kernels.rs
+// document, or for s < t with `strict`, where `weighted` multiplies by β of t; 0 for all other s. With `times` the
+// product x_t · z_s itself multiplies y. x [n, x_width] has x of a head from `x_first` on, z [n, z_width] from 0 on;
+// value head h reads head ⌊h own / M⌋. sums [n, M, 2] as delta_decay makes them, gates [n, 2 M] end with β,
+// y [n, M, 64]. One thread: four rows t. Twin: ops/delta/kernels.rs
 struct Params {
   n: u32,
   len: u32,
@@ -14,6 +15,7 @@ struct Params {
   strict: u32,
   weighted: u32,
   documents: u32,
+  times: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -63,6 +65,10 @@ fn main(
       return;
     }
     let row = base + t;
+    if (params.times != 0u) {
+      y[(row * heads + h) * 64u + s] *= dots[k];
+      continue;
+    }
     var seen = s + params.strict <= t;
     if (params.documents != 0u) {
       seen = seen && first + s >= starts[row];

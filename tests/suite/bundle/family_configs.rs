@@ -171,6 +171,30 @@ fn absent_keys_have_the_defaults_of_their_family() {
     let lfm2 = without(golden("lfm2"), &["conv_L_cache", "layer_types"]);
     let lfm2 = read(&with(lfm2, "full_attn_idxs", json!([1])));
     assert_eq!((lfm2.conv_layers, lfm2.conv_l_cache), (vec![0, 2], Some(3)));
+    let qwen35 = without(
+        golden("qwen3_5"),
+        &[
+            "layer_types",
+            "head_dim",
+            "num_key_value_heads",
+            "rope_parameters",
+            "linear_conv_kernel_dim",
+            "linear_num_key_heads",
+            "linear_num_value_heads",
+            "linear_key_head_dim",
+            "linear_value_head_dim",
+        ],
+    );
+    let qwen35 = read(&with(qwen35, "num_hidden_layers", json!(5)));
+    let delta = qwen35.linear_attention.unwrap();
+    assert_eq!(
+        (delta.key_heads, delta.value_heads, delta.taps),
+        (16, 32, 4)
+    );
+    assert_eq!((delta.key_dim, delta.value_dim), (128, 128));
+    assert_eq!(qwen35.linear_layers, [0, 1, 2, 4]);
+    assert_eq!((qwen35.head_dim, qwen35.num_key_value_heads), (256, 4));
+    assert_eq!(qwen35.partial_rotary_factor, Some(0.25));
     // Two thirds of the stated width, rounded up.
     let wide = with(golden("lfm2"), "block_ff_dim", json!(12_288));
     let wide = without(wide, &["block_multiple_of"]);
@@ -214,6 +238,19 @@ fn values_that_a_family_does_not_have_are_refused_by_their_key() {
             json!({"type": "longrope", "factor": 2.0}),
         ),
         ("glm", "partial_rotary_factor", json!(0.1)),
+        ("qwen3_5", "attn_output_gate", json!(false)),
+        ("qwen3_5", "attention_bias", json!(true)),
+        (
+            "qwen3_5",
+            "layer_types",
+            json!(["linear_attention", "mamba", "linear_attention"]),
+        ),
+        ("qwen3_5", "num_experts", json!(8)),
+        (
+            "qwen3_5",
+            "rope_parameters",
+            json!({"rope_type": "yarn", "factor": 4.0}),
+        ),
         ("phi3", "original_max_position_embeddings", json!(1)),
     ] {
         let mut config = golden(name);
@@ -225,7 +262,9 @@ fn values_that_a_family_does_not_have_are_refused_by_their_key() {
         }
         let error = config_from_hf(&with(config, key, value)).unwrap_err();
         assert_eq!(error.code(), "model.config.unsupported", "{name} {key}");
-        let named = key.trim_start_matches("rope_scaling");
+        let named = key
+            .trim_start_matches("rope_scaling")
+            .trim_start_matches("rope_parameters");
         // A rotation of nothing, and one of an infinite size, are refused in words of the rotation.
         let known = [named, "rotated"]
             .iter()

@@ -1,8 +1,8 @@
 //! The kernels of the delta rule.
 
 use super::params::{
-    DecayBackwardParams, DecayParams, DotParams, GateParams, InverseParams, MixParams, PairParams,
-    ReadParams, ScanParams, UnitBackwardParams, UnitParams,
+    DecayParams, DotParams, GateParams, InverseParams, MixParams, PairParams, ReadParams,
+    ScanParams, ThroughParams, UnitBackwardParams, UnitParams, WrittenParams,
 };
 use super::{state_twins, twins};
 use crate::gpu::Kernels;
@@ -20,8 +20,10 @@ pub(crate) static KERNELS: Kernels = &[
     &READ.all(),
     &SCAN.all(),
     &SCAN_BACKWARD.all(),
-    &DOTS.all(),
-    &DECAY_BACKWARD.all(),
+    &DOT.all(),
+    &WRITTEN.all(),
+    &THROUGH.all(),
+    &CROSS.all(),
 ];
 
 crate::kernel! {
@@ -51,7 +53,7 @@ crate::kernel! {
 }
 crate::kernel! {
     /// Computes products of the rows of a chunk.
-    pub PAIRS = "delta_pairs" [64], (x, z, sums, gates, starts) -> (y), PairParams,
+    pub PAIRS = "delta_pairs" [64], (x, z, sums, gates, starts) -> (mut y), PairParams,
     twin twins::pairs
 }
 crate::kernel! {
@@ -80,12 +82,22 @@ crate::kernel! {
     twin state_twins::scan_backward
 }
 crate::kernel! {
-    /// Computes the products from which the gradients of the gates follow.
-    pub DOTS = "delta_dots" [64], (o, dout, x, dv, delta) -> (y), DotParams,
-    twin state_twins::dots
+    /// Computes products of the heads of two tensors.
+    pub DOT = "delta_dot" [64], (a, b) -> (mut y), DotParams,
+    twin twins::dot
 }
 crate::kernel! {
-    /// Computes the gradients of the decays' logarithms, and of b.
-    pub DECAY_BACKWARD = "delta_decay_backward" [64], (dots, gates, starts, states, dstates) -> (dg, db), DecayBackwardParams,
-    twin state_twins::decay_backward
+    /// Computes the gradient of b.
+    pub WRITTEN = "delta_written" [64], (dv, delta, gates) -> (db), WrittenParams,
+    twin twins::written
+}
+crate::kernel! {
+    /// Computes the shares of states in the states after them.
+    pub THROUGH = "delta_through" [64], (states, dstates, start) -> (y), ThroughParams,
+    twin state_twins::through
+}
+crate::kernel! {
+    /// Computes the gradients of the decays' logarithms.
+    pub CROSS = "delta_cross" [64], (w, v, before, after, through) -> (dg), InverseParams,
+    twin twins::cross
 }

@@ -5,7 +5,8 @@
 //! changes δ of the rows of a chunk solve a triangular system: `(1 + A) δ = β (v − G S k)`, `A_ts = β_t r_ts k_t·k_s` for s < t. With its inverse X,
 //! `δ = X β v − W Sᵀ` for `W = X β G k`, so that only `S → S'` goes from chunk to chunk, and everything else is computed for all chunks at once.
 //!
-//! Backward, with D = dv: the gradients of all decays follow from `do·o − dv·v`, since o and δ are linear in G and each δ is divided by it.
+//! Backward, the gradient of a decay is the sum of all that it multiplies: pairs of a row before it and one from it on, and the states at the ends of
+//! the chunk.
 
 pub mod kernels;
 pub mod params;
@@ -16,8 +17,8 @@ mod twins;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::{Int, Tensor};
 
-use self::kernels::{DECAY_BACKWARD, DOTS, GATES_BACKWARD, SCAN_BACKWARD, UNIT_BACKWARD};
-use self::params::{DecayBackwardParams, DotParams, GateParams, UnitBackwardParams};
+use self::kernels::{GATES_BACKWARD, SCAN_BACKWARD, UNIT_BACKWARD, WRITTEN};
+use self::params::{GateParams, UnitBackwardParams, WrittenParams};
 use self::plan::{Plan, Rows};
 use crate::gpu::launch::Launch;
 use crate::ops::attention::given;
@@ -28,9 +29,6 @@ use crate::ops::tape::{Grads, Sum, Vjp};
 /// Number of rows of a chunk.
 pub const CHUNK: usize = 64;
 
-/// The greatest width of a key, for which a workgroup has room.
-pub const MAX_KEY_DIM: usize = 256;
-
 /// The shape of a delta rule, which cannot be derived from its tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeltaShape {
@@ -40,7 +38,7 @@ pub struct DeltaShape {
     pub key_heads: usize,
     /// M, the number of heads of values: a multiple of G.
     pub heads: usize,
-    /// D, the width of a query or key: at most [`MAX_KEY_DIM`].
+    /// D, the width of a query or key.
     pub key_dim: usize,
     /// E, the width of a value.
     pub value_dim: usize,
@@ -72,7 +70,6 @@ impl DeltaShape {
 #[derive(Debug, Clone)]
 struct Delta<T> {
     rows: Rows<T>,
-    o: T,
     delta: T,
     states: T,
     plan: Plan,
@@ -82,7 +79,6 @@ impl<B: Launch> Vjp<B, 5> for Delta<FloatTensor<B>> {
     fn backward(self, dout: FloatTensor<B>, _: [bool; 5], _: Sum<'_, B>) -> Grads<B, 5> {
         let Self {
             rows,
-            o,
             delta,
             states,
             plan,
@@ -120,39 +116,55 @@ impl<B: Launch> Vjp<B, 5> for Delta<FloatTensor<B>> {
         let of_outputs = plan.pairs::<B>([given.clone(), changes.clone()], false, false, &within);
         let of_changes = plan.pairs::<B>([written.clone(), changes.clone()], true, false, &within);
         let before = (states.clone(), of.chunks() + 1);
-        let dq = plan.read::<B>(given, before.clone(), true, start.clone(), 1.0, None);
+        let dq = plan.read::<B>(
+            given.clone(),
+            before.clone(),
+            true,
+            start.clone(),
+            1.0,
+            None,
+        );
         let dq = plan.mix::<B>(of_outputs.clone(), false, keys.clone(), 1.0, Some(dq));
-        let dk = plan.read::<B>(written, before, true, start, -1.0, None);
+        let dk = plan.read::<B>(written, before.clone(), true, start.clone(), -1.0, None);
         let later = (dstates.clone(), of.chunks());
-        let dk = plan.read::<B>(changes, later, true, end, 1.0, Some(dk));
-        let dk = plan.mix::<B>(of_outputs, true, queries, 1.0, Some(dk));
+        let dk = plan.read::<B>(changes, later.clone(), true, end.clone(), 1.0, Some(dk));
+        let dk = plan.mix::<B>(of_outputs.clone(), true, queries.clone(), 1.0, Some(dk));
         let dk = plan.mix::<B>(of_changes.clone(), false, keys.clone(), -1.0, Some(dk));
-        let dk = plan.mix::<B>(of_changes, true, keys, -1.0, Some(dk));
+        let dk = plan.mix::<B>(of_changes.clone(), true, keys.clone(), -1.0, Some(dk));
 
-        // Gates.
-        let of_dots = DotParams {
+        // Decays: shares of the state before a chunk in its rows, and of the rows in the state after it.
+        let entered = plan.read::<B>(
+            queries.clone(),
+            before.clone(),
+            false,
+            start.clone(),
+            1.0,
+            None,
+        );
+        let entering = plan.dot::<B>([dout, entered], 1.0, None);
+        let entered = plan.read::<B>(keys.clone(), before, false, start.clone(), 1.0, None);
+        let entering = plan.dot::<B>([dv.clone(), entered], -1.0, Some(entering));
+        let left = plan.read::<B>(keys.clone(), later, false, end, 1.0, None);
+        let leaving = plan.dot::<B>([delta.clone(), left], 1.0, None);
+        let through = plan.through::<B>([states, dstates, start]);
+        let beside = (within.qk.clone(), plan.keys_beside());
+        let shares = [
+            plan.times::<B>(of_outputs, [queries, keys.clone()], &within),
+            plan.times::<B>(of_changes, [beside, keys], &within),
+        ];
+        let dg = plan.cross::<B>(shares, [entering, leaving, through]);
+        let of_written = WrittenParams {
             n,
             heads: of.heads,
             dim: of.value_dim,
-            width: of.width(),
         };
-        let read = [o, dout, rows.x.clone(), dv.clone(), delta];
-        let dots = B::made(&DOTS, read, [n, 2 * of.heads], &of_dots, n * of.heads);
-        let of_decays = DecayBackwardParams {
-            n,
-            len: of.seq_len,
-            heads: of.heads,
-            size: of.state(),
-            documents: plan.documents,
-        };
-        let read = [dots, within.gates, within.starts, states, dstates];
-        let pair = || [(), ()].map(|()| B::floats(&dv, [n, of.heads]));
-        let groups = plan.places() as u32;
-        let [dg, db] = B::launch(&DECAY_BACKWARD, read, pair(), &of_decays, groups);
+        let read = [dv.clone(), delta, within.gates];
+        let db = B::made(&WRITTEN, read, [n, of.heads], &of_written, n * of.heads);
         let of_gates = GateParams { n, heads: of.heads };
         let read = [rows.a, rows.log_rates, rows.bias, dg];
+        let made = [(), ()].map(|()| B::floats(&dv, [n, of.heads]));
         let groups = GATES_BACKWARD.groups(n * of.heads);
-        let [da, drates] = B::launch(&GATES_BACKWARD, read, pair(), &of_gates, groups);
+        let [da, drates] = B::launch(&GATES_BACKWARD, read, made, &of_gates, groups);
         let (of_rates, of_bias) = (column_sum::<B>(drates), column_sum::<B>(da.clone()));
 
         let of_rows = UnitBackwardParams {
@@ -182,7 +194,7 @@ operation! {
         let rows = Rows { x, a, b, log_rates, bias, starts };
         let initial = rows.log_rates.clone();
         let [o, delta, states] = plan.forward::<B::Inner>(&rows, initial, false);
-        B::record(nodes, o.clone(), Delta { rows, o, delta, states, plan })
+        B::record(nodes, o, Delta { rows, delta, states, plan })
     }
 }
 

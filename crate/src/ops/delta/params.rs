@@ -79,6 +79,8 @@ crate::kernel! {
         weighted: bool,
         /// 1 if each row has a first row of its own.
         documents: bool,
+        /// 1 if the products themselves multiply y.
+        times: bool,
     }
 }
 
@@ -171,22 +173,34 @@ crate::kernel! {
 }
 
 crate::kernel! {
-    /// Shape of the rows.
+    /// Shape of products of heads, and how y is changed.
     pub struct DotParams {
+        /// Number of heads of all rows.
+        n: usize,
+        /// E, the width of a head.
+        dim: usize,
+        /// 1 if the result is added to y.
+        add: bool,
+        /// Factor of the result.
+        factor: f32,
+    }
+}
+
+crate::kernel! {
+    /// Shape of the rows.
+    pub struct WrittenParams {
         /// Number of rows.
         n: usize,
         /// M, the number of value heads.
         heads: usize,
         /// E, the width of a value.
         dim: usize,
-        /// Width of a row of x.
-        width: usize,
     }
 }
 
 crate::kernel! {
-    /// Shapes.
-    pub struct DecayBackwardParams {
+    /// Shape of the states.
+    pub struct ThroughParams {
         /// Number of rows.
         n: usize,
         /// T, the number of rows of a sequence.
@@ -195,7 +209,5 @@ crate::kernel! {
         heads: usize,
         /// Number of values of a state of a head.
         size: usize,
-        /// 1 if each row has a first row of its own.
-        documents: bool,
     }
 }

@@ -2,10 +2,10 @@
 
 use burn::backend::tensor::FloatTensor;
 
-use super::kernels::{DECAY, GATES, INVERSE, MIX, PAIRS, READ, SCAN, UNIT};
+use super::kernels::{CROSS, DECAY, DOT, GATES, INVERSE, MIX, PAIRS, READ, SCAN, THROUGH, UNIT};
 use super::params::{
-    DecayParams, GateParams, InverseParams, MixParams, PairParams, ReadParams, ScanParams,
-    UnitParams,
+    DecayParams, DotParams, GateParams, InverseParams, MixParams, PairParams, ReadParams,
+    ScanParams, ThroughParams, UnitParams,
 };
 use super::{CHUNK, DeltaShape};
 use crate::gpu::launch::Launch;
@@ -112,15 +112,8 @@ impl Plan {
         self.n / self.of.seq_len * self.of.chunks() * self.of.heads
     }
 
-    pub fn pairs<B: Launch>(
-        self,
-        [x, z]: [(FloatTensor<B>, Heads); 2],
-        strict: bool,
-        weighted: bool,
-        within: &Within<FloatTensor<B>>,
-    ) -> FloatTensor<B> {
-        let ((x, of_x), (z, of_z)) = (x, z);
-        let params = PairParams {
+    fn pair_params(self, [of_x, of_z]: [Heads; 2]) -> PairParams {
+        PairParams {
             n: self.n,
             len: self.of.seq_len,
             heads: self.of.heads,
@@ -129,19 +122,108 @@ impl Plan {
             x_width: of_x.width,
             x_first: of_x.first,
             z_width: of_z.width,
-            strict,
-            weighted,
+            strict: false,
+            weighted: false,
             documents: self.documents,
-        };
+            times: false,
+        }
+    }
+
+    fn launch_pairs<B: Launch>(
+        self,
+        [x, z]: [FloatTensor<B>; 2],
+        params: &PairParams,
+        within: &Within<FloatTensor<B>>,
+        y: FloatTensor<B>,
+    ) -> FloatTensor<B> {
         let Within {
             gates,
             starts,
             sums,
             ..
         } = within.clone();
-        let shape = [self.n, self.of.heads * CHUNK];
-        let threads = self.places() * CHUNK / 4 * CHUNK;
-        B::made(&PAIRS, [x, z, sums, gates, starts], shape, &params, threads)
+        let groups = PAIRS.groups(self.places() * CHUNK / 4 * CHUNK);
+        let [y] = B::launch(&PAIRS, [x, z, sums, gates, starts], [y], params, groups);
+        y
+    }
+
+    /// Multiplies the rows of a chunk with each other, and with the decays between them.
+    pub fn pairs<B: Launch>(
+        self,
+        [(x, of_x), (z, of_z)]: [(FloatTensor<B>, Heads); 2],
+        strict: bool,
+        weighted: bool,
+        within: &Within<FloatTensor<B>>,
+    ) -> FloatTensor<B> {
+        let params = PairParams {
+            strict,
+            weighted,
+            ..self.pair_params([of_x, of_z])
+        };
+        let y = B::floats(&x, [self.n, self.of.heads * CHUNK]);
+        self.launch_pairs::<B>([x, z], &params, within, y)
+    }
+
+    /// Multiplies pairs of rows by the products of other rows.
+    pub fn times<B: Launch>(
+        self,
+        y: FloatTensor<B>,
+        [(x, of_x), (z, of_z)]: [(FloatTensor<B>, Heads); 2],
+        within: &Within<FloatTensor<B>>,
+    ) -> FloatTensor<B> {
+        let params = PairParams {
+            times: true,
+            ..self.pair_params([of_x, of_z])
+        };
+        self.launch_pairs::<B>([x, z], &params, within, y)
+    }
+
+    /// Multiplies the heads of values; adds the result to `y` if it is given.
+    pub fn dot<B: Launch>(
+        self,
+        read: [FloatTensor<B>; 2],
+        factor: f32,
+        y: Option<FloatTensor<B>>,
+    ) -> FloatTensor<B> {
+        let heads = self.n * self.of.heads;
+        let params = DotParams {
+            n: heads,
+            dim: self.of.value_dim,
+            add: y.is_some(),
+            factor,
+        };
+        let y = y.unwrap_or_else(|| B::floats(&read[0], [self.n, self.of.heads]));
+        let [y] = B::launch(&DOT, read, [y], &params, DOT.groups(heads));
+        y
+    }
+
+    /// Computes the shares of states in the states after them.
+    pub fn through<B: Launch>(self, read: [FloatTensor<B>; 3]) -> FloatTensor<B> {
+        let params = ThroughParams {
+            n: self.n,
+            len: self.of.seq_len,
+            heads: self.of.heads,
+            size: self.of.state(),
+        };
+        let y = B::floats(&read[0], [self.places()]);
+        let [y] = B::launch(&THROUGH, read, [y], &params, self.places() as u32);
+        y
+    }
+
+    /// Adds up the shares that each decay multiplies.
+    pub fn cross<B: Launch>(
+        self,
+        [w, v]: [FloatTensor<B>; 2],
+        [before, after, through]: [FloatTensor<B>; 3],
+    ) -> FloatTensor<B> {
+        let params = InverseParams {
+            n: self.n,
+            len: self.of.seq_len,
+            heads: self.of.heads,
+        };
+        let read = [w, v, before, after, through];
+        let heads = self.n * self.of.heads;
+        B::made(&CROSS, read, [self.n, self.of.heads], &params, heads)
     }
 
     /// Mixes rows, and adds the result to `y` if it is given.

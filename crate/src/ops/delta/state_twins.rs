@@ -1,7 +1,7 @@
 //! Twins of the kernels that compute with the states between chunks.
 
 use super::CHUNK;
-use super::params::{DecayBackwardParams, DotParams, ReadParams, ScanParams};
+use super::params::{ReadParams, ScanParams, ThroughParams};
 use super::twins::Place;
 use crate::gpu::Words;
 
@@ -120,50 +120,18 @@ pub(super) fn scan_backward(
     }
 }
 
-pub(super) fn dots([o, dout, x, dv, delta]: [&[u32]; 5], [y]: [&mut [u32]; 1], p: &DotParams) {
-    for i in 0..p.n * p.heads {
-        let (row, h) = (i / p.heads, i % p.heads);
-        let values = (row + 1) * p.width - (p.heads - h) * p.dim;
-        let (mut decayed, mut written) = (0.0, 0.0);
-        for c in 0..p.dim {
-            let at = i * p.dim + c;
-            let d = dv.wide(at);
-            decayed += dout.wide(at) * o.wide(at) - d * x.wide(values + c);
-            written += d * delta.wide(at);
-        }
-        y.set(row * 2 * p.heads + h, decayed);
-        y.set(row * 2 * p.heads + p.heads + h, written);
-    }
-}
-
-pub(super) fn decay_backward(
-    [dots, gates, starts, states, dstates]: [&[u32]; 5],
-    [dg, db]: [&mut [u32]; 2],
-    p: &DecayBackwardParams,
+pub(super) fn through(
+    [states, dstates, start]: [&[u32]; 3],
+    [y]: [&mut [u32]; 1],
+    p: &ThroughParams,
 ) {
     let chunks = p.len.div_ceil(CHUNK);
-    for place in Place::all(p.n, p.len, p.heads) {
-        let state = |count: usize, number: usize| {
-            ((place.sequence * count + number) * p.heads + place.head) * p.size
-        };
-        let after = state(chunks + 1, place.chunk + 1);
-        let gradient = state(chunks, place.chunk);
-        let mut left: f64 = (0..p.size)
-            .map(|i| states.wide(after + i) * dstates.wide(gradient + i))
+    for (number, place) in Place::all(p.n, p.len, p.heads).enumerate() {
+        let before =
+            ((place.sequence * (chunks + 1) + place.chunk) * p.heads + place.head) * p.size;
+        let sum: f64 = (0..p.size)
+            .map(|i| states.wide(before + i) * dstates.wide(number * p.size + i))
             .sum();
-        for t in (0..place.rows).rev() {
-            let row = place.base + t;
-            let at = row * 2 * p.heads + place.head;
-            let first = if p.documents { starts[row] as usize } else { 0 };
-            if p.documents && t + 1 < place.rows && starts[row + 1] as usize != first {
-                left = 0.0;
-            }
-            left += dots.wide(at);
-            let begins = first == place.chunk * CHUNK + t;
-            dg.set(place.at(t), if begins { 0.0 } else { left });
-            let weight = place.weight(gates, t);
-            let slope = (1.0 - weight) * dots.wide(at + p.heads) / weight;
-            db.set(place.at(t), if weight > 0.0 { slope } else { 0.0 });
-        }
+        y.set(number, start.wide(place.at(place.rows - 1)) * sum);
     }
 }

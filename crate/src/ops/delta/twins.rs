@@ -2,7 +2,8 @@
 
 use super::CHUNK;
 use super::params::{
-    DecayParams, GateParams, InverseParams, MixParams, PairParams, UnitBackwardParams, UnitParams,
+    DecayParams, DotParams, GateParams, InverseParams, MixParams, PairParams, UnitBackwardParams,
+    UnitParams, WrittenParams,
 };
 use crate::gpu::Words;
 
@@ -205,17 +206,25 @@ pub(super) fn pairs(
                 1.0
             };
             for s in 0..CHUNK {
+                let at = place.at(t) * CHUNK + s;
+                let dot = || -> f64 {
+                    let at_z = (place.base + s) * p.z_width + head;
+                    (0..p.dim)
+                        .map(|c| x.wide(at_x + c) * z.wide(at_z + c))
+                        .sum()
+                };
+                if p.times {
+                    let factor = if s <= t { dot() } else { 0.0 };
+                    y.set(at, y.wide(at) * factor);
+                    continue;
+                }
                 let seen = s + usize::from(p.strict) <= t && place.sees(starts, p.documents, t, s);
                 let value = if seen {
-                    let at_z = (place.base + s) * p.z_width + head;
-                    let dot: f64 = (0..p.dim)
-                        .map(|c| x.wide(at_x + c) * z.wide(at_z + c))
-                        .sum();
-                    weight * (sum(s) - sum(t)).exp() * dot
+                    weight * (sum(s) - sum(t)).exp() * dot()
                 } else {
                     0.0
                 };
-                y.set(place.at(t) * CHUNK + s, value);
+                y.set(at, value);
             }
         }
     }
@@ -270,6 +279,44 @@ pub(super) fn mix([m, x]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &MixParams) {
                 let before = if p.add { y.wide(to) } else { 0.0 };
                 y.set(to, before + f64::from(p.factor) * sum);
             }
+        }
+    }
+}
+
+pub(super) fn dot([a, b]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &DotParams) {
+    for i in 0..p.n {
+        let parts = i * p.dim..(i + 1) * p.dim;
+        let sum: f64 = parts.map(|at| a.wide(at) * b.wide(at)).sum();
+        let before = if p.add { y.wide(i) } else { 0.0 };
+        y.set(i, before + f64::from(p.factor) * sum);
+    }
+}
+
+pub(super) fn written([dv, delta, gates]: [&[u32]; 3], [db]: [&mut [u32]; 1], p: &WrittenParams) {
+    for i in 0..p.n * p.heads {
+        let parts = i * p.dim..(i + 1) * p.dim;
+        let sum: f64 = parts.map(|at| dv.wide(at) * delta.wide(at)).sum();
+        let weight = gates.wide(i / p.heads * 2 * p.heads + p.heads + i % p.heads);
+        let slope = (1.0 - weight) * sum / weight;
+        db.set(i, if weight > 0.0 { slope } else { 0.0 });
+    }
+}
+
+pub(super) fn cross(
+    [w, v, before, after, through]: [&[u32]; 5],
+    [dg]: [&mut [u32]; 1],
+    p: &InverseParams,
+) {
+    for (number, place) in Place::all(p.n, p.len, p.heads).enumerate() {
+        for r in 0..place.rows {
+            let left: f64 = (0..r).map(|s| after.wide(place.at(s))).sum();
+            let entered: f64 = (r..place.rows).map(|t| before.wide(place.at(t))).sum();
+            let pairs = (r..place.rows).flat_map(|t| (0..r).map(move |s| (t, s)));
+            let inside: f64 = pairs
+                .map(|(t, s)| place.at(t) * CHUNK + s)
+                .map(|at| w.wide(at) - v.wide(at))
+                .sum();
+            dg.set(place.at(r), through.wide(number) + left + entered + inside);
         }
     }
 }
