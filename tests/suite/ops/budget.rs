@@ -163,6 +163,29 @@ fn dispatches_of_a_step_are_counted() {
     assert!(all <= 850);
 }
 
+#[test]
+fn dispatches_of_a_layer_without_attention_are_counted() {
+    let Some(device) = as_a_gpu() else { return };
+    let layers = |kind: &str, word: &str, layers: usize| {
+        let json = json!({
+            "model_type": kind, "vocab_size": 256, "hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": layers,
+            "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 64, "max_position_embeddings": 512,
+            "layer_types": vec![word; layers], "block_auto_adjust_ff_dim": false, "tie_word_embeddings": true,
+            "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 32, "linear_value_head_dim": 32
+        });
+        of_a_step(json, &device)
+    };
+    let of_a_layer = |kind, word| layers(kind, word, 3) - layers(kind, word, 2);
+    // Forward: add and norm, the input, the convolution, the output, and those of the MLP. Backward: for each of them as above, and the sum of the
+    // taps' parts. AdamW on eight parameters, and their norm. A delta rule adds its projections and gates, 11 launches forward and 36 backward, of
+    // which seven compute again what the forward pass does not keep.
+    let found = [
+        of_a_layer("lfm2", "conv"),
+        of_a_layer("qwen3_5_text", "linear_attention"),
+    ];
+    assert_eq!(found, [27, 89]);
+}
+
 /// At most 40 launches per layer are allowed.
 #[test]
 fn dispatches_of_a_layer_of_gpt2_are_counted() {
