@@ -91,7 +91,7 @@ export type {
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput, SavedRunsOptions } from './page/runs.js';
 export type { ImportRequest, ImportSelection, KeyRemap } from './page/requests.js';
-export type { ModelShape } from './page/fresh-model.js';
+export type { ModelOfConfig, ModelShape } from './page/fresh-model.js';
 export type { TrustedAddress } from './page/addresses.js';
 export type { WorkerOptions } from './page/spawn.js';
 export { support } from './page/support.js';

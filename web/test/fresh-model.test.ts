@@ -37,6 +37,18 @@ describe('model shape', () => {
       }),
     ).toThrow('rope_theta');
   });
+  it('takes_a_config_of_any_family', () => {
+    const config = { model_type: 'gemma3_text', hidden_size: 64, rope_scaling: null };
+    const taken = modelConfig({ config });
+    expect(taken).toEqual(config);
+    expect(taken).not.toBe(config);
+    const wrong = (shape: unknown) => () =>
+      modelConfig(shape as { config: Record<string, unknown> });
+    expect(wrong({ config, hiddenSize: 64 })).toThrow('shape.hiddenSize');
+    expect(wrong({ config: 'config.json' })).toThrow('shape.config');
+    expect(wrong({ config: { vocab_size: 1n } })).toThrow('shape.config');
+    expect(wrong(null)).toThrow('shape');
+  });
   it('refuses_heads_that_do_not_divide', () => {
     expect(() =>
       modelConfig({ hiddenSize: 100, numHiddenLayers: 1, numAttentionHeads: 3 }),

@@ -1,5 +1,5 @@
 /** Sizes of a new model, under Hugging Face's names in camelCase. */
-import { boolean, oneOf, positive, positiveInteger, translate } from './checks.js';
+import { boolean, objectOf, oneOf, positive, positiveInteger, translate } from './checks.js';
 import type { Values } from '../protocol/plain.js';
 import { badOption } from '../protocol/errors.js';
 import { ownFields } from './given.js';
@@ -28,6 +28,12 @@ export interface ModelShape {
   initializerRange?: number | undefined;
 }
 
+/** A new model of any family that opens. */
+export interface ModelOfConfig {
+  /** A Hugging Face config.json, parsed. The tokenizer determines `vocab_size`. */
+  config: Readonly<Record<string, unknown>>;
+}
+
 const SHAPE = {
   architecture: oneOf('llama', 'qwen2', 'qwen3', 'gpt2'),
   hiddenSize: positiveInteger,
@@ -54,8 +60,26 @@ const GPT2_NAMES: Record<string, string | undefined> = {
   initializer_range: 'initializer_range',
 };
 
-/** @internal Returns the model's config.json without `vocab_size`, which the tokenizer determines. */
-export function modelConfig(shape: ModelShape): Values {
+/** The config.json that was given. */
+function givenConfig(shape: ModelOfConfig): Values {
+  const { config, ...others } = ownFields(shape);
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw badOption(`shape.${other}`, 'config alone', other);
+  objectOf(config, 'shape.config');
+  try {
+    return JSON.parse(JSON.stringify(config)) as Values;
+  } catch (error) {
+    throw badOption('shape.config', 'a parsed config.json', error);
+  }
+}
+
+/** @internal Returns the model's config.json; its `vocab_size` follows from the tokenizer. */
+export function modelConfig(shape: ModelShape | ModelOfConfig): Values {
+  if (Object.hasOwn(objectOf(shape, 'shape'), 'config')) return givenConfig(shape as ModelOfConfig);
+  return shapeConfig(shape as ModelShape);
+}
+
+function shapeConfig(shape: ModelShape): Values {
   const { architecture = 'llama', ...given } = translate(shape, SHAPE, 'shape');
   const { hiddenSize, numHiddenLayers, numAttentionHeads, headDim } = ownFields(shape);
   for (const [key, value] of Object.entries({ hiddenSize, numHiddenLayers, numAttentionHeads })) {

@@ -2,7 +2,7 @@
 import { boolean, objectOf } from './checks.js';
 import type { WorkerCall } from './call.js';
 import { modelConfig } from './fresh-model.js';
-import type { ModelShape } from './fresh-model.js';
+import type { ModelOfConfig, ModelShape } from './fresh-model.js';
 import { optionsOf, ownFields } from './given.js';
 import { beginningOf, toData } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
@@ -129,11 +129,11 @@ function toTrain(tokenizer: NewModelOptions['tokenizer']): Values | undefined {
 }
 
 /**
- * Creates a model with new weights. Without `tokenizer` (a tokenizer.json), its vocabulary consists of the characters in the part of `data` that is
- * learned.
+ * Creates a model with new weights: of these sizes, or of a config.json of any family. Without `tokenizer` (a tokenizer.json), its vocabulary
+ * consists of the characters in the part of `data` that is learned.
  */
 export async function newModel(
-  shape: ModelShape,
+  shape: ModelShape | ModelOfConfig,
   data: DataInput,
   options: NewModelOptions = {},
 ): Promise<Model> {
