@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { root } from '../../web/toolchain.mjs';
 import { characters } from './consumers/characters.mjs';
 import { conversations } from './consumers/conversations.mjs';
+import { families } from './consumers/families.mjs';
 import { folders } from './consumers/folders.mjs';
 import { Tabtune } from './consumers/programs.mjs';
 import { generated } from './consumers/generated.mjs';
@@ -20,6 +21,7 @@ import { written } from './report.mjs';
 const PARTS = {
   small,
   folders,
+  families,
   characters,
   conversations,
   smollm,

@@ -45,6 +45,9 @@ pub(super) const EXAONE4: Family = Family {
         let own = [
             ("sliding_window", json!(config.sliding_window)),
             ("layer_types", rotary::layer_types(config)),
+            ("sliding_window_pattern", pattern(config)),
+            // A library needs the key.
+            ("rope_scaling", json!(null)),
         ];
         rotary::write_hf(config, WORD, "Exaone4ForCausalLM", &own)
     },
@@ -126,6 +129,22 @@ fn by_pattern(pattern: Option<&Value>, layers: usize) -> Result<Vec<usize>> {
             None => Err(wrong(KEY, "a number, or a word of L and G", number)),
         },
     }
+}
+
+/// The shortest word of L and G that is repeated over the layers; null without a window.
+fn pattern(config: &ModelConfig) -> Value {
+    if config.sliding_window.is_none() {
+        return Value::Null;
+    }
+    let local = |index: &usize| config.window_layers.contains(index);
+    let letters: Vec<char> = (0..config.num_hidden_layers)
+        .map(|index| if local(&index) { 'L' } else { 'G' })
+        .collect();
+    let repeats = |length: &usize| {
+        (*length..letters.len()).all(|index| letters[index] == letters[index - length])
+    };
+    let length = (1..=letters.len()).find(repeats).unwrap_or(letters.len());
+    letters[..length].iter().collect::<String>().into()
 }
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {

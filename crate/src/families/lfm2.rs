@@ -184,6 +184,10 @@ fn write_hf(config: &ModelConfig) -> Value {
     let own = [
         ("norm_eps", json!(config.norm_eps)),
         ("block_ff_dim", json!(config.intermediate_size)),
+        // Without an effect here, but some libraries need them.
+        ("block_dim", json!(config.hidden_size)),
+        ("block_multiple_of", json!(256)),
+        ("block_ffn_dim_multiplier", json!(1.0)),
         ("block_auto_adjust_ff_dim", json!(false)),
         ("conv_bias", json!(false)),
         ("conv_L_cache", json!(config.conv_l_cache.unwrap_or(TAPS))),

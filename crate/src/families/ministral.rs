@@ -39,7 +39,8 @@ pub(super) const MINISTRAL3: Family = Family {
     read_hf,
     write_hf: |config| {
         let own = [("sliding_window", json!(config.sliding_window))];
-        rotary::write_hf(config, WORD, "Ministral3ForCausalLM", &own)
+        let value = rotary::write_hf(config, WORD, "Ministral3ForCausalLM", &own);
+        rotary::in_rope_parameters(value)
     },
     read_gguf: |keys, tied| {
         let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;

@@ -57,11 +57,18 @@ pub(super) const PHI3: Family = Family {
         ];
         let mut value = rotary::write_hf(config, WORD, "Phi3ForCausalLM", &own);
         if let RopeScaling::LongRope {
+            short_factor,
+            long_factor,
             original_max_position_embeddings: original,
-            ..
-        } = config.rope_scaling
+            attention_factor,
+            factor,
+        } = &config.rope_scaling
         {
-            value["original_max_position_embeddings"] = original.into();
+            value["original_max_position_embeddings"] = json!(original);
+            if attention_factor.is_none() && factor.is_none() {
+                // Libraries check that these three are there, and some that there are no others.
+                value["rope_scaling"] = json!({ "type": "longrope", "short_factor": short_factor, "long_factor": long_factor });
+            }
         }
         value
     },
@@ -129,9 +136,25 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
     let window = keys.count("attention.sliding_window")?;
     Ok(rotary::windowed(
-        config,
+        without_derived(config),
         window.filter(|window| *window > 0),
     ))
+}
+
+/// Leaves out a factor of LongRoPE that is the one which follows from the lengths, but for its rounding to f32.
+fn without_derived(mut config: ModelConfig) -> ModelConfig {
+    let stated = rotary::magnitude(&config);
+    let mut derived = config.clone();
+    if let RopeScaling::LongRope {
+        attention_factor, ..
+    } = &mut derived.rope_scaling
+    {
+        *attention_factor = None;
+    }
+    if (rotary::magnitude(&derived) - stated).abs() <= 1e-6 {
+        config = derived;
+    }
+    config
 }
 
 fn gguf_keys(config: &ModelConfig) -> Vec<(&'static str, GgufValue)> {

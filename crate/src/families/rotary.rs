@@ -370,6 +370,22 @@ pub(super) fn write_hf(
     value
 }
 
+/// Moves the rotary positions of a written `config.json` into the object that the libraries of newer families read alone.
+pub(super) fn in_rope_parameters(mut value: Value) -> Value {
+    let scaling = value["rope_scaling"].take();
+    let mut parameters =
+        json!({ "rope_type": "default", "rope_theta": value["rope_theta"].take() });
+    if let (Some(own), Some(scaling)) = (parameters.as_object_mut(), scaling.as_object()) {
+        own.extend(scaling.clone());
+    }
+    if let Some(keys) = value.as_object_mut() {
+        keys.remove("rope_scaling");
+        keys.remove("rope_theta");
+        keys.insert("rope_parameters".to_owned(), parameters);
+    }
+    value
+}
+
 /// The full name of a tensor of a folder; `None` for the frequencies that some exporters write.
 pub(super) fn full_name(name: &str) -> Option<Cow<'_, str>> {
     (!name.ends_with("rotary_emb.inv_freq")).then_some(Cow::Borrowed(name))

