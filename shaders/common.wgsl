@@ -108,11 +108,13 @@ struct Noise {
   // Low and high word.
   step: vec2<u32>,
   rounding: u32,
+  // Index of the first pair of elements, in a tensor that holds some rows of a parameter; 0 in any other.
+  first_pair: u32,
 }
 
 // The noise words of elements 2·pair and 2·pair + 1, one word of two halves for each of the streams m, v, p.
 fn noise_words(noise: Noise, pair: u32) -> vec4<u32> {
-  return philox(vec4<u32>(pair, 0u, noise.step), noise.key);
+  return philox(vec4<u32>(noise.first_pair + pair, 0u, noise.step), noise.key);
 }
 
 // The rounding of a write: random.rs, Rounding. F32 means that the tensor is not packed.

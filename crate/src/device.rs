@@ -55,6 +55,12 @@ pub struct DeviceLimits {
 }
 
 impl DeviceLimits {
+    /// The size of the largest tensor that can be bound to a kernel as a whole.
+    pub fn largest(&self) -> u64 {
+        self.max_buffer_size
+            .min(self.max_storage_buffer_binding_size)
+    }
+
     /// Checks that a tensor of `bytes` can be bound to a kernel as a whole.
     ///
     /// # Errors
@@ -126,16 +132,18 @@ impl Device {
         let adapter = setup.adapter.get_info();
         launch::set_adapter(&tensors, adapter.device_type);
         let limits = setup.device.limits();
+        let limits = DeviceLimits {
+            max_buffer_size: limits.max_buffer_size,
+            max_storage_buffer_binding_size: limits.max_storage_buffer_binding_size,
+        };
+        launch::set_binding_limit(&tensors, limits.largest());
         let info = DeviceInfo {
             driver: format!("{} {}", adapter.driver, adapter.driver_info)
                 .trim()
                 .into(),
             adapter: adapter.name,
             backend: adapter.backend.to_string(),
-            limits: DeviceLimits {
-                max_buffer_size: limits.max_buffer_size,
-                max_storage_buffer_binding_size: limits.max_storage_buffer_binding_size,
-            },
+            limits,
         };
         Ok(Self {
             tensors,
@@ -180,6 +188,7 @@ impl Device {
             Error::device_lost(format!("no other device could be used: {error}"))
         })?;
         launch::set_software(&tensors, launch::is_software(&self.tensors));
+        launch::set_binding_limit(&tensors, launch::binding_limit(&self.tensors));
         Ok(Self {
             tensors,
             info: self.info.clone(),

@@ -1,6 +1,7 @@
 //! Visits the parameters of any Burn module by name: the path of its fields, joined by dots. Files use the same names. A parameter that a module
 //! has at several paths, which Burn tells by its `ParamId`, is one parameter with the name of its first path, and stays tied.
 
+mod row_parts;
 mod tied;
 mod weights;
 
@@ -9,6 +10,7 @@ use std::collections::BTreeSet;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Bool, DType, Int, Tensor};
 
+pub(crate) use row_parts::{part_of, rows_name, whole_name};
 use tied::Tied;
 pub use weights::{load, save};
 

@@ -12,11 +12,23 @@ const GRADIENTS = {
   one: {
     head: (size) => `
 // Gradients of y = x Wᵀ for GPUs in one dispatch: by the first \`input\` workgroups dx = dy W (chunks/input_tile*.wgsl),
-// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, 4 m4], of which m columns count, x [n, k], w
-// [m, k], dx [slices, n, k], dw [m, k]; k = 4 k4. A workgroup: ${size} rows by ${size} columns of one of them, 16 products of the
-// sum at a time in workgroup memory. Twin: ops/linear/kernels.rs`,
+// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy: m columns of [n, 4 stride4] from
+// 4 first4 on, in 4 m4; x [n, k], w [m, k], dx [slices, n, k], dw [m, k]; k = 4 k4. A workgroup: ${size} rows by ${size} columns
+// of one of them, 16 products of the sum at a time in workgroup memory. Twin: ops/linear/kernels.rs`,
     bound: bindings(
-      ['n', 'm', 'm4', 'k4', 'slice4', 'input', 'add', '// Factor of dW.\nscale: f32', 'plane'],
+      [
+        'n',
+        'm',
+        'm4',
+        'k4',
+        'stride4',
+        'first4',
+        'slice4',
+        'input',
+        'add',
+        '// Factor of dW.\nscale: f32',
+        'plane',
+      ],
       'w',
       'dy: vec4<f32>',
       'x: vec4<f32>',
@@ -24,7 +36,7 @@ const GRADIENTS = {
       'dw: vec4<f32>',
     ),
     outputs: 'params.m',
-    output4: 'return dy[row * params.m4 + c];',
+    output4: 'return dy[row * params.stride4 + params.first4 + c];',
     weight: 'select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + params.scale * sum',
   },
   three: {

@@ -1,4 +1,5 @@
-// y[r] = w[ids[r]], rows of C. w [V, C], ids [n] i32, y [n, C]. An id outside 0..V gives zeros.
+// y[r] = w[ids[r]], rows of C. w [V, C], ids [n] i32, y [n, C]. An id outside 0..V gives zeros, or leaves the row of y
+// as it is if `keep` is 1.
 // One thread: one element of y. Twin: ops/embedding.rs
 struct Params {
   n: u32,
@@ -6,6 +7,7 @@ struct Params {
   k: u32,
   // Where the second plane of w begins.
   plane: u32,
+  keep: u32,
 }
 
 @group(0) @binding(1) var<storage, read_write> ids: array<i32>;
@@ -25,7 +27,9 @@ fn main(
   }
   let id = u32(ids[i / width]);
   if (id >= params.vocab) {
-    y[i] = 0.0;
+    if (params.keep == 0u) {
+      y[i] = 0.0;
+    }
     return;
   }
   y[i] = weight1(id, i % width);

@@ -48,6 +48,7 @@ pub fn place(rounding: u32) -> Noise {
         key: [7, 11],
         step: 3 | 1 << 32,
         rounding: Rounding::from_word(rounding),
+        first_pair: 0,
     }
 }
 

@@ -136,12 +136,7 @@ fn runs_of_the_head_are_whole_tiles_within_the_plan() {
         (40, 512, 40),
     ] {
         assert_eq!(
-            HeadPlan {
-                rows,
-                needs: [true; 2],
-                cap: None,
-            }
-            .rows_of_a_run(n),
+            HeadPlan { rows }.rows_of_a_run(n),
             expected,
             "{n} rows by {rows}"
         );

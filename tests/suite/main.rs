@@ -30,6 +30,7 @@ mod repeat;
 mod replay;
 mod report_every;
 mod resume;
+mod row_parts;
 mod schedule;
 mod shader_contract;
 mod shader_lint;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::checksums::Checksums;
 use crate::error::{Error, Result};
 use crate::formats::Digest;
-use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
+use crate::gpu::transfer::{PIECE_BYTES, read_parts};
 use crate::state::receipt::ModelIoArtifactReceipt;
 use crate::state::{ArtifactDigests, Conversion, EncodedReader, Tensor};
 
@@ -236,9 +236,8 @@ impl FileStream {
                     }
                     let own = match (&mut self.reader, tensor.on_device()) {
                         (Some(reader), _) => Some(reader.take(now).await?),
-                        (None, Some(tensor)) => {
-                            let (tensor, bytes) = (tensor.clone(), range);
-                            parts.push(Part { tensor, bytes });
+                        (None, Some(flat)) => {
+                            parts.extend(flat.parts(&range));
                             None
                         }
                         (None, None) => Some(tensor.read(range).await?),
@@ -258,7 +257,7 @@ impl FileStream {
             }
         }
         let read = read_parts(&parts).await?;
-        if layout.len() == parts.len() {
+        if layout.iter().all(|(own, _)| own.is_none()) {
             return Ok(read);
         }
         let (mut read, mut bytes) = (read.as_slice(), Vec::with_capacity(len));

@@ -1,6 +1,6 @@
 //! Compares the GGUF file that a patch is written into with the model: its files, tensors, settings, and the values of a tensor.
 
-use burn::tensor::{DType, Tensor as DeviceTensor};
+use burn::tensor::DType;
 use half::bf16;
 
 use super::source::{ExportSource, Weights};
@@ -8,7 +8,7 @@ use crate::bundle::{Bundle, Pieces};
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, refuse_all, word};
 use crate::families::HEAD;
-use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
+use crate::gpu::transfer::{Flat, RUN_BYTES, read_parts};
 use crate::state::{Base, BaseFile, SourceFormat, Tensor};
 
 /// Begins the refusal of a file that is not the base.
@@ -119,13 +119,13 @@ pub(super) fn check_files(source: &ExportSource, bundle: &Bundle) -> Result<()> 
 pub(super) async fn is_untouched(bundle: &Bundle, tensor: &Tensor) -> Result<bool> {
     let mut pieces = bundle.pieces(&tensor.name, RUN_BYTES / 4)?;
     match tensor.on_device() {
-        Some(handle) => same_on_device(&mut pieces, handle).await,
+        Some(flat) => same_on_device(&mut pieces, flat).await,
         None => same_in_files(&mut pieces, &mut tensor.pieces(RUN_BYTES / 4)?),
     }
 }
 
-async fn same_on_device(pieces: &mut Pieces, handle: &DeviceTensor<1>) -> Result<bool> {
-    let (dtype, size) = (handle.dtype(), handle.dtype().size() as u64);
+async fn same_on_device(pieces: &mut Pieces, flat: &Flat) -> Result<bool> {
+    let (dtype, size) = (flat.dtype(), flat.dtype().size() as u64);
     while let Some((at, values)) = pieces.next_piece()? {
         // These are the values as they are uploaded to the device.
         let expected: Vec<u8> = match dtype {
@@ -136,11 +136,8 @@ async fn same_on_device(pieces: &mut Pieces, handle: &DeviceTensor<1>) -> Result
             _ => bytemuck::cast_slice(values).to_vec(),
         };
         let begin = at * size;
-        let part = Part {
-            tensor: handle.clone(),
-            bytes: begin..begin + expected.len() as u64,
-        };
-        if read_parts(&[part]).await? != expected {
+        let bytes = begin..begin + expected.len() as u64;
+        if read_parts(&flat.parts(&bytes)).await? != expected {
             return Ok(false);
         }
     }

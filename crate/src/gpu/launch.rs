@@ -9,13 +9,13 @@ use cubecl::ir::attributes::BufferIOAttr;
 use cubecl::prelude::{CubeCount, CubeDim, ExecutionMode, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::cell::{Cell, RefCell};
-use std::sync::{PoisonError, RwLock};
 
 pub(crate) use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 pub(crate) use cubecl::logging::{
     LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
 };
 
+use crate::gpu::adapters::PerDevice;
 use crate::gpu::allocation::Handle;
 use crate::gpu::counter::count_launch;
 use crate::gpu::trace::{self, Bytes, Launched};
@@ -33,7 +33,30 @@ thread_local! {
 }
 
 /// The devices whose adapter is a software adapter: a CPU that runs shaders.
-static SOFTWARE: RwLock<Vec<CubeDevice>> = RwLock::new(Vec::new());
+static SOFTWARE: PerDevice<CubeDevice, bool> = PerDevice::new();
+
+/// The most bytes that a kernel can bind of one buffer.
+static BINDING_LIMITS: PerDevice<CubeDevice, u64> = PerDevice::new();
+
+fn cube(device: &burn::tensor::Device) -> Option<&CubeDevice> {
+    match device.as_dispatch() {
+        burn::backend::DispatchDevice::Cube(device) => Some(device),
+        _ => None,
+    }
+}
+
+/// Sets the most bytes that a kernel of this device may bind of one buffer. Larger tables are loaded in parts.
+pub fn set_binding_limit(device: &burn::tensor::Device, bytes: u64) {
+    if let Some(device) = cube(device) {
+        BINDING_LIMITS.set(device, bytes);
+    }
+}
+
+/// Returns that limit; none is known of the CPU.
+pub fn binding_limit(device: &burn::tensor::Device) -> u64 {
+    let limit = cube(device).and_then(|device| BINDING_LIMITS.get(device));
+    limit.unwrap_or(u64::MAX)
+}
 
 /// Records the adapter kind of a device. Call it before the device's first launch.
 pub(crate) fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgpu::DeviceType) {
@@ -43,30 +66,19 @@ pub(crate) fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgp
 /// Selects the kernels of a device: those for software adapters, or those for GPUs, which are the default. Call it before the device's first
 /// launch.
 pub fn set_software(device: &burn::tensor::Device, software: bool) {
-    let burn::backend::DispatchDevice::Cube(device) = device.as_dispatch() else {
-        return;
-    };
-    let mut list = SOFTWARE.write().unwrap_or_else(PoisonError::into_inner);
-    list.retain(|known| known != device);
-    if software {
-        list.push(device.clone());
+    if let Some(device) = cube(device) {
+        SOFTWARE.set(device, software);
     }
 }
 
 /// Returns true if a device has the kernels for software adapters (llvmpipe, SwiftShader). There a load costs about as much as twenty products,
 /// so kernels with large register blocks pay off; a GPU would spill such blocks.
 pub fn is_software(device: &burn::tensor::Device) -> bool {
-    match device.as_dispatch() {
-        burn::backend::DispatchDevice::Cube(device) => in_software(device),
-        _ => false,
-    }
+    cube(device).is_some_and(in_software)
 }
 
 fn in_software(device: &CubeDevice) -> bool {
-    SOFTWARE
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .contains(device)
+    SOFTWARE.get(device).unwrap_or(false)
 }
 
 /// A backend that can run a [`Kernel`].

@@ -4,6 +4,7 @@
 //! *In place if uniquely owned*: a buffer that a kernel writes is changed where it lies if no other handle shares it. If one does, the buffer is
 //! copied first, or replaced by a new one where the kernel does not read its old contents.
 
+mod adapters;
 mod allocation;
 mod buffer;
 #[doc(hidden)]
@@ -13,6 +14,7 @@ pub mod copy;
 #[doc(hidden)]
 pub mod counter;
 mod declare;
+mod flat;
 #[cfg(feature = "cpu")]
 mod flex;
 #[doc(hidden)]

@@ -44,6 +44,8 @@ pub struct Noise {
     pub step: u64,
     /// The rounding of values that are written back.
     pub rounding: Rounding,
+    /// The index of the first pair of elements: 0, except in tensors that hold some rows of a parameter.
+    pub first_pair: u32,
 }
 
 impl Noise {
@@ -64,18 +66,20 @@ impl Field for Noise {
             self.step as u32,
             (self.step >> 32) as u32,
             self.rounding.word(),
+            self.first_pair,
         ]);
         words.resize(words.len().next_multiple_of(4), 0);
     }
 
     fn take(words: &[u32], at: &mut usize) -> Self {
         let first = at.next_multiple_of(4);
-        *at = (first + 5).next_multiple_of(4);
+        *at = (first + 6).next_multiple_of(4);
         let word = |i: usize| words[first + i];
         Self {
             key: [word(0), word(1)],
             step: long([word(2), word(3)]),
             rounding: Rounding::from_word(word(4)),
+            first_pair: word(5),
         }
     }
 }
@@ -119,9 +123,11 @@ impl Writes {
             key,
             step,
             rounding,
+            first_pair,
         } = self.noise;
         if rounding == Rounding::Stochastic {
-            words(key, self.first_pair + i as u64 / 2, step)
+            let first = self.first_pair + u64::from(first_pair);
+            words(key, first + i as u64 / 2, step)
         } else {
             [0; 4]
         }

@@ -38,6 +38,12 @@ impl PackedUpload {
         self.form
     }
 
+    /// The number of bytes that have not been added yet.
+    pub(crate) fn room(&self) -> usize {
+        let left = self.form.blocks() - self.sent_blocks;
+        left * self.form.storage.block().1 - self.pending.len()
+    }
+
     /// The size of a piece in bytes: an even number of blocks, so that it ends with a whole word in both planes.
     fn piece_bytes(&self) -> usize {
         let pair = 2 * self.form.storage.block().1;

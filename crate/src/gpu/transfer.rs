@@ -1,14 +1,14 @@
 //! Moves tensors to the device and back in pieces: the host holds one piece at a time, never a whole large tensor.
 
-use std::ops::Range;
-
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use half::bf16;
 
 use crate::error::Result;
-use crate::gpu::copy::{KERNEL, Params};
+use crate::gpu::Buffer;
+use crate::gpu::copy::Params;
+use crate::gpu::flat::copy;
+pub use crate::gpu::flat::{Flat, Part, read_parts};
 use crate::gpu::launch::words_for;
-use crate::gpu::{Buffer, read_data, run};
 use crate::interrupt::Interrupt;
 
 /// Maximum size of a piece in bytes.
@@ -26,11 +26,6 @@ fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, usize) {
         Tensor::<1>::from_data(data, (device, DType::F32)).into(),
         words,
     )
-}
-
-fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
-    let [y] = run(&KERNEL, [x], [y], &params, KERNEL.groups(params.n))?;
-    Ok(y)
 }
 
 /// Copies these bytes into `target` from the word `start` on, the last word filled up with zeros.
@@ -57,6 +52,10 @@ pub(super) fn copied(
 pub struct Upload {
     device: Device,
     elements: usize,
+    /// Numbers of elements of the tensors that follow this one, the next one last.
+    following: Vec<usize>,
+    /// The tensors before it.
+    finished: Vec<Tensor<1>>,
     dtype: DType,
     /// The tensor on the device; `Some` once the first piece was sent.
     target: Option<Buffer>,
@@ -73,12 +72,24 @@ impl Upload {
         Self {
             device: device.clone(),
             elements,
+            following: Vec::new(),
+            finished: Vec::new(),
             dtype,
             target: None,
             first: 0,
             sent_words: 0,
             pending: Vec::new(),
             unsettled: false,
+        }
+    }
+
+    /// Begins the upload of values that follow one another in tensors of these numbers of elements, each of which ends with a whole word.
+    pub fn in_parts(mut parts: Vec<usize>, dtype: DType, device: &Device) -> Self {
+        parts.reverse();
+        let first = parts.pop().unwrap_or(0);
+        Self {
+            following: parts,
+            ..Self::new(first, dtype, device)
         }
     }
 
@@ -125,17 +136,39 @@ impl Upload {
     /// As [`run`], which copies a piece to its place.
     pub fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
+            let left = self.bytes().saturating_sub(4 * self.sent_words);
             if self.pending.is_empty() {
-                let left = self.bytes().saturating_sub(4 * self.sent_words);
                 self.pending.reserve_exact(left.min(PIECE_BYTES));
             }
-            let (now, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.pending.len()));
+            let mut most = PIECE_BYTES - self.pending.len();
+            if let Some(&next) = self.following.last() {
+                most = most.min(left - self.pending.len());
+                if most == 0 {
+                    self.begin(next)?;
+                    continue;
+                }
+            }
+            let (now, rest) = bytes.split_at(bytes.len().min(most));
             self.pending.extend_from_slice(now);
             bytes = rest;
             if self.pending.len() == PIECE_BYTES && self.bytes() > PIECE_BYTES {
                 self.send()?;
             }
         }
+        Ok(())
+    }
+
+    /// Ends this tensor, which has all of its values, and begins the next one.
+    fn begin(&mut self, elements: usize) -> Result<()> {
+        let mut following = std::mem::take(&mut self.following);
+        following.pop();
+        let mut finished = std::mem::take(&mut self.finished);
+        let next = Self {
+            unsettled: self.unsettled,
+            ..Self::new(elements, self.dtype, &self.device)
+        };
+        finished.push(std::mem::replace(self, next).finish()?);
+        (self.following, self.finished) = (following, finished);
         Ok(())
     }
 
@@ -183,23 +216,37 @@ impl Upload {
     /// # Panics
     ///
     /// If values are missing, or there are too many.
-    pub fn finish(mut self) -> Result<Tensor<1>> {
+    pub fn finish(self) -> Result<Tensor<1>> {
+        let mut tensors = self.finish_all()?;
+        Ok(tensors.pop().expect("an upload has a tensor"))
+    }
+
+    /// Sends the rest and returns all tensors, once all their values were added.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::put_bytes`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::finish`].
+    pub fn finish_all(mut self) -> Result<Vec<Tensor<1>>> {
         let whole = 4 * self.sent_words + self.pending.len();
-        assert_eq!(
-            whole,
-            self.bytes(),
+        assert!(
+            whole == self.bytes() && self.following.is_empty(),
             "the pieces of a tensor hold its elements"
         );
         if self.target.is_some() && !self.pending.is_empty() {
             self.send()?;
         }
-        Ok(match self.target {
+        self.finished.push(match self.target {
             Some(target) => target.float(),
             None => {
                 let data = TensorData::from_bytes_vec(self.pending, [self.elements], self.dtype);
                 Tensor::from_data(data, (&self.device, self.dtype))
             }
-        })
+        });
+        Ok(self.finished)
     }
 }
 
@@ -246,65 +293,4 @@ pub fn zeros(elements: usize, dtype: DType, device: &Device) -> Result<Tensor<1>
         done += n;
     }
     Ok(target.float())
-}
-
-/// A range of bytes of a tensor on the device, as they are stored.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// The tensor.
-    pub tensor: Tensor<1>,
-    /// The range of bytes; not empty.
-    pub bytes: Range<u64>,
-}
-
-impl Part {
-    /// The index of the first 32-bit word that holds the bytes, and the number of words.
-    fn words(&self) -> (usize, usize) {
-        let (first, end) = (self.bytes.start / 4, self.bytes.end.div_ceil(4));
-        (first as usize, (end - first) as usize)
-    }
-}
-
-/// Reads the bytes of all `parts` in one read and returns them one after another. The tensors must be on one device; the total should be small.
-///
-/// # Errors
-///
-/// `kernel.mixed-devices` for tensors of different devices; `device.lost`.
-pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
-    let Some(first) = parts.first() else {
-        return Ok(Vec::new());
-    };
-    if let [part] = parts
-        && part.bytes.start == 0
-        && part.bytes.end == (part.tensor.dims()[0] * part.tensor.dtype().size()) as u64
-    {
-        let data = read_data(part.tensor.clone()).await?;
-        return Ok(
-            data.as_bytes()[..(part.bytes.end as usize).min(data.as_bytes().len())].to_vec(),
-        );
-    }
-    let total: usize = parts.iter().map(|part| part.words().1).sum();
-    let mut staging = Buffer::from(first.tensor.clone()).floats_like([total]);
-    let mut at = 0;
-    for part in parts {
-        let (first, n) = part.words();
-        // Word indices fit: a tensor has fewer than 2³² elements, and a staging buffer is as long as a few pieces.
-        let params = Params {
-            n,
-            x_start: first,
-            y_start: at,
-        };
-        staging = copy(part.tensor.clone().into(), staging, params)?;
-        at += n;
-    }
-    let data = read_data(staging.float::<1>()).await?;
-    let (mut words, mut bytes) = (data.as_bytes(), Vec::new());
-    for part in parts {
-        let (_, n) = part.words();
-        let (own, rest) = words.split_at(4 * n);
-        let skip = (part.bytes.start % 4) as usize;
-        bytes.extend_from_slice(&own[skip..skip + (part.bytes.end - part.bytes.start) as usize]);
-        words = rest;
-    }
-    Ok(bytes)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::weight::Matrix;
+use super::matrix::Matrix;
 use crate::gpu::StorageType;
 
 /// Constants of a model with an adapter, as the device holds them.
@@ -30,8 +30,23 @@ impl FrozenWeights {
 
     /// Counts a packed constant.
     pub(super) fn count(&mut self, matrix: &Matrix) {
-        if let Matrix::Packed { matrix, .. } = matrix {
-            self.add(Some(matrix.form().storage), matrix.bytes());
+        match matrix {
+            Matrix::Packed { matrix, .. } => {
+                self.add(Some(matrix.form().storage), matrix.bytes());
+            }
+            Matrix::Parts(parts) => {
+                let packed = parts.iter().filter_map(|part| match &part.matrix {
+                    Matrix::Packed { matrix, .. } => Some(matrix),
+                    _ => None,
+                });
+                let (mut storage, mut bytes) = (None, 0);
+                for matrix in packed {
+                    storage = Some(matrix.form().storage);
+                    bytes += matrix.bytes();
+                }
+                self.add(storage, bytes);
+            }
+            Matrix::Dense { .. } => {}
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::config::{BaseStorage, Precision};
 use crate::error::Result;
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
+use crate::parameters::{ParamInfo, whole_name};
 
 /// Adapter attached to a model (opened with it and not merged into it), in numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -108,15 +109,17 @@ impl Model {
         };
         base.body.detach();
         // The parameters that are still visible are those that the adapter stores in full.
-        let mut replaced = BTreeMap::new();
-        for info in base.parameters() {
-            let mut upload = Upload::new(info.elements(), info.dtype, &self.device);
-            let mut pieces = bundle.base_pieces(&info.name, RUN_BYTES / 4)?;
+        let (mut replaced, parameters) = (BTreeMap::new(), base.parameters());
+        for same in parameters.chunk_by(|a, b| whole_name(&a.name) == whole_name(&b.name)) {
+            let elements = same.iter().map(ParamInfo::elements).collect();
+            let mut upload = Upload::in_parts(elements, same[0].dtype, &self.device);
+            let mut pieces = bundle.base_pieces(whole_name(&same[0].name), RUN_BYTES / 4)?;
             while let Some((_, values)) = pieces.next_piece()? {
                 upload.put(values)?;
                 upload.settle(interrupt).await?;
             }
-            replaced.insert(info.name, upload.finish()?);
+            let names = same.iter().map(|info| info.name.clone());
+            replaced.extend(names.zip(upload.finish_all()?));
         }
         Ok(base.map(&mut Put(replaced)))
     }

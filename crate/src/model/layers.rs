@@ -11,7 +11,8 @@ use burn::tensor::{Int, Tensor};
 
 use super::Span;
 pub use super::low_rank::{Factor, LowRank, Products};
-pub use super::weight::{Matrix, Weight};
+pub use super::matrix::{Matrix, MatrixPart};
+pub use super::weight::Weight;
 use crate::ops::{self, NormConstants};
 
 /// Linear layer y = x·Wᵀ + b; a target of an adapter adds s·d(x)·Aᵀ·Bᵀ. `weight [out, in]` (f32 or packed bf16), `bias [out]`, `A [r, in]`,

@@ -7,7 +7,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
 use super::Span;
-use super::weight::Matrix;
+use super::matrix::Matrix;
 use crate::ops::{self, Adapted, Mask};
 
 /// One of a target's two factors, named as in PEFT: `<module>.lora_A.weight`.

@@ -39,12 +39,14 @@ mod builder;
 mod cache;
 mod check;
 mod delta_net;
+mod fresh_values;
 mod frozen_weights;
 mod inference;
 #[doc(hidden)]
 pub mod layers;
 mod load;
 mod low_rank;
+mod matrix;
 mod mixer;
 mod mlp;
 mod named;
@@ -93,6 +95,7 @@ use crate::ops::DropoutStep;
 use crate::state::refuse_non_finite;
 use block::Stream;
 use body::{Body, Lookup};
+use matrix::TrackedRows;
 use rope::Ropes;
 
 /// Positions of a batch: B sequences of T tokens whose first token has position `offset` ([example](crate)).
@@ -285,14 +288,18 @@ impl Model {
     ) {
         let gradient = self.body.embedded(gradient.clone());
         for Lookup { name, table, rows } in self.body.lookups(ids, span) {
-            let Some(table) = table.dense().filter(|table| table.is_tracked()) else {
-                continue;
-            };
-            let shape = table.val().dims();
-            let begun = sums.remove(&name).map(|sum| sum.reshape(shape));
-            let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
-            let sum = ops::embedding_backward(sum, gradient.clone(), rows.inner());
-            sums.insert(name, sum.reshape([shape[0] * shape[1]]));
+            let ids = rows.inner();
+            for TrackedRows { first, end, weight } in table.tracked_rows() {
+                let (name, shape) = (format!("{name}{end}"), weight.val().dims());
+                let begun = sums.remove(&name).map(|sum| sum.reshape(shape));
+                let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
+                let own = match first {
+                    0 => ids.clone(),
+                    _ => ids.clone() - first as i64,
+                };
+                let sum = ops::embedding_backward(sum, gradient.clone(), own);
+                sums.insert(name, sum.reshape([shape[0] * shape[1]]));
+            }
         }
     }
 
@@ -351,7 +358,7 @@ impl Model {
         rows: usize,
     ) -> Tensor<1> {
         let (x, weight) = self.body.before_head(x);
-        weight.head_evaluation(x, targets, rows, self.body.logit_cap())
+        weight.head_evaluation(&x, &targets, rows, self.body.logit_cap())
     }
 
     /// True if texts of these lengths have the same rotary positions.

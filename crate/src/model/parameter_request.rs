@@ -1,7 +1,11 @@
 //! A parameter that a model requests, before it has values.
 
+use burn::tensor::DType;
+
 use super::part::{Part, Role};
 use crate::config::Slot;
+use crate::gpu::StoredMatrix;
+use crate::ops::linear::parts::row_parts;
 
 /// Parameter that a model requests.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +28,29 @@ impl ParameterRequest {
     /// The number of its elements.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()
+    }
+
+    /// Cuts a matrix of elements into parts that a kernel can bind, by their numbers of rows: `None` if it can be bound as a whole, or only a
+    /// kernel that takes no parts reads it. A trained one is bound with its gradient, which is f32.
+    pub(crate) fn row_parts(&self, dtype: DType, limit: u64) -> Option<Vec<usize>> {
+        let size = if self.trained { 4 } else { dtype.size() };
+        self.cut(limit, &|rows| (rows * self.shape[1] * size) as u64)
+    }
+
+    /// Cuts a packed constant in the same way.
+    pub(crate) fn packed_row_parts(&self, form: StoredMatrix, limit: u64) -> Option<Vec<usize>> {
+        self.cut(limit, &|rows| {
+            4 * StoredMatrix { rows, ..form }.words() as u64
+        })
+    }
+
+    /// Cuts a matrix whose first `rows` rows have `bytes` bytes.
+    pub(crate) fn cut(&self, limit: u64, bytes: &dyn Fn(usize) -> u64) -> Option<Vec<usize>> {
+        let by_rows = matches!(self.slot, Slot::Tokens | Slot::Head) && self.kind.is_matrix();
+        if !by_rows || bytes(self.shape[0]) <= limit {
+            return None;
+        }
+        row_parts(self.shape[0], &|rows| bytes(rows) <= limit)
     }
 }
 

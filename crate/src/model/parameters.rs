@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{Model, Part};
-use crate::parameters::{self, ParamInfo, ParamMap, ParamVisitor};
+use crate::parameters::{self, ParamInfo, ParamMap, ParamVisitor, part_of, whole_name};
 use crate::state::Tensor as StateTensor;
 
 /// Makes each parameter a leaf of a new autodiff graph, except the frozen ones.
@@ -48,7 +48,7 @@ impl Model {
     /// Returns the position of the parameter `name`; `None` if the model has no such parameter.
     #[doc(hidden)]
     pub fn part(&self, name: &str) -> Option<Part> {
-        self.parts.get(name).copied()
+        self.parts.get(whole_name(name)).copied()
     }
 
     /// Returns the name and position of each parameter.
@@ -69,15 +69,22 @@ impl Model {
         all
     }
 
-    /// Returns handles of every parameter, for writing them to a file.
+    /// Returns handles of every parameter, for writing them to a file; one that lies in parts is a single tensor.
     #[doc(hidden)]
     pub fn stream_tensors(&self) -> Vec<StateTensor> {
         struct Collect(Vec<StateTensor>);
         impl ParamVisitor for Collect {
             fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
                 let shape = tensor.dims();
-                let flat = tensor.reshape([shape.iter().product::<usize>()]);
-                self.0.push(StateTensor::on(name, &shape, flat));
+                let flat = tensor.reshape([shape.iter().product::<usize>()]).into();
+                let Some((whole, rows)) = part_of(name) else {
+                    self.0.push(StateTensor::on(name, &shape, flat));
+                    return;
+                };
+                match self.0.last_mut().filter(|last| last.name == whole) {
+                    Some(last) if rows.start > 0 => last.append_rows(rows.len(), flat),
+                    _ => self.0.push(StateTensor::on(whole, &shape, flat)),
+                }
             }
         }
         let mut collect = Collect(Vec::new());

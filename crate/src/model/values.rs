@@ -1,21 +1,23 @@
 //! Sources of a model's parameters: files, or a seed. Both provide values piece by piece.
 
-use burn::tensor::{DType, Device};
+use burn::module::Param;
+use burn::tensor::{DType, Device, Tensor};
 
 use super::adaptation::Adaptation;
+use super::fresh_values::give_fresh;
 use super::frozen_weights::FrozenWeights;
 use super::load::{Loaded, packed_rows};
-use super::parameter_request::{Kind, ParameterRequest};
-use super::part::Role;
-use super::weight::{Matrix, Weight};
+use super::matrix::Matrix;
+use super::parameter_request::ParameterRequest;
+use super::weight::Weight;
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig, Precision};
 use crate::error::{Error, Result};
+use crate::gpu::launch::binding_limit;
 use crate::gpu::transfer::{PIECE_BYTES, RUN_BYTES, Upload, settled};
-use crate::gpu::{PackedUpload, StorageType};
+use crate::gpu::{PackedUpload, StorageType, StoredMatrix};
 use crate::interrupt::Interrupt;
 use crate::ops::PackedMatrix;
-use crate::random;
 
 /// Parameters that are being loaded onto a device.
 pub(super) struct Loading<'a> {
@@ -89,9 +91,18 @@ impl<'a> Loading<'a> {
             }
             let elements = request.elements();
             let dtype = self.dtype(request, source);
-            let mut upload = Upload::new(elements, dtype, self.device);
+            let rows = request.row_parts(dtype, binding_limit(self.device));
+            let mut upload = match &rows {
+                Some(rows) => {
+                    let width = request.shape[1];
+                    let elements = rows.iter().map(|rows| rows * width).collect();
+                    Upload::in_parts(elements, dtype, self.device)
+                }
+                None => Upload::new(elements, dtype, self.device),
+            };
             source.give(request, &mut upload, self.interrupt).await?;
-            let tensor = upload.finish()?;
+            let mut tensors = upload.finish_all()?;
+            let tensor = tensors[0].clone();
             unsettled += elements * dtype.size();
             if unsettled >= PIECE_BYTES {
                 settled(tensor.clone()).await?;
@@ -104,6 +115,25 @@ impl<'a> Loading<'a> {
                     request.kind.is_matrix().then_some(StorageType::of(dtype)),
                     elements * dtype.size(),
                 );
+            }
+            if let Some(rows) = rows {
+                let weight = |tensor: Tensor<1>, rows: usize| {
+                    let tensor = tensor.reshape([rows, request.shape[1]]);
+                    let weight = if request.trained {
+                        Param::from_tensor(tensor).into()
+                    } else {
+                        Weight::Frozen(tensor)
+                    };
+                    Matrix::Dense {
+                        weight,
+                        transposed: false,
+                    }
+                };
+                let parts = tensors.drain(..).zip(rows);
+                let parts = parts.map(|(tensor, rows)| (rows, weight(tensor, rows)));
+                let name = request.name.clone();
+                loaded.as_stored.insert(name, Matrix::of_parts(parts));
+                continue;
             }
             match request.shape.as_slice() {
                 &[input, out] if source.turns(request) => {
@@ -231,20 +261,37 @@ impl Values for BundleValues<'_> {
         let Some((form, mut rows)) = packed_rows(self.bundle, request) else {
             return Ok(None);
         };
-        let mut upload = PackedUpload::new(form, device);
-        let mut non_finite = 0;
-        while let Some(bytes) = rows.next_piece()? {
-            non_finite += form.storage.non_finite_scales(&bytes);
-            upload.put_bytes(&bytes)?;
-            upload.settle(interrupt).await?;
+        let parts = request
+            .packed_row_parts(form, binding_limit(device))
+            .unwrap_or_else(|| vec![form.rows]);
+        let mut uploads = parts.into_iter().map(|rows| {
+            let part = StoredMatrix { rows, ..form };
+            PackedUpload::new(part, device)
+        });
+        let (mut upload, mut matrices) = (uploads.next(), Vec::new());
+        let (transposed, mut non_finite) = (rows.transposed, 0);
+        while let Some(piece) = rows.next_piece()? {
+            non_finite += form.storage.non_finite_scales(&piece);
+            let mut bytes = piece.as_slice();
+            while let Some(now) = upload.as_mut().filter(|_| !bytes.is_empty()) {
+                let (own, rest) = bytes.split_at(bytes.len().min(now.room()));
+                now.put_bytes(own)?;
+                now.settle(interrupt).await?;
+                bytes = rest;
+                if now.room() == 0 {
+                    let full = std::mem::replace(&mut upload, uploads.next());
+                    matrices.extend(full.map(PackedMatrix::of).transpose()?);
+                }
+            }
         }
         if non_finite > 0 {
             self.non_finite.push((request.name.clone(), non_finite));
         }
-        Ok(Some(Matrix::Packed {
-            matrix: PackedMatrix::of(upload)?,
-            transposed: rows.transposed,
-        }))
+        let packed = |matrix: PackedMatrix| {
+            let rows = matrix.form().rows;
+            (rows, Matrix::Packed { matrix, transposed })
+        };
+        Ok(Some(Matrix::of_parts(matrices.into_iter().map(packed))))
     }
 
     fn turns(&self, request: &ParameterRequest) -> bool {
@@ -293,67 +340,6 @@ impl Values for BundleValues<'_> {
 pub(super) struct FreshValues<'a> {
     pub config: &'a ModelConfig,
     pub seed: u64,
-}
-
-/// The sum of eight uniforms on (0, 1) minus its mean 4; its variance is 8/12.
-fn near_normal(words: [u32; 4]) -> f64 {
-    let halves: u32 = words.iter().map(|w| (w & 0xFFFF) + (w >> 16)).sum();
-    (f64::from(halves) + 4.0) / 65536.0 - 4.0
-}
-
-/// Computes one new value of a matrix from four words of noise.
-type Draw = Box<dyn Fn([u32; 4]) -> f32>;
-
-/// Draws nearly normal values with this standard deviation.
-fn normal(deviation: f64) -> Draw {
-    let scale = deviation / (8.0f64 / 12.0).sqrt();
-    Box::new(move |words| (near_normal(words) * scale) as f32)
-}
-
-/// Draws uniform values in ±bound.
-fn uniform(bound: f64) -> Draw {
-    Box::new(move |[word, ..]| (((f64::from(word) + 0.5) / 2f64.powi(31) - 1.0) * bound) as f32)
-}
-
-/// Adds a new tensor to the upload: constant, or drawn by Philox from the seed, the tensor's name and each element's index.
-async fn give_fresh(
-    request: &ParameterRequest,
-    seed: u64,
-    config: &ModelConfig,
-    upload: &mut Upload,
-    interrupt: &Interrupt,
-) -> Result<()> {
-    let draw = match (request.kind, request.shape.as_slice()) {
-        (Kind::Vector(fresh), _) => {
-            return upload.put(&vec![fresh; request.elements()]);
-        }
-        (Kind::Rates, _) => {
-            let heads = request.elements();
-            let rate = |head: usize| 16.0 * (head as f64 + 0.5) / heads as f64;
-            let logarithms: Vec<f32> = (0..heads).map(|head| rate(head).ln() as f32).collect();
-            return upload.put(&logarithms);
-        }
-        (Kind::Zero, _) => Box::new(|_| 0.0),
-        (Kind::Uniform, [.., input]) => uniform(1.0 / (*input as f64).sqrt()),
-        (Kind::Gaussian, [rank, ..]) => normal(1.0 / *rank as f64),
-        (Kind::Matrix(Role::Residual), _) => {
-            normal(config.initializer_range / (2.0 * config.num_hidden_layers as f64).sqrt())
-        }
-        _ => normal(config.initializer_range),
-    };
-    let key = random::key("init:", seed, &request.name);
-    let elements = request.shape.iter().map(|&dim| dim as u64).product();
-    let mut at: u64 = 0;
-    while at < elements {
-        let end = elements.min(at + (RUN_BYTES / 4) as u64);
-        let values: Vec<f32> = (at..end)
-            .map(|i| draw(random::philox([i as u32, (i >> 32) as u32, 0, 0], key)))
-            .collect();
-        upload.put(&values)?;
-        upload.settle(interrupt).await?;
-        at = end;
-    }
-    Ok(())
 }
 
 impl Values for FreshValues<'_> {

@@ -15,7 +15,7 @@ pub(crate) static KERNELS: Kernels = &[&FORWARD.all(), &LINKS.all(), &BACKWARD.a
 
 crate::kernel! {
     /// Computes `y[r] = w[ids[r]]`, the rows of a table at `ids`.
-    pub FORWARD = "embedding_forward" of weight1 [64], (w, ids) -> (y),
+    pub FORWARD = "embedding_forward" of weight1 [64], (w, ids) -> (mut y),
     /// Shapes of the lookup.
     struct ForwardParams {
         /// Number of ids.
@@ -26,6 +26,8 @@ crate::kernel! {
         k: usize,
         /// Index of the word at which the second plane of the weights begins.
         plane: usize,
+        /// True if the rows of ids outside the table are left as they are; otherwise they become zeros.
+        keep: bool,
     },
     twin forward_twin
 }
@@ -65,6 +67,7 @@ fn forward_twin([w, ids]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &ForwardParams) 
             .filter(|&id| id < p.vocab)
         {
             Some(id) => y.copy_from_slice(&w[id * width..][..width]),
+            None if p.keep => {}
             None => y.fill(0),
         }
     }
@@ -101,6 +104,17 @@ fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardPa
 
 /// Looks up rows: `w [V, C]`, ids `[n]` as words → `[n, C]`, f32.
 pub fn forward<B: Launch>(w: Weights<FloatTensor<B>>, ids: FloatTensor<B>) -> FloatTensor<B> {
+    let y = B::floats(&ids, [ids.shape().num_elements(), w.form.columns]);
+    forward_into::<B>(y, w, ids, false)
+}
+
+/// Computes [`forward`] in place of `y [n, C]`, of which the rows of ids outside the table stay as they are if `keep` is true.
+fn forward_into<B: Launch>(
+    y: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+    ids: FloatTensor<B>,
+    keep: bool,
+) -> FloatTensor<B> {
     let StoredMatrix {
         storage,
         rows,
@@ -112,9 +126,17 @@ pub fn forward<B: Launch>(w: Weights<FloatTensor<B>>, ids: FloatTensor<B>) -> Fl
         vocab: rows,
         k: columns,
         plane: w.form.plane(),
+        keep,
     };
-    let (kernel, read) = (FORWARD.of(storage), [w.words, ids]);
-    B::made(kernel, read, [n, columns], &params, n * columns)
+    let kernel = FORWARD.of(storage);
+    let [y] = B::launch(
+        kernel,
+        [w.words, ids],
+        [y],
+        &params,
+        kernel.groups(n * columns),
+    );
+    y
 }
 
 /// Decodes all rows of `w [V, C]` to f32 `[V, C]`, for products on the CPU and for tests. Products on a GPU do not need it.
@@ -173,6 +195,14 @@ operation! {
     pub(super) fn embedding_of_words(words: Tensor<1>; form: StoredMatrix; ids: Tensor<1, Int>) -> Tensor<2> {
         let w = Weights { words: B::constant(words), form };
         B::untracked(forward::<B::Inner>(w, B::Inner::ids(B::integers(ids))))
+    }
+}
+
+operation! {
+    /// Looks up rows of a table in words, in place of the rows of `y [n, C]`; those of ids outside the table stay as they are.
+    pub(super) fn embedding_onto(y: Tensor<2>, words: Tensor<1>; form: StoredMatrix; ids: Tensor<1, Int>) -> Tensor<2> {
+        let w = Weights { words: B::constant(words), form };
+        B::untracked(forward_into::<B::Inner>(B::constant(y), w, B::Inner::ids(B::integers(ids)), true))
     }
 }
 

@@ -46,12 +46,12 @@ pub use elementwise::{
 pub use embedding::{embedding, embedding_backward};
 pub use linear::{conv1d, linear};
 pub(crate) use loss::head::head_evaluation;
-pub use loss::head::head_loss;
+pub use loss::head::{HeadRows, head_loss, head_loss_of, packed_head_loss};
 pub use low_rank::{Adapted, low_rank};
 pub use norm::layer::{add_layer_norm, layer_norm};
 pub use norm::rms::{Constants as NormConstants, add_rms_norm, rms_norm};
-pub(crate) use packed::packed_head_evaluation;
-pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_loss, packed_linear};
+pub(crate) use packed::embedding_of_parts;
+pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_linear};
 pub use packed_qkv::attention_of_packed_qkv;
 pub use rope::{Pairing, Positions, rope, rope_of_part};
 pub use scale::scaled;

@@ -4,17 +4,16 @@
 use burn::tensor::kind::Autodiff;
 use burn::tensor::{Device, Int, Tensor};
 
-use super::embedding::embedding_of_words;
+use super::embedding::{embedding_of_words, embedding_onto};
 use super::linear::product_of_words;
-use super::loss::head::{HeadPlan, evaluation_of_words, planned_loss_of_words};
 use crate::error::Result;
-use crate::gpu::{PackedUpload, StoredMatrix};
+use crate::gpu::{PackedUpload, StorageType, StoredMatrix};
 use crate::interrupt::Interrupt;
 
 /// A matrix `[rows, columns]` on the device in the blocks of its file. Clones share the memory.
 #[derive(Debug, Clone)]
 pub struct PackedMatrix {
-    /// Raw words, in a tensor of f32 that is never computed with; without autodiff.
+    /// Raw words, in a tensor of f32 that is never computed with, or the elements of a tensor; without autodiff.
     words: Tensor<1>,
     form: StoredMatrix,
 }
@@ -43,6 +42,25 @@ impl PackedMatrix {
             words: upload.finish()?,
             form,
         })
+    }
+
+    /// The matrix of words that lie as `form` says.
+    pub(crate) fn of_words(words: Tensor<1>, form: StoredMatrix) -> Self {
+        Self { words, form }
+    }
+
+    /// The matrix of a tensor without autodiff, f32 or packed bf16.
+    pub fn of_tensor(tensor: Tensor<2>) -> Self {
+        let [rows, columns] = tensor.dims();
+        let form = StoredMatrix {
+            storage: StorageType::of(tensor.dtype()),
+            rows,
+            columns,
+        };
+        Self {
+            words: tensor.reshape([rows * columns]),
+            form,
+        }
     }
 
     /// The storage type and shape of the matrix.
@@ -107,32 +125,14 @@ pub fn packed_embedding(w: &PackedMatrix, ids: Tensor<1, Int>) -> Tensor<2> {
     embedding_of_words(w.beside(&ids), w.form, ids)
 }
 
-/// Computes `Σ loss` in nats, `[1]`, of the rows of `x [n, C]` under the head `w [V, C]` with targets `[n]`, as [`head_loss`](super::head_loss).
-/// At most `rows` rows of logits exist at once.
-pub fn packed_head_loss(
-    x: Tensor<2>,
-    w: &PackedMatrix,
-    targets: Tensor<1, Int>,
-    rows: usize,
-    cap: Option<f64>,
-) -> Tensor<1> {
-    let plan = HeadPlan {
-        rows: rows.max(1),
-        needs: [x.is_tracked(), false],
-        cap,
-    };
-    let words = w.beside(&x);
-    planned_loss_of_words(x, words, w.form, plan, targets)
-}
-
-/// Evaluates `x [n, C]` under the packed head `w [V, C]` with targets `[n]`, as [`head_evaluation`](super::head_evaluation) → `[2]`.
-pub(crate) fn packed_head_evaluation(
-    x: Tensor<2>,
-    w: &PackedMatrix,
-    targets: Tensor<1, Int>,
-    rows: usize,
-    cap: Option<f64>,
-) -> Tensor<1> {
-    let words = w.beside(&x);
-    evaluation_of_words(x, words, w.form, rows, cap, targets)
+/// Looks up rows of a table that lies in parts, one after another, as [`packed_embedding`] does.
+pub(crate) fn embedding_of_parts(table: &[PackedMatrix], ids: &Tensor<1, Int>) -> Tensor<2> {
+    let (first, others) = table.split_first().expect("a table has rows");
+    let (mut y, mut start) = (packed_embedding(first, ids.clone()), first.form.rows);
+    for part in others {
+        let own = ids.clone() - start as i64;
+        y = embedding_onto(y, part.beside(ids), part.form, own);
+        start += part.form.rows;
+    }
+    y
 }

@@ -1,5 +1,8 @@
 //! Parameter groups, which assign settings of optimization to parameters by their names. The first match wins.
 
+use std::collections::BTreeSet;
+
+use super::{ParamInfo, made};
 use crate::config::{OptimizerConfig, TrainConfig, glob_matches};
 use crate::error::{Error, Fault, Result};
 
@@ -56,6 +59,27 @@ pub(crate) fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Ve
         frozen: group.frozen,
     };
     Ok(groups.into_iter().map(resolved).collect())
+}
+
+/// The names of the parameters whose rules step each element by itself, or that are frozen, so that they may lie in parts.
+///
+/// # Errors
+///
+/// As [`resolved_groups`].
+pub(crate) fn stepped_in_parts(
+    config: &TrainConfig,
+    params: &[ParamInfo],
+) -> Result<BTreeSet<String>> {
+    let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+    let (groups, faults) = resolve(config, &names);
+    if !faults.is_empty() {
+        return Err(Error::Groups(faults));
+    }
+    let members = groups.iter().flat_map(|group| {
+        let of = group.members.iter().map(|&at| &params[at]);
+        of.filter(|info| group.frozen || made(&group.rule, info).0.takes_parts())
+    });
+    Ok(members.map(|info| info.name.clone()).collect())
 }
 
 /// Sorts parameters into groups; returns them with the faults: patterns that match nothing, and parameters that no pattern matches.

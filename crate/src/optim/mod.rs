@@ -13,6 +13,7 @@ pub mod adamw;
 pub mod apollo;
 #[doc(hidden)]
 pub mod arithmetic;
+mod bytes;
 #[doc(hidden)]
 pub mod gate;
 mod groups;
@@ -39,11 +40,12 @@ use crate::config::{GroupConfig, OptimizerConfig, TrainConfig, glob_matches};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::noise::Rounding;
 use crate::gpu::{Buffer, Kernels, check_devices};
+use crate::parameters::{part_of, whole_name};
 use crate::random;
 
 pub use apollo::ProjectorRequest;
 pub use gate::Gate;
-pub(crate) use groups::resolved_groups;
+pub(crate) use groups::{resolved_groups, stepped_in_parts};
 pub use module::OptimSettings;
 pub(crate) use norm::blocks_of;
 pub use rule::{Layout, Rule, Stepped, Update};
@@ -116,6 +118,8 @@ struct Slot {
     fallback: Option<f64>,
     rounding: Rounding,
     key: [u32; 2],
+    /// Index of its first pair of elements in the parameter, of which it may be a part.
+    first_pair: u32,
     layout: Layout,
     state: Option<State>,
 }
@@ -203,7 +207,7 @@ impl Optim {
     /// dtypes other than f32 and bf16, or too many elements as well. Every fault is listed.
     #[doc(hidden)]
     pub fn new(config: &TrainConfig, params: &[ParamInfo]) -> Result<Self> {
-        let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+        let names: Vec<&str> = params.iter().map(|param| whole_name(&param.name)).collect();
         let (groups, mut faults) = groups::resolve(config, &names);
         let of_names = faults.len();
         faults.extend(GroupConfig::all_frozen(&config.groups));
@@ -230,18 +234,33 @@ impl Optim {
                         info.elements(),
                     ));
                 }
+                let part = part_of(&info.name);
+                let first = part.as_ref().map_or(0, |(_, rows)| rows.start);
+                let first_pair = (first * info.shape.last().copied().unwrap_or(0) / 2) as u32;
                 let rounding = match (info.dtype, group.rule.stochastic_rounding()) {
                     (DType::BF16, true) => Rounding::Stochastic,
                     (DType::BF16, false) => Rounding::Nearest,
                     _ => Rounding::None,
                 };
                 let (rule, fallback) = made(&group.rule, &info);
+                if let Some((whole, rows)) = part.filter(|_| !group.frozen && !rule.takes_parts()) {
+                    faults.push(Fault::new(
+                        format!("{}.type", group.key),
+                        format!("adamw or sgd for {whole}, which lies in parts on this device"),
+                        format!("{} (rows {rows:?})", group.rule.kind()),
+                    ));
+                }
                 let slot = Slot {
                     frozen: group.frozen,
                     rests: false,
                     rate_scale: group.rate_scale,
                     rounding,
-                    key: random::key(random::STOCHASTIC_ROUNDING, config.seed, &info.name),
+                    key: random::key(
+                        random::STOCHASTIC_ROUNDING,
+                        config.seed,
+                        whole_name(&info.name),
+                    ),
+                    first_pair,
                     layout: rule.layout(&info),
                     rule,
                     fallback,
@@ -291,6 +310,10 @@ impl Optim {
             matched = true;
             let rule = make(&slot.info);
             let layout = rule.layout(&slot.info);
+            if part_of(&slot.info.name).is_some() && !rule.takes_parts() {
+                let rule = "a parameter that a kernel of this device can bind as a whole";
+                faults.push(Fault::new(pattern, rule, &slot.info.name));
+            }
             faults.extend(rule.faults(self.peak_rate * slot.rate_scale));
             faults.extend(layout.faults(&slot.info.name));
             (slot.rule, slot.layout, slot.state, slot.fallback) =
@@ -318,6 +341,14 @@ impl Optim {
         self.slots.get(name).ok_or_else(|| unexpected(name))
     }
 
+    /// The slots of a parameter: its own, or those of its parts in order.
+    fn slots_of(&self, name: &str) -> impl Iterator<Item = &Slot> {
+        let from = self.slots.range(name.to_string()..);
+        from.map(|(_, slot)| slot)
+            .take_while(move |slot| slot.info.name.starts_with(name))
+            .filter(move |slot| whole_name(&slot.info.name) == name || slot.info.name == name)
+    }
+
     #[cfg(feature = "replay")]
     fn slot_mut(&mut self, name: &str) -> Result<&mut Slot> {
         self.slots.get_mut(name).ok_or_else(|| unexpected(name))
@@ -326,35 +357,6 @@ impl Optim {
     /// The parameters that are trained in this step.
     fn trained(&self) -> impl Iterator<Item = &Slot> {
         self.slots.values().filter(|slot| slot.trains())
-    }
-
-    /// The number of bytes of all state, which is saved, once every trained parameter has had a gradient.
-    #[doc(hidden)]
-    pub fn state_bytes(&self) -> u64 {
-        self.trained().map(|slot| slot.layout.bytes()).sum()
-    }
-
-    /// The number of bytes on the device that the rules keep in addition to the state and do not save.
-    pub(crate) fn side_bytes(&self) -> u64 {
-        self.trained()
-            .map(|slot| slot.rule.side_bytes(&slot.info))
-            .sum()
-    }
-
-    /// The maximum number of bytes that the step of one parameter takes for its duration.
-    pub(crate) fn work_bytes(&self) -> u64 {
-        self.trained().map(Slot::work_bytes).max().unwrap_or(0)
-    }
-
-    /// The names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, tensors without
-    /// two dimensions, and matrices whose shorter side is at most the rank.
-    #[doc(hidden)]
-    pub fn fallbacks(&self) -> Vec<&str> {
-        let trained = self.slots.values().filter(|slot| !slot.frozen);
-        trained
-            .filter(|slot| slot.fallback.is_some())
-            .map(|slot| slot.info.name.as_str())
-            .collect()
     }
 
     /// Steps parameter `name` and returns the new parameter, computed in place if `p` is uniquely owned. `p` and the f32 `grad` are without autodiff

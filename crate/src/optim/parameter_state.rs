@@ -1,20 +1,22 @@
 //! Access to the state of one parameter: reading, replacing and dropping it.
 
 use super::Optim;
+use crate::parameters::whole_name;
 
 #[doc(hidden)]
 impl Optim {
     /// Returns true if `name` needs no gradient: it is in a frozen group, rests, or is unknown.
     pub fn frozen(&self, name: &str) -> bool {
-        self.slots.get(name).is_none_or(|slot| !slot.trains())
+        self.slots_of(name).all(|slot| !slot.trains())
     }
 
     /// The number of steps that `name` has taken.
     pub fn step_count(&self, name: &str) -> u64 {
-        self.slots
-            .get(name)
-            .and_then(|slot| slot.state.as_ref())
-            .map_or(0, |state| state.step)
+        let state = self
+            .slots_of(name)
+            .next()
+            .and_then(|slot| slot.state.as_ref());
+        state.map_or(0, |state| state.step)
     }
 
     /// Gives the parameter `name` a state of zeros after `step` steps.
@@ -43,7 +45,7 @@ impl Optim {
     pub fn rest(&mut self, step: u64, rests: &dyn Fn(&str) -> bool) {
         self.run_step = Some(step);
         for (name, slot) in &mut self.slots {
-            slot.rests = rests(name);
+            slot.rests = rests(whole_name(name));
             if slot.rests {
                 slot.state = None;
             }
@@ -57,7 +59,7 @@ impl Optim {
 
     /// The step of `name` and the names of its state tensors, without `step`; `None` without state.
     pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
-        let slot = self.slots.get(name)?;
+        let slot = self.slots_of(name).next()?;
         let state = slot.state.as_ref()?;
         Some((
             state.step,

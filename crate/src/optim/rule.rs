@@ -138,6 +138,12 @@ pub trait Rule: Any + Debug + Send {
         Ok(stepped)
     }
 
+    /// Returns true if the rule steps each element by itself, so that it can step some rows of a parameter that lies in parts.
+    #[doc(hidden)]
+    fn takes_parts(&self) -> bool {
+        false
+    }
+
     /// Returns true if the two tensors of the state of `parameter` lie side by side in one buffer, on devices with such buffers: kernels that step
     /// several parameters have few bindings for each.
     #[doc(hidden)]

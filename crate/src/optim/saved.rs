@@ -1,5 +1,8 @@
 //! Entries of an optimizer file whose values have not been read yet.
 
+use std::ops::Range;
+use std::rc::Rc;
+
 use super::state_tensor::StateTensor;
 use crate::error::{Error, Result};
 use crate::gpu::Buffer;
@@ -26,6 +29,34 @@ pub struct SavedState<'a> {
     /// The function that reads the values, little-endian.
     #[doc(hidden)]
     pub read: ReadSaved<'a>,
+}
+
+impl<'a> SavedState<'a> {
+    /// Cuts the entry into `parts`, which have these names and rows of its tensor. A tensor of another number of rows is not cut, and fits none.
+    pub(super) fn cut(self, parts: Vec<(String, Range<usize>)>) -> Vec<Self> {
+        let rows = parts.last().map_or(0, |(_, rows)| rows.end) as u64;
+        let fits = self.shape.first() == Some(&rows) && self.bytes.is_multiple_of(rows);
+        let (row, read) = (
+            self.bytes / rows.max(1),
+            Rc::<ReadSaved<'a>>::from(self.read),
+        );
+        let part = |(name, rows): (String, Range<usize>)| {
+            let (read, mut shape) = (Rc::clone(&read), self.shape.clone());
+            let (mut first, mut bytes) = (0, self.bytes);
+            if fits {
+                (first, bytes) = (rows.start as u64 * row, rows.len() as u64 * row);
+                shape[0] = rows.len() as u64;
+            }
+            Self {
+                name,
+                dtype: self.dtype.clone(),
+                shape,
+                bytes,
+                read: Box::new(move |at, out| read(first + at, out)),
+            }
+        };
+        parts.into_iter().map(part).collect()
+    }
 }
 
 impl SavedState<'_> {

@@ -12,8 +12,9 @@ use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::launch::words_for;
 use crate::gpu::paired_buffer::{distance, paired_zeros};
-use crate::gpu::transfer::{self, Upload};
+use crate::gpu::transfer::{self, Flat, Upload};
 use crate::interrupt::Interrupt;
+use crate::parameters::{part_of, whole_name};
 
 /// Largest step that a JSON number represents exactly.
 const MAX_STEP: u64 = (1 << 53) - 1;
@@ -116,19 +117,32 @@ impl Optim {
     /// Returns every state tensor as `(<param>:<state>, tensor)`, sorted by name; parameters that never had a gradient have none. As long as the
     /// handles exist, a step copies the state instead of working in place.
     pub fn state_tensors(&self) -> Vec<(String, StateTensor)> {
-        let mut entries = Vec::new();
-        for (name, slot) in &self.slots {
+        let mut entries: Vec<(String, StateTensor)> = Vec::new();
+        for slot in self.slots.values() {
             let Some(state) = &slot.state else { continue };
+            let part = part_of(&slot.info.name);
+            let name = whole_name(&slot.info.name);
+            let follows = part.is_some_and(|(_, rows)| rows.start > 0);
             for ((key, shape, dtype), buffer) in slot.layout.0.iter().zip(&state.tensors) {
-                let data = StateData::Tensor(buffer.clone().float());
+                let (name, flat) = (format!("{name}:{key}"), Flat::from(buffer.clone().float()));
+                let before = entries
+                    .iter_mut()
+                    .find(|(other, _)| follows && *other == name);
+                if let Some((_, before)) = before {
+                    before.append_rows(shape[0], flat);
+                    continue;
+                }
                 entries.push((
-                    format!("{name}:{key}"),
+                    name,
                     StateTensor {
                         shape: shape.clone(),
                         dtype: word(*dtype),
-                        data,
+                        data: StateData::Tensor(flat),
                     },
                 ));
+            }
+            if follows {
+                continue;
             }
             entries.push((
                 format!("{name}:step"),
@@ -145,11 +159,12 @@ impl Optim {
 
     /// Returns the names of the parameters that have state.
     pub fn with_state(&self) -> Vec<String> {
-        self.slots
-            .values()
-            .filter(|slot| slot.state.is_some())
-            .map(|slot| slot.info.name.clone())
-            .collect()
+        let with_state = self.slots.values().filter(|slot| slot.state.is_some());
+        let mut names: Vec<String> = with_state
+            .map(|slot| whole_name(&slot.info.name).to_string())
+            .collect();
+        names.dedup();
+        names
     }
 
     /// Replaces all state by the saved state of the parameters that `with_state` names. Saved state of parameters that are frozen or at rest is left
@@ -214,6 +229,22 @@ impl Optim {
         Ok(dropped)
     }
 
+    /// Cuts the saved state of a parameter that lies in parts into theirs; any other entry stays whole.
+    fn in_parts<'a>(&self, entry: SavedState<'a>) -> Vec<SavedState<'a>> {
+        let (param, key) = entry.name.rsplit_once(':').unwrap_or((&entry.name, ""));
+        let slots = self.slots_of(param);
+        let parts = slots.filter_map(|slot| {
+            let (_, rows) = part_of(&slot.info.name)?;
+            Some((format!("{}:{key}", slot.info.name), rows))
+        });
+        let parts: Vec<_> = parts.collect();
+        if parts.is_empty() {
+            vec![entry]
+        } else {
+            entry.cut(parts)
+        }
+    }
+
     /// Returns the states that fit, by parameter, and the names of the parameters that do not train, whose state is left out.
     #[allow(clippy::type_complexity, reason = "one use")]
     fn fitting<'a>(
@@ -222,10 +253,12 @@ impl Optim {
         with_state: &[String],
     ) -> Result<(Vec<(String, Fitting<'a>)>, Vec<String>)> {
         let (mut faults, mut found, mut dropped) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-        for entry in saved {
+        for entry in saved.into_iter().flat_map(|entry| self.in_parts(entry)) {
             let (param, key) = entry.name.rsplit_once(':').unwrap_or((&entry.name, ""));
             match self.slots.get(param) {
-                Some(slot) if !slot.trains() => drop(dropped.insert(param.to_string())),
+                Some(slot) if !slot.trains() => {
+                    dropped.insert(whole_name(param).to_string());
+                }
                 Some(slot) if slot.knows(key) => {
                     if let Some(twice) = found.insert((param.to_string(), key.to_string()), entry) {
                         faults.push(Fault::new(twice.name, "one entry", "two"));
@@ -240,19 +273,19 @@ impl Optim {
         }
         let unknown = with_state
             .iter()
-            .filter(|name| !self.slots.contains_key(*name));
+            .filter(|name| self.slots_of(name).next().is_none());
         faults.extend(
             unknown
                 .map(|name| Fault::new(name, "a parameter of this run", "a name without a place")),
         );
-        let expected: BTreeSet<&String> = with_state.iter().collect();
+        let expected: BTreeSet<&str> = with_state.iter().map(String::as_str).collect();
         let mut fitting = Vec::new();
         for (name, slot) in self.slots.iter().filter(|(_, slot)| slot.trains()) {
             let mut take = |key: &str| found.remove(&(name.clone(), key.to_string()));
             let step = take("step");
             let entries: Vec<_> = slot.layout.0.iter().map(|(key, ..)| take(key)).collect();
             let absent = step.is_none() && entries.iter().all(Option::is_none);
-            match (absent, expected.contains(name)) {
+            match (absent, expected.contains(whole_name(name))) {
                 (true, false) => {}
                 (false, false) => faults.push(Fault::new(
                     name,

@@ -1,8 +1,7 @@
 //! One entry of the optimizer file, with its values on the device or the host.
 
-use burn::tensor::Tensor;
-
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::gpu::transfer::{Flat, read_parts};
 
 /// The place of a state's values.
 #[derive(Debug, Clone)]
@@ -13,8 +12,8 @@ use crate::error::{Error, Result};
 pub enum StateData {
     /// A counter on the host.
     Step(u64),
-    /// A tensor on the device; the handle is shared, not copied.
-    Tensor(Tensor<1>),
+    /// Values on the device; the handles are shared, not copied.
+    Tensor(Flat),
 }
 
 /// One entry of the optimizer file ([example](crate#any-burn-module)).
@@ -32,6 +31,14 @@ pub struct StateTensor {
 }
 
 impl StateTensor {
+    /// Appends rows that follow those of a tensor on the device.
+    pub(super) fn append_rows(&mut self, rows: usize, flat: Flat) {
+        if let StateData::Tensor(own) = &mut self.data {
+            own.append(flat);
+            self.shape[0] += rows;
+        }
+    }
+
     /// Returns the length of [`Self::bytes`].
     pub(crate) fn len_bytes(&self) -> usize {
         let size = match self.dtype {
@@ -51,13 +58,9 @@ impl StateTensor {
     pub async fn bytes(&self) -> Result<Vec<u8>> {
         match &self.data {
             StateData::Step(step) => Ok(step.to_le_bytes().to_vec()),
-            StateData::Tensor(tensor) => {
-                let data = tensor
-                    .clone()
-                    .into_data_async()
-                    .await
-                    .map_err(Error::device_lost)?;
-                Ok(data.as_bytes()[..self.len_bytes()].to_vec())
+            StateData::Tensor(flat) => {
+                let whole = 0..self.len_bytes() as u64;
+                read_parts(&flat.parts(&whole)).await
             }
         }
     }

@@ -40,15 +40,15 @@ struct Batch<'a> {
 }
 
 impl Common<'_> {
-    /// Makes the update of a parameter at `step`. `constant` is the same in all of its steps: factor of the rate, key of the noise, rounding.
+    /// Makes the update of a parameter at `step`. `constant` is the same in all of its steps: factor of the rate, key and first pair of the noise, rounding.
     fn update<'a>(
         &'a self,
         parameter: &'a ParamInfo,
-        constant: (f64, [u32; 2], Rounding),
+        constant: (f64, [u32; 2], u32, Rounding),
         step: u64,
         recorded: Recorded,
     ) -> Update<'a> {
-        let (rate_scale, key, rounding) = constant;
+        let (rate_scale, key, first_pair, rounding) = constant;
         Update {
             parameter,
             device: self.device,
@@ -63,6 +63,7 @@ impl Common<'_> {
                     .noise
                     .as_ref()
                     .map_or(rounding, |_| Rounding::Given),
+                first_pair,
             },
             given: recorded.noise.unwrap_or_else(|| self.unread.clone()),
             projector: recorded.projector,
@@ -155,11 +156,13 @@ impl Optim {
                 rate_scale,
                 fallback,
                 key,
+                first_pair,
                 rounding,
                 layout,
                 ..
             } = slot;
-            let constant = (*rate_scale * fallback.unwrap_or(1.0), *key, *rounding);
+            let scale = *rate_scale * fallback.unwrap_or(1.0);
+            let constant = (scale, *key, *first_pair, *rounding);
             let update = common.update(info, constant, step, recorded.unwrap_or_default());
             if !rule.binds_gate() {
                 let (p, tensors) = guard::step(&mut **rule, layout, &update, [p, grad], state)?;

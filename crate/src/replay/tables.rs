@@ -45,6 +45,7 @@ fn plain(n: usize, rounding: Rounding) -> cast_bf16::Params {
         key: [0; 2],
         step: 0,
         rounding,
+        first_pair: 0,
     };
     cast_bf16::Params {
         n,
@@ -158,6 +159,7 @@ pub(super) async fn noise(
             key: k,
             step: u64::from(c[2]) | u64::from(c[3]) << 32,
             rounding: Rounding::Stochastic,
+            first_pair: 0,
         };
         cast_bf16::Params {
             n: 2,

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::formats::{
     ByteSource, Digest, Encoding, Hasher, SourceSpan, base_name, reserved, too_large,
 };
-use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
+use crate::gpu::transfer::{Flat, PIECE_BYTES, read_parts};
 
 impl Bytes {
     /// Creates `bytes` bytes of `source`, from `begin` on.
@@ -44,7 +44,7 @@ impl Bytes {
 
     /// Creates the bytes of a flat tensor on the device.
     pub fn device(tensor: DeviceTensor<1>) -> Self {
-        Self::Device(Box::new(tensor))
+        Self::Device(tensor.into())
     }
 }
 
@@ -76,7 +76,7 @@ impl Tensor {
         match &self.bytes {
             Bytes::Span(span) => span.stored.bytes,
             Bytes::Host(bytes) => bytes.len() as u64,
-            Bytes::Device(tensor) => (tensor.dims()[0] * tensor.dtype().size()) as u64,
+            Bytes::Device(flat) => flat.bytes(),
             Bytes::Moved(moved) => moved.base.len(),
             Bytes::Merged(_) | Bytes::Encoded(_) => {
                 self.as_encoded().map_or(0, |encoded| encoded.bytes())
@@ -89,10 +89,10 @@ impl Tensor {
         self.len() == 0
     }
 
-    /// Handle of a flat tensor on the device; `None` if it is elsewhere.
-    pub(crate) fn on_device(&self) -> Option<&DeviceTensor<1>> {
+    /// Its values on the device; `None` if they are elsewhere.
+    pub(crate) fn on_device(&self) -> Option<&Flat> {
         match &self.bytes {
-            Bytes::Device(tensor) => Some(tensor),
+            Bytes::Device(flat) => Some(flat),
             _ => None,
         }
     }
@@ -218,13 +218,7 @@ impl Tensor {
             }
             // The range is inside a slice, so the offsets fit into `usize`.
             Bytes::Host(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
-            Bytes::Device(tensor) => {
-                let part = Part {
-                    tensor: tensor.as_ref().clone(),
-                    bytes: range,
-                };
-                read_parts(&[part]).await
-            }
+            Bytes::Device(flat) => read_parts(&flat.parts(&range)).await,
             Bytes::Moved(moved) => Box::pin(moved.read(range)).await,
             Bytes::Merged(_) | Bytes::Encoded(_) => {
                 let mut reader = self.reader().expect("these bytes have a reader");

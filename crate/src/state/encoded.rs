@@ -9,7 +9,7 @@ use super::reordering::Reordering;
 use super::tensor::{Bytes, Encoded, PIECE_ELEMENTS, Tensor};
 use crate::error::Result;
 use crate::formats::{Encoder, Encoding, TensorType};
-use crate::gpu::transfer::{PIECE_BYTES, Part, RUN_BYTES, read_parts};
+use crate::gpu::transfer::{PIECE_BYTES, RUN_BYTES, read_parts};
 
 /// Maximum number of values that are read at once.
 const RUN: u64 = (RUN_BYTES / 4) as u64;
@@ -210,14 +210,11 @@ impl EncodedReader {
     /// Reads the values `spans` in Hugging Face's order, one span after another.
     async fn read(&mut self, spans: &[Range<u64>]) -> Result<Vec<f32>> {
         let mut values = Vec::new();
-        if let Bytes::Device(tensor) = self.values.bytes() {
+        if let Bytes::Device(flat) = self.values.bytes() {
             let encoding = self.values.encoding().unwrap_or(Encoding::F32);
             let size = encoding.unit().0 as u64;
-            let part = |span: &Range<u64>| Part {
-                tensor: tensor.as_ref().clone(),
-                bytes: span.start * size..span.end * size,
-            };
-            let bytes = read_parts(&spans.iter().map(part).collect::<Vec<_>>()).await?;
+            let parts = |span: &Range<u64>| flat.parts(&(span.start * size..span.end * size));
+            let bytes = read_parts(&spans.iter().flat_map(parts).collect::<Vec<_>>()).await?;
             encoding.decode(&bytes, &mut values);
             return Ok(values);
         }

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use burn::tensor::{DType, Tensor as DeviceTensor};
+use burn::tensor::DType;
 
 use super::reordering::Reordering;
 use super::tensor_manifest::{ModelStateTensorManifest, TensorRole, default_path, numel};
@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::formats::{
     ByteSource, Digest, FileTensor, GgmlType, SourceSpan, TensorType, refuse_if, too_large,
 };
+use crate::gpu::transfer::Flat;
 
 /// Maximum number of values in a piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
@@ -62,7 +63,7 @@ pub enum Bytes {
     Host(Rc<[u8]>),
     /// On the device, flat: F32, or packed BF16.
     #[doc(hidden)]
-    Device(Box<DeviceTensor<1>>),
+    Device(Flat),
     /// Nowhere yet: a tensor of a base with the product of a pair added.
     #[doc(hidden)]
     Merged(Rc<Merged>),
@@ -199,13 +200,21 @@ impl Tensor {
     }
 
     /// Creates the tensor `name` of a flat tensor on the device, F32 or packed BF16.
-    pub(crate) fn on(name: &str, shape: &[usize], flat: DeviceTensor<1>) -> Self {
+    pub(crate) fn on(name: &str, shape: &[usize], flat: Flat) -> Self {
         let dtype = match flat.dtype() {
             DType::BF16 => "BF16",
             _ => "F32",
         };
         let shape: Vec<u64> = shape.iter().map(|&dim| dim as u64).collect();
-        Self::of_name(name, dtype, &shape, Bytes::device(flat))
+        Self::of_name(name, dtype, &shape, Bytes::Device(flat))
+    }
+
+    /// Appends rows that follow those of a tensor on the device.
+    pub(crate) fn append_rows(&mut self, rows: usize, flat: Flat) {
+        if let Bytes::Device(own) = &mut self.bytes {
+            own.append(flat);
+            self.shape[0] += rows as u64;
+        }
     }
 
     /// Creates the tensor `name` of a model from its record in the header of `source`, where its elements have this order.

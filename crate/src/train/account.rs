@@ -53,7 +53,7 @@ impl Trainer {
             StateData::Step(step) => {
                 Tensor::of_name(&name, "U64", &[], Bytes::host(step.to_le_bytes()))
             }
-            StateData::Tensor(tensor) => Tensor::on(&name, &state.shape, tensor),
+            StateData::Tensor(flat) => Tensor::on(&name, &state.shape, flat),
         };
         self.optim()
             .state_tensors()

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::constants::{Constants, LargestTensor, StoredForms, widest_activation};
+use super::constants::{Constants, LargestTensor, StoredForms, takes_parts, widest_activation};
 use super::memory::memory_plan_of;
 use crate::config::{ModelConfig, TrainConfig};
 use crate::error::{Error, Result};
@@ -55,7 +55,7 @@ pub struct Estimate {
     pub parts: EstimateParts,
     /// Bytes in use at the peak of a step.
     pub need_bytes: u64,
-    /// Tensor that takes the most bytes.
+    /// Tensor that takes the most bytes. A table may lie in parts.
     pub largest_tensor: LargestTensor,
     /// Names of limits, each with whether the run stays within it: every buffer within that of a device, and all of it within the memory of
     /// a GPU with a tenth to spare, which allocators keep in reserve.
@@ -91,11 +91,11 @@ pub fn estimate(
     let adaptation = Adaptation::of_run(train, model)?;
     let plan = Plan::of(model, adaptation.as_ref())?;
     let memory = memory_plan_of(model, train, stored, false)?;
-    let largest_tensor = Constants {
+    let constants = Constants {
         storage: train.base_storage,
         stored,
-    }
-    .largest(&plan);
+    };
+    let takes_parts = takes_parts(train, &plan)?;
     let elements = |shape: &[usize]| shape.iter().map(|&dim| dim as u64).product::<u64>();
     let trained = plan
         .parameters
@@ -116,13 +116,11 @@ pub fn estimate(
         optimizer: memory.optimizer,
         activations: memory.activations,
     };
-    let (need, buffer) = (
-        memory.total(),
-        largest_tensor.bytes.max(widest_activation(model, train)),
-    );
-    let buffers = BUFFERS
-        .into_iter()
-        .map(|(name, limit)| (name, buffer <= limit));
+    let need = memory.total();
+    let buffers = BUFFERS.into_iter().map(|(name, limit)| {
+        let largest = constants.largest_bound(&plan, limit, &takes_parts);
+        (name, largest.max(widest_activation(model, train)) <= limit)
+    });
     let memories = MEMORIES
         .into_iter()
         .map(|(name, limit)| (name, need.saturating_add(need / 10) <= limit));
@@ -130,7 +128,7 @@ pub fn estimate(
         trained,
         parts,
         need_bytes: need,
-        largest_tensor,
+        largest_tensor: constants.largest(&plan),
         fits: buffers.chain(memories).collect(),
     })
 }

@@ -240,8 +240,6 @@ impl Run<'_> {
             );
         let plan_of_head = HeadPlan {
             rows: (MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1),
-            needs: [true; 2],
-            cap: None,
         };
         let rows = plan_of_head.rows_of_a_run(tokens);
         // Memory that the gradients of a product `[n, m]` of rows of k values hold in addition to their results; for the matrix only if it

@@ -16,6 +16,7 @@ use crate::formats::Digest;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 use crate::optim::Optim;
+use crate::parameters::whole_name;
 use crate::schedule;
 use crate::state::Evaluation;
 
@@ -92,7 +93,7 @@ impl Trainer {
         let optim = Optim::new(&config, &parameters)?;
         let candidates = parameters.iter().filter_map(|info| {
             Some(BlockParameter {
-                name: &info.name,
+                name: whole_name(&info.name),
                 part: model.part(&info.name)?,
                 is_vector: info.shape.len() != 2,
             })

@@ -155,7 +155,7 @@ fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
             &Interrupt::none(),
         ))?)
     };
-    let parts = parts(model, config.clone(), device)?;
+    let parts = parts(None, model, config.clone(), device)?;
     // 16 tokens need few activations. A second gradient of the embedding would add 0.4 bytes per parameter with one block.
     let bound = parts.each(parts.weights + parts.state + parts.gradients) + 0.2;
     let (found, reserved) = (parts.each(parts.in_use), parts.each(parts.reserved));

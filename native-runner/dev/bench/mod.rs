@@ -67,6 +67,12 @@ pub struct BenchArgs {
     /// For `memory` with --model: number of micro-batches in the step.
     #[arg(long, value_name = "K", default_value_t = 1, requires = "model", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub gradient_accumulation_steps: u64,
+    /// For `memory` with --model: train an adapter of this rank on the base as its files store it.
+    #[arg(long, value_name = "R", requires = "model")]
+    pub rank: Option<u64>,
+    /// For `memory` with --model: the most MiB that a kernel may bind of one buffer, as on a smaller device. Larger tables lie in parts.
+    #[arg(long, value_name = "MIB", requires = "model")]
+    pub binding: Option<u64>,
     /// For `step` and `kernels`: model whose steps or kernel shapes are measured.
     #[arg(long, value_enum, default_value = "tiny")]
     pub size: Size,

@@ -4,16 +4,17 @@ use std::path::Path;
 
 use futures_lite::future::block_on;
 use serde_json::{Map, json};
+use tabtune::bundle::Bundle;
 use tabtune::config::TrainConfig;
 use tabtune::data::Dataset;
 use tabtune::device::Device;
-use tabtune::gpu::launch::is_software;
+use tabtune::gpu::launch::{is_software, set_binding_limit};
+use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::{Trainer, memory_plan};
 
 use super::usage::{cleaned, most, usage};
 use super::{BenchArgs, mega};
-use tabtune_native::commands::load_model;
 use tabtune_native::error::Result;
 use tabtune_native::files::open_model;
 use tabtune_native::output::Output;
@@ -51,6 +52,13 @@ fn config(args: &BenchArgs) -> Result<TrainConfig> {
         );
         given.insert("gradient_checkpointing".into(), json!(true));
     }
+    if let Some(rank) = args.rank {
+        given.insert(
+            "adapter".into(),
+            json!({ "r": rank, "target_modules": "all-linear" }),
+        );
+        given.insert("base_storage".into(), json!("stored"));
+    }
     resolve(given, None)
 }
 
@@ -82,11 +90,12 @@ impl Parts {
     }
 }
 
-/// Trains two steps and measures the second, in which the optimizer's state exists.
+/// Trains two steps and measures the second, in which the optimizer's state exists; `bundle` are the files of the model, if it has any.
 ///
 /// # Errors
 /// Errors of the model and the trainer; `cli.usage` on a device that does not count its bytes.
 pub fn parts(
+    bundle: Option<&Bundle>,
     model: impl FnOnce() -> Result<Model>,
     config: TrainConfig,
     device: &Device,
@@ -94,7 +103,8 @@ pub fn parts(
     let before = cleaned(device)?;
     let model = model()?;
     let (parameters, vocabulary) = (model.num_parameters(), model.config().vocab_size as u64);
-    let plan = memory_plan(model.config(), &config, None, is_software(&device.inner()))?;
+    let software = is_software(&device.inner());
+    let plan = memory_plan(model.config(), &config, bundle, software)?;
     let (gradients, planned) = (plan.gradients, plan.total());
     let weights = usage(device)?.in_use - before.in_use;
     let windows = 3 * config.gradient_accumulation_steps as u64;
@@ -128,12 +138,17 @@ pub fn parts(
 /// Errors of [`parts`] and of opening the model.
 pub fn run(path: &Path, args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let config = config(args)?;
-    let (seq_len, precision) = (config.seq_len, config.precision);
-    let parts = parts(
-        || load_model(&open_model(path)?, precision, device),
-        config,
-        device,
-    )?;
+    let (seq_len, inner) = (config.seq_len, device.inner());
+    if let Some(mebibytes) = args.binding {
+        set_binding_limit(&inner, mebibytes << 20);
+    }
+    let bundle = open_model(path)?;
+    let load = || {
+        let none = Interrupt::none();
+        let model = Model::for_run(&bundle, &config, &inner, &none);
+        Ok(block_on(model)?)
+    };
+    let parts = parts(Some(&bundle), load, config.clone(), device)?;
     let Parts {
         parameters,
         weights,

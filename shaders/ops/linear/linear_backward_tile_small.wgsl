@@ -1,13 +1,15 @@
 // Made by shaders/blocks.mjs
 // Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W (chunks/input_tile*.wgsl),
-// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, 4 m4], of which m columns count, x [n, k], w
-// [m, k], dx [slices, n, k], dw [m, k]; k = 4 k4. A workgroup: 32 rows by 32 columns of one of them, 16 products of the
-// sum at a time in workgroup memory. Twin: ops/linear/kernels.rs
+// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy: m columns of [n, 4 stride4] from
+// 4 first4 on, in 4 m4; x [n, k], w [m, k], dx [slices, n, k], dw [m, k]; k = 4 k4. A workgroup: 32 rows by 32 columns
+// of one of them, 16 products of the sum at a time in workgroup memory. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
   m4: u32,
   k4: u32,
+  stride4: u32,
+  first4: u32,
   slice4: u32,
   input: u32,
   add: u32,
@@ -32,7 +34,7 @@ fn outputs() -> u32 {
 
 // Four values of a row of dy.
 fn output4(row: u32, c: u32) -> vec4<f32> {
-  return dy[row * params.m4 + c];
+  return dy[row * params.stride4 + params.first4 + c];
 }
 
 // The sums of dx end with the products of dy and w.

@@ -1,7 +1,8 @@
 // Made by shaders/blocks.mjs
-// y (+)= x Wᵀ for many rows: y[first + r, c] = Σ_i x[r, 4 first4 + i] w[c, i], added to the values in y if add is 1.
-// x [n, 4 stride4] f32, w [m, 4 k4], y with rows of m. One thread: 32 rows by 16 columns of y, no barriers: each loaded
-// number serves 16 or 32 products, and loads are slow on software adapters. Twin: ops/linear/kernels.rs
+// y (+)= x Wᵀ for many rows: y[first + r, column + c] = Σ_i x[r, 4 first4 + i] w[c, i], added to the values in y if
+// add is 1. x [n, 4 stride4] f32, w [m, 4 k4], y with rows of width. One thread: 32 rows by 16 columns of y, no
+// barriers: each loaded number serves 16 or 32 products, and loads are slow on software adapters.
+// Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
@@ -9,6 +10,8 @@ struct Params {
   stride4: u32,
   first4: u32,
   first: u32,
+  width: u32,
+  column: u32,
   add: u32,
   // Where the second plane of w begins.
   plane: u32,
@@ -25,7 +28,7 @@ fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) ->
 // Where four sums are stored. Past the edge the last row or column is computed again: the same sums, in the same place.
 fn places(row: u32, column: u32, n: u32, m: u32) -> vec4<u32> {
   let columns = vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u);
-  return (params.first + min(row, n - 1u)) * m + min(columns, vec4<u32>(m - 1u));
+  return (params.first + min(row, n - 1u)) * params.width + params.column + min(columns, vec4<u32>(m - 1u));
 }
 
 @compute @workgroup_size(8)

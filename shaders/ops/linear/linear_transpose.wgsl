@@ -1,5 +1,5 @@
-// A part of w, transposed and in f32: y[4 i + j, r] = w[first + r, 4 (first4 + i) + j] for r < n and i < m4; rows of y
-// end with zeros up to a multiple of 4. w [rows, 4 k4], y [4 m4, 4 ⌈n / 4⌉]. One thread: 4 rows by 4 columns.
+// A part of w, transposed and in f32: y[4 i + j, 4 at4 + r] = w[first + r, 4 (first4 + i) + j] for r < n and i < m4,
+// and zeros from r = n up to a multiple of 4. w [rows, 4 k4], y [4 m4, 4 stride4]. One thread: 4 rows by 4 columns.
 // Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
@@ -7,6 +7,8 @@ struct Params {
   k4: u32,
   first: u32,
   first4: u32,
+  stride4: u32,
+  at4: u32,
   // Where the second plane of w begins.
   plane: u32,
 }
@@ -34,9 +36,10 @@ fn main(
   let columns = transpose(mat4x4<f32>(
     part4(4u * row, i), part4(4u * row + 1u, i), part4(4u * row + 2u, i), part4(4u * row + 3u, i),
   ));
-  let to = 4u * i * n4 + row;
+  let stride4 = params.stride4;
+  let to = 4u * i * stride4 + params.at4 + row;
   y[to] = columns[0];
-  y[to + n4] = columns[1];
-  y[to + 2u * n4] = columns[2];
-  y[to + 3u * n4] = columns[3];
+  y[to + stride4] = columns[1];
+  y[to + 2u * stride4] = columns[2];
+  y[to + 3u * stride4] = columns[3];
 }

@@ -86,7 +86,7 @@ fn main(
     let i = thread;
     let at = params.second + i;
     let key = vec2<u32>(params.key_low, params.key_high);
-    let noise = Noise(key, vec2<u32>(params.step_low, params.step_high), params.rounding);
+    let noise = Noise(key, vec2<u32>(params.step_low, params.step_high), params.rounding, 0u);
     let rule = Rule(params.w1, params.w2, params.d, params.alpha, params.eps);
     let paired = 2u * i + 1u < params.n;
     var g = vec2<f32>(g0[2u * i], 0.0);
@@ -101,7 +101,7 @@ fn main(
     let i = thread - pairs;
     let at = params.other_second + i;
     let key = vec2<u32>(params.other_key_low, params.other_key_high);
-    let noise = Noise(key, vec2<u32>(params.other_step_low, params.other_step_high), params.other_rounding);
+    let noise = Noise(key, vec2<u32>(params.other_step_low, params.other_step_high), params.other_rounding, 0u);
     let rule = Rule(params.other_w1, params.other_w2, params.other_d, params.other_alpha, params.other_eps);
     let paired = 2u * i + 1u < params.other_n;
     var g = vec2<f32>(g1[2u * i], 0.0);

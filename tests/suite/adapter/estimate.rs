@@ -219,10 +219,8 @@ fn estimates_say_what_runs_fit() {
             .fits
             .contains(&(limit, true))
     };
-    assert!(
-        fits("SmolLM2-135M", "buffers of 128 MiB") && !fits("Qwen2.5-0.5B", "buffers of 128 MiB")
-    );
-    assert!(fits("Qwen2.5-7B", "buffers of 1 GiB"));
+    // Tables may lie in parts; the MLP of 7B is 18,944 wide.
+    assert!(fits("Qwen2.5-0.5B", "buffers of 128 MiB") && fits("Qwen2.5-7B", "buffers of 128 MiB"));
     assert!(
         fits("Qwen2.5-1.5B", "memory of 2 GB")
             && !fits("Llama-3.2-3B", "memory of 2 GB")

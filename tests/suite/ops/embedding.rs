@@ -49,8 +49,9 @@ fn embedding_forward_gathers_rows() {
             vocab,
             k: width,
             plane: 0,
+            keep: width % 2 == 1,
         };
-        let written = [poisoned(n * width)];
+        let written = [words(&noise(n * width, 2))];
         Case::new(
             embedding::FORWARD.of(storage),
             [table, ids(n, vocab)],
@@ -68,6 +69,11 @@ fn embedding_forward_gathers_rows() {
         &SHAPES.map(|s| case(s, StorageType::F32)),
         0.0,
         ("row * params.k", "row + params.k"),
+    );
+    check(
+        &SHAPES.map(|s| case(s, StorageType::F32)),
+        0.0,
+        ("params.keep == 0u", "params.keep == 1u"),
     );
     check(
         &SHAPES.map(|s| case(s, StorageType::Bf16)),

@@ -88,12 +88,13 @@ impl Shape for ForwardTileParams {
             m,
             k4: k / 4,
             stride: Self::stride(m),
+            first: 3,
             plane,
         }
     }
 
     fn stride(m: usize) -> usize {
-        m.next_multiple_of(4)
+        m.next_multiple_of(4) + 4
     }
 }
 
@@ -186,15 +187,15 @@ pub(super) fn backward_input<P: Shape>(
     )
 }
 
-/// Makes the product of columns between other columns of x, written to rows between other rows of y; with `add`, added to their contents.
+/// Makes the product of columns between other columns of x, written to a place within y; with `add`, added to its contents.
 pub(super) fn block((n, m, k): (usize, usize, usize), storage: StorageType, add: bool) -> Case {
     let kernel = kernels::BLOCK.of(storage);
     let (weights, plane) = weights([m, k], storage);
     let (columns, rows) = (k + 12, n + 5);
     let y = if add {
-        words(&noise(rows * m, 3))
+        words(&noise(rows * (m + 5), 3))
     } else {
-        poisoned(rows * m)
+        poisoned(rows * (m + 5))
     };
     let read = [weights, words(&noise(n * columns, 1))];
     let (k4, stride4) = (k / 4, columns / 4);
@@ -205,6 +206,8 @@ pub(super) fn block((n, m, k): (usize, usize, usize), storage: StorageType, add:
         stride4,
         first4: 2,
         first: 3,
+        width: m + 5,
+        column: 2,
         add,
         plane,
     };
@@ -223,12 +226,14 @@ pub(super) fn transposed([m, k]: [usize; 2], storage: StorageType) -> Case {
         k4,
         first: 3,
         first4: 2,
+        stride4: n.div_ceil(4) + 3,
+        at4: 2,
         plane,
     };
     Case::new(
         kernel,
         [weights],
-        [poisoned(4 * m4 * n.next_multiple_of(4))],
+        [words(&noise(4 * m4 * (n.next_multiple_of(4) + 12), 3))],
         &params,
         kernel.groups(n.div_ceil(4) * m4),
     )
@@ -570,6 +575,8 @@ pub(super) fn tile(
         m,
         m4: stride / 4,
         k4: k / 4,
+        stride4: stride / 4 + 3,
+        first4: 2,
         slice4,
         input: input as usize,
         add: add_both,
@@ -587,7 +594,7 @@ pub(super) fn tile(
     );
     let read = [
         weights,
-        words(&noise(n * stride, 1)),
+        words(&noise(n * (stride + 12), 1)),
         words(&noise(n * k, 2)),
     ];
     Case::new(kernel, read, [dx, dw], &params, input + weight)

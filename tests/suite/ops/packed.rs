@@ -340,6 +340,7 @@ fn lookup((n, m, k): Shape, storage: StorageType) -> Case {
         vocab: m,
         k,
         plane,
+        keep: false,
     };
     Case::new(
         embedding::FORWARD.of(storage),

@@ -18,8 +18,8 @@ fn places(run: &Run) -> Vec<(String, usize)> {
         .map(|(info, value)| (info.name.clone(), place(value)))
         .collect();
     for (name, state) in run.optim.state_tensors() {
-        if let StateData::Tensor(tensor) = state.data {
-            places.push((name, place(&tensor)));
+        if let StateData::Tensor(flat) = state.data {
+            places.push((name, place(&flat.tensors()[0])));
         }
     }
     places

@@ -303,6 +303,7 @@ fn cast(device: &Device, rounding: Rounding) -> impl Fn(&[u32], &[u32]) -> Vec<u
             key: [0; 2],
             step: 0,
             rounding,
+            first_pair: 0,
         };
         let place = cast_bf16::Params {
             n,

@@ -50,6 +50,8 @@ pub(super) fn blocked_weight(software: bool, [m, k]: [usize; 2]) -> bool {
 struct Place {
     /// The rows of y, as many as x has.
     rows: Range<usize>,
+    /// The first column of y, which has as many from there on as w has rows.
+    first: usize,
     /// The first column of x.
     column: usize,
     /// True if y has sums that the product is added to.
@@ -73,6 +75,8 @@ fn product<B: Launch>(
         stride4,
         first4,
         first: at.rows.start,
+        width: rows_columns(&y.shape()).1,
+        column: at.first,
         add: at.add,
         plane: w.form.plane(),
     };
@@ -88,18 +92,33 @@ fn transposed<B: Launch>(
     rows: Range<usize>,
     columns: Range<usize>,
 ) -> Weights<FloatTensor<B>> {
+    let shape = [columns.len(), rows.len().next_multiple_of(4)];
+    let y = B::floats(&w.words, shape);
+    Weights::of(transposed_into::<B>(y, 0, w, rows, columns))
+}
+
+/// Writes that part into the columns of y from `at`, a multiple of 4, on.
+pub(super) fn transposed_into<B: Launch>(
+    y: FloatTensor<B>,
+    at: usize,
+    w: &Weights<FloatTensor<B>>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+) -> FloatTensor<B> {
     let params = TransposeParams {
         n: rows.len(),
         m4: columns.len() / 4,
         k4: w.form.columns / 4,
         first: rows.start,
         first4: columns.start / 4,
+        stride4: rows_columns(&y.shape()).1 / 4,
+        at4: at / 4,
         plane: w.form.plane(),
     };
     let kernel = kernels::TRANSPOSE.of(w.form.storage);
-    let shape = [columns.len(), rows.len().next_multiple_of(4)];
-    let threads = rows.len().div_ceil(4) * columns.len() / 4;
-    Weights::of(B::made(kernel, [w.words.clone()], shape, &params, threads))
+    let groups = kernel.groups(rows.len().div_ceil(4) * columns.len() / 4);
+    let [y] = B::launch(kernel, [w.words.clone()], [y], &params, groups);
+    y
 }
 
 /// The number of rows of a part of a matrix with this number of columns, a multiple of 4.
@@ -108,7 +127,7 @@ fn rows_of_a_part(columns: usize) -> usize {
 }
 
 /// Cuts `length` rows of `columns` columns into parts.
-fn parts(length: usize, columns: usize) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn parts(length: usize, columns: usize) -> impl Iterator<Item = Range<usize>> {
     let rows = rows_of_a_part(columns);
     (0..length)
         .step_by(rows)
@@ -133,10 +152,20 @@ pub(super) fn weight_work([n, m, k]: [usize; 3]) -> usize {
 
 /// Computes `x [n, k] · w [m, k]ᵀ → [n, m]`.
 pub(super) fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
-    let n = rows_columns(&x.shape()).0;
-    let y = B::floats(&x, [n, w.form.rows]);
+    let y = B::floats(&x, [rows_columns(&x.shape()).0, w.form.rows]);
+    forward_into::<B>(y, 0, x, w)
+}
+
+/// Computes that in the columns of y from `first` on.
+pub(super) fn forward_into<B: Launch>(
+    y: FloatTensor<B>,
+    first: usize,
+    x: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+) -> FloatTensor<B> {
     let at = Place {
-        rows: 0..n,
+        rows: 0..rows_columns(&x.shape()).0,
+        first,
         column: 0,
         add: false,
     };
@@ -149,37 +178,57 @@ pub(super) fn backward_input<B: Launch>(
     w: &Weights<FloatTensor<B>>,
     sum: Option<FloatTensor<B>>,
 ) -> FloatTensor<B> {
-    let ((n, _), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
+    let (n, _) = rows_columns(&dy.shape());
+    let [m, k] = [w.form.rows, w.form.columns];
     let mut add = sum.is_some();
     let mut dx = sum.unwrap_or_else(|| B::floats(&dy, [n, k]));
     for part in parts(m, k) {
-        let at = Place {
-            rows: 0..n,
-            column: part.start,
-            add,
-        };
-        dx = product::<B>(dy.clone(), transposed::<B>(w, part, 0..k), dx, &at);
+        let wt = transposed::<B>(w, part.clone(), 0..k);
+        dx = part_of_input::<B>(dx, dy.clone(), wt, part.start, add);
         add = true;
     }
     dx
 }
 
-/// Computes `dy [n, m]ᵀ · x [n, k] → [m, k]`, added to `sum` if there is one.
+/// Computes the part of [`backward_input`] that comes from dy's columns from `column` on and the transposed rows of w that belong to them, added to
+/// `dx [n, k]` with `add`.
+pub(super) fn part_of_input<B: Launch>(
+    dx: FloatTensor<B>,
+    dy: FloatTensor<B>,
+    transposed: Weights<FloatTensor<B>>,
+    column: usize,
+    add: bool,
+) -> FloatTensor<B> {
+    let rows = 0..rows_columns(&dy.shape()).0;
+    let at = Place {
+        rows,
+        first: 0,
+        column,
+        add,
+    };
+    product::<B>(dy, transposed, dx, &at)
+}
+
+/// Computes `dy [n, m]ᵀ · x [n, k] → [m, k]` of these columns of dy, added to `sum` if there is one.
 pub(super) fn backward_weight<B: Launch>(
     dy: FloatTensor<B>,
+    columns: &Range<usize>,
     x: FloatTensor<B>,
     sum: Option<FloatTensor<B>>,
 ) -> FloatTensor<B> {
-    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
+    let (n, m) = (rows_columns(&dy.shape()).0, columns.len());
+    let k = rows_columns(&x.shape()).1;
     let mut add = sum.is_some();
     let mut dw = sum.unwrap_or_else(|| B::floats(&x, [m, k]));
     let (dy, x) = (Weights::of(dy), Weights::of(x));
     for part in parts(n, k) {
         let xt = transposed::<B>(&x, part.clone(), 0..k);
         for rows in parts(m, part.len()) {
-            let dyt = transposed::<B>(&dy, part.clone(), rows.clone());
+            let own = columns.start + rows.start..columns.start + rows.end;
+            let dyt = transposed::<B>(&dy, part.clone(), own);
             let at = Place {
                 rows,
+                first: 0,
                 column: 0,
                 add,
             };

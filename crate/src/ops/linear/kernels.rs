@@ -41,11 +41,12 @@ crate::kernel! {
     twin |read, [y], p| block(read, y, p)
 }
 crate::kernel! {
-    /// Transposes a part of w into f32, with rows filled up with zeros to a multiple of 4.
-    pub TRANSPOSE = "linear_transpose" of weight4 [32], (w) -> (y), TransposeParams,
+    /// Transposes a part of w into columns of y in f32, with zeros after them up to a multiple of 4.
+    pub TRANSPOSE = "linear_transpose" of weight4 [32], (w) -> (mut y), TransposeParams,
     twin |[w], [y], p| {
         let [n, columns] = [p.n, p.k4 * 4];
-        for (i, row) in y.chunks_mut(n.next_multiple_of(4)).enumerate().take(p.m4 * 4) {
+        for (i, row) in y.chunks_mut(p.stride4 * 4).enumerate().take(p.m4 * 4) {
+            let row = &mut row[p.at4 * 4..][..n.next_multiple_of(4)];
             row.fill(0);
             let from = p.first * columns + p.first4 * 4 + i;
             row[..n].iter_mut().zip(w[from..].iter().step_by(columns)).for_each(|(y, &w)| *y = w);
@@ -54,8 +55,8 @@ crate::kernel! {
 }
 crate::kernel! {
     /// Computes `y = x Wᵀ` by tiles in workgroup memory, k a multiple of 4.
-    pub FORWARD_TILE = "linear_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x) -> (y), ForwardTileParams,
-    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4], p.stride);
+    pub FORWARD_TILE = "linear_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x) -> (mut y), ForwardTileParams,
+    twin |read, [y], p| forward(read, &mut y[p.first..], [p.n, p.m, p.k4 * 4], p.stride);
 
     /// [`FORWARD_TILE`] by tiles of half the size.
     pub FORWARD_TILE_SMALL = "linear_forward_tile_small" of weight4 through "chunks/forward_tile_small"

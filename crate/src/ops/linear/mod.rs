@@ -10,13 +10,16 @@ pub mod joint;
 pub mod kernels;
 mod operations;
 pub mod params;
+pub mod parts;
 mod tiles;
 mod twins;
 pub mod work;
 
+use std::ops::Range;
+
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
+use burn::tensor::{DType, Slice};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{StorageType, StoredMatrix};
@@ -68,6 +71,34 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> Floa
     strided::<B>(x, w, m)
 }
 
+/// Computes [`forward`] in the columns of `y [n, stride]` from `first` on.
+fn forward_into<B: Launch>(
+    y: FloatTensor<B>,
+    first: usize,
+    x: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
+) -> FloatTensor<B> {
+    let ((n, k), m) = (rows_columns(&x.shape()), w.form.rows);
+    let params = ForwardTileParams {
+        n,
+        m,
+        k4: k / 4,
+        stride: rows_columns(&y.shape()).1,
+        first,
+        plane: w.form.plane(),
+    };
+    let (tile, groups) = tiling(|tile| tile.of(n, m));
+    let kernel = tile.choose(&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL);
+    let [y] = B::launch(
+        kernel.of(w.form.storage),
+        [w.words, x],
+        [y],
+        &params,
+        groups,
+    );
+    y
+}
+
 /// Computes [`forward`] for readers that accept longer rows, such as [`backward_input`] and [`backward_weight`]: where tiles would compute their
 /// products if m were a multiple of 4, rows are as long as the next multiple, and their elements beyond m are not written.
 pub fn padded<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
@@ -90,6 +121,10 @@ fn strided<B: Launch>(
     if k % 4 == 0 && blocked(software, n, m) {
         return blocks::forward::<B>(x, w);
     }
+    if k % 4 == 0 && tiled(software, n) {
+        let y = B::floats(&x, [n, stride]);
+        return forward_into::<B>(y, 0, x, w);
+    }
     let (storage, plane, w) = (w.form.storage, w.form.plane(), w.words);
     let small = n.div_ceil(4) * m.div_ceil(4);
     if k % 4 != 0 {
@@ -101,20 +136,6 @@ fn strided<B: Launch>(
         return B::made(kernel.of(storage), [w, x], [n, m], &params, threads);
     }
     let k4 = k / 4;
-    if tiled(software, n) {
-        let params = ForwardTileParams {
-            n,
-            m,
-            k4,
-            stride,
-            plane,
-        };
-        let (tile, groups) = tiling(|tile| tile.of(n, m));
-        let kernel = tile.choose(&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL);
-        let y = B::floats(&x, [n, stride]);
-        let [y] = B::launch(kernel.of(storage), [w, x], [y], &params, groups);
-        return y;
-    }
     let params = ForwardParams { n, m, k4, plane };
     let (kernel, threads) = if n <= FEW_ROWS {
         let group = kernels::ROW.of(storage).any().workgroup as usize;
@@ -144,12 +165,12 @@ pub fn product<B: Launch>(
 }
 
 /// Computes [`backward_input`], added to `sum` if there is one.
-fn backward_input_onto<B: Launch>(
+pub(crate) fn backward_input_onto<B: Launch>(
     dy: FloatTensor<B>,
     w: Weights<FloatTensor<B>>,
     sum: Option<FloatTensor<B>>,
 ) -> FloatTensor<B> {
-    let ((n, stride), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
+    let (n, [m, k]) = (rows_columns(&dy.shape()).0, [w.form.rows, w.form.columns]);
     let software = B::software(&dy);
     if !B::TWINS && blocked_input(software, [n, m, k]) {
         return blocks::backward_input::<B>(dy, &w, sum);
@@ -157,17 +178,34 @@ fn backward_input_onto<B: Launch>(
     if sum.is_some() {
         return added::<B>(backward_input::<B>(dy, w), sum);
     }
-    if B::TWINS {
-        return B::float_matmul(dy, widened::<B>(w));
-    }
+    let all = 0..rows_columns(&dy.shape()).1;
+    whole::<B>(slices_of_input::<B>(dy, &all, w, m), [n, k])
+}
+
+/// Computes the sums of [`backward_input`] over slices of these columns of dy → `[slices, n·k]`. `of` is the number of rows of the matrix of which w
+/// may be a part: it chooses the kernel.
+fn slices_of_input<B: Launch>(
+    dy: FloatTensor<B>,
+    columns: &Range<usize>,
+    w: Weights<FloatTensor<B>>,
+    of: usize,
+) -> FloatTensor<B> {
+    let ((n, stride), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     let slices = m.div_ceil(SLICE).max(1);
-    if tiled(software, n) && stride % 4 == 0 && k % 4 == 0 {
-        let [dx, _] = by_tiles::<B>(dy, None, Some(w), [m, k], 1.0, [None, None]);
-        return whole::<B>(dx, [n, k]);
+    if !B::TWINS && tiled(B::software(&dy), n) && stride % 4 == 0 && k % 4 == 0 {
+        let none = [None, None];
+        let [dx, _] = tiles::by_tiles_of::<B>(dy, columns, None, Some(w), [m, k], 1.0, none);
+        return B::float_reshape(dx, [slices, n * k].into());
     }
+    let dy = columns_of::<B>(dy, columns);
+    if B::TWINS {
+        let dx = B::float_matmul(dy, widened::<B>(w));
+        return B::float_reshape(dx, [1, n * k].into());
+    }
+    let software = B::software(&dy);
     let (storage, plane, shape) = (w.form.storage, w.form.plane(), [slices, n * k]);
     let (read, small) = ([w.words, dy], n.div_ceil(4) * k.div_ceil(4));
-    let dx = if m % 4 != 0 || k % 4 != 0 {
+    if !of.is_multiple_of(4) || !k.is_multiple_of(4) {
         let params = AnyInputParams {
             n,
             m,
@@ -190,8 +228,7 @@ fn backward_input_onto<B: Launch>(
         };
         let kernel = kernels::BACKWARD_INPUT.of(storage);
         B::made(kernel, read, shape, &params, slices * small)
-    };
-    whole::<B>(dx, [n, k])
+    }
 }
 
 /// Computes `dy [n, m]ᵀ · x [n, k] → [m, k]`, in f32 whatever the weights are, added to `sum` if there is one; rows of dy may be [`padded`].
@@ -201,22 +238,36 @@ pub fn backward_weight<B: Launch>(
     m: usize,
     sum: Option<FloatTensor<B>>,
 ) -> FloatTensor<B> {
+    let all = 0..rows_columns(&dy.shape()).1;
+    backward_part::<B>(dy, &all, x, [m, m], sum)
+}
+
+/// Computes [`backward_weight`] of `m` rows of a matrix of `of` rows, which choose the kernel, from these columns of dy.
+fn backward_part<B: Launch>(
+    dy: FloatTensor<B>,
+    columns: &Range<usize>,
+    x: FloatTensor<B>,
+    [m, of]: [usize; 2],
+    sum: Option<FloatTensor<B>>,
+) -> FloatTensor<B> {
     let ((n, stride), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
-    if B::TWINS {
-        return added::<B>(B::float_matmul(B::float_transpose(dy), x), sum);
-    }
     let software = B::software(&dy);
-    if tiled(software, n) && stride % 4 == 0 && k % 4 == 0 {
-        let [_, dw] = by_tiles::<B>(dy, Some(x), None, [m, k], 1.0, [None, sum]);
+    if !B::TWINS && tiled(software, n) && stride % 4 == 0 && k % 4 == 0 {
+        let sums = [None, sum];
+        let [_, dw] = tiles::by_tiles_of::<B>(dy, columns, Some(x), None, [m, k], 1.0, sums);
         return dw;
     }
-    if blocked_weight(software, [m, k]) {
-        return blocks::backward_weight::<B>(dy, x, sum);
+    if !B::TWINS && blocked_weight(software, [of, k]) {
+        return blocks::backward_weight::<B>(dy, columns, x, sum);
+    }
+    let dy = columns_of::<B>(dy, columns);
+    if B::TWINS {
+        return added::<B>(B::float_matmul(B::float_transpose(dy), x), sum);
     }
     let add = sum.is_some();
     let dw = sum.unwrap_or_else(|| B::floats(&x, [m, k]));
     let small = m.div_ceil(4) * k.div_ceil(4);
-    let [dw] = if !m.is_multiple_of(4) || !k.is_multiple_of(4) {
+    let [dw] = if !of.is_multiple_of(4) || !k.is_multiple_of(4) {
         let params = AnyWeightParams { n, m, k, add };
         let (kernel, threads) = match any_block_threads(software, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, threads),
@@ -234,6 +285,15 @@ pub fn backward_weight<B: Launch>(
         B::launch(kernel, [dy, x], [dw], &params, kernel.groups(small))
     };
     dw
+}
+
+/// These columns of dy, which are copied if there are others.
+fn columns_of<B: Launch>(dy: FloatTensor<B>, columns: &Range<usize>) -> FloatTensor<B> {
+    let (n, stride) = rows_columns(&dy.shape());
+    if columns.len() == stride {
+        return dy;
+    }
+    B::float_slice(dy, &[Slice::from(0..n), Slice::from(columns.clone())])
 }
 
 /// Returns true if [`both`] takes the shape.

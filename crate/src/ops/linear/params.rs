@@ -19,7 +19,7 @@ crate::kernel! {
     pub struct BlockParams {
         /// Number of rows of the product.
         n: usize,
-        /// Number of columns of y, and of rows of w.
+        /// Number of columns of the product, and of rows of w.
         m: usize,
         /// Number of columns of w, divided by 4.
         k4: usize,
@@ -29,6 +29,10 @@ crate::kernel! {
         first4: usize,
         /// Index of the first row of y.
         first: usize,
+        /// Number of columns of y.
+        width: usize,
+        /// Index of the first column of y.
+        column: usize,
         /// 1 where y contains sums that the products are added to, else 0.
         add: bool,
         /// Index of the word at which the second plane of the weights begins.
@@ -49,6 +53,10 @@ crate::kernel! {
         first: usize,
         /// Index of the first column of the part, divided by 4.
         first4: usize,
+        /// Number of columns of y, divided by 4.
+        stride4: usize,
+        /// Index of the first column of y that is written, divided by 4.
+        at4: usize,
         /// Index of the word at which the second plane of the weights begins.
         plane: usize,
     }
@@ -65,6 +73,8 @@ crate::kernel! {
         k4: usize,
         /// Distance from one row of y to the next in elements, at least m.
         stride: usize,
+        /// Index of the first column of y that is written.
+        first: usize,
         /// Index of the word at which the second plane of the weights begins.
         plane: usize,
     }
@@ -151,10 +161,14 @@ crate::kernel! {
         n: usize,
         /// Number of rows of w and dW, and of columns of dy that count.
         m: usize,
-        /// Number of columns of dy, divided by 4.
+        /// Number of columns of dy that are read, divided by 4.
         m4: usize,
         /// Number of columns of x and w, divided by 4.
         k4: usize,
+        /// Number of columns of dy, divided by 4.
+        stride4: usize,
+        /// Index of the first column of dy that is read, divided by 4.
+        first4: usize,
         /// Number of columns of a slice of dy, divided by 4.
         slice4: usize,
         /// Number of workgroups that compute dx; the remaining ones compute dW.

@@ -1,5 +1,7 @@
 //! Products by tiles in workgroup memory, for GPUs: of 64 by 64, or of 32 by 32 where the large ones would make too few workgroups.
 
+use std::ops::Range;
+
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 
@@ -61,19 +63,33 @@ pub(in crate::ops) fn tiled(software: bool, n: usize) -> bool {
     !software && n >= TILE_ROWS
 }
 
-/// Computes the gradients from `dy [n, columns]` by tiles: dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and
+/// Computes the gradients from `dy [n, stride]` by tiles: dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and
 /// `scale` dW `[m, k]` if x is given, added to its sum if there is one. An output that is not requested is a placeholder. dy has a multiple
 /// of 4 columns, and the first m of them count.
 pub(in crate::ops) fn by_tiles<B: Launch>(
     dy: FloatTensor<B>,
     x: Option<FloatTensor<B>>,
     w: Option<Weights<FloatTensor<B>>>,
+    shape: [usize; 2],
+    scale: f32,
+    sums: [Option<FloatTensor<B>>; 2],
+) -> [FloatTensor<B>; 2] {
+    let all = 0..rows_columns(&dy.shape()).1;
+    by_tiles_of::<B>(dy, &all, x, w, shape, scale, sums)
+}
+
+/// Computes [`by_tiles`] from these columns of dy, which begin and end at multiples of 4.
+pub(super) fn by_tiles_of<B: Launch>(
+    dy: FloatTensor<B>,
+    columns: &Range<usize>,
+    x: Option<FloatTensor<B>>,
+    w: Option<Weights<FloatTensor<B>>>,
     [m, k]: [usize; 2],
     scale: f32,
     sums: [Option<FloatTensor<B>>; 2],
 ) -> [FloatTensor<B>; 2] {
-    let (n, columns) = rows_columns(&dy.shape());
-    let slices = columns.div_ceil(SLICE).max(1);
+    let (n, stride) = rows_columns(&dy.shape());
+    let slices = columns.len().div_ceil(SLICE).max(1);
     // Without weights the kernel reads none, so their storage type does not matter.
     let (storage, plane) = w
         .as_ref()
@@ -92,8 +108,10 @@ pub(in crate::ops) fn by_tiles<B: Launch>(
     let params = TileParams {
         n,
         m,
-        m4: columns / 4,
+        m4: columns.len() / 4,
         k4: k / 4,
+        stride4: stride / 4,
+        first4: columns.start / 4,
         slice4: SLICE / 4,
         input: input as usize,
         add,

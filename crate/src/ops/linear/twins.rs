@@ -13,18 +13,18 @@ pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], [n, m, k]: [usize; 3], stride
     }
 }
 
-/// Computes `y[first + r, c] = before + Σ_i x[r, 4 first4 + i] w[c, i]`.
+/// Computes `y[first + r, column + c] = before + Σ_i x[r, 4 first4 + i] w[c, i]`.
 pub fn block([w, x]: [&[u32]; 2], y: &mut [u32], p: &BlockParams) {
-    let [n, m, k] = [p.n, p.m, p.k4 * 4];
+    let [n, k] = [p.n, p.k4 * 4];
     let rows = x
         .floats()
         .chunks(p.stride4 * 4)
         .map(|row| &row[p.first4 * 4..][..k]);
     for (x, y) in rows
-        .zip(y.floats_mut()[p.first * m..].chunks_mut(m))
+        .zip(y.floats_mut()[p.first * p.width..].chunks_mut(p.width))
         .take(n)
     {
-        for (w, y) in w.floats().chunks(k).zip(y) {
+        for (w, y) in w.floats().chunks(k).zip(&mut y[p.column..][..p.m]) {
             let before = if p.add { f64::from(*y) } else { 0.0 };
             *y = (before
                 + x.iter()
@@ -65,10 +65,10 @@ pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], [n, m, k]: [usize; 
 /// `dw[c, i] (+)= scale Σ_r dy[r, c] x[r, i]` if dw is not a placeholder.
 pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
     let shape = [p.n, p.m, p.k4 * 4];
-    // Drops the elements of dy's rows beyond the columns that count.
-    let rows = dy.chunks(p.m4.max(1) * 4);
+    // The columns of dy that count.
+    let rows = dy.chunks(p.stride4.max(1) * 4);
     let dy = &rows
-        .flat_map(|row| &row[..p.m])
+        .flat_map(|row| &row[4 * p.first4..][..p.m])
         .copied()
         .collect::<Vec<u32>>();
     if p.input > 0 {

@@ -5,6 +5,7 @@ use burn::backend::tensor::FloatTensor;
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
+use crate::ops::operation::operation;
 
 /// Approximate number of elements of a row that one thread of the first pass covers.
 const PART: usize = 256;
@@ -217,4 +218,34 @@ pub fn gradient<B: Launch>(
     let (read, groups) = ([targets, stats], groups_of_64(n * stride));
     let [logits] = B::launch(&BACKWARD, read, [logits], &params, groups);
     logits
+}
+
+operation! {
+    /// Computes [`stats`] of logits `[n, stride]`. Not differentiable, as the others here.
+    pub(super) fn statistics(logits: Tensor<2>; vocab: usize; targets: Tensor<1, Int>) -> Tensor<2> {
+        B::untracked(stats::<B::Inner>(B::constant(logits), vocab, B::Inner::ids(B::integers(targets))))
+    }
+}
+
+operation! {
+    /// Computes [`stats_and_hits`].
+    pub(super) fn statistics_and_hits(logits: Tensor<2>; vocab: usize; targets: Tensor<1, Int>) -> (Tensor<2>, Tensor<2>) {
+        let [stats, hits] = stats_and_hits::<B::Inner>(B::constant(logits), vocab, B::Inner::ids(B::integers(targets)));
+        (B::untracked(stats), B::untracked(hits))
+    }
+}
+
+operation! {
+    /// Computes [`sum`].
+    pub(super) fn total(stats: Tensor<2>) -> Tensor<1> {
+        B::untracked(sum::<B::Inner>(B::constant(stats)))
+    }
+}
+
+operation! {
+    /// Computes [`gradient`].
+    pub(super) fn slope(logits: Tensor<2>, stats: Tensor<2>; vocab: usize, cap: Option<f64>; targets: Tensor<1, Int>) -> Tensor<2> {
+        let (logits, stats) = (B::constant(logits), B::constant(stats));
+        B::untracked(gradient::<B::Inner>(logits, vocab, B::Inner::ids(B::integers(targets)), stats, cap))
+    }
 }

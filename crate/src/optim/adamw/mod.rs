@@ -75,6 +75,10 @@ impl Rule for Adamw {
         true
     }
 
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
     fn pairs_state(&self, parameter: &ParamInfo) -> bool {
         two::fits(parameter)
     }

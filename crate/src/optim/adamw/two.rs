@@ -14,6 +14,7 @@ use crate::optim::ParamInfo;
 use crate::optim::gate::{factor, open};
 use crate::optim::rule::{Member, Stepped, Update};
 use crate::optim::state::persistent;
+use crate::parameters::part_of;
 use crate::random::Stream;
 
 crate::kernel! {
@@ -203,6 +204,7 @@ impl NoiseWords {
             key: [self.key_low, self.key_high],
             step: long([self.step_low, self.step_high]),
             rounding: Rounding::from_word(self.rounding),
+            first_pair: 0,
         }
     }
 }
@@ -255,9 +257,10 @@ fn packed_twin([g0, g1, gate]: [&[u32]; 3], [p0, s0, p1, s1]: [&mut [u32]; 4], s
     }
 }
 
-/// Returns true if m and v of a parameter can lie side by side on a GPU.
+/// Returns true if m and v of a parameter can lie side by side on a GPU. Those of some rows of a parameter do not: their noise begins elsewhere.
 pub fn fits(parameter: &ParamInfo) -> bool {
-    parameter.dtype == DType::BF16 || parameter.elements().is_multiple_of(4)
+    let whole = part_of(&parameter.name).is_none();
+    whole && (parameter.dtype == DType::BF16 || parameter.elements().is_multiple_of(4))
 }
 
 /// A parameter in a step of two: its rule, its step, itself, its gradient, and its m and v side by side.

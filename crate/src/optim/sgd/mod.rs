@@ -40,6 +40,10 @@ impl Rule for Sgd {
         true
     }
 
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
     fn step(
         &mut self,
         u: &Update<'_>,

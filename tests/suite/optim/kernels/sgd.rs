@@ -1,4 +1,5 @@
 use super::gate::open;
+use tabtune::gpu::noise::Noise;
 use tabtune::optim::sgd::{kernel as sgd, momentum as sgd_momentum};
 use tabtune_tests::kernels::{Case, check, noise, packed, place, words};
 
@@ -19,7 +20,11 @@ pub(super) fn plain(n: usize, rounding: u32) -> Case {
         n,
         rate,
         d,
-        noise: place(rounding),
+        // As in a tensor of some rows.
+        noise: Noise {
+            first_pair: 9,
+            ..place(rounding)
+        },
     };
     Case::new(
         &sgd::KERNEL,
@@ -38,7 +43,11 @@ pub(super) fn momentum(n: usize, rounding: u32, nesterov: bool) -> Case {
         d,
         momentum,
         nesterov,
-        noise: place(rounding),
+        // As in a tensor of some rows.
+        noise: Noise {
+            first_pair: 9,
+            ..place(rounding)
+        },
     };
     let written = [values(n, 1, rounding), values(n, 3, rounding)];
     Case::new(
