@@ -8,7 +8,7 @@ use tabtune::config::{
 };
 use tabtune::families::{check_stack, config_from_hf, config_to_hf, stack};
 
-use tabtune_tests::families;
+use tabtune_tests::{families, family};
 
 use super::files::{file, safetensors};
 
@@ -368,6 +368,29 @@ fn written_config_reads_back_equal() {
         let again = config_from_hf(&config_to_hf(&config)).unwrap();
         assert_eq!(again, config, "{}", family.name);
     }
+}
+
+#[test]
+fn config_of_a_gguf_has_the_keys_that_libraries_need() {
+    let written =
+        |name: &str| config_to_hf(&open_bundle(family(name).gguf_files()).unwrap().config);
+    let phi3 = written("phi3");
+    let keys: Vec<&String> = phi3["rope_scaling"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["long_factor", "short_factor", "type"]);
+    assert_eq!(phi3["original_max_position_embeddings"], 16);
+    let ministral3 = written("ministral3");
+    assert_eq!(ministral3["rope_parameters"]["rope_theta"], 500.0);
+    assert_eq!(ministral3["rope_parameters"]["llama_4_scaling_beta"], 0.1);
+    assert!(ministral3.get("rope_scaling").is_none() && ministral3.get("rope_theta").is_none());
+    let exaone4 = written("exaone4");
+    for key in ["rope_scaling", "sliding_window_pattern"] {
+        assert_eq!(exaone4.get(key), Some(&Value::Null), "{key}");
+    }
+    let mut windowed = family("exaone4").config();
+    (windowed["num_hidden_layers"], windowed["sliding_window"]) = (json!(9), json!(4));
+    let windowed = config_to_hf(&config_from_hf(&windowed).unwrap());
+    assert_eq!(windowed["sliding_window_pattern"], "LLLG");
+    assert_eq!(written("lfm2")["block_dim"], 16);
 }
 
 #[test]
