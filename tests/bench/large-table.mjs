@@ -1,6 +1,6 @@
 // A step of Gemma 3 270M (random weights, full AdamW in bf16) in Chromium, whose kernels bind at most 128 MiB: `node tests/bench/large-table.mjs`.
 // Prints the losses, the planned bytes and the resident ones of the GPU process, and the seconds of the last step.
-import { GEMMA_3_270M, headerOf, smallBindings, train } from '../browser/large-table.mjs';
+import { GEMMA_3_270M, smallBindings, trainedIn } from '../browser/large-table.mjs';
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 
@@ -12,8 +12,8 @@ try {
   const watch = setInterval(() => {
     if (browser.gpuProcess !== undefined) most = Math.max(most, browser.gpuBytes());
   }, 500);
-  const given = { config: GEMMA_3_270M, ...headerOf(GEMMA_3_270M), seqLen: 128, steps: 2 };
-  const trained = await page.evaluate(train, given).finally(() => clearInterval(watch));
+  const trained = await trainedIn(page, GEMMA_3_270M, { seqLen: 128, steps: 2 });
+  clearInterval(watch);
   console.log(JSON.stringify({ ...trained, gpuProcessBytes: most, errors: record.errors }));
 } finally {
   await browser.close();

@@ -1,5 +1,10 @@
-// Gemma 3 in a browser whose kernels bind at most 128 MiB, as on many phones: its table of 262,144 rows lies in parts. The weights are random and are
-// made as they are read, so that there is no large file.
+// Gemma 3 with random weights in a browser whose kernels bind at most 128 MiB, as on many phones: its table of 262,144 rows lies in parts.
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Number of weights that are written at a time. */
+const PIECE = 1 << 22;
 
 /** The config.json of Gemma 3 270M. */
 export const GEMMA_3_270M = {
@@ -71,49 +76,45 @@ function tensorsOf(config) {
   return Object.entries({ ...all, 'model.norm.weight': [hidden] });
 }
 
-/** The header of model.safetensors, as text, and the number of bytes after it. @param {typeof GEMMA_3_270M} config */
-export function headerOf(config) {
+/**
+ * Writes config.json and model.safetensors, with bf16 weights of about ±0.03 that depend on their places, into a folder, and returns their paths.
+ * @param {string} folder @param {typeof GEMMA_3_270M} config
+ */
+export function writeModel(folder, config) {
   let end = 0;
   const entries = tensorsOf(config).map(([name, shape]) => {
     const begin = end;
     end += 2 * shape.reduce((product, size) => product * size, 1);
     return [name, { dtype: 'BF16', shape, data_offsets: [begin, end] }];
   });
-  return { header: JSON.stringify(Object.fromEntries(entries)), bytes: end };
+  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  const paths = [join(folder, 'config.json'), join(folder, 'model.safetensors')];
+  writeFileSync(paths[0] ?? '', JSON.stringify(config));
+  const file = openSync(paths[1] ?? '', 'w');
+  writeSync(file, length);
+  writeSync(file, header);
+  for (let at = 0; at < end / 2; at += PIECE) {
+    const piece = Uint16Array.from({ length: Math.min(PIECE, end / 2 - at) }, (_, index) => {
+      let mixed = Math.imul(at + index + 1, 0x9e3779b1);
+      mixed = Math.imul(mixed ^ (mixed >>> 15), 0x85ebca6b);
+      return 0x3c00 | ((mixed >>> 16) & 0x807f);
+    });
+    writeSync(file, piece);
+  }
+  closeSync(file);
+  return paths;
 }
 
 /**
- * Runs in a page: trains `steps` steps of full AdamW in bf16, and returns their losses, the planned bytes, the seconds of the last step, and the code
- * of the refusal of an optimizer that needs the table as a whole.
- * @param {{ config: object, header: string, bytes: number, seqLen: number, steps: number }} of
+ * Runs in a page with the model's files in an input: trains `steps` steps of full AdamW in bf16, and returns their losses, the planned bytes, the seconds
+ * of the last step, and the code of the refusal of an optimizer that needs the table as a whole.
+ * @param {{ seqLen: number, steps: number }} of
  */
-export async function train({ config, header, bytes, seqLen, steps }) {
+export async function train({ seqLen, steps }) {
   const { openModel, Trainer } = await import('/dist/index.js');
-  const text = new TextEncoder().encode(header);
-  const head = new Uint8Array(8 + text.length);
-  new DataView(head.buffer).setBigUint64(0, BigInt(text.length), true);
-  head.set(text, 8);
-  /** The byte at this place of the weights, bf16 values of about ±0.03. @param {number} place */
-  const weight = (place) => {
-    let mixed = Math.imul((place >> 1) + 1, 0x9e3779b1);
-    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x85ebca6b);
-    return place % 2 === 0 ? mixed & 0x7f : 0x3c | ((mixed >>> 24) & 0x80);
-  };
-  /** A file whose bytes are made as they are read. @param {string} name @param {number} size @param {(at: number) => number} byte */
-  const made = (name, size, byte) => ({
-    name,
-    size,
-    read(/** @type {number} */ offset, /** @type {number} */ length) {
-      const bytes = new Uint8Array(length);
-      for (let at = 0; at < length; at++) bytes[at] = byte(offset + at);
-      return Promise.resolve(bytes);
-    },
-  });
-  const json = new TextEncoder().encode(JSON.stringify(config));
-  const files = [
-    made('config.json', json.length, (at) => json[at] ?? 0),
-    made('model.safetensors', head.length + bytes, (at) => head[at] ?? weight(at - head.length)),
-  ];
+  const files = [...(document.querySelector('input')?.files ?? [])];
   // A text of eight tokens, one from each part of the table and its ends.
   const tokens = Uint32Array.from({ length: 4 * seqLen + 1 }, (_, at) => ((at % 8) * 262143) / 7);
   const open = () => openModel(files, { workerUrl: '/small-bindings.js' });
@@ -146,4 +147,23 @@ export async function train({ config, header, bytes, seqLen, steps }) {
   }
   await trainer.dispose();
   return { losses, needBytes, seconds, refused };
+}
+
+/**
+ * Trains a model of this configuration in a page of a site that has `/small-bindings.js`.
+ * @param {import('playwright-core').Page} page @param {typeof GEMMA_3_270M} config @param {Parameters<typeof train>[0]} of
+ */
+export async function trainedIn(page, config, of) {
+  const folder = mkdtempSync(join(tmpdir(), 'tabtune-large-'));
+  try {
+    await page.evaluate(() =>
+      document.body.append(
+        Object.assign(document.createElement('input'), { type: 'file', multiple: true }),
+      ),
+    );
+    await page.setInputFiles('input', writeModel(folder, config));
+    return await page.evaluate(train, of);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
