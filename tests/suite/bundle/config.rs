@@ -376,7 +376,7 @@ fn config_of_a_gguf_has_the_keys_that_libraries_need() {
         |name: &str| config_to_hf(&open_bundle(family(name).gguf_files()).unwrap().config);
     let phi3 = written("phi3");
     let keys: Vec<&String> = phi3["rope_scaling"].as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["long_factor", "short_factor", "type"]);
+    assert_eq!(keys, ["type", "short_factor", "long_factor"]);
     assert_eq!(phi3["original_max_position_embeddings"], 16);
     let ministral3 = written("ministral3");
     assert_eq!(ministral3["rope_parameters"]["rope_theta"], 500.0);
