@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tabtune::device::Device;
+use tabtune::families::config_from_hf;
 use tabtune::gpu::read_f32;
 use tabtune::model::Span;
 use tabtune::train::Trainer;
@@ -94,6 +95,35 @@ fn adapter_of_a_packed_base_has_the_bits_of_the_decoded_one() {
             let stays: Vec<String> = stays.iter().map(|name| name.to_uppercase()).collect();
             assert_eq!(packed.held, stays, "{types}");
         }
+    }
+}
+
+/// Covers rows and columns that a GGUF file has in another order: value heads of Qwen3.5, of whole blocks.
+#[test]
+fn tiled_heads_of_a_packed_base_have_the_bits_of_the_decoded_one() {
+    let config = config_from_hf(&json!({
+        "model_type": "qwen3_5_text", "vocab_size": 48, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32, "max_position_embeddings": 16, "initializer_range": 0.2,
+        "tie_word_embeddings": true, "layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2,
+        "linear_num_value_heads": 6, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+        "rope_parameters": { "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5 }
+    }))
+    .unwrap();
+    let bundle = opened(&base(&config, "q8_0"));
+    for device in devices() {
+        let trained = |storage: &str| {
+            let adapter = json!({ "r": 3, "target_modules": "all-linear" });
+            let config = settings(adapter, json!({ "base_storage": storage, "steps": 2 }));
+            let model = adapted(&bundle, &config, &device);
+            let held = model.frozen_weights().matrices.clone();
+            let mut trainer = Trainer::new(model, dataset(), config).unwrap();
+            let losses = [(); 2].map(|()| block_on(trainer.step()).unwrap().loss);
+            (losses, weights(trainer.model()), held)
+        };
+        let (packed, decoded) = (trained("stored"), trained("f32"));
+        assert_eq!(packed.0, decoded.0);
+        assert!(packed.1 == decoded.1, "other weights");
+        assert!(packed.2["Q8_0"] > 10 && !decoded.2.contains_key("Q8_0"));
     }
 }
 
