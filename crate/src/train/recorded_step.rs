@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::gpu::Buffer;
 use crate::gpu::graph::{Recording, RunBuffer};
 use crate::optim::{SquareSum, blocks_of, sum_of_squares};
+use crate::parameters::whole_name;
 
 /// Properties that two steps must share to be the same launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl BackwardOutput {
     pub fn partials(&self) -> Vec<(String, usize)> {
         self.gradients
             .iter()
-            .map(|(name, g)| (name.clone(), blocks_of(g.dims()[0])))
+            .map(|(name, g)| (whole_name(name).to_string(), blocks_of(g.dims()[0])))
             .collect()
     }
 }
