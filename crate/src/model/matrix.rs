@@ -14,7 +14,7 @@ use crate::gpu::{StorageType, StoredMatrix};
 use crate::ops::{self, HeadRows, PackedMatrix};
 use crate::parameters::rows_name;
 
-/// Matrix of a layer: a tensor, or a constant in the blocks of its file.
+/// Matrix of a layer: a tensor, a constant in the blocks of its file, or parts of either.
 #[derive(Debug, Clone)]
 pub enum Matrix {
     /// Elements in f32 or bf16.

@@ -30,8 +30,8 @@ impl ParameterRequest {
         self.shape.iter().product()
     }
 
-    /// Cuts a matrix of elements into parts that a kernel can bind, by their numbers of rows: `None` if it can be bound as a whole, or only a
-    /// kernel that takes no parts reads it. A trained one is bound with its gradient, which is f32.
+    /// Cuts a table or a head of elements into parts that a kernel can bind, by their numbers of rows. `None` for any other parameter, for one
+    /// that can be bound as a whole, and for one that no cut makes small enough. The gradient of a trained one is f32.
     pub(crate) fn row_parts(&self, dtype: DType, limit: u64) -> Option<Vec<usize>> {
         let size = if self.trained { 4 } else { dtype.size() };
         self.cut(limit, &|rows| (rows * self.shape[1] * size) as u64)
