@@ -150,7 +150,7 @@ codes! {
     "delta.target.mismatch" => Integrity, Core, "the result does not have the digest that the delta states: expected {expected}, found {found}.", "The file is damaged or was written wrongly.";
     "delta.tensor.mismatch" => BadModelFile, Core, "tensor \"{subject}\" has another type or shape: expected {expected}, found {found}.";
     "device.feature" => MissingFeature, Page, "this browser or GPU lacks {subject}, which is needed to {found}.";
-    "device.limit" => LimitExceeded, Core, "this model needs {expected} of the GPU's {subject}, and the GPU allows {found}.", "Use a smaller model, smaller batches or shorter sequences.";
+    "device.limit" => LimitExceeded, Core, "this model needs {expected} of the GPU's {subject}, and the GPU allows {found}.", "Use a smaller model, smaller batches or shorter sequences; for a large vocabulary AdamW, SGD or LoRA.";
     "device.lost" => DeviceLost, Both, "the GPU was lost: {found}.";
     "device.no-adapter" => NoAdapter, Both, "no GPU can be used: {found}.";
     "device.out-of-memory" => OutOfMemory, Page, "the GPU is out of memory.", "Use a smaller batchSize or seqLen, or precision bf16.";

@@ -151,7 +151,7 @@ export const CORE_SENTENCES: Readonly<Record<string, Row>> = {
   'delta.keys.differ': ['the two sides do not have the same tensors: "{subject}" is {found}.'],
   'delta.target.mismatch': ['the result does not have the digest that the delta states: expected {expected}, found {found}.', 'The file is damaged or was written wrongly.'],
   'delta.tensor.mismatch': ['tensor "{subject}" has another type or shape: expected {expected}, found {found}.'],
-  'device.limit': ["this model needs {expected} of the GPU's {subject}, and the GPU allows {found}.", 'Use a smaller model, smaller batches or shorter sequences.'],
+  'device.limit': ["this model needs {expected} of the GPU's {subject}, and the GPU allows {found}.", 'Use a smaller model, smaller batches or shorter sequences; for a large vocabulary AdamW, SGD or LoRA.'],
   'digest.mismatch': ['the digest of the {subject} does not match: expected {expected}[, found {found}].', 'The file is damaged or was changed.'],
   'export.adapter': ['the format {found} cannot be used here: expected {expected}.'],
   'export.gguf.arch': ['{?artifact}GGUF has no place for this model: {subject} should be {expected}[, but is {found}].', 'Export safetensors instead.'],
