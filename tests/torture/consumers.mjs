@@ -15,6 +15,7 @@ import { receipts } from './consumers/receipts.mjs';
 import { checkSums, small } from './consumers/small.mjs';
 import { smollm } from './consumers/smollm.mjs';
 import { tokenizers } from './consumers/tokenizers.mjs';
+import { trained } from './consumers/trained.mjs';
 import { vocabularies } from './consumers/vocabularies.mjs';
 import { written } from './report.mjs';
 
@@ -22,6 +23,7 @@ const PARTS = {
   small,
   folders,
   families,
+  trained,
   characters,
   conversations,
   smollm,

@@ -16,7 +16,6 @@ const OTHER = {
   gemma2: 'its attention has no window',
   glm: 'it rotates all dimensions',
   gpt2: 'it expects names without "transformer."',
-  granitemoehybrid: 'there is no GGUF, and the folder leaves out keys that it needs',
   minicpm: 'it expects a tied head',
   phi3: 'it has no head of another width, and always takes the long factors',
   qwen3_5: 'it knows the text model only inside a whole one',

@@ -10,7 +10,7 @@ import { adapters, data, exported, train } from './trained.mjs';
 const LOSS_OFF = 1e-5;
 
 /** Returns tabtune's loss of `ids` with the adapter of a folder, before a step. */
-async function firstLoss(tabtune, work, base, adapter, ids) {
+export async function firstLoss(tabtune, work, base, adapter, ids) {
   const tokens = join(work, 'ids.tokens');
   writeFileSync(tokens, Buffer.from(Uint32Array.from(ids).buffer));
   const options = [
