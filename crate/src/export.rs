@@ -10,6 +10,7 @@ mod format;
 mod gguf;
 mod gguf_adapter;
 mod gguf_base;
+mod gguf_form;
 mod gguf_types;
 mod json;
 mod json_document;

@@ -34,6 +34,7 @@ pub async fn export_gguf(
     base_files: BaseFiles,
     options: &ExportOptions,
 ) -> Result<FileStream> {
+    let source = &*source.in_gguf_form();
     let types = GgufTypes::of(options)?;
     let name = options.name.as_deref().unwrap_or(NAME);
     options.check_names(".gguf")?;
@@ -125,6 +126,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// One file for each type of the matrices.
 fn choices(source: &ExportSource) -> Vec<ExportChoice> {
+    let source = &*source.in_gguf_form();
     let start = Start::of(source);
     // The base's metadata and tokenizer serve where no new ones can be made.
     let patched = start.is_err() && source.base.as_ref().is_some_and(Base::is_gguf);

@@ -12,7 +12,7 @@ use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::FileStream;
 use crate::error::{Error, Refusal, Result, refuse_all, word};
-use crate::families::{factor_names, to_gguf};
+use crate::families::{factor_names, names_in_gguf_form, to_gguf};
 use crate::formats::{GgufValue, TensorType};
 use crate::model::Adaptation;
 use crate::state::{Encoded, Reordering, Tensor};
@@ -35,6 +35,7 @@ pub(crate) fn export_gguf_adapter(
     options: &ExportOptions,
 ) -> Result<FileStream> {
     check_kind(source, ExportFormat::GgufAdapter)?;
+    let (own, source) = (&source.weights.config, &*source.in_gguf_form());
     options.check_names(".gguf")?;
     let to = type_of(options)?;
     let config = &source.weights.config;
@@ -50,11 +51,16 @@ pub(crate) fn export_gguf_adapter(
         tensor.ok_or_else(|| Error::from(absent().subject(name)))
     };
     let (mut outputs, mut draft) = (Vec::new(), source.draft());
-    for (module, target) in Adaptation::new(&settings, config, 0)?.targets() {
+    let adaptation = Adaptation::new(&settings, own, 0)?;
+    let targets = adaptation.targets().iter().flat_map(|(module, target)| {
+        let modules = names_in_gguf_form(module, own, config);
+        modules.into_iter().map(move |module| (module, target))
+    });
+    for (module, target) in targets {
         let unnamed = || {
             Refusal::new(word!("export.gguf.arch"))
                 .of("gguf")
-                .subject(module)
+                .subject(&module)
                 .expected(format!("a matrix of {family}"))
         };
         let (matrix, order) =
@@ -67,7 +73,7 @@ pub(crate) fn export_gguf_adapter(
         };
         // The factor is at most 65,536.
         let missing = target.scale / (settings.alpha / target.rank as f64);
-        let [a, b] = factor_names(module);
+        let [a, b] = factor_names(&module);
         let [name_a, name_b] = ["a", "b"].map(|factor| format!("{matrix}.lora_{factor}"));
         outputs.push(output(take(&a)?, &name_a, order_of_a, to, 1.0)?);
         outputs.push(output(take(&b)?, &name_b, order_of_b, to, missing as f32)?);

@@ -86,6 +86,8 @@ pub(super) struct Family {
     pub read_gguf: fn(&GgufKeys<'_>, bool) -> Result<ModelConfig>,
     /// The word of `general.architecture` for a model, or the reason why GGUF has none.
     pub gguf_word: fn(&ModelConfig) -> Described,
+    /// The model that GGUF describes in place of one of this family, whose matrix of gate and up is two there; `None` for the model itself.
+    pub gguf_form: fn(&ModelConfig) -> Option<ModelConfig>,
     /// Name of the weight of the last norm in a GGUF file.
     pub gguf_last_norm: &'static str,
     /// Names of modules of a block in GGUF files that differ from those of other families.

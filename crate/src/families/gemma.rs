@@ -93,6 +93,7 @@ pub(super) const GEMMA2: Family = Family {
     gguf_last_norm: LAST_NORM,
     gguf_parts: &[],
     gguf_whole: &[],
+    gguf_form: |_| None,
     gguf_keys,
     gguf_effects: &[
         ("attn_logit_softcapping", Effect::Read),

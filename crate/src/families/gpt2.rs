@@ -50,6 +50,7 @@ pub(super) const GPT2: Family = Family {
     gguf_last_norm: LAST_NORM,
     gguf_parts: &[],
     gguf_whole: &[],
+    gguf_form: |_| None,
     gguf_keys: |config| {
         vec![(
             "attention.layer_norm_epsilon",

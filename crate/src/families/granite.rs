@@ -29,6 +29,9 @@ const FACTORS: [&str; 4] = [
     "logits_scaling",
 ];
 
+/// Key of GGUF that turns rotation off in these models (llama.cpp, `src/models/granite.cpp`).
+const ROTATED: &str = "rope.scaling.finetuned";
+
 /// Words of `layer_types` for layers with attention.
 const ATTENTION: [&str; 2] = ["attention", "full_attention"];
 
@@ -67,6 +70,7 @@ pub(super) const GRANITE: Family = Family {
         ("embedding_scale", Effect::Read),
         ("residual_scale", Effect::Read),
         ("logit_scale", Effect::Read),
+        (ROTATED, Effect::Read),
     ],
     order: llama::paired_rows,
     ..LLAMA
@@ -89,9 +93,18 @@ pub(super) const HYBRID: Family = Family {
     hf_rules: |_| HYBRID_RULES,
     read_hf: read_hybrid,
     write_hf: write_hybrid,
-    gguf_word: |_| {
-        let expected = "two matrices, since GGUF has gate and up apart";
-        Unsaid::unless(false, "shared_mlp.input_linear", expected).map(|()| WORD)
+    // Without rotation it has no form, and is refused.
+    gguf_word: |config| {
+        let rotated = config.no_rope_layers.is_empty();
+        Unsaid::unless(rotated, "position_embedding_type", "rope").map(|()| WORD)
+    },
+    gguf_form: |config| {
+        let granite = ModelConfig {
+            architecture: Architecture::Granite,
+            model_type: WORD.into(),
+            ..config.clone()
+        };
+        config.no_rope_layers.is_empty().then_some(granite)
     },
     ..GRANITE
 };
@@ -192,13 +205,22 @@ fn write_hybrid(config: &ModelConfig) -> Value {
             "layer_types",
             json!(vec!["attention"; config.num_hidden_layers]),
         ),
-        ("position_embedding_type", json!(rotated.then_some("rope"))),
+        (
+            "position_embedding_type",
+            // mlx-lm rotates unless it reads this word, transformers if it reads "rope".
+            json!(if rotated { "rope" } else { "nope" }),
+        ),
     ]);
     rotary::write_hf(config, HYBRID_WORD, "GraniteMoeHybridForCausalLM", &own)
 }
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     let config = rotary_gguf::read_gguf(keys, &PUBLISHED, tied)?;
+    if let Some(value) = keys.get(ROTATED)
+        && value.bool() != Some(true)
+    {
+        return Err(keys.wrong(ROTATED, "true"));
+    }
     // 0 means none, as in llama.cpp.
     let number =
         |key| Ok::<_, crate::error::Error>(keys.number(key)?.filter(|value| *value != 0.0));

@@ -46,6 +46,7 @@ pub(super) const LLAMA: Family = Family {
     gguf_last_norm: LAST_NORM,
     gguf_parts: &[],
     gguf_whole: &[],
+    gguf_form: |_| None,
     gguf_keys: rotary_gguf::gguf_keys,
     gguf_effects: &[],
     order,

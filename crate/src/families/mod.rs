@@ -48,8 +48,8 @@ pub(crate) use hf_config_edit::{edited, object};
 pub use mixture::q4_k_m;
 pub use names::peft_names;
 pub(crate) use names::{
-    HEAD, ROPE_FACTORS, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word,
-    is_of_config, to_gguf,
+    HEAD, ROPE_FACTORS, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_form, gguf_keys,
+    gguf_word, is_of_config, names_in_gguf_form, to_gguf,
 };
 pub use targets::Targets;
 

@@ -166,6 +166,40 @@ pub(crate) fn to_gguf(
     ))
 }
 
+/// Returns the model that GGUF describes in place of this one, if it is another.
+pub(crate) fn gguf_form(config: &ModelConfig) -> Option<ModelConfig> {
+    (family(config.architecture).gguf_form)(config)
+}
+
+/// Returns the names of a module, or of a tensor of it, in the form that GGUF has for the model: two for a matrix of gate and up.
+pub(crate) fn names_in_gguf_form(
+    name: &str,
+    config: &ModelConfig,
+    form: &ModelConfig,
+) -> Vec<String> {
+    let [own, others] = [config, form].map(|config| family(config.architecture).names);
+    let apart = config.architecture != form.architecture;
+    let block = name.strip_prefix(own.blocks).filter(|_| apart);
+    let part = block.and_then(|rest| {
+        let (number, rest) = rest.split_once('.')?;
+        let mut parts = own.parts.iter();
+        parts.find_map(|(slot, part)| {
+            let end = rest.strip_prefix(part)?;
+            let whole = end.is_empty() || end.starts_with('.');
+            whole.then_some((*slot, number.parse().ok()?, end))
+        })
+    });
+    let Some((slot, number, end)) = part else {
+        return vec![name.to_string()];
+    };
+    let slots: &[Slot] = match &slot {
+        Slot::GateUp => &[Slot::Gate, Slot::Up],
+        other => std::slice::from_ref(other),
+    };
+    let module = |slot: &Slot| format!("{}{end}", others.module(Some(number), *slot));
+    slots.iter().map(module).collect()
+}
+
 /// Returns Hugging Face's full name of a tensor of a folder; `None` for buffers that hold nothing trained.
 pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
     (family(config.architecture).full_name)(name).map(std::borrow::Cow::into_owned)

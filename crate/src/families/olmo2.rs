@@ -66,6 +66,7 @@ pub(super) const OLMO2: Family = Family {
     gguf_last_norm: LAST_NORM,
     gguf_parts: &[],
     gguf_whole: &[],
+    gguf_form: |_| None,
     gguf_keys: |config| {
         let mut keys = rotary_gguf::gguf_keys(config);
         keys.extend(rotary_gguf::window_keys(config));

@@ -10,11 +10,12 @@ use crate::gpu::{Buffer, read_data, run};
 
 /// Values of one dtype on the device, F32 or packed BF16: a flat tensor, or several of them that follow one another where one could not be bound.
 #[derive(Debug, Clone)]
-pub struct Flat(Vec<Tensor<1>>);
+pub struct Flat(Vec<Part>);
 
 impl From<Tensor<1>> for Flat {
     fn from(tensor: Tensor<1>) -> Self {
-        Self(vec![tensor])
+        let bytes = 0..(tensor.dims()[0] * tensor.dtype().size()) as u64;
+        Self(vec![Part { tensor, bytes }])
     }
 }
 
@@ -24,37 +25,43 @@ impl Flat {
         self.0.extend(next.0);
     }
 
-    /// The tensors.
-    pub fn tensors(&self) -> &[Tensor<1>] {
-        &self.0
+    /// The first tensor.
+    pub fn first(&self) -> &Tensor<1> {
+        &self.0[0].tensor
     }
 
     /// The dtype of the values.
     pub fn dtype(&self) -> DType {
-        self.0[0].dtype()
+        self.first().dtype()
     }
 
     /// The number of bytes.
     pub fn bytes(&self) -> u64 {
-        let bytes = |tensor: &Tensor<1>| (tensor.dims()[0] * tensor.dtype().size()) as u64;
-        self.0.iter().map(bytes).sum()
+        self.0.iter().map(Part::len).sum()
     }
 
     /// The parts of tensors in which these bytes are.
     pub fn parts(&self, bytes: &Range<u64>) -> Vec<Part> {
         let (mut parts, mut first) = (Vec::new(), 0);
-        for tensor in &self.0 {
-            let end = first + Self::from(tensor.clone()).bytes();
+        for part in &self.0 {
+            let end = first + part.len();
             let (from, to) = (bytes.start.max(first), bytes.end.min(end));
             if from < to {
+                let begin = part.bytes.start;
                 parts.push(Part {
-                    tensor: tensor.clone(),
-                    bytes: from - first..to - first,
+                    tensor: part.tensor.clone(),
+                    bytes: begin + from - first..begin + to - first,
                 });
             }
             first = end;
         }
         parts
+    }
+
+    /// The values in these bytes.
+    #[must_use]
+    pub fn slice(&self, bytes: &Range<u64>) -> Self {
+        Self(self.parts(bytes))
     }
 }
 
@@ -68,6 +75,10 @@ pub struct Part {
 }
 
 impl Part {
+    fn len(&self) -> u64 {
+        self.bytes.end - self.bytes.start
+    }
+
     /// The index of the first 32-bit word that holds the bytes, and the number of words.
     fn words(&self) -> (usize, usize) {
         let (first, end) = (self.bytes.start / 4, self.bytes.end.div_ceil(4));
@@ -113,7 +124,7 @@ pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
         let (_, n) = part.words();
         let (own, rest) = words.split_at(4 * n);
         let skip = (part.bytes.start % 4) as usize;
-        bytes.extend_from_slice(&own[skip..skip + (part.bytes.end - part.bytes.start) as usize]);
+        bytes.extend_from_slice(&own[skip..skip + part.len() as usize]);
         words = rest;
     }
     Ok(bytes)

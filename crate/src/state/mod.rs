@@ -32,6 +32,7 @@ mod receipt_parts;
 mod reordering;
 mod request;
 mod row_order;
+mod row_range;
 mod select;
 mod state_dict;
 mod state_digests;

@@ -50,7 +50,7 @@ impl Trainer {
     pub async fn confirm(&self) -> Result<()> {
         let last = self.model().stream_tensors().pop();
         match last.as_ref().and_then(|tensor| tensor.on_device()) {
-            Some(flat) => settled(flat.tensors()[0].clone()).await,
+            Some(flat) => settled(flat.first().clone()).await,
             None => Ok(()),
         }
     }

@@ -3,6 +3,7 @@
 mod beside;
 mod budget;
 mod estimate;
+mod gguf_form;
 mod gradients;
 mod inference;
 mod leaving;

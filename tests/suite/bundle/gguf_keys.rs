@@ -174,6 +174,8 @@ fn numbers_that_repeat_what_is_known_are_taken() {
         assert_eq!(scale.config.head_dim, 4);
         let other = with(family, "attention.scale", Meta::F32(0.25));
         assert_eq!(other.is_ok(), family == "granite", "{family}");
+        let unrotated = with(family, "rope.scaling.finetuned", Meta::Bool(false));
+        assert_eq!(unrotated.is_err(), family == "granite", "{family}");
         assert!(with(family, "attention.key_length", Meta::U32(4)).is_ok());
         assert!(with(family, "attention.value_length", Meta::U32(2)).is_err());
     }

@@ -19,7 +19,7 @@ fn places(run: &Run) -> Vec<(String, usize)> {
         .collect();
     for (name, state) in run.optim.state_tensors() {
         if let StateData::Tensor(flat) = state.data {
-            places.push((name, place(&flat.tensors()[0])));
+            places.push((name, place(flat.first())));
         }
     }
     places
