@@ -30,13 +30,17 @@ const WIDTH: usize = 96;
 /// The most bytes of a binding: two parts, one of them with more than one unit.
 const LIMIT: u64 = 4 * 96 * 8400;
 
-fn shape(vocab: usize, tied: bool) -> ModelConfig {
+fn shape_of(width: usize, vocab: usize, tied: bool) -> ModelConfig {
     let json = json!({
-        "model_type": "llama", "vocab_size": vocab, "hidden_size": WIDTH, "intermediate_size": 64, "num_hidden_layers": 1,
-        "num_attention_heads": 3, "num_key_value_heads": 3, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-        "tie_word_embeddings": tied, "initializer_range": 0.1
+        "model_type": "llama", "vocab_size": vocab, "hidden_size": width, "intermediate_size": 64, "num_hidden_layers": 1,
+        "num_attention_heads": width / 32, "num_key_value_heads": width / 32, "max_position_embeddings": 64,
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": tied, "initializer_range": 0.1
     });
     config_from_hf(&json).unwrap()
+}
+
+fn shape(vocab: usize, tied: bool) -> ModelConfig {
+    shape_of(WIDTH, vocab, tied)
 }
 
 fn settings(changes: &Value) -> TrainConfig {
@@ -166,15 +170,37 @@ fn a_table_in_parts_trains_to_the_bits_of_a_whole_one() {
         let small = limited(&device, LIMIT);
         for (vocab, tied, changes) in &cases {
             let (config, train) = (shape(*vocab, *tied), settings(changes));
-            let run = |device: &Device| {
-                let model = fresh(&config, &train, device);
-                let parts = parts_of(&model, "model.embed_tokens.weight");
-                let trainer = Trainer::new(model, dataset(*vocab), train.clone()).unwrap();
-                (parts, ran(trainer, 2).0)
-            };
-            let ((one, whole), (several, parts)) = (run(&device), run(&small));
-            assert_eq!([one, several], [1, 2]);
-            assert_same(&whole, &parts, &format!("{vocab} {tied} {changes}"));
+            assert_same_in_parts(&config, &train, [&device, &small], 2);
+        }
+    }
+}
+
+/// Trains a new model on a device that has its table whole and on one that has it in two parts.
+fn assert_same_in_parts(config: &ModelConfig, train: &TrainConfig, on: [&Device; 2], steps: usize) {
+    let run = |device: &Device| {
+        let model = fresh(config, train, device);
+        let parts = parts_of(&model, "model.embed_tokens.weight");
+        let trainer = Trainer::new(model, dataset(config.vocab_size), train.clone()).unwrap();
+        (parts, ran(trainer, steps).0)
+    };
+    let [(one, whole), (several, parts)] = on.map(run);
+    assert_eq!([one, several], [1, 2]);
+    let (width, vocab) = (config.hidden_size, config.vocab_size);
+    assert_same(&whole, &parts, &format!("{width} {vocab} {train:?}"));
+}
+
+/// Sums over the width are cut otherwise in each.
+#[test]
+fn tables_of_other_widths_have_the_bits_of_whole_ones() {
+    for device in devices() {
+        for (width, tied, changes) in [
+            (64, true, json!({})),
+            (640, false, json!({ "precision": "bf16", "seq_len": 24 })),
+            (1024, true, json!({ "precision": "bf16", "seq_len": 8 })),
+        ] {
+            let small = limited(&device, (4 * width * 8400) as u64);
+            let (config, train) = (shape_of(width, VOCAB, tied), settings(&changes));
+            assert_same_in_parts(&config, &train, [&device, &small], 1);
         }
     }
 }
