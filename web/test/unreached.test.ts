@@ -16,11 +16,14 @@ const UNREACHED = [
   'pliron::op::canonical_syntax_parse_impl',
   '<a::Float as pliron::utils::apfloat::DynFloat>::build_from_str_r',
   'pliron::irfmt::parsers::quoted_string_parse',
+  '<combine::parser::token::Token<Input> as combine::parser::Parser<Input>>::parse_stream',
   'a::<impl b::qtensor::QTensorOps<a::Backend> for a::Backend>::quantize',
   'burn_cubecl::kernel::quantization::quantize',
   'cubecl_std::quant::view::expand',
   '<cubek_quant::quantize::Kernel as cubecl_runtime::kernel::CubeKernel>::define',
   'burn_cubecl::ops::qtensor::new_quantized',
+  'cubecl_std::tensor::contiguous::launch::into_contiguous_packed_ref',
+  'cubek_matmul::tiled::storage::relayout_launch',
 ];
 const OTHER = UNREACHED.length;
 
