@@ -68,7 +68,7 @@ MODELS = {
              "layer_types": ["conv", "full_attention", "conv"], "tie_word_embeddings": True},
     "qwen3_5": {"model_type": "qwen3_5_text", "architectures": ["Qwen3_5ForCausalLM"], **{k: v for k, v in LLAMA.items() if k != "rope_theta"},
                 "rms_norm_eps": 1e-6, "num_hidden_layers": 3, "head_dim": 8, "tie_word_embeddings": True, "attn_output_gate": True,
-                "layer_types": ["linear_attention", "full_attention", "linear_attention"], "linear_conv_kernel_dim": 4,
+                "full_attention_interval": 2, "layer_types": ["linear_attention", "full_attention", "linear_attention"], "linear_conv_kernel_dim": 4,
                 "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8,
                 "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5,
                                     "mrope_section": [1, 1, 0], "mrope_interleaved": True}},

@@ -92,13 +92,15 @@ pub(super) const QWEN35: Family = Family {
     ..LLAMA
 };
 
+/// The distance of the blocks with attention, in a `config.json` and in GGUF.
+const EVERY: &str = "full_attention_interval";
+
 /// Keys of GGUF.
 const TAPS: &str = "ssm.conv_kernel";
 const KEY_DIM: &str = "ssm.state_size";
 const KEY_HEADS: &str = "ssm.group_count";
 const VALUE_HEADS: &str = "ssm.time_step_rank";
 const VALUES: &str = "ssm.inner_size";
-const EVERY: &str = "full_attention_interval";
 
 /// Rules of the keys of a `config.json`.
 const RULES: &[Rule] = &[
@@ -146,9 +148,8 @@ fn stack(config: &ModelConfig) -> Stack {
 fn linear_layers(keys: &Keys<'_>, layers: usize) -> Result<Vec<usize>> {
     const TYPES: &str = "layer_types";
     let Some(list) = keys.get(TYPES) else {
-        const KEY: &str = "full_attention_interval";
-        return match keys.count(KEY)?.unwrap_or(INTERVAL) {
-            0 => Err(unsupported(KEY, 0, "1 or more")),
+        return match keys.count(EVERY)?.unwrap_or(INTERVAL) {
+            0 => Err(unsupported(EVERY, 0, "1 or more")),
             interval => Ok(rotary::others(&rotary::every(interval, layers), layers)),
         };
     };
@@ -227,6 +228,10 @@ fn write_hf(config: &ModelConfig) -> Value {
         ("attn_output_gate", json!(true)),
         ("layer_types", kinds),
     ];
+    // mlx-lm reads this key alone.
+    if let Some(interval) = interval(config) {
+        own.push((EVERY, json!(interval)));
+    }
     let delta = config.linear_attention.unwrap_or(PUBLISHED_DELTA);
     own.extend(delta_keys(&delta).map(|(key, value)| (key, json!(value))));
     own.push(("rope_parameters", rope_parameters(config)));

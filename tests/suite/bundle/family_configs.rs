@@ -175,6 +175,7 @@ fn absent_keys_have_the_defaults_of_their_family() {
         golden("qwen3_5"),
         &[
             "layer_types",
+            "full_attention_interval",
             "head_dim",
             "num_key_value_heads",
             "rope_parameters",
