@@ -122,6 +122,21 @@ pub fn open_model(path: &Path) -> Result<Bundle> {
     )
 }
 
+/// Returns the chat template that an option names: the word for ChatML, or the text of a file.
+///
+/// # Errors
+/// `source.read` for a file that cannot be read or is no text.
+pub fn chat_template(option: Option<&Path>) -> Result<Option<String>> {
+    let Some(path) = option.filter(|path| *path != Path::new("chatml")) else {
+        return Ok(option.map(|path| path.display().to_string()));
+    };
+    let text = String::from_utf8(read_file(path)?);
+    Ok(Some(text.map_err(|error| {
+        let reason = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+        unreadable(path.display(), reason)
+    })?))
+}
+
 /// Options for opening a model.
 #[derive(Default)]
 pub struct Wanted<'a> {
@@ -135,6 +150,8 @@ pub struct Wanted<'a> {
     pub resize_vocabulary: bool,
     /// True if no weights are read, so that those of a checkpoint are not verified.
     pub unread: bool,
+    /// Chat template to use instead of the model's.
+    pub chat_template: Option<String>,
     /// Selection and renaming of the model's tensors.
     pub request: Option<PortableModelImportRequest>,
 }
@@ -160,6 +177,7 @@ pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
         exact,
         resize_vocabulary,
         request,
+        chat_template,
         ..
     } = wanted;
     let options = OpenOptions {
@@ -168,6 +186,7 @@ pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
         exact,
         resize_vocabulary,
         request,
+        chat_template,
         ..OpenOptions::default()
     };
     let bundle = tabtune::model::open_model_with(files, options)?;

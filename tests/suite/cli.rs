@@ -7,6 +7,7 @@ mod base_kept;
 mod bench_gpu;
 mod best;
 mod checkpoints;
+mod chosen;
 mod deltas;
 mod ends;
 #[cfg(target_os = "linux")]

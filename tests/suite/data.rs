@@ -2,6 +2,7 @@
 
 mod arrays;
 mod chats;
+mod chosen;
 mod forms;
 mod joints;
 mod kinds;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::bundle_tokenizer::or_refused;
-use super::files::{Files, GENERATION, adapter, document, find, unused};
+use super::files::{Files, GENERATION, MAX_DOCUMENT_BYTES, adapter, document, find, unused};
 use super::gguf_tokenizer::{Metadata, read_tokenizer};
 use super::gguf_tokenizer_check::check_tokenizer;
 use super::options::{OpenOptions, Taken};
@@ -11,9 +11,9 @@ use super::tensors::Bundle;
 use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
 use crate::error::{Refusal, Result, word};
 use crate::families::{Divisors, check_keys, config_from_gguf, names};
-use crate::formats::{ByteSource, GgufFile, GgufValue, base_name, join_parts};
+use crate::formats::{ByteSource, GgufFile, GgufValue, base_name, join_parts, read_document};
 use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat, Tensor, dequantise};
-use crate::tokenizer::TOKENIZER_FILE;
+use crate::tokenizer::{TEMPLATE_FILE, TOKENIZER_FILE};
 
 /// Opens the GGUF file at the position `gguf`, or joins its parts, and returns it with the index in `files` of the source of each tensor, and
 /// the files as those of a base.
@@ -163,6 +163,13 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
         let names = names.chain([&GENERATION]);
         used.extend(names.filter_map(|name| find(&bundle.files, name)));
         used.extend(more_templates(&bundle.files).into_iter().map(|(_, at)| at));
+    }
+    if let (Some(tokenizer), Some(at)) = (&mut tokenizer, find(&bundle.files, TEMPLATE_FILE))
+        && !used.contains(&at)
+    {
+        let text = read_document(&bundle.files[at], MAX_DOCUMENT_BYTES)?;
+        tokenizer.take_template_file(&text)?;
+        used.push(at);
     }
     let unused = unused(&bundle.files, &used, &[""]);
     bundle.warnings.extend(unused.into_iter().chain(told));

@@ -39,6 +39,14 @@ pub fn open_bundle_with(files: Files, options: OpenOptions) -> Result<Bundle> {
         let counts = names.map(|name| bundle.non_finite(&name).map(|count| (name, count)));
         refuse_non_finite(&counts.collect::<Result<Vec<_>>>()?)?;
     }
+    if let Some(template) = &options.chat_template {
+        let absent = || Error::Tokenizer {
+            what: "chat_template".into(),
+            reason: "the model has no tokenizer that could write it".into(),
+        };
+        let tokenizer = bundle.tokenizer.as_mut().ok_or_else(absent)?;
+        tokenizer.set_chat_template(template)?;
+    }
     let (exact, resize) = (options.exact, options.resize_vocabulary);
     match options.adapter {
         Some(adapter) if options.apart => attach_adapter(&mut bundle, adapter)?,

@@ -19,6 +19,9 @@ pub struct OpenOptions {
     /// Return the tensors that an adapter is merged into as F32, whatever their dtype in the base: for writers that round by themselves.
     #[doc(hidden)]
     pub exact: bool,
+    /// Chat template to use instead of the model's: a text, or `chatml`.
+    #[doc(hidden)]
+    pub chat_template: Option<String>,
     /// Use a table of embeddings that has more rows in the adapter than in the base: tokens were added before it was trained.
     pub resize_vocabulary: bool,
     /// Selection and renaming of the tensors, applied before the model's own names are looked up.

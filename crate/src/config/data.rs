@@ -138,6 +138,8 @@ pub struct DataSettings {
     pub chat_date: Option<String>,
     /// Share of the data kept for evaluation.
     pub validation_fraction: f64,
+    /// Number of rows, and of tokens of a text, from which on that share is kept.
+    pub divided_from: [usize; 2],
     /// Rows that are kept for evaluation.
     pub validation_rows: ValidationRows,
     /// Seed by which they are drawn.
@@ -185,6 +187,7 @@ impl TrainConfig {
             loss_on: self.loss_on,
             chat_date: self.chat_date.clone(),
             validation_fraction: self.validation_fraction,
+            divided_from: [0; 2],
             validation_rows: self.validation_rows,
             seed: self.seed,
             partial: false,

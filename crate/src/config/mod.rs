@@ -29,6 +29,7 @@ mod adapter_values;
 mod apollo;
 mod apollo_values;
 mod block_coordinate;
+mod chosen;
 mod data;
 mod declare;
 mod delta_net;
@@ -69,6 +70,7 @@ pub use train::*;
 pub use self::{
     adapter_modules::{Module, ModuleKind, PeftNames},
     adapter_targets::{AdapterWarning, Resolved, Target},
+    chosen::{Beginning, Choices, ChosenSetting, EVAL_EVERY},
     delta_net::*,
     glob::{check_glob, glob_matches},
     json::overlay,

@@ -300,10 +300,12 @@ codes! {
     "remap.target.collision" => BadOption, Core, "several tensors would be called \"{subject}\": {found}.", "Give each a name of its own.";
     "remap.target.invalid" => BadOption, Core, "a tensor cannot be called [\"{subject}\"|by an empty name]: expected {expected}.";
     "request.unsupported" => BadOption, Core, "{?artifact}the field {subject} of the request cannot be used when a model is opened or converted.";
+    "run.epochs" => Warning, Core, "the run passes over its data {found} times, and a model that was trained before memorises what it reads so often.", "Use more data or fewer steps.";
     "run.evaluation" => Warning, Both, "an evaluation failed, and the run continues: {found}";
     "run.locked" => Busy, Both, "[run {subject} is being trained in another tab|another run of tabtune writes into the folder {found}].", "Wait for its end, or end it first.";
     "run.memory" => Warning, Page, "a step needs more memory than the GPU has, so the run is paused.";
     "run.nothing-left" => Warning, Core, "the run was to end at step {expected} and is at step {found} already, so nothing is left to do[; {subject}].";
+    "run.overfitting" => Warning, Both, "the loss on the data kept for evaluation rises ({found} after {expected}): the model begins to memorise.", "Stop here, or go back to the checkpoint with the lowest loss.";
     "run.private" => Warning, Page, "this window is private or keeps no files, so checkpoints are gone when it closes.", "Export what you want to keep.";
     "run.recovered" => Warning, Page, "{found} The run was restored from step {expected} and is now at step {subject}.";
     "run.sample" => Warning, Page, "a sample failed, and the run continues: {found}";
@@ -405,7 +407,7 @@ codes! {
     "tokenizer.size.mismatch" => BadModelFile, Core, "the tokenizer has {found} tokens, and the model takes {expected}.";
     "tokenizer.special.absent" => Warning, Core, "the files name special tokens that the vocabulary does not have: {subject}. They get the next ids, for which the model may not have been trained.";
     "tokenizer.template" => BadModelFile, Core, "the chat template cannot be used[: {found}|, and is carried along as it is: {subject}].";
-    "tokenizer.template.conflict" => Warning, Core, "there are two different chat templates: the one of {subject} is used, not that of tokenizer_config.json.";
+    "tokenizer.template.conflict" => Warning, Core, "there are two different chat templates: the file {subject} is used, and not the other one.";
     "tokenizer.template.empty" => Warning, Core, "the chat template in {subject} is empty, and counts as none.";
     "tokenizer.template.missing" => BadModelFile, Core, "the chat template \"{subject}\" is named, but is not there.";
     "tokenizer.text" => BadOption, Both, "the text cannot be turned into tokens: {found}.";

@@ -120,7 +120,10 @@ pub struct Inspection {
     /// List of the tensors; those of a model have Hugging Face's names.
     pub tensors: Vec<FileTensor>,
     /// Shape of the model.
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")
+    )]
     pub config: Option<ModelConfig>,
     /// Tokenizer of the model.
     #[serde(skip_serializing_if = "Option::is_none")]

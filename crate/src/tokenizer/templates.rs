@@ -1,6 +1,7 @@
 //! The chat templates of a folder, and their use.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -13,6 +14,16 @@ use crate::formats::{Flaw, foreign};
 const TOOL_TEMPLATE: &str = "tool_use";
 /// Name of the main template in a list.
 const MAIN: &str = "default";
+
+/// Word for the template of ChatML.
+const CHATML: &str = "chatml";
+/// ChatML: each message between two marks, its role on the first line.
+const CHATML_TEMPLATE: &str = concat!(
+    "{% for message in messages %}",
+    "{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}",
+    "{% endfor %}",
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+);
 
 /// Chat templates by name.
 #[derive(Debug, Clone, Default)]
@@ -134,6 +145,39 @@ impl Tokenizer {
     /// Returns the text of the chat template.
     pub fn chat_template(&self) -> Option<&str> {
         self.templates.main.as_deref()
+    }
+
+    /// Replaces the main chat template by that of a file. Another one is named in the warnings.
+    ///
+    /// # Errors
+    /// `tokenizer.invalid` for a file that is no template.
+    pub(crate) fn take_template_file(&mut self, bytes: &[u8]) -> Result<()> {
+        let text = template_text(TEMPLATE_FILE, bytes)?;
+        let main = self.chat_template();
+        self.templates.conflict |= main.is_some_and(|main| main != text);
+        self.set_chat_template(text)
+    }
+
+    /// Replaces the main chat template by this text, or by that of ChatML at the word `chatml`.
+    ///
+    /// # Errors
+    /// `tokenizer.invalid` for an empty text, `chat.template` for one that is no template.
+    pub fn set_chat_template(&mut self, template: &str) -> Result<()> {
+        let text = if template == CHATML {
+            CHATML_TEMPLATE
+        } else {
+            template
+        };
+        if text.trim().is_empty() {
+            return Err(bad(TEMPLATE_FILE, "the template is empty"));
+        }
+        self.templates.main = Some(text.to_owned());
+        self.compiled = Default::default();
+        (self.turn, self.controls) = Default::default();
+        let assets = Arc::make_mut(&mut self.assets);
+        assets.retain(|(name, _)| name != TEMPLATE_FILE);
+        assets.push((TEMPLATE_FILE.to_owned(), text.as_bytes().to_vec()));
+        self.check_chat_template()
     }
 
     /// Returns the other chat templates by name, ascending; [`Self::chat_template`] returns the main one.

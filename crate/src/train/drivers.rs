@@ -15,6 +15,17 @@ impl Trainer {
         self.notices.extend(notices);
     }
 
+    /// Warns if a model that was trained before passes over its data so often that it memorises them.
+    pub fn warn_of_repeats(&mut self) {
+        const MANY: f64 = 5.0;
+        let passes = self.loader.passes();
+        if passes > MANY {
+            let passes = format!("{passes:.0}");
+            let notice = Notice::filled(word!("run.epochs"), ["", "", &passes]);
+            self.notices.push(notice);
+        }
+    }
+
     /// Returns the data.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset

@@ -26,6 +26,9 @@ pub struct DataCommandArgs {
     /// rows are shown.
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
+    /// Chat template, as `train --chat-template` takes it.
+    #[arg(long, value_name = "FILE", requires = "model")]
+    pub chat_template: Option<PathBuf>,
     /// Data files for evaluation, as `train --validation-data` takes them.
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "model")]
     pub validation_data: Vec<PathBuf>,

@@ -46,6 +46,9 @@ pub struct TrainArgs {
     /// Folder of a PEFT LoRA adapter to continue training, separate from --model. Its rank, alpha and targets apply.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["merge_adapter", "lora"])]
     pub adapter: Option<PathBuf>,
+    /// Chat template for rows of messages, in place of the model's: a Jinja file, or chatml.
+    #[arg(long, value_name = "FILE")]
+    pub chat_template: Option<PathBuf>,
     /// Start even if weights of --model are NaN or infinite.
     #[arg(long)]
     pub allow_non_finite: bool,
@@ -75,7 +78,7 @@ pub struct TrainArgs {
     /// Folder of a second checkpoint: the step with the lowest evaluation loss, saved whenever an evaluation gives the lowest loss so far. A
     /// new run needs a new or empty folder; with --resume the losses are compared with that of the checkpoint in it, which must be one of
     /// the same run and data.
-    #[arg(long, value_name = "DIR", requires = "eval_every")]
+    #[arg(long, value_name = "DIR")]
     pub keep_best: Option<PathBuf>,
     /// Save and stop after this step, as if interrupted; the planned length of the run (--steps) is unchanged.
     #[arg(long, value_name = "STEP")]

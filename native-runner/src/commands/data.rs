@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use serde::Serialize;
 use serde_json::json;
+use tabtune::config::{Beginning, Choices};
 use tabtune::data::{DataReport, FileReport, FileSummary, Loader, Preview, summaries};
 use tabtune::error::escaped;
 use tabtune::interrupt::Interrupt;
@@ -12,7 +13,7 @@ use super::{Outcome, tokenizer_of};
 use crate::args::DataCommandArgs;
 use crate::data::{DataFiles, read_both};
 use crate::error::Result;
-use crate::files::open_model;
+use crate::files::{Wanted, chat_template, open_wanted};
 use crate::output::{Output, warning_line};
 use crate::settings;
 use crate::waits::block_on;
@@ -51,17 +52,26 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
         }
         return Ok(Outcome::Good);
     };
-    let bundle = open_model(path)?;
+    let wanted = Wanted {
+        unread: true,
+        chat_template: chat_template(args.chat_template.as_deref())?,
+        ..Wanted::default()
+    };
+    let bundle = open_wanted(path, wanted)?;
     let tokenizer = tokenizer_of(&bundle, path)?;
     let config = settings::dated(config, Some(tokenizer));
-    let dataset = read_both(
-        &files,
-        &DataFiles::of(&args.validation_data)?,
-        Ok(tokenizer),
-        &config.data_settings(),
-    )?;
+    let validation = DataFiles::of(&args.validation_data)?;
+    let beginning = Beginning {
+        model: &bundle.config,
+        fresh: false,
+        chooses: false,
+        evaluates_apart: !validation.is_empty(),
+    };
+    let (config, mut choices) = Choices::begin(config, &given, beginning)?;
+    let settings = choices.data_settings(&config);
+    let dataset = read_both(&files, &validation, Ok(tokenizer), &settings)?;
     dataset.check_vocabulary(bundle.config.vocab_size)?;
-    let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
+    let config = config.settled_for(&dataset, &mut choices)?;
     let loader = Loader::for_run(&dataset, &config)?;
     let preview = dataset.preview(&config, tokenizer, args.show)?;
     let shown = Shown {

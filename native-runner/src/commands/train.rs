@@ -10,6 +10,7 @@ mod start;
 use serde_json::json;
 use tabtune::bundle::{FileStream, ModelAssets};
 use tabtune::checkpoint::{MANIFEST, Origin};
+use tabtune::config::{ChosenSetting, EVAL_EVERY};
 use tabtune::data::Dataset;
 use tabtune::device::Device;
 use tabtune::gpu::profile::KernelTimes;
@@ -36,6 +37,8 @@ struct Run {
     device: Device,
     assets: ModelAssets,
     origin: Origin,
+    /// Settings that were chosen for the run.
+    chosen: Vec<ChosenSetting>,
 }
 
 /// Parts of a run that its next device takes over after a loss.
@@ -91,7 +94,13 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if let Some(best) = &mut best {
         best.continue_with(&run)?;
     }
-    if args.eval_every.is_some() {
+    let eval_every = args.eval_every.or_else(|| chosen_interval(&run));
+    if args.keep_best.is_some() && eval_every.is_none() {
+        return Err(RunError::Usage(
+            "--keep-best: expected --eval-every, since nothing is evaluated otherwise".into(),
+        ));
+    }
+    if eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() || run.trainer.config().validation_fraction > 0.0 {
         let part = if args.validation_data.is_empty() {
@@ -110,6 +119,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.check_room(&stream, largest_checkpoint(&run.trainer, &stream)?)?;
     }
+    tell_chosen(&run.chosen, output)?;
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
         output.line(&json!({ "warning": notice }), || {
@@ -138,6 +148,9 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         evaluated: None,
         saved: None,
         losses: Losses::default(),
+        eval_every,
+        lowest: f64::INFINITY,
+        rises: false,
         best,
         signals: Signals::listen().map_err(RunError::Signals)?,
         progress: Progress::new(total, first, !output.json()),
@@ -147,6 +160,36 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         output,
     };
     driver.run(run)
+}
+
+/// Returns the chosen number of steps between evaluations, where there is something to evaluate on.
+fn chosen_interval(run: &Run) -> Option<u64> {
+    let chosen = run
+        .chosen
+        .iter()
+        .find(|chosen| chosen.setting == EVAL_EVERY)?;
+    chosen.value.as_u64()
+}
+
+/// Prints the settings that were chosen, with the reasons.
+fn tell_chosen(chosen: &[ChosenSetting], output: &Output) -> Result<()> {
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    output.line(&json!({ "chosen": chosen }), || {
+        let lines = chosen.iter().map(|chosen| {
+            let ChosenSetting {
+                setting,
+                value,
+                reason,
+            } = chosen;
+            format!("\n  {setting} {value}: {reason}")
+        });
+        format!(
+            "Chosen, since no --learning-rate is given:{}",
+            lines.collect::<String>()
+        )
+    })
 }
 
 /// Returns an upper bound in bytes for the run's largest checkpoint, estimated from a checkpoint of its current step.

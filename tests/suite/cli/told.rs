@@ -26,6 +26,8 @@ fn a_log_ends_with_the_last_step() {
         "2",
         "--seq-len",
         "16",
+        "--learning-rate",
+        "1e-3",
     ];
     let log = log_of(&[&run[..], &["--stop-at", "25"]].concat());
     assert!(

@@ -261,7 +261,14 @@ fn reports_about_data_for_evaluation_reach_the_terminal() {
     }
     // Without evaluations they are of no use, which programs learn too.
     let unused = |more: &[&str]| {
-        let answer = cli::succeed(&[&args[..], &["--steps", "1"], more].concat());
+        let answer = cli::succeed(
+            &[
+                &args[..],
+                &["--steps", "1", "--learning-rate", "1e-3"],
+                more,
+            ]
+            .concat(),
+        );
         answer
             .with("warning")
             .iter()

@@ -97,6 +97,7 @@ pub fn values() -> Vec<Refusal> {
             word!("output.occupied"),
             ["out", "", "notes.txt and 3 more"],
         ),
+        Refusal::filled(word!("run.epochs"), ["", "", "20"]),
         Refusal::filled(
             word!("run.evaluation"),
             [
@@ -110,6 +111,7 @@ pub fn values() -> Vec<Refusal> {
             word!("run.nothing-left"),
             ["its settings stay as they are", "10", "20"],
         ),
+        Refusal::filled(word!("run.overfitting"), ["", "4.3902", "4.5114"]),
         Refusal::filled(word!("run.steps"), ["", "20", "40"]),
         Refusal::filled(
             word!("run.unprotected"),

@@ -75,7 +75,10 @@ pub struct ModelInfo {
     architecture: String,
     parameters: usize,
     tensors: Vec<TensorInfo>,
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "serde_json::Map<String, serde_json::Value>")
+    )]
     config: ModelConfig,
     vocab_size: usize,
     tokenizer: Option<TokenizerFacts>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tabtune::config::TrainConfig;
+use tabtune::config::{ChosenSetting, TrainConfig};
 use tabtune::data::DataReport;
 use tabtune::formats::Digest;
 use tabtune::model::FrozenWeights;
@@ -79,8 +79,13 @@ pub struct SessionInfo {
     /// Number of steps of the whole run.
     pub total_steps: u64,
     /// Settings of the run.
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "serde_json::Map<String, serde_json::Value>")
+    )]
     pub config: TrainConfig,
+    /// Settings that were chosen for a new run without a learning rate, with their reasons.
+    pub chosen: Vec<ChosenSetting>,
     /// The model that is trained.
     pub model: ModelInfo,
     /// The adapter that is trained in place of the weights, if there is one.

@@ -81,6 +81,11 @@ impl Data {
             .collect()
     }
 
+    /// Returns true if there are separate data for evaluation.
+    pub(crate) fn evaluates_apart(&self) -> bool {
+        !self.validation.is_empty()
+    }
+
     /// Returns a warning about the folder entries that are not read, if there are any.
     pub(crate) fn passed_over(&self) -> Option<DataWarning> {
         DataWarning::passed_over(&self.passed_over)

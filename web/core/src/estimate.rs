@@ -12,9 +12,11 @@ use crate::values::{Report, Values, plain, value};
 /// Estimates the bytes that training `model` with these settings takes on the device → `Estimate`.
 #[wasm_bindgen]
 pub fn estimate(model: &ModelHandle, config: Values) -> JsResult<Report> {
-    let train = value(config)
-        .and_then(|config| train_config(config, model.files()))
-        .map_err(thrown)?;
+    let train = value(config).and_then(|given| {
+        let config = train_config(given.clone(), model.files())?;
+        Ok(model.choices(config, &given, true, false)?.0)
+    });
+    let train = train.map_err(thrown)?;
     let plan = tabtune::train::memory_plan(model.shape(), &train, model.files(), software())
         .map_err(thrown)?;
     plain(&Estimate::of(&plan, train.adapter.is_some()))

@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
 
+mod choices;
 mod data;
 mod delta;
 mod device;

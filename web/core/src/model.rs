@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tabtune::bundle::{Bundle, ModelAssets, OpenOptions};
 use tabtune::checkpoint::Base;
-use tabtune::config::{DataSettings, ModelConfig, Precision, TrainConfig};
+use tabtune::config::{ChosenSetting, DataSettings, ModelConfig, Precision, TrainConfig};
 use tabtune::data::{Dataset, characters};
 use tabtune::device::Device;
 use tabtune::error::Warning;
@@ -27,7 +27,7 @@ use crate::error::{JsResult, thrown};
 use crate::exports::written;
 use crate::inspect::import_request;
 use crate::interrupt::interrupt;
-use crate::settings::{keys_of, today, train_config};
+use crate::settings::{today, train_config};
 use crate::source::{JsSource, sources};
 use crate::values::{Report, Values, plain, value};
 
@@ -49,13 +49,15 @@ pub struct ModelHandle {
 #[wasm_bindgen]
 impl ModelHandle {
     /// Opens one GGUF file or the files of a Hugging Face folder, of which a request may take a part. A given adapter is merged into the
-    /// model, where its larger tables may `resize` the vocabulary, or attached to it if it stays `apart`.
+    /// model, where its larger tables may `resize` the vocabulary, or attached to it if it stays `apart`. `template` is a chat template to use
+    /// instead of the model's.
     pub fn open(
         files: Vec<JsSource>,
         request: Option<Values>,
         adapter: Vec<JsSource>,
         apart: bool,
         resize: bool,
+        template: Option<String>,
     ) -> JsResult<ModelHandle> {
         let adapter = sources(adapter)?;
         let adapter = (!adapter.is_empty()).then_some(adapter);
@@ -63,6 +65,7 @@ impl ModelHandle {
             adapter,
             apart,
             resize_vocabulary: resize,
+            chat_template: template,
             request: import_request(request)?,
             ..OpenOptions::default()
         };
@@ -295,14 +298,17 @@ impl ModelHandle {
         self.files().map(pieced).transpose()
     }
 
-    /// Reads the data as a run with these settings does, and returns the settings as they follow from the data.
+    /// Reads the data as a run with these settings does, and returns the settings as they follow from the data, with those that were chosen,
+    /// if a run `chooses`.
     pub(crate) async fn dataset(
         &self,
         data: &Data,
         config: TrainConfig,
         given: &Value,
         partial: bool,
-    ) -> Result<(Dataset, TrainConfig)> {
+        chooses: bool,
+    ) -> Result<(Dataset, TrainConfig, Vec<ChosenSetting>)> {
+        let (config, mut choices) = self.choices(config, given, chooses, data.evaluates_apart())?;
         let date = || {
             self.tokenizer()
                 .ok()
@@ -315,15 +321,11 @@ impl ModelHandle {
         };
         let settings = DataSettings {
             partial,
-            ..config.data_settings()
+            ..choices.data_settings(&config)
         };
         let dataset = data.read(self.tokenizer(), &settings).await?;
-        let config = config.settled_for(
-            &dataset,
-            &keys_of(given),
-            self.shape().max_position_embeddings,
-        )?;
-        Ok((dataset, config))
+        let config = config.settled_for(&dataset, &mut choices)?;
+        Ok((dataset, config, choices.list))
     }
 
     /// Documents that are saved with the weights.
@@ -347,7 +349,11 @@ impl ModelHandle {
                 Model::init(&self.config, train.seed, train.precision, device, interrupt).await?
             }
         };
-        Trainer::new(model, dataset, train)
+        let mut trainer = Trainer::new(model, dataset, train)?;
+        if self.files().is_some() {
+            trainer.warn_of_repeats();
+        }
+        Ok(trainer)
     }
 
     /// Opens the state in these files, from which a run is to continue; `None` without files.

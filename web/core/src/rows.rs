@@ -28,7 +28,7 @@ impl ModelHandle {
         show: usize,
     ) -> Result<DataInspection> {
         let config = train_config(given.clone(), self.files())?;
-        let (dataset, config) = self.dataset(data, config, given, partial).await?;
+        let (dataset, config, _) = self.dataset(data, config, given, partial, false).await?;
         dataset.check_vocabulary(self.shape().vocab_size)?;
         let loader = Loader::for_run(&dataset, &config)?;
         let preview = match self.tokenizer() {
@@ -117,7 +117,8 @@ impl ModelHandle {
             let rows = async {
                 let given = value(config)?;
                 let config = all_of(train_config(given.clone(), model.files())?);
-                let (dataset, config) = model.dataset(&data, config, &given, false).await?;
+                let read = model.dataset(&data, config, &given, false, false);
+                let (dataset, config, _) = read.await?;
                 examples(&dataset, config, model.tokenizer()?)
             };
             plain(&rows.await.map_err(thrown)?).map(Into::into)

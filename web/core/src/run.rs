@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use tabtune::bundle::{Bundle, ModelAssets};
 use tabtune::checkpoint::Base;
+use tabtune::config::ChosenSetting;
 use tabtune::error::{Error, Result};
 use tabtune::export::ExportSource;
 use tabtune::gpu::profile::KernelTimes;
@@ -22,6 +23,8 @@ pub(crate) struct Run {
     pub(crate) files: Option<Rc<Bundle>>,
     /// Name that the user gives the data.
     pub(crate) data_name: String,
+    /// Settings that were chosen for the run.
+    pub(crate) chosen: Vec<ChosenSetting>,
     /// `Some` while steps are timed.
     pub(crate) times: Option<KernelTimes>,
     /// Computations that answers keep for the next ones.
@@ -35,6 +38,7 @@ impl Run {
         base: Option<Base>,
         files: Option<Rc<Bundle>>,
         data_name: &str,
+        chosen: Vec<ChosenSetting>,
     ) -> Self {
         trainer.set_interrupt(interrupt());
         trainer.record_steps();
@@ -45,6 +49,7 @@ impl Run {
             base,
             files,
             data_name: data_name.to_string(),
+            chosen,
             times: None,
             answers: AnswerCache::default(),
         }

@@ -86,10 +86,8 @@ impl Session {
             }
             let base = model.base(&config).map_err(thrown)?;
             let data = Data::new(&data)?;
-            let (dataset, config) = model
-                .dataset(&data, config, &given, false)
-                .await
-                .map_err(thrown)?;
+            let read = model.dataset(&data, config, &given, false, state.is_none());
+            let (dataset, config, chosen) = read.await.map_err(thrown)?;
             let assets = with_ends(model.assets(), &dataset);
             let device = device()?;
             let trainer = match &state {
@@ -111,6 +109,7 @@ impl Session {
                 base,
                 model.bundle().cloned(),
                 &data.name(),
+                chosen,
             )))))
             .into())
         })
@@ -197,6 +196,7 @@ impl Session {
                 base,
                 Some(checkpoint.shared_bundle()),
                 &data.name(),
+                Vec::new(),
             )))))
             .into())
         })
@@ -325,6 +325,7 @@ impl Session {
                 completed_steps: trainer.progress().completed_steps,
                 total_steps: trainer.config().steps,
                 config: trainer.config().clone(),
+                chosen: run.chosen.clone(),
                 model: ModelInfo::new(
                     trainer.model().config(),
                     run.assets.tokenizer.as_ref(),

@@ -8,12 +8,7 @@ use tabtune::config::TrainConfig;
 use tabtune::data::Dataset;
 use tabtune::error::Result;
 use tabtune::model::settings_on;
-use tabtune::schedule;
 use tabtune::tokenizer::{Date, Tokenizer};
-use wasm_bindgen::prelude::*;
-
-use crate::error::{JsResult, thrown};
-use crate::values::{Values, value};
 
 /// Returns the keys of settings that are given.
 pub(crate) fn keys_of(given: &Value) -> Map<String, Value> {
@@ -63,20 +58,4 @@ pub(crate) fn with_ends(assets: Rc<ModelAssets>, dataset: &Dataset) -> Rc<ModelA
 /// Returns every `stride`-th step from the first, `points` of them.
 pub(crate) fn strided(points: u32, stride: f64) -> impl Iterator<Item = u64> {
     (0..u64::from(points)).map(move |index| index.saturating_mul(stride as u64).saturating_add(1))
-}
-
-/// Returns the learning rates that a new run with these settings plans for every `stride`-th step from the first, `points` of them.
-#[wasm_bindgen(js_name = previewSchedule)]
-pub fn preview_schedule(config: Values, points: u32, stride: f64) -> JsResult<Vec<f64>> {
-    let config = value(config)
-        .and_then(|given| train_config(given, None))
-        .map_err(thrown)?;
-    let start = schedule::resolve_start(&config.schedule, None, 0);
-    Ok(schedule::preview(
-        strided(points, stride),
-        config.learning_rate,
-        &config.schedule,
-        start,
-    )
-    .collect())
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::batches::Batches;
 use super::hash::DataHash;
 use super::side::Side;
-use super::split::{split, trained};
+use super::split::{split, trained_tokens};
 use super::store::{ExampleStore, TokenStore, check_ids};
 use crate::config::DataSettings;
 use crate::data::chat::Account;
@@ -74,7 +74,7 @@ impl Dataset {
         account: Account,
     ) -> Result<Self> {
         let (train_items, tokens) = match &mut content {
-            Content::Text(tokens) => (trained(tokens.len(), settings), tokens.len()),
+            Content::Text(tokens) => (trained_tokens(tokens.len(), settings), tokens.len()),
             Content::Examples(ExampleStore { examples, tokens }) => {
                 (split(examples, settings), tokens.len())
             }

@@ -215,6 +215,11 @@ impl Loader {
         Ok(batch)
     }
 
+    /// Returns the number of passes over the data that the run makes.
+    pub(crate) fn passes(&self) -> f64 {
+        self.sequences / self.first[0].max(1) as f64
+    }
+
     /// Returns the number of passes over the data so far, with a fraction.
     pub fn epochs(&self) -> f64 {
         self.state.epoch as f64 + self.state.cursor as f64 / self.items_per_epoch().max(1) as f64

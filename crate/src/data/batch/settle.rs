@@ -1,27 +1,22 @@
 //! Settings that follow from the data: the length of sequences, and the number of steps for the given epochs.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::dataset::Dataset;
 use super::loader::Loader;
-use crate::config::TrainConfig;
+use crate::config::{Choices, ChosenSetting, EVAL_EVERY, TrainConfig};
 use crate::error::{Error, Result};
 
 #[doc(hidden)]
 impl TrainConfig {
-    /// Completes these settings for a new run on `dataset`: chooses `seq_len` by the data and the context unless the user's settings `given`
-    /// contain it, and computes the steps of the `epochs`. `context` is the model's.
+    /// Completes these settings for a new run on `dataset`: chooses `seq_len` by the data and the context unless it is given, makes the other
+    /// `choices` that depend on the data, and computes the steps of the `epochs`.
     ///
     /// # Errors
     /// `model.context` if the given `seq_len` is beyond the context; otherwise as for [`Loader::for_run`].
-    pub fn settled_for(
-        self,
-        dataset: &Dataset,
-        given: &Map<String, Value>,
-        context: usize,
-    ) -> Result<Self> {
-        let mut config = self;
-        if !given.contains_key("seq_len") {
+    pub fn settled_for(self, dataset: &Dataset, choices: &mut Choices) -> Result<Self> {
+        let (mut config, context) = (self, choices.context);
+        if !choices.is_given("seq_len") {
             let proposed = dataset.proposed_seq_len(config.batch_size, config.packing, context);
             config.seq_len = proposed.unwrap_or_else(|| config.seq_len.min(context));
         }
@@ -31,7 +26,7 @@ impl TrainConfig {
                 max: context,
             });
         }
-        config.with_steps_of(dataset)
+        choices.complete(config, dataset)
     }
 
     /// Computes the number of steps for `epochs` on `dataset`, if `epochs` is given. The last step may reach beyond them.
@@ -49,5 +44,37 @@ impl TrainConfig {
             epochs: Some(epochs),
             ..self.overlaid(json!({ "steps": steps }))?
         })
+    }
+}
+
+impl Choices {
+    /// Makes the choices that depend on the data.
+    fn complete(&mut self, config: TrainConfig, dataset: &Dataset) -> Result<TrainConfig> {
+        /// Number of steps that an epoch should have at least: a model learns by steps.
+        const STEPS: f64 = 10.0;
+        let mut config = config;
+        if self.has("validation_fraction") && dataset.validation_tokens() == 0 {
+            self.list
+                .retain(|chosen| chosen.setting != "validation_fraction");
+            config.validation_fraction = 0.0;
+        }
+        let sequences = Loader::for_run(dataset, &config)?.sequences_in(1.0);
+        let accumulated = config.gradient_accumulation_steps as f64;
+        let batch = (sequences / accumulated / STEPS).floor().max(1.0) as usize;
+        if batch < config.batch_size {
+            let reason = format!("an epoch of {sequences} sequences has more steps that way");
+            config = self.choose(config, "batch_size", json!(batch), reason)?;
+        }
+        let config = self.warmed_up(config.with_steps_of(dataset)?);
+        if self.evaluates() {
+            let a_step = config.batch_size as f64 * accumulated;
+            let epoch = (sequences / a_step).ceil().max(1.0) as u64;
+            self.list.push(ChosenSetting {
+                setting: EVAL_EVERY,
+                value: json!(epoch.min(config.steps)),
+                reason: "once in each pass over the data".into(),
+            });
+        }
+        Ok(config)
     }
 }

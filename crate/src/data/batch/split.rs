@@ -5,17 +5,31 @@ use super::pack::shuffle;
 use crate::config::{DataSettings, ValidationRows};
 
 /// Returns how many of `count` rows or tokens are trained on, where the others are the share that is kept for evaluation, rounded to whole
-/// ones.
-pub(super) fn trained(count: usize, settings: &DataSettings) -> usize {
+/// ones. Nothing is kept of less than `least`.
+fn trained(count: usize, settings: &DataSettings, least: usize) -> usize {
+    if count < least {
+        return count;
+    }
     let kept = count as f64 * settings.validation_fraction.clamp(0.0, 1.0);
     count.saturating_sub(kept.round() as usize)
+}
+
+/// Returns how many tokens of a text are trained on.
+pub(super) fn trained_tokens(count: usize, settings: &DataSettings) -> usize {
+    trained(count, settings, settings.divided_from[1])
+}
+
+/// Returns how many rows are trained on.
+fn trained_rows(count: usize, settings: &DataSettings) -> usize {
+    trained(count, settings, settings.divided_from[0])
 }
 
 /// Returns why no row is kept for evaluation, if a share of them is to be kept.
 pub(super) fn none_kept(examples: &StoredExamples, settings: &DataSettings) -> Option<String> {
     let rows = examples.last().map_or(0, |last| last.row() as usize + 1);
     let share = settings.validation_fraction;
-    if share <= 0.0 || rows == 0 || rows > 1 && trained(rows, settings) < rows {
+    let enough = rows >= settings.divided_from[0];
+    if share <= 0.0 || rows == 0 || !enough || rows > 1 && trained_rows(rows, settings) < rows {
         return None;
     }
     Some(if rows == 1 {
@@ -29,7 +43,7 @@ pub(super) fn none_kept(examples: &StoredExamples, settings: &DataSettings) -> O
 pub(super) fn split(examples: &mut StoredExamples, settings: &DataSettings) -> usize {
     let rows = examples.last().map_or(0, |last| last.row() as usize + 1);
     // A single row cannot be divided.
-    let train_rows = trained(rows, settings).max(1);
+    let train_rows = trained_rows(rows, settings).max(1);
     if train_rows >= rows {
         return examples.len();
     }

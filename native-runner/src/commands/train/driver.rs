@@ -37,6 +37,12 @@ pub(super) struct Driver<'a> {
     pub saved: Option<u64>,
     pub losses: Losses,
     pub best: Option<Best>,
+    /// Number of steps between evaluations, given or chosen.
+    pub eval_every: Option<u64>,
+    /// Lowest evaluation loss so far.
+    pub lowest: f64,
+    /// True after the warning that the loss rises.
+    pub rises: bool,
 }
 
 impl Driver<'_> {
@@ -89,7 +95,7 @@ impl Driver<'_> {
                 self.tell_warning(word!("run.nothing-left"), &message)?;
             }
             self.save(run)?;
-            if self.args.eval_every.is_some() {
+            if self.eval_every.is_some() {
                 self.evaluate(run)?;
             }
             return Ok(());
@@ -127,7 +133,7 @@ impl Driver<'_> {
     }
 
     fn evaluates_at(&self, step: u64) -> bool {
-        due(self.args.eval_every, step) || (step == self.last && self.args.eval_every.is_some())
+        due(self.eval_every, step) || (step == self.last && self.eval_every.is_some())
     }
 
     /// Waits for the submitted steps and reports them.
@@ -222,6 +228,7 @@ impl Driver<'_> {
             };
             self.progress.suspend(|| self.output.line(&line, text))?;
             self.evaluated = Some(step);
+            self.warn_if_risen(loss)?;
         }
         let Some(evaluation) = run.trainer.progress().evaluation else {
             return Ok(());
@@ -250,6 +257,18 @@ impl Driver<'_> {
                 format!("step {step}: the best so far, kept in {folder}")
             })
         })
+    }
+
+    /// Warns once if the evaluation loss is above its lowest value.
+    fn warn_if_risen(&mut self, loss: f64) -> Result<()> {
+        let (lowest, rises) = (self.lowest, loss > self.lowest);
+        self.lowest = lowest.min(loss);
+        if !rises || std::mem::replace(&mut self.rises, true) {
+            return Ok(());
+        }
+        let word = word!("run.overfitting");
+        let [lowest, loss] = [lowest, loss].map(|loss| format!("{loss:.4}"));
+        self.tell_warning(word, &Notice::filled(word, ["", &lowest, &loss]).message)
     }
 
     /// Saves the last complete step after an error, and returns the error to report. The outcome of the save goes to stderr.

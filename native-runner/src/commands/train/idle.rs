@@ -31,6 +31,12 @@ pub(super) fn refuse(args: &TrainArgs) -> Result<()> {
             "--config, whose tokenizer it is, in a new run",
         ),
         (
+            "--chat-template",
+            args.chat_template.is_some(),
+            new,
+            "--model, whose template it replaces, in a new run",
+        ),
+        (
             "--resize-vocabulary",
             args.resize_vocabulary,
             args.merge_adapter.is_some(),

@@ -65,6 +65,7 @@ impl Driver<'_> {
             adapter: None,
             merge_adapter: None,
             resize_vocabulary: false,
+            chat_template: None,
             overrides: Vec::new(),
             settings: SettingsArgs::default(),
             ..self.args.clone()

@@ -7,7 +7,7 @@ use futures_lite::future;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, ModelAssets};
 use tabtune::checkpoint::{Base, Environment, Origin};
-use tabtune::config::{DataSettings, ModelConfig, TrainConfig};
+use tabtune::config::{Beginning, Choices, DataSettings, EVAL_EVERY, ModelConfig, TrainConfig};
 use tabtune::data::{Dataset, characters};
 use tabtune::device::Device;
 use tabtune::gpu::launch;
@@ -23,7 +23,7 @@ use super::{Kept, Run};
 use crate::args::{TrainArgs, Verify};
 use crate::data::{DataFiles, read_both};
 use crate::error::{Result, RunError};
-use crate::files::{Wanted, open_checkpoint, open_wanted, read_file, run_sources};
+use crate::files::{Wanted, chat_template, open_checkpoint, open_wanted, read_file, run_sources};
 use crate::output::Output;
 use crate::waits::{self, block_on};
 use crate::{scratch, settings};
@@ -46,6 +46,9 @@ pub(super) fn prepare(args: &TrainArgs, kept: Option<&Kept>, output: &Output) ->
             "expected --model, --config, --resume or --state".into(),
         )),
     }?;
+    if args.eval_every.is_some() {
+        run.chosen.retain(|chosen| chosen.setting != EVAL_EVERY);
+    }
     run.trainer.pace();
     run.trainer.record_steps();
     Ok(run)
@@ -65,6 +68,23 @@ impl Data<'_> {
             return Ok(kept.data.clone());
         }
         read_both(&self.training, &self.validation, tokenizer, settings)
+    }
+
+    /// Chooses settings for a new run, if it has `[fresh weights, no state]`.
+    fn choices(
+        &self,
+        config: TrainConfig,
+        given: &Map<String, Value>,
+        model: &ModelConfig,
+        [fresh, chooses]: [bool; 2],
+    ) -> Result<(TrainConfig, Choices)> {
+        let beginning = Beginning {
+            model,
+            fresh,
+            chooses,
+            evaluates_apart: !self.validation.is_empty(),
+        };
+        Ok(Choices::begin(config, given, beginning)?)
     }
 
     /// Opens the device and checks that it can hold each tensor of such a model.
@@ -152,6 +172,7 @@ fn resume(
         device,
         assets,
         origin,
+        chosen: Vec::new(),
     })
 }
 
@@ -182,6 +203,7 @@ fn fine_tune(
             apart,
             exact: !apart,
             resize_vocabulary: args.resize_vocabulary,
+            chat_template: chat_template(args.chat_template.as_deref())?,
             ..Wanted::default()
         },
     )?;
@@ -203,8 +225,10 @@ fn fine_tune(
         Some(state) => state.settings(&bundle, &config, &given, &args.overrides)?,
         None => config,
     };
-    let dataset = data.set(tokenizer_of(&bundle, path), &config.data_settings())?;
-    let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
+    let (config, mut choices) =
+        data.choices(config, &given, &bundle.config, [false, state.is_none()])?;
+    let dataset = data.set(tokenizer_of(&bundle, path), &choices.data_settings(&config))?;
+    let config = config.settled_for(&dataset, &mut choices)?;
     let device = data.device(args, &bundle.config, &config, Some(&bundle))?;
     if args.merge_adapter.is_some() {
         let survived = outgoing::survival_in(&bundle, config.precision)?;
@@ -226,7 +250,9 @@ fn fine_tune(
         ))?,
         None => {
             let model = block_on(Model::for_run(&bundle, &config, &inner, &interrupt))?;
-            Trainer::new(model, dataset, config)?
+            let mut trainer = Trainer::new(model, dataset, config)?;
+            trainer.warn_of_repeats();
+            trainer
         }
     };
     if !args.allow_non_finite {
@@ -241,6 +267,7 @@ fn fine_tune(
         device,
         assets,
         origin,
+        chosen: choices.list,
     })
 }
 
@@ -269,12 +296,10 @@ fn from_scratch(
         ))?)?,
     };
     let shape = scratch::plan(path, &tokenizer)?;
-    let dataset = data.set(Ok(&tokenizer), &config.data_settings())?;
-    let config = config.settled_for(
-        &dataset,
-        &settings::given(&args.settings)?,
-        shape.max_position_embeddings,
-    )?;
+    let given = settings::given(&args.settings)?;
+    let (config, mut choices) = data.choices(config, &given, &shape, [true, true])?;
+    let dataset = data.set(Ok(&tokenizer), &choices.data_settings(&config))?;
+    let config = config.settled_for(&dataset, &mut choices)?;
     if config.adapter.is_some() {
         return Err(no_base().into());
     }
@@ -296,5 +321,6 @@ fn from_scratch(
         device,
         assets,
         origin,
+        chosen: choices.list,
     })
 }
