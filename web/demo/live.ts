@@ -1,5 +1,4 @@
 /** The run that is open in this page: its trainer, and its display. */
-import { TrainerMessage } from 'tabtune';
 import type { Trainer, TrainerEvent, TrainerState } from 'tabtune';
 
 import { byId } from './dom.js';
@@ -51,11 +50,9 @@ export class LiveRun {
     this.#waiting = new Waiting((work, elapsed) => shown.controls.showWork(work, elapsed));
     // An idle trainer also has events, for example a lost GPU.
     for (const type of TYPES)
-      trainer.addEventListener(
-        type,
-        (event) => event instanceof TrainerMessage && this.#show(event.detail),
-        { signal: this.#leaving.signal },
-      );
+      trainer.addEventListener(type, ({ detail }) => this.#show(detail), {
+        signal: this.#leaving.signal,
+      });
   }
 
   /** True if its worker or GPU is lost for good; the saved checkpoints are not. */

@@ -67,7 +67,6 @@ export type {
   FileSummary,
   Finding,
   GpuReport,
-  HistoryEntry,
   InspectReport,
   ModelDetails,
   ModelInfo,
@@ -78,35 +77,41 @@ export type {
   Progress,
   Receipt,
   Refusal,
-  SampleEnd,
   SampledToken,
   Score,
   SessionInfo,
+  StepReport,
   StoredTensor,
   TrainedTokenizer,
-  TrainerEvent,
-  TrainerState,
   Verification,
 } from './protocol/reports.js';
+export type {
+  CheckpointEvent,
+  EvalEvent,
+  HistoryEntry,
+  SampleEnd,
+  SampleEvent,
+  StateEvent,
+  StepEvent,
+  TrainerEvent,
+  TrainerState,
+  WarningEvent,
+} from './protocol/events.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput, SavedRunsOptions } from './page/runs.js';
 export type { ImportRequest, ImportSelection, KeyRemap } from './page/requests.js';
 export type { ModelOfConfig, ModelShape } from './page/fresh-model.js';
 export type { TrustedAddress } from './page/addresses.js';
+export type { ChosenSetting, SettingsInUse } from './page/settings.js';
 export type { WorkerOptions } from './page/spawn.js';
 export { support } from './page/support.js';
 export type { Support } from './page/support.js';
 export { trainTokenizer } from './page/tokenizers.js';
 export type { TokenizerOptions, TokenizerShape } from './page/tokenizers.js';
-export { TrainerMessage } from './page/status.js';
+export { TrainerMessage, TrainerTarget } from './page/status.js';
+export type { TrainerListener, TrainerSnapshot } from './page/status.js';
 export { Trainer } from './page/trainer.js';
-export type {
-  CreateOptions,
-  Estimate,
-  ResumeOptions,
-  SaveOptions,
-  StepEvent,
-} from './page/run-options.js';
+export type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './page/run-options.js';
 export { VERSION } from './protocol/build.js';
 
 addCodes(PAGE_CODES);

@@ -6,6 +6,57 @@ import { fake, refuse } from './fake-calls.js';
 import { collect, stepsOf, trainerOf } from './runs.js';
 
 describe('evaluations and samples of a run', () => {
+  it('an_interval_that_was_chosen_is_used_and_told', async () => {
+    const rate = { setting: 'learning_rate', value: 2e-5, reason: 'weights that have learned' };
+    const schedule = {
+      setting: 'schedule',
+      value: { type: 'cosine', warmup_steps: 1 },
+      reason: '',
+    };
+    fake.chosen = [
+      rate,
+      schedule,
+      { setting: 'eval_every', value: 2, reason: 'once in each pass' },
+    ];
+    const evaluated = async (options: Partial<CreateOptions>): Promise<[number[], string[]]> => {
+      await using trainer = await trainerOf({ steps: 6, ...options });
+      const events = await collect(trainer.run());
+      const evaluations = events.filter(({ type }) => type === 'eval').map(({ step }) => step);
+      return [evaluations, trainer.settings.chosen.map(({ name }) => name)];
+    };
+    expect(await evaluated({})).toEqual([
+      [2, 4, 6],
+      ['learningRate', 'lrScheduler', 'evalEvery'],
+    ]);
+    expect(await evaluated({ evalEvery: 3 })).toEqual([
+      [3, 6],
+      ['learningRate', 'lrScheduler'],
+    ]);
+    expect(await evaluated({ evalEvery: 0 })).toEqual([[], ['learningRate', 'lrScheduler']]);
+    await using trainer = await trainerOf({ steps: 6 });
+    expect(trainer.settings.chosen[1]).toEqual({
+      name: 'lrScheduler',
+      value: { type: 'cosine', warmupSteps: 1 },
+      reason: '',
+    });
+    expect(trainer.settings.values).toMatchObject({ steps: 6 });
+  });
+  it('a_loss_that_rises_on_the_kept_data_is_a_warning_once', async () => {
+    const losses = [3, 2, 2.5, 2.6, 1, 4];
+    fake.evaluation = () => losses.shift() ?? 0;
+    await using trainer = await trainerOf({ steps: 6, evalEvery: 1 });
+    const events = await collect(trainer.run());
+    const rises = events.filter(
+      (event) => event.type === 'warning' && event.code === 'run.overfitting',
+    );
+    expect(rises).toMatchObject([
+      {
+        step: 3,
+        message:
+          'the loss on the data kept for evaluation rises (2.5000 after 2.0000): the model begins to memorise. Stop here, or go back to the checkpoint with the lowest loss.',
+      },
+    ]);
+  });
   it('samples_evaluations_and_saves_are_made_when_due', async () => {
     await using trainer = await trainerOf({
       steps: 4,

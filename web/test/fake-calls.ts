@@ -53,6 +53,8 @@ export const fake = {
   cut: false,
   /** Properties that override the core's usual reply in the next inspections of files. */
   inspection: {} as object,
+  /** Settings that the core chose for the next run. */
+  chosen: [] as { setting: string; value: unknown; reason: string }[],
   gpuBytes: undefined as number | undefined,
   nonFinite: false,
   /** The losses of evaluations. */

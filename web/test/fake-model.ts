@@ -208,6 +208,11 @@ export class ModelHandle {
       warnings,
     };
   }
+  previewSchedule(config: Values, points: number, stride: number): Float64Array {
+    return Float64Array.from({ length: points }, (_, i) =>
+      planned(complete(config), 1 + i * stride),
+    );
+  }
   details(): unknown {
     const files = this.shape.format !== 'scratch';
     return {
@@ -268,5 +273,3 @@ export function planned(config: Config, step: number): number {
       0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))))
   );
 }
-export const previewSchedule = (config: Values, points: number, stride: number): Float64Array =>
-  Float64Array.from({ length: points }, (_, i) => planned(complete(config), 1 + i * stride));

@@ -237,6 +237,7 @@ export class Session {
       completedSteps: step,
       totalSteps: this.config.steps,
       config: this.config,
+      chosen: fake.chosen,
       model: this.model.info(),
       adapter: this.adapting ? FACTORS : null,
       base: null,

@@ -8,7 +8,7 @@ import type { FileStream } from './fake-files.js';
 import { choices } from './fake-model.js';
 
 export type { JsSource } from 'tabtune-wasm';
-export { estimate, ModelHandle, previewSchedule } from './fake-model.js';
+export { estimate, ModelHandle } from './fake-model.js';
 export { FileStream } from './fake-files.js';
 export { measureGpu } from './fake-measurement.js';
 export { fake } from './fake-calls.js';

@@ -127,6 +127,7 @@ const CONSTRUCTED: readonly (() => unknown)[] = [
   () => fault('model.taken'),
   () =>
     finding('run.evaluation', { found: 'the loss is NaN; expected a finite mean over 40 tokens.' }),
+  () => finding('run.overfitting', { expected: '4.3902', found: '4.5114' }),
   () => fault('run.locked', { subject: 'r' }),
   () => finding('run.private'),
   () =>

@@ -2,7 +2,7 @@
 import { openDB } from 'idb';
 import { expect } from 'vitest';
 
-import type { HistoryEntry } from '../src/protocol/reports.js';
+import type { HistoryEntry } from '../src/protocol/events.js';
 import { CHUNK_BYTES } from '../src/worker/storage/database.js';
 import type { CheckpointStore, SaveRequest } from '../src/worker/storage/checkpoints.js';
 

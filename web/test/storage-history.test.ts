@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import type { HistoryEntry } from '../src/protocol/reports.js';
+import type { HistoryEntry } from '../src/protocol/events.js';
 import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin } from './origin.js';
 import { registered, requestOf, stepEntry, tamper } from './saves.js';

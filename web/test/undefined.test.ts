@@ -186,6 +186,7 @@ it('calls_work_without_them', async () => {
       mergeAdapter: undefined,
       resizeVocabulary: undefined,
       adapter: undefined,
+      chatTemplate: undefined,
       allowNonFinite: undefined,
     },
     ...WORKER,

@@ -89,27 +89,34 @@ fn reports() -> Vec<Report> {
 /// Fields of a thrown error that are not details of it.
 const OF_ERRORS: [&str; 2] = ["kind", "message"];
 
-/// Writes the parsers of one report.
+/// A report that is written already: the name of its type in Rust, its parser, and its type in TypeScript.
+struct Written {
+    rust: String,
+    parser: &'static str,
+    kind: String,
+}
+
+/// Writes the parsers and types of one report.
 struct Writer<'a> {
-    /// Reports that are written, by the names of their types in Rust.
-    written: &'a [(String, &'static str)],
+    written: &'a [Written],
     definitions: Value,
 }
 
 impl Writer<'_> {
-    fn parser(&self, schema: &Value, indent: &str) -> String {
-        if let Some(name) = reference(schema) {
-            let written = self.written.iter().find(|(rust, _)| rust == name);
-            return match written {
-                Some((_, parser)) => (*parser).into(),
-                None => self.named(&self.definitions[name], name, indent),
-            };
-        }
-        self.named(schema, "", indent)
+    /// Returns the report that a schema refers to, or the schema itself with the name of its type in Rust.
+    fn resolved<'s>(&'s self, schema: &'s Value) -> Result<&'s Written, (&'s Value, &'s str)> {
+        let Some(name) = reference(schema) else {
+            return Err((schema, ""));
+        };
+        let written = self.written.iter().find(|written| written.rust == name);
+        written.ok_or((&self.definitions[name], name))
     }
 
-    /// Returns the parser of a schema that is no reference; `rust` is the name of its type, if it has one.
-    fn named(&self, schema: &Value, rust: &str, indent: &str) -> String {
+    fn parser(&self, schema: &Value, indent: &str) -> String {
+        let (schema, rust) = match self.resolved(schema) {
+            Ok(written) => return written.parser.into(),
+            Err(found) => found,
+        };
         if let Some(words) = words(schema) {
             let words = words.iter().map(word);
             return format!("oneOf({})", Vec::from_iter(words).join(", "));
@@ -135,58 +142,165 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the parsers of the fields of a struct. In a document, null is an absent value.
-    fn fields(&self, object: &Value, rust: &str, indent: &str) -> String {
-        let is_document = is_document(rust);
-        let mut made = String::from("{\n");
-        for (key, property) in properties(object) {
-            if rust == "Thrown" && OF_ERRORS.contains(&key.as_str()) {
-                continue;
+    /// Returns the type of a value in TypeScript.
+    fn kind(&self, schema: &Value, indent: &str) -> String {
+        let (schema, rust) = match self.resolved(schema) {
+            Ok(written) => return written.kind.clone(),
+            Err(found) => found,
+        };
+        if let Some(words) = words(schema) {
+            return Vec::from_iter(words.iter().map(word)).join(" | ");
+        }
+        match schema["type"].as_str() {
+            Some("array") => {
+                let item = self.kind(&schema["items"], indent);
+                match item.contains(" | ") && !item.starts_with('{') {
+                    true => format!("({item})[]"),
+                    false => format!("{item}[]"),
+                }
             }
+            Some("object") if schema["additionalProperties"].is_object() => {
+                let inner = self.kind(&schema["additionalProperties"], indent);
+                format!("Readonly<Record<string, {inner}>>")
+            }
+            Some("object") if schema.get("properties").is_none() => {
+                "Readonly<Record<string, unknown>>".into()
+            }
+            Some("object") => self.members(schema, rust, &format!("{indent}  ")),
+            Some("integer" | "number") => "number".into(),
+            Some("boolean") => "boolean".into(),
+            Some("string") => "string".into(),
+            _ => "unknown".into(),
+        }
+    }
+
+    /// Returns the members of an interface, with their documentation.
+    fn members(&self, object: &Value, rust: &str, indent: &str) -> String {
+        let mut made = String::from("{\n");
+        for Field {
+            name,
+            property,
+            inner,
+            null,
+        } in fields(object, rust)
+        {
             if let Some(doc) = property["description"].as_str() {
                 let _ = writeln!(made, "{indent}/** {} */", documentation(doc));
             }
-            let inner = without_null(property);
-            let parser = self.parser(inner.as_ref().unwrap_or(property), indent);
-            let parser = match (is_required(object, key), inner) {
-                (false, _) => format!("optional({parser})"),
-                (true, Some(_)) if is_document => format!("missing({parser})"),
-                (true, Some(_)) => format!("nullable({parser})"),
-                (true, None) => parser,
+            let kind = self.kind(&inner, indent);
+            let _ = match null {
+                // A value of any kind may be undefined.
+                _ if kind == "unknown" => writeln!(made, "{indent}{name}?: unknown;"),
+                Null::Never => writeln!(made, "{indent}{name}: {kind};"),
+                Null::Absent | Null::Missing => {
+                    writeln!(made, "{indent}{name}?: {kind} | undefined;")
+                }
+                Null::Itself => writeln!(made, "{indent}{name}: {kind} | null;"),
             };
-            let name = if is_document { key.clone() } else { camel(key) };
-            let _ = writeln!(made, "{indent}{name}: {parser},");
+        }
+        made + indent.strip_prefix("  ").unwrap_or_default() + "}"
+    }
+
+    /// Returns the parsers of the fields of a struct.
+    fn fields(&self, object: &Value, rust: &str, indent: &str) -> String {
+        let mut made = String::from("{\n");
+        for Field {
+            name, inner, null, ..
+        } in fields(object, rust)
+        {
+            let parser = self.parser(&inner, indent);
+            let _ = match null {
+                Null::Never => writeln!(made, "{indent}{name}: {parser},"),
+                Null::Absent => writeln!(made, "{indent}{name}: optional({parser}),"),
+                Null::Missing => writeln!(made, "{indent}{name}: missing({parser}),"),
+                Null::Itself => writeln!(made, "{indent}{name}: nullable({parser}),"),
+            };
         }
         made + indent.strip_prefix("  ").unwrap_or_default() + "}"
     }
 }
 
+/// How a field lacks a value.
+enum Null {
+    Never,
+    /// The field is absent.
+    Absent,
+    /// The field of a document is null, which is an absent value there.
+    Missing,
+    Itself,
+}
+
+struct Field<'a> {
+    name: String,
+    property: &'a Value,
+    /// Schema of its values without null.
+    inner: Value,
+    null: Null,
+}
+
+/// Returns the fields of a struct.
+fn fields<'a>(object: &'a Value, rust: &str) -> Vec<Field<'a>> {
+    let is_document = is_document(rust);
+    let own = |(key, _): &(&String, &Value)| rust != "Thrown" || !OF_ERRORS.contains(&key.as_str());
+    let field = |(key, property): (&String, &'a Value)| {
+        let inner = without_null(property);
+        let null = match (is_required(object, key), &inner) {
+            (false, _) => Null::Absent,
+            (true, Some(_)) if is_document => Null::Missing,
+            (true, Some(_)) => Null::Itself,
+            (true, None) => Null::Never,
+        };
+        Field {
+            name: if is_document { key.clone() } else { camel(key) },
+            property,
+            inner: inner.unwrap_or_else(|| property.clone()),
+            null,
+        }
+    };
+    properties(object).filter(own).map(field).collect()
+}
+
 /// Returns the module with the reports.
 pub fn parsers() -> String {
-    let mut written: Vec<(String, &'static str)> = Vec::new();
+    let mut written: Vec<Written> = Vec::new();
     let mut made = String::new();
     for Report { name, kind, schema } in reports() {
-        let rust = schema["title"].as_str().unwrap_or_default();
+        let rust = schema["title"].as_str().unwrap_or_default().to_owned();
         let writer = Writer {
             written: &written,
             definitions: schema["$defs"].clone(),
         };
-        let parser = if schema.get("properties").is_some() {
-            let fields = writer.fields(&schema, rust, "  ");
-            let _ = writeln!(made, "export const {name}Fields = {fields};");
-            format!("record({name}Fields)")
-        } else {
-            writer.parser(&schema, "")
+        let is_struct = schema.get("properties").is_some();
+        let named = match (kind, is_struct) {
+            ("", true) => rust.clone(),
+            ("", false) => writer.kind(&schema, ""),
+            (kind, _) => kind.to_owned(),
         };
         if let Some(doc) = schema["description"].as_str() {
             let _ = writeln!(made, "/** {} */", documentation(doc));
         }
-        let _ = writeln!(made, "export const {name} = {parser};");
-        if !kind.is_empty() {
-            let _ = writeln!(made, "export type {kind} = Parsed<typeof {name}>;");
+        if is_struct {
+            let members = writer.members(&schema, &rust, "  ");
+            let fields = writer.fields(&schema, &rust, "  ");
+            let _ = writeln!(made, "export interface {named} {members}");
+            let _ = writeln!(made, "export const {name}Fields = {fields};");
+            let _ = writeln!(
+                made,
+                "export const {name}: Parser<{named}> = record({name}Fields);"
+            );
+        } else {
+            if !kind.is_empty() {
+                let _ = writeln!(made, "export type {kind} = {};", writer.kind(&schema, ""));
+            }
+            let parser = writer.parser(&schema, "");
+            let _ = writeln!(made, "export const {name}: Parser<{named}> = {parser};");
         }
         made.push('\n');
-        written.push((rust.to_owned(), name));
+        written.push(Written {
+            rust,
+            parser: name,
+            kind: named,
+        });
     }
     let used: BTreeSet<&str> = made
         .split(|letter: char| !letter.is_ascii_alphanumeric())
@@ -202,7 +316,7 @@ pub fn parsers() -> String {
     format!(
         "{HEADER}/** Reports and errors of the core, under the names that it gives them for TypeScript. */
 import {{ {} }} from '../parse.js';
-import type {{ Parsed }} from '../parse.js';
+import type {{ Parser }} from '../parse.js';
 
 {}
 ",

@@ -4,7 +4,7 @@ import { optionsOf } from './given.js';
 import { Retries } from './retries.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
-import type { TrainerEvent } from '../protocol/reports.js';
+import type { TrainerEvent } from '../protocol/events.js';
 import { wait } from '../protocol/wait.js';
 import type { CallOptions, Connection } from './rpc.js';
 import { spawn } from './spawn.js';

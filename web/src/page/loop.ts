@@ -5,7 +5,8 @@ import { optionsOf } from './given.js';
 import type { Link } from './link.js';
 import { after } from './loop-state.js';
 import type { LoopEvent, LoopState } from './loop-state.js';
-import type { Profile, TrainerEvent } from '../protocol/reports.js';
+import type { Profile } from '../protocol/reports.js';
+import type { StepEvent, TrainerEvent } from '../protocol/events.js';
 import { EventQueue } from './queue.js';
 import type { RunStatus } from './status.js';
 
@@ -185,14 +186,16 @@ export class RunLoop {
     this.#become('close');
   }
 
-  /** Makes exactly `count` steps, fewer only if the run is stopped, and returns the number of the first. */
-  step(count: number, signal: AbortSignal | undefined): Promise<number> {
+  /** Makes exactly `count` steps, fewer only if the run is stopped, and returns their reports. */
+  step(count: number, signal: AbortSignal | undefined): Promise<StepEvent[]> {
     return this.alone(async () => {
       const from = this.status.step;
-      for (let left = count; left > 0; left = from + count - this.status.step) {
-        if ((await this.#once(left, signal, false)) !== 'recovered') break;
-      }
-      return from + 1;
+      const reports = await this.status.reportsOf(async () => {
+        for (let left = count; left > 0; left = from + count - this.status.step) {
+          if ((await this.#once(left, signal, false)) !== 'recovered') break;
+        }
+      });
+      return reports.filter(({ step }) => step > from);
     });
   }
 

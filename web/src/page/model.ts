@@ -24,9 +24,9 @@ import type {
   NamedTensor,
   Receipt,
   SampledToken,
-  SampleEnd,
   Score,
 } from '../protocol/reports.js';
+import type { SampleEnd } from '../protocol/events.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
 import type { CallOptions } from './rpc.js';

@@ -1,5 +1,5 @@
 /** Opens models, from files or with new weights. */
-import { boolean, objectOf } from './checks.js';
+import { boolean, objectOf, string } from './checks.js';
 import type { WorkerCall } from './call.js';
 import { modelConfig } from './fresh-model.js';
 import type { ModelOfConfig, ModelShape } from './fresh-model.js';
@@ -38,6 +38,8 @@ export interface OpenOptions extends WorkerCall {
   resizeVocabulary?: boolean | undefined;
   /** Files of a LoRA adapter that is kept separate from the weights, to be trained further. */
   adapter?: FilesInput | undefined;
+  /** Chat template to use instead of the model's: the text of a Jinja template, or `'chatml'`, for a model that has none. */
+  chatTemplate?: string | undefined;
   /** Lets trainers of this model accept weights that are not finite, unless their own option says otherwise. Default: false. */
   allowNonFinite?: boolean | undefined;
 }
@@ -64,12 +66,14 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
     mergeAdapter,
     resizeVocabulary = false,
     adapter,
+    chatTemplate,
     allowNonFinite = false,
     ...rest
   } = optionsOf(options, 'the opening');
   const { worker, call } = split(rest, files, mergeAdapter, adapter);
   boolean(allowNonFinite, 'allowNonFinite');
   boolean(resizeVocabulary, 'resizeVocabulary');
+  if (chatTemplate !== undefined) string(chatTemplate, 'chatTemplate');
   if (adapter !== undefined && mergeAdapter !== undefined)
     throw badOption('adapter', 'either this or mergeAdapter', 'both');
   if (resizeVocabulary && mergeAdapter === undefined)
@@ -85,6 +89,7 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
     )),
     apart,
     resizeVocabulary,
+    chatTemplate,
   };
   const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
   const alone = (): unknown => apart && Object.assign(ask, { adapter: [], apart: false });
@@ -98,7 +103,7 @@ export async function openingOf(
   added: FilesInput | undefined,
   path: string,
   signal: AbortSignal | undefined,
-): Promise<Omit<Ask<'model.open'>, 'apart' | 'resizeVocabulary'>> {
+): Promise<Omit<Ask<'model.open'>, 'apart' | 'resizeVocabulary' | 'chatTemplate'>> {
   const checked = importRequest(request);
   const adapter = added === undefined ? [] : await toSources(added, path, signal);
   return { request: checked, adapter, sources: await toSources(files, 'files', signal) };

@@ -96,7 +96,7 @@ export interface TrainOptions extends RunSettings {
 export interface DriveOptions {
   /** Number of steps reported in one message. Default: 8. */
   logEvery?: number | undefined;
-  /** Number of steps between evaluations; 0 disables them. Default: 0. */
+  /** Number of steps between evaluations; 0 disables them. Default: one pass over the data where rows are kept for evaluation by choice, else 0. */
   evalEvery?: number | undefined;
   /** Number of batches in one evaluation; 0 uses all. Default: 0. */
   evalBatches?: number | undefined;

@@ -12,7 +12,8 @@ import { OWNER, ownerOf, workerMessage } from '../protocol/messages.js';
 import type { PageMessage } from '../protocol/messages.js';
 import { REQUESTS } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
-import type { Finding, Progress, SampledToken, TrainerEvent } from '../protocol/reports.js';
+import type { Finding, Progress, SampledToken } from '../protocol/reports.js';
+import type { TrainerEvent } from '../protocol/events.js';
 
 /** The part of a worker that the page uses. */
 export interface Port {

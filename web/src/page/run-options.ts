@@ -4,7 +4,6 @@ import type { DataInput } from './data-inputs.js';
 import type { FilesInput } from './inputs.js';
 import type { Model } from './model.js';
 import type { DriveOptions, TrainOptions } from './options.js';
-import type { TrainerEvent } from '../protocol/reports.js';
 import type { WorkerOptions } from './spawn.js';
 
 /** Options of `Trainer.create`. */
@@ -81,7 +80,5 @@ export interface Estimate {
     activations: number;
   };
 }
-/** One finished step. */
-export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;
 /** Options of `save`. */
 export type SaveOptions = Call;

@@ -1,6 +1,7 @@
 /** Yields the tokens of a text that is being generated. */
 import type { LinkOptions } from './link.js';
-import type { Finding, SampledToken, SampleEnd } from '../protocol/reports.js';
+import type { Finding, SampledToken } from '../protocol/reports.js';
+import type { SampleEnd } from '../protocol/events.js';
 import { EventQueue } from './queue.js';
 
 /** Options of every request about a text. */

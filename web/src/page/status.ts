@@ -1,9 +1,13 @@
 /** State of a run as its trainer knows it, and its listeners. */
-import type { Finding, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import { notify } from './given.js';
+import type { Finding } from '../protocol/reports.js';
+import type { EvalEvent, StepEvent, TrainerEvent, TrainerState } from '../protocol/events.js';
+
+type EventType = TrainerEvent['type'];
 
 /** Event that a trainer dispatches; `detail` is the event that `run` yields. */
-export class TrainerMessage extends Event {
-  private constructor(readonly detail: TrainerEvent) {
+export class TrainerMessage<T extends EventType = EventType> extends Event {
+  private constructor(readonly detail: Extract<TrainerEvent, { type: T }>) {
     super(detail.type);
   }
 
@@ -13,21 +17,64 @@ export class TrainerMessage extends Event {
   }
 }
 
+/** Listener to one type of a trainer's events. */
+export type TrainerListener<T extends EventType> =
+  ((event: TrainerMessage<T>) => void) | { handleEvent(event: TrainerMessage<T>): void };
+
+/** State of a run at one moment; another object as soon as anything changes. */
+export interface TrainerSnapshot {
+  /** State of the run. */
+  readonly state: TrainerState;
+  /** Number of steps that are complete. */
+  readonly step: number;
+  /** Number of steps of the whole run. */
+  readonly totalSteps: number;
+  /** Report of the last step that was made here. */
+  readonly lastStep?: StepEvent;
+  /** Result of the last evaluation that was made here. */
+  readonly lastEvaluation?: EvalEvent;
+}
+
+/** Target of a trainer's events, with typed listeners. */
+export class TrainerTarget extends EventTarget {
+  /** Adds a listener, whose event has the report as `detail`. */
+  override addEventListener<T extends EventType>(
+    type: T,
+    listener: TrainerListener<T> | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void {
+    super.addEventListener(type, listener as EventListener | null, options);
+  }
+
+  /** Removes a listener. */
+  override removeEventListener<T extends EventType>(
+    type: T,
+    listener: TrainerListener<T> | null,
+    options?: boolean | EventListenerOptions,
+  ): void {
+    super.removeEventListener(type, listener as EventListener | null, options);
+  }
+}
+
 /** @internal State, last step and listeners of a run. */
 export class RunStatus {
-  state: TrainerState = 'ready';
+  snapshot: TrainerSnapshot;
+  readonly #subscribers = new Set<() => void>();
   /** The loop that is iterating over the events. */
   #loop: ((event: TrainerEvent) => void) | undefined;
   /** Events from before anyone could listen. */
   #early: TrainerEvent[] | undefined = [];
+  /** Reports of a call that collects them, by step: one that is repeated after a loss has the same bits, and counts once. */
+  #reports: Map<number, StepEvent> | undefined;
   /** Warnings that no loop has received. */
   #unseen: TrainerEvent[] = [];
 
   constructor(
-    /** The last step that was reported. */
-    public step: number,
+    step: number,
+    totalSteps: number,
     private readonly target: EventTarget,
   ) {
+    this.snapshot = { state: 'ready', step, totalSteps };
     // Runs after the creator of the trainer had time to add listeners.
     setTimeout(() => {
       const early = this.#early ?? [];
@@ -36,9 +83,44 @@ export class RunStatus {
     }, 0);
   }
 
+  /** Calls a listener after each change of the snapshot. Returns the function that ends this. */
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#subscribers.add(listener);
+    return () => void this.#subscribers.delete(listener);
+  };
+
+  get state(): TrainerState {
+    return this.snapshot.state;
+  }
+
+  /** The last step that was reported. */
+  get step(): number {
+    return this.snapshot.step;
+  }
+
+  /** Sets the last step, of a state that was loaded. */
+  loaded(step: number): void {
+    this.snapshot = { ...this.snapshot, step };
+  }
+
+  /** Returns the reports of the steps that `work` makes. */
+  async reportsOf(work: () => Promise<void>): Promise<StepEvent[]> {
+    const reports = new Map<number, StepEvent>();
+    this.#reports = reports;
+    try {
+      await work();
+    } finally {
+      this.#reports = undefined;
+    }
+    return [...reports.values()];
+  }
+
   receive(event: TrainerEvent): void {
-    if (event.type === 'step') this.step = event.step;
-    if (event.type === 'state') this.state = event.state;
+    const { step } = event;
+    if (event.type === 'step') this.#reports?.set(step, event);
+    if (event.type === 'step') this.snapshot = { ...this.snapshot, step, lastStep: event };
+    if (event.type === 'state') this.snapshot = { ...this.snapshot, state: event.state };
+    if (event.type === 'eval') this.snapshot = { ...this.snapshot, lastEvaluation: event };
     if (this.#early) this.#early.push(event);
     else this.#dispatch(event);
   }
@@ -53,6 +135,7 @@ export class RunStatus {
     if (this.#loop) this.#loop(event);
     else if (event.type === 'warning') this.#unseen.push(event);
     this.target.dispatchEvent(TrainerMessage.of(event));
+    for (const subscriber of this.#subscribers) notify(subscriber, undefined);
   }
 
   become(state: TrainerState): void {

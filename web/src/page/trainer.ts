@@ -25,32 +25,32 @@ import type { DataPreview, DataReport } from '../protocol/reports.js';
 import type {
   CheckpointInfo,
   EvalReport,
-  HistoryEntry,
   ModelDetails,
   Profile,
   SampledToken,
-  SampleEnd,
   Score,
   SessionInfo,
+} from '../protocol/reports.js';
+import type {
+  HistoryEntry,
+  SampleEnd,
+  StepEvent,
   TrainerEvent,
   TrainerState,
-} from '../protocol/reports.js';
+} from '../protocol/events.js';
 import type { SampleOptions } from '../protocol/generated/settings.js';
 import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
-import type {
-  CreateOptions,
-  Estimate,
-  ResumeOptions,
-  SaveOptions,
-  StepEvent,
-} from './run-options.js';
+import type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { streamed } from './sampling.js';
+import { settingsOf } from './settings.js';
+import type { SettingsInUse } from './settings.js';
 import type { AskedOptions } from './sampling.js';
-import { RunStatus, TrainerMessage } from './status.js';
+import { RunStatus, TrainerTarget } from './status.js';
+import type { TrainerSnapshot } from './status.js';
 import { created, resumed } from './starts.js';
 import type { Started } from './starts.js';
 import type { RunLock } from '../protocol/run-lock.js';
@@ -58,7 +58,7 @@ import { dropTokens } from '../protocol/token-files.js';
 import { watchVisibility } from './visibility.js';
 
 /** One training run in one worker. */
-export class Trainer extends EventTarget {
+export class Trainer extends TrainerTarget {
   /** Identifier of the run in storage. */
   readonly runId: string;
   readonly checkpoints: Checkpoints;
@@ -68,7 +68,10 @@ export class Trainer extends EventTarget {
   readonly export: Exports['export'];
   /** Returns the same export file by file, including the receipt. */
   readonly exportFiles: Exports['exportFiles'];
-  readonly #data: DataReport;
+  /** Settings of the run, and the reasons of those that were chosen for it. */
+  readonly settings: SettingsInUse;
+  /** Report on the training data and how they are learned: forms, rows, tokens, lengths, sequences, warnings. */
+  readonly data: DataReport;
   readonly #link: Link;
   readonly #lock: RunLock;
   readonly #recovery: Recovery;
@@ -81,12 +84,14 @@ export class Trainer extends EventTarget {
   private constructor({ link, lock, info, recovery }: Started) {
     super();
     this.runId = info.run;
-    this.#data = info.data;
+    this.settings = settingsOf(info);
+    this.data = info.data;
     this.#link = link;
     this.#lock = lock;
     this.#recovery = recovery;
-    const status = new RunStatus(info.completedSteps, this);
+    const status = new RunStatus(info.completedSteps, info.totalSteps, this);
     this.#status = status;
+    this.subscribe = status.subscribe;
     this.#loop = new RunLoop(link, status);
     this.#workerLoss = new WorkerLoss(status, this.#loop, recovery, () => lock.release(), info);
     link.handTo(this.#workerLoss);
@@ -125,19 +130,23 @@ export class Trainer extends EventTarget {
     return estimated(model, options);
   }
 
-  /** Report on the training data and how they are learned: forms, rows, tokens, lengths, sequences, warnings. */
-  get data(): DataReport {
-    return this.#data;
-  }
-
   /** Returns the first `show` examples token by token, as the run learns them. */
   async previewData(show = 3): Promise<DataPreview> {
     return this.#link.call('trainer.preview', { show: Number(naturalNumber(show, 'show')) });
   }
 
+  /** State of the run in a word. */
   get state(): TrainerState {
     return this.#status.state;
   }
+
+  /** State, step and last reports of the run: the same object until something changes, as React's `useSyncExternalStore` requires. */
+  get snapshot(): TrainerSnapshot {
+    return this.#status.snapshot;
+  }
+
+  /** Calls `listener` after every change of the snapshot. Returns the function that ends this. */
+  readonly subscribe: (listener: () => void) => () => void;
 
   get completedSteps(): number {
     return this.#status.step;
@@ -159,20 +168,9 @@ export class Trainer extends EventTarget {
   async step(count = 1, options: { signal?: AbortSignal | undefined } = {}): Promise<StepEvent[]> {
     const { signal } = optionsOf(options, 'the steps', ['signal']);
     positiveInteger(count, 'count');
-    // A step that is repeated after a loss has the same bits, and counts once.
-    const steps = new Map<number, StepEvent>();
-    const collect = (event: Event): void => {
-      if (event instanceof TrainerMessage && event.detail.type === 'step')
-        steps.set(event.detail.step, event.detail);
-    };
-    this.addEventListener('step', collect);
-    try {
-      const first = await this.#loop.step(count, signal);
-      this.#workerLoss.settle();
-      return [...steps.values()].filter(({ step }) => step >= first);
-    } finally {
-      this.removeEventListener('step', collect);
-    }
+    const reports = await this.#loop.step(count, signal);
+    this.#workerLoss.settle();
+    return reports;
   }
 
   /** Measures the GPU time of each kernel in the next `steps` steps, which this slows down. Like `step`, only while no run is in progress. */

@@ -3,7 +3,8 @@ import { finding } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Owner } from './link.js';
 import type { RunLoop } from './loop.js';
-import type { Finding, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type { Finding, SessionInfo } from '../protocol/reports.js';
+import type { TrainerEvent, TrainerState } from '../protocol/events.js';
 import { proposals } from './proposals.js';
 import type { Recovery } from './recovery.js';
 import type { Connection } from './rpc.js';
@@ -47,7 +48,7 @@ export class WorkerLoss implements Owner {
 
   /** Notes that a generation was loaded in place of the live state. */
   loaded(info: SessionInfo): void {
-    this.status.step = info.completedSteps;
+    this.status.loaded(info.completedSteps);
     this.settle();
     this.#saved = info.completedSteps;
     if (info.generation !== undefined) this.recovery.loaded(info.generation);
@@ -80,7 +81,7 @@ export class WorkerLoss implements Owner {
     const info = await this.recovery.reopen(connection);
     const { completedSteps } = info;
     this.#restored = info;
-    this.status.step = completedSteps;
+    this.status.loaded(completedSteps);
     this.#settled = completedSteps;
     if (completedSteps !== this.#saved)
       this.status.receive({ type: 'state', state: 'recovering', step: completedSteps });

@@ -13,7 +13,8 @@ import {
   wasmModule,
 } from './parse.js';
 import type { Parsed } from './parse.js';
-import { progress, trainerEvent } from './reports.js';
+import { progress } from './reports.js';
+import { trainerEvent } from './events.js';
 
 /**
  * Field of every message with the connection that it belongs to. A worker may exchange other messages with its page, and those of a connection that

@@ -16,16 +16,15 @@ import {
   checkpointInfo,
   deltaFiles,
   extractedFiles,
-  historyEntry,
   inspectReport,
   namedFile,
   namedTensor,
-  sampleEnd,
   sessionInfo,
   storedTensor,
   trainedTokenizer,
   writtenFiles,
 } from './reports.js';
+import { historyEntry, sampleEnd } from './events.js';
 import {
   buffer,
   count,
@@ -67,7 +66,8 @@ const place = { container: oneOf('zip', 'files'), target: optional(target) };
  */
 export const driverParser = record({
   logEvery: otherwise(count, 8),
-  evalEvery: otherwise(count, 0),
+  /** Absent in a new run whose interval is chosen. */
+  evalEvery: optional(count),
   evalBatches: otherwise(count, 0),
   autosave: otherwise(flag, true),
   saveEvery: otherwise(count, 0),
@@ -149,7 +149,13 @@ export const REQUESTS = {
   },
   /** Opens a model. With `apart`, the adapter stays separate; otherwise it is merged, with its larger tables if `resizeVocabulary`. */
   'model.open': {
-    ask: record({ ...opening, apart: flag, resizeVocabulary: flag }),
+    ask: record({
+      ...opening,
+      apart: flag,
+      resizeVocabulary: flag,
+      /** Text of the chat template to use instead of the model's. */
+      chatTemplate: optional(text),
+    }),
     reply: modelInfo,
   },
   /** Drops the separate adapter of the open model, so that its base remains; a model without one is left as it is. */

@@ -1,7 +1,6 @@
-/** The worker's reports: those of the core, to which the worker adds what only it knows, checkpoints, and the events of a run. */
+/** The worker's reports: those of the core, to which the worker adds what only it knows, and checkpoints. */
 import {
   deltaReport,
-  evaluationFields,
   extractReport,
   fileReport,
   fileTensorFields,
@@ -9,7 +8,6 @@ import {
   planReport,
   refusalFields,
   sessionFields,
-  stepFields,
   warning,
 } from './generated/reports.js';
 import {
@@ -26,9 +24,19 @@ import {
   optional,
   record,
   text,
-  variant,
 } from './parse.js';
-import type { Parsed } from './parse.js';
+import type {
+  DeltaReport,
+  ExtractReport,
+  FileReport,
+  FileTensor,
+  Finding,
+  Inspection,
+  PlanReport,
+  Refusal as CoreRefusal,
+  SessionInfo as CoreSessionInfo,
+} from './generated/reports.js';
+import type { Parsed, Parser } from './parse.js';
 
 export type {
   AdapterInfo,
@@ -49,20 +57,58 @@ export type {
   Profile,
   SampledToken,
   Score,
+  StepReport,
   Verification,
 } from './generated/reports.js';
 
-export const sessionInfo = record({
+/** Facts about a run. */
+export interface SessionInfo extends CoreSessionInfo {
+  /** Identifier of the run. */
+  run: string;
+  /** Name of the GPU. */
+  device: string;
+  /** Generation that this state was loaded from or last saved as. */
+  generation?: number | undefined;
+}
+export const sessionInfo: Parser<SessionInfo> = record({
   ...sessionFields,
   run: text,
-  /** Name of the GPU. */
   device: text,
-  /** Generation that this state was loaded from or last saved as. */
   generation: optional(count),
 });
-export type SessionInfo = Parsed<typeof sessionInfo>;
 
-export const checkpointInfo = record({
+/** A saved checkpoint of a run. */
+export interface CheckpointInfo {
+  /** Identifier of the run. */
+  run: string;
+  /** Number of the checkpoint in its run, from 1; later ones have larger numbers. */
+  generation: number;
+  /** Number of steps that were complete. */
+  step: number;
+  /** Number of steps of the whole run. */
+  totalSteps: number;
+  /** Loss of the last step, in nats. */
+  loss?: number | undefined;
+  /** Loss of the last evaluation, in nats. */
+  validationLoss?: number | undefined;
+  /** Number of bytes in storage. */
+  bytes: number;
+  /** Time of the save, in milliseconds since 1970. */
+  savedAt: number;
+  /** Name of the run. */
+  label: string;
+  /** Name of the training data. */
+  dataName: string;
+  /** True if the training data are stored with the run. */
+  hasData: boolean;
+  /** True if the checkpoint is marked, so that retention never drops it. */
+  kept: boolean;
+  /** Storage location: the database, or the alternative in the origin's private file system. */
+  home: 'indexeddb' | 'opfs';
+  /** Reason why it cannot be resumed, as a dotted code. */
+  fault?: string | undefined;
+}
+export const checkpointInfo: Parser<CheckpointInfo> = record({
   run: text,
   generation: count,
   step: count,
@@ -74,36 +120,52 @@ export const checkpointInfo = record({
   label: text,
   dataName: text,
   hasData: flag,
-  /** True if the checkpoint is marked, so that retention never drops it. */
   kept: flag,
-  /** Storage location: the database, or the alternative in the origin's private file system. */
   home: oneOf('indexeddb', 'opfs'),
-  /** Reason why it cannot be resumed, as a dotted code. */
   fault: optional(text),
 });
-export type CheckpointInfo = Parsed<typeof checkpointInfo>;
 
-export const namedFile = record({ name: text, blob });
-export type NamedFile = Parsed<typeof namedFile>;
+/** A file that was written. */
+export interface NamedFile {
+  /** Name, with the folders inside the export. */
+  name: string;
+  /** Contents. */
+  blob: Blob;
+}
+export const namedFile: Parser<NamedFile> = record({ name: text, blob });
 
 /** Reason why a file was refused (crate/FORMATS.md, "Refusals"), with its sentence. */
-const refusal = record({ ...refusalFields, message: optional(text) });
-export type Refusal = Parsed<typeof refusal>;
+export interface Refusal extends CoreRefusal {
+  /** The refusal as a sentence. */
+  message?: string | undefined;
+}
+const refusal: Parser<Refusal> = record({ ...refusalFields, message: optional(text) });
 
 /** The document `tabtune.receipt.json`, with its own field names: the files written, their source and method, with checksums and digests. */
 export type Receipt = Parsed<typeof document>;
 
 /** One tensor, widened to f32. */
-export const namedTensor = record({ ...fileTensorFields, values: floats });
-export type NamedTensor = Parsed<typeof namedTensor>;
+export interface NamedTensor extends FileTensor {
+  /** All values, row by row. */
+  values: Float32Array;
+}
+export const namedTensor: Parser<NamedTensor> = record({ ...fileTensorFields, values: floats });
 
 /** One tensor of files, with its bytes as they are stored. */
-export const storedTensor = record({ ...fileTensorFields, bytes });
-export type StoredTensor = Parsed<typeof storedTensor>;
+export interface StoredTensor extends FileTensor {
+  /** Bytes as in the file. */
+  bytes: Uint8Array;
+}
+export const storedTensor: Parser<StoredTensor> = record({ ...fileTensorFields, bytes });
 
-/** A tokenizer that was trained: its tokenizer.json, which `newModel` takes, and its number of tokens. */
-export const trainedTokenizer = record({ json: bytes, vocabSize: count });
-export type TrainedTokenizer = Parsed<typeof trainedTokenizer>;
+/** A tokenizer that was trained. */
+export interface TrainedTokenizer {
+  /** Its tokenizer.json, which `newModel` takes. */
+  json: Uint8Array;
+  /** Number of tokens. */
+  vocabSize: number;
+}
+export const trainedTokenizer: Parser<TrainedTokenizer> = record({ json: bytes, vocabSize: count });
 
 /** The plan of an import; without it the reasons why there is none. */
 export const planned = record({
@@ -112,37 +174,80 @@ export const planned = record({
 });
 
 /** Result of an inspection: what the files form together, and what can be done with them. */
-export const inspectReport = record({
-  ...inspectionFields,
+export interface InspectReport extends Omit<
+  Inspection,
+  'plan' | 'refusals' | 'warnings' | 'files'
+> {
   /** The tensors that an import takes, and where their bytes are; present if it was asked for. */
-  plan: missing(planReport),
+  plan?: PlanReport | undefined;
   /** All faults of the files taken together; empty if nothing was refused. */
-  refusals: listOf(refusal),
+  refusals: Refusal[];
   /** Unusual but allowed properties of the files. */
+  warnings: Finding[];
+  /** The files, one by one. */
+  files: FileReport[];
+}
+export const inspectReport: Parser<InspectReport> = record({
+  ...inspectionFields,
+  plan: missing(planReport),
+  refusals: listOf(refusal),
   warnings: listOf(warning),
   files: listOf(fileReport),
 });
-export type InspectReport = Parsed<typeof inspectReport>;
 
+/** Files that were written. */
+export interface Written {
+  /** The files, if there was no target. */
+  files: NamedFile[];
+  /** The receipt, if one was written. */
+  receipt?: Receipt | undefined;
+}
 const written = { files: listOf(namedFile), receipt: missing(document) };
 /** Files written by an export, returned if there is no target, and its receipt. */
-export const writtenFiles = record(written);
+export const writtenFiles: Parser<Written> = record(written);
 
-const extracted = {
-  /** How much of the difference between two models the adapter holds; lengths are Frobenius norms. */
-  report: extractReport,
-  warnings: listOf(warning),
-};
+const extracted = { report: extractReport, warnings: listOf(warning) };
 export const extraction = record(extracted);
-export const extractedFiles = record({ ...extracted, ...written });
-export type Extraction = Parsed<typeof extractedFiles>;
+/** An adapter that was computed from two models. */
+export interface Extraction extends Written {
+  /** How much of the difference between two models the adapter holds; lengths are Frobenius norms. */
+  report: ExtractReport;
+  /** Unusual but allowed properties of the files. */
+  warnings: Finding[];
+}
+export const extractedFiles: Parser<Extraction> = record({ ...extracted, ...written });
 
 /** Files of a delta, or of a model that one was added to or subtracted from; they are returned if there is no target. */
-export const deltaFiles = record({ report: deltaReport, ...written });
-export type DeltaFiles = Parsed<typeof deltaFiles>;
+export interface DeltaFiles extends Written {
+  /** Names and numbers of weights. */
+  report: DeltaReport;
+}
+export const deltaFiles: Parser<DeltaFiles> = record({ report: deltaReport, ...written });
 
 /** Progress of a long call. Totals are known from the start. */
-export const progress = record({
+export interface Progress {
+  /** Work that is being done. */
+  phase:
+    | 'download'
+    | 'read'
+    | 'verify'
+    | 'upload'
+    | 'compile'
+    | 'save'
+    | 'export'
+    | 'import'
+    | 'measure'
+    | 'ready';
+  /** Name of the file that is read or written. */
+  file?: string | undefined;
+  /** Number of bytes, or of other things, that are done. */
+  loaded: number;
+  /** Number of all of them. */
+  total: number;
+  /** Share of this phase that is done, from 0 to 1. */
+  fraction: number;
+}
+export const progress: Parser<Progress> = record({
   phase: oneOf(
     'download',
     'read',
@@ -160,33 +265,4 @@ export const progress = record({
   total: number,
   fraction: number,
 });
-export type Progress = Parsed<typeof progress>;
 export type OnProgress = (progress: Progress) => void;
-
-/** Reason why a text ended: a token that ends one, the number of tokens, or the model's context. */
-export const sampleEnd = oneOf('stop', 'length', 'context');
-export type SampleEnd = Parsed<typeof sampleEnd>;
-
-const historyFields = {
-  step: stepFields,
-  sample: { step: count, prompt: text, text, end: sampleEnd },
-  eval: { step: count, ...evaluationFields },
-};
-/** History stored with a run's state: steps, evaluations and samples. */
-export const historyEntry = variant('type', historyFields);
-export type HistoryEntry = Parsed<typeof historyEntry>;
-
-/** Events that `run` yields and the trainer dispatches. */
-export const trainerEvent = variant('type', {
-  ...historyFields,
-  checkpoint: { step: count, generation: count, bytes: count, secs: number },
-  /** `code` is a dotted code. */
-  warning: { step: count, code: text, message: text },
-  /** With `recovering`, `step` is the step from which the run continues. */
-  state: {
-    state: oneOf('ready', 'running', 'paused', 'stopped', 'done', 'recovering', 'failed'),
-    step: count,
-  },
-});
-export type TrainerEvent = Parsed<typeof trainerEvent>;
-export type TrainerState = Extract<TrainerEvent, { type: 'state' }>['state'];

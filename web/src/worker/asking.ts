@@ -1,6 +1,7 @@
 /** Generation and scoring with loaded weights. */
 import { aborted, protocolError } from '../protocol/errors.js';
-import type { Finding, SampledToken, SampleEnd } from '../protocol/reports.js';
+import type { Finding, SampledToken } from '../protocol/reports.js';
+import type { SampleEnd } from '../protocol/events.js';
 import { macrotask } from './pacing.js';
 import { parsed } from './wasm.js';
 import type { LoadedModel, ModelHandle, Session, TokenStream } from './wasm.js';

@@ -11,7 +11,7 @@ import { openSource, openSources, warningsOf, withWarnings } from './sources.js'
 import { looked, openData, reported } from './data.js';
 import { fileHandlers } from './file-calls.js';
 import type { Handlers } from './handler.js';
-import { estimate, ModelHandle, parsed, previewSchedule } from './wasm.js';
+import { estimate, ModelHandle, parsed } from './wasm.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import { phase, ready } from './progress.js';
 import { trainedOn } from './tokenizers.js';
@@ -46,7 +46,7 @@ export function handlersOf(state: WorkerState): Handlers {
     'device.measure': (_, context) => state.measure(context),
     ...fileHandlers(state),
     'model.open': async (
-      { sources, request, adapter, apart, resizeVocabulary },
+      { sources, request, adapter, apart, resizeVocabulary, chatTemplate },
       { signal, onProgress },
     ) => {
       await state.core();
@@ -54,12 +54,14 @@ export function handlersOf(state: WorkerState): Handlers {
       const added = await openSources(adapter, signal, onProgress);
       if (signal.aborted) throw aborted('the opening');
       onProgress(phase('read'));
-      const model = ModelHandle.open(files, request, added, apart, resizeVocabulary);
+      const model = ModelHandle.open(files, request, added, apart, resizeVocabulary, chatTemplate);
+      state.chatTemplate = chatTemplate;
       // Files from which the model can be exported unchanged.
       const info = state.hold(
         model,
         request === undefined && (apart || added.length === 0) ? files : [],
-        () => (apart ? ModelHandle.open(files, request, [], false, false) : undefined),
+        () =>
+          apart ? ModelHandle.open(files, request, [], false, false, chatTemplate) : undefined,
       );
       onProgress(ready);
       return withWarnings(info, [...files, ...added]);
@@ -140,7 +142,7 @@ export function handlersOf(state: WorkerState): Handlers {
     'model.estimate': async ({ config, adapter }, call) =>
       withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
     'model.preview': async ({ config, points, stride }) =>
-      Array.from(previewSchedule(config, points, stride)),
+      Array.from(state.model.previewSchedule(config, points, stride)),
     'trainer.create': (ask, context) => createTrainer(state, ask, context),
     'trainer.resume': (ask, context) => resumeTrainer(state, ask, context),
     'trainer.load': (ask, context) => loadGeneration(state, ask, context),

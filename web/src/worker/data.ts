@@ -69,7 +69,7 @@ export const reported = (sources: readonly JsSource[]): DataReport['warnings'] =
 /** Warns about validation data that no step evaluates. */
 export function unevaluated(
   { validation }: RunData,
-  evalEvery: number,
+  evalEvery = 0,
 ): { code: Word; message: string }[] {
   if (validation.length === 0 || evalEvery > 0) return [];
   return [

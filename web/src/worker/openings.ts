@@ -38,6 +38,7 @@ export async function withAdapter<T>(
     await openSources(adapter, signal, onProgress),
     true,
     false,
+    state.chatTemplate,
   );
   try {
     return await work(other);

@@ -1,4 +1,4 @@
-import type { TrainerEvent } from '../protocol/reports.js';
+import type { TrainerEvent } from '../protocol/events.js';
 
 /** Events on their way to the page: collected per `logEvery`, at most ten messages per second. */
 export class Outbox {

@@ -3,7 +3,7 @@ import { privateFiles, unanswered } from '../protocol/answers.js';
 import { badOption, finding, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Driver } from '../protocol/protocol.js';
-import type { Finding } from '../protocol/reports.js';
+import type { Finding, SessionInfo } from '../protocol/reports.js';
 import type { CheckpointStore } from './storage/checkpoints.js';
 import { freeBytes } from './storage/quota.js';
 
@@ -47,4 +47,17 @@ export function refuseSkip(driver: Driver, config: unknown): void {
       "'stop' with gradientRelease, which updates parameters before the norm is known",
       'skip',
     );
+}
+
+const EVAL_EVERY = 'eval_every';
+
+/** Gives the driver the interval of evaluations that was chosen, unless it has one, and returns the settings that were chosen. */
+export function chosenSettings(
+  driver: Driver,
+  chosen: SessionInfo['chosen'],
+): SessionInfo['chosen'] {
+  if (driver.evalEvery !== undefined) return chosen.filter(({ setting }) => setting !== EVAL_EVERY);
+  const interval = chosen.find(({ setting }) => setting === EVAL_EVERY)?.value;
+  driver.evalEvery = typeof interval === 'number' ? interval : 0;
+  return chosen;
 }

@@ -7,12 +7,8 @@ import { finding, TabtuneError } from '../protocol/errors.js';
 import { inPieces } from './sources.js';
 import type { CoreMutex } from './core-mutex.js';
 import type { Driver } from '../protocol/protocol.js';
-import type {
-  CheckpointInfo,
-  HistoryEntry,
-  OnProgress,
-  TrainerEvent,
-} from '../protocol/reports.js';
+import type { CheckpointInfo, OnProgress } from '../protocol/reports.js';
+import type { HistoryEntry, TrainerEvent } from '../protocol/events.js';
 import { infoOf } from './storage/checkpoints.js';
 import type { CheckpointStore } from './storage/checkpoints.js';
 import { storedDriver } from './storage/driver.js';

@@ -12,14 +12,11 @@ import type {
   CheckpointInfo,
   EvalReport,
   Finding,
-  HistoryEntry,
   Profile,
   SampledToken,
-  SampleEnd,
   SessionInfo,
-  TrainerEvent,
-  TrainerState,
 } from '../protocol/reports.js';
+import type { HistoryEntry, SampleEnd, TrainerEvent, TrainerState } from '../protocol/events.js';
 import { CoreMutex } from './core-mutex.js';
 import { ofPrompt } from './prompts.js';
 import { Saver } from './saver.js';

@@ -21,6 +21,10 @@ export class StepLoop {
   #asked: 'paused' | 'stopped' | undefined;
   #saveSoon = false;
   #skips = 0;
+  /** Lowest evaluation loss in this worker. */
+  #lowest = Infinity;
+  /** True after the warning that the loss rises. */
+  #rises = false;
 
   constructor(private readonly trainer: TrainingSession) {}
 
@@ -112,7 +116,7 @@ export class StepLoop {
    * of which may refuse a step.
    */
   async #between(step: number, ends: boolean, signal: AbortSignal): Promise<number> {
-    const { evalEvery, sampleEvery } = this.trainer.parts.driver;
+    const { evalEvery = 0, sampleEvery } = this.trainer.parts.driver;
     const due = (every: number): boolean => every > 0 && step % every === 0;
     const { clock } = this.trainer.saver;
     const hidden = this.#saveSoon && clock.dueHidden(step);
@@ -160,6 +164,18 @@ export class StepLoop {
     const best = await this.trainer.saver.isBest(report.loss);
     this.trainer.emit({ type: 'eval', step, ...report });
     if (best) await this.#autosave(step, signal);
+    this.#warnIfRisen(step, report.loss);
+  }
+
+  /** Warns once if the evaluation loss is above its lowest value. */
+  #warnIfRisen(step: number, loss: number): void {
+    const lowest = this.#lowest;
+    this.#lowest = Math.min(lowest, loss);
+    if (loss <= lowest || this.#rises) return;
+    this.#rises = true;
+    const [expected, found] = [lowest.toFixed(4), loss.toFixed(4)];
+    const rise = finding('run.overfitting', { expected, found });
+    this.trainer.emit({ type: 'warning', step, ...rise });
   }
 
   async #sample(step: number, signal: AbortSignal): Promise<void> {

@@ -36,10 +36,10 @@ import {
   extraction,
   namedTensor,
   planned,
-  sampleEnd,
   storedTensor,
   trainedTokenizer,
 } from '../protocol/reports.js';
+import { sampleEnd } from '../protocol/events.js';
 import type { Refusal } from '../protocol/reports.js';
 
 export {
@@ -55,7 +55,6 @@ export {
   inspectModel,
   measureGpu,
   planFiles,
-  previewSchedule,
   readTensor,
   requestAbort,
   setPanicHook,

@@ -13,7 +13,7 @@ import { progressOf } from './progress.js';
 import type { WorkerMessage } from '../protocol/messages.js';
 import type { GpuReport, ModelInfo, OnProgress, SessionInfo } from '../protocol/reports.js';
 import { triedSample } from './prompts.js';
-import { refuseSkip, storageFindings } from './run-findings.js';
+import { chosenSettings, refuseSkip, storageFindings } from './run-findings.js';
 import { warningsOf } from './sources.js';
 import type { SaverParts } from './saver.js';
 import { TrainingSession } from './session.js';
@@ -38,6 +38,8 @@ interface Installed extends Pick<
 }
 
 export class WorkerState {
+  /** Chat template that the open model was given instead of its own. */
+  chatTemplate: string | undefined;
   readonly store: CheckpointStore;
   readonly #watch = new DeviceWatch();
   readonly #mutex = new CoreMutex(this.#watch);
@@ -253,8 +255,10 @@ export class WorkerState {
     try {
       const info = await trainer.inspect();
       refuseSkip(rest.driver, info.config);
+      const chosen = chosenSettings(rest.driver, info.chosen);
+      const { evalEvery } = rest.driver;
       // A new run that could not evaluate or sample is refused here, and not hours later.
-      if (rest.generation === undefined && rest.driver.evalEvery > 0) session.checkEvaluation();
+      if (rest.generation === undefined && evalEvery) session.checkEvaluation();
       const sampled =
         rest.generation === undefined
           ? triedSample(session, rest.driver)
@@ -266,9 +270,10 @@ export class WorkerState {
       trainer.announce('ready', info.completedSteps);
       const { data, driver, run } = rest;
       const served = warningsOf([...data.files, ...data.validation]);
-      const findings = [...served, ...sampled.warnings, ...unevaluated(data, driver.evalEvery)];
+      const findings = [...served, ...sampled.warnings, ...unevaluated(data, evalEvery)];
       return {
         ...info,
+        chosen,
         warnings: [
           ...info.warnings,
           ...findings,

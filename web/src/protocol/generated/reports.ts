@@ -1,281 +1,421 @@
 // Made by npm run generate; not for editing.
 /** Reports and errors of the core, under the names that it gives them for TypeScript. */
 import { anything, count, document, flag, listOf, missing, nullable, number, oneOf, optional, record, tableOf, text } from '../parse.js';
-import type { Parsed } from '../parse.js';
+import type { Parser } from '../parse.js';
 
-export const errorDetailFields = {
+/** Details of an error beyond its message: the dotted code, and the fields that belong to it. */
+export interface ErrorDetail {
   /** Fixed dotted code, for example `safetensors.offset.overlap`. */
-  code: optional(text),
+  code?: string | undefined;
   /** Path of the option or name of the file that is at fault. */
-  path: optional(text),
+  path?: string | undefined;
   /** Reason why a file was refused. */
-  refusal: optional(anything),
+  refusal?: unknown;
   /** All reasons why a file was refused; never empty. */
-  refusals: optional(listOf(anything)),
+  refusals?: unknown[] | undefined;
   /** Number of bytes, tokens or other things that are needed. */
-  need: optional(number),
+  need?: number | undefined;
   /** Number of them that there is. */
-  have: optional(number),
+  have?: number | undefined;
   /** With LIMIT_EXCEEDED: name of the limit. */
-  limit: optional(text),
+  limit?: string | undefined;
   /** With MISSING_FEATURE: name of the feature. */
-  feature: optional(text),
+  feature?: string | undefined;
   /** With SHADER_FAILED: name of the kernel. */
-  kernel: optional(text),
+  kernel?: string | undefined;
   /** Position in a file, in bytes. */
-  offset: optional(count),
+  offset?: number | undefined;
   /** With INTEGRITY: the digest that was expected. */
-  want: optional(text),
+  want?: string | undefined;
   /** With INTEGRITY: the digest that was found. */
-  got: optional(text),
+  got?: string | undefined;
   /** Reason that a browser or a server states. */
-  reason: optional(text),
+  reason?: string | undefined;
   /** The run that another tab holds. */
-  run: optional(text),
+  run?: string | undefined;
   /** With CHECKPOINT_CORRUPT: number of the chunk. */
-  chunk: optional(count),
+  chunk?: number | undefined;
   /** With NON_FINITE: the refused step; with a GPU fault: the last confirmed step. */
-  step: optional(count),
+  step?: number | undefined;
   /** With NON_FINITE: `loss` or `"grad_norm"`. */
-  tensor: optional(text),
+  tensor?: string | undefined;
   /** True if the call was abandoned and the trainer continues in another worker. */
+  recovered?: boolean | undefined;
+}
+export const errorDetailFields = {
+  code: optional(text),
+  path: optional(text),
+  refusal: optional(anything),
+  refusals: optional(listOf(anything)),
+  need: optional(number),
+  have: optional(number),
+  limit: optional(text),
+  feature: optional(text),
+  kernel: optional(text),
+  offset: optional(count),
+  want: optional(text),
+  got: optional(text),
+  reason: optional(text),
+  run: optional(text),
+  chunk: optional(count),
+  step: optional(count),
+  tensor: optional(text),
   recovered: optional(flag),
 };
-/** Details of an error beyond its message: the dotted code, and the fields that belong to it. */
-export const errorDetail = record(errorDetailFields);
-export type ErrorDetail = Parsed<typeof errorDetail>;
+export const errorDetail: Parser<ErrorDetail> = record(errorDetailFields);
 
-export const stepFields = {
+/** Report of one optimizer step. */
+export interface StepReport {
   /** Number of the step, counted from 1. */
-  step: count,
+  step: number;
   /** Number of passes over the data at the end of the step, in fractions. */
-  epoch: number,
+  epoch: number;
   /** Mean loss over the step's counted targets before the update, in nats. */
-  loss: number,
+  loss: number;
   /** Global 2-norm of the gradients before clipping. */
-  gradNorm: number,
+  gradNorm: number;
   /** Learning rate of this step. */
-  learningRate: number,
+  learningRate: number;
   /** Number of counted targets of this step. */
-  tokens: count,
+  tokens: number;
   /** Wall time of this step, in seconds. */
+  secs: number;
+}
+export const stepFields = {
+  step: count,
+  epoch: number,
+  loss: number,
+  gradNorm: number,
+  learningRate: number,
+  tokens: count,
   secs: number,
 };
-/** Report of one optimizer step. */
-export const step = record(stepFields);
+export const step: Parser<StepReport> = record(stepFields);
 
-export const evaluationFields = {
+/** Report of one evaluation. */
+export interface EvalReport {
   /** Mean loss over counted targets, in nats. */
-  loss: number,
+  loss: number;
   /** exp(loss), if f64 has such a number. */
-  perplexity: optional(number),
+  perplexity?: number | undefined;
   /** True if exp(loss) is beyond f64. */
-  perplexityOverflow: optional(flag),
+  perplexityOverflow?: boolean | undefined;
   /** Share of the counted targets that are the arg max of the logits, which greedy generation takes; among equal logits, the lowest id. */
-  accuracy: number,
+  accuracy: number;
   /** Number of counted targets. */
+  tokens: number;
+}
+export const evaluationFields = {
+  loss: number,
+  perplexity: optional(number),
+  perplexityOverflow: optional(flag),
+  accuracy: number,
   tokens: count,
 };
-/** Report of one evaluation. */
-export const evaluation = record(evaluationFields);
-export type EvalReport = Parsed<typeof evaluation>;
+export const evaluation: Parser<EvalReport> = record(evaluationFields);
 
-export const warningFields = {
+/** Warning: something that the caller should know, although nothing was refused. */
+export interface Finding {
   /** Stable dotted code. */
-  code: text,
+  code: string;
   /** Subject: names of parameters, or a file. */
-  subject: optional(text),
+  subject?: string | undefined;
   /** Description of what happened. */
+  message: string;
+}
+export const warningFields = {
+  code: text,
+  subject: optional(text),
   message: text,
 };
-/** Warning: something that the caller should know, although nothing was refused. */
-export const warning = record(warningFields);
-export type Finding = Parsed<typeof warning>;
+export const warning: Parser<Finding> = record(warningFields);
 
-export const tokenFields = {
+/** One generated token. */
+export interface SampledToken {
   /** Token id. */
-  id: count,
+  id: number;
   /** Text that the token adds. */
-  text: text,
+  text: string;
   /** Natural logarithm of its probability under the model, before temperature and cuts. */
-  logprob: number,
+  logprob: number;
   /** The likeliest tokens, likeliest first. */
-  top: listOf(record({
+  top: {
     /** Token id. */
-    id: count,
+    id: number;
     /** Text of the token. */
-    text: text,
+    text: string;
     /** Probability under the model, before temperature and cuts. */
+    prob: number;
+  }[];
+}
+export const tokenFields = {
+  id: count,
+  text: text,
+  logprob: number,
+  top: listOf(record({
+    id: count,
+    text: text,
     prob: number,
   })),
 };
-/** One generated token. */
-export const token = record(tokenFields);
-export type SampledToken = Parsed<typeof token>;
+export const token: Parser<SampledToken> = record(tokenFields);
 
-export const scoreFields = {
+/** Tokens of a text with their probabilities. */
+export interface Score {
   /** All tokens. */
-  tokens: listOf(record({
+  tokens: {
     /** Token id. */
-    id: count,
+    id: number;
     /** Text that the token adds in the middle of a text. */
-    text: text,
+    text: string;
     /** Natural logarithm of its probability after the tokens before it; absent for the first token. */
-    logprob: optional(number),
+    logprob?: number | undefined;
     /** Rank among all tokens by probability, from 1; absent for the first token. */
-    rank: optional(count),
+    rank?: number | undefined;
     /** Likeliest tokens of this position, likeliest first. */
-    top: listOf(record({
+    top: {
       /** Token id. */
-      id: count,
+      id: number;
       /** Text of the token. */
-      text: text,
+      text: string;
       /** Probability under the model, before temperature and cuts. */
+      prob: number;
+    }[];
+  }[];
+  /** Mean of −logprob over the tokens after the first, in nats; absent for a text of one token. */
+  loss?: number | undefined;
+  /** Warnings about the text or the conversation. */
+  warnings: {
+    /** Stable dotted code. */
+    code: string;
+    /** Message of the warning, as a sentence. */
+    message: string;
+  }[];
+}
+export const scoreFields = {
+  tokens: listOf(record({
+    id: count,
+    text: text,
+    logprob: optional(number),
+    rank: optional(count),
+    top: listOf(record({
+      id: count,
+      text: text,
       prob: number,
     })),
   })),
-  /** Mean of −logprob over the tokens after the first, in nats; absent for a text of one token. */
   loss: optional(number),
-  /** Warnings about the text or the conversation. */
   warnings: listOf(record({
-    /** Stable dotted code. */
     code: text,
-    /** Message of the warning, as a sentence. */
     message: text,
   })),
 };
-/** Tokens of a text with their probabilities. */
-export const score = record(scoreFields);
-export type Score = Parsed<typeof score>;
+export const score: Parser<Score> = record(scoreFields);
 
-export const profileFields = {
+/** Where the device's time of a step goes. */
+export interface Profile {
   /** Steps that were timed. */
-  steps: count,
+  steps: number;
   /** The clock that was used. */
-  timing: oneOf('device', 'system'),
+  timing: 'device' | 'system';
   /** Mean milliseconds of all kernels per step. */
-  ms: number,
+  ms: number;
   /** Mean launches of the catalogue's kernels per step, by the counter of `dispatches`. */
-  dispatches: number,
+  dispatches: number;
   /** Number of launches in all steps that were shorter than the resolution of the device's clock, and so have no time. */
-  unmeasured: count,
+  unmeasured: number;
   /** Most bytes of buffers in use on the device at once. */
-  inUseBytes: count,
+  inUseBytes: number;
   /** Most bytes of the pages that its allocator had at once, used or not. */
-  reservedBytes: count,
+  reservedBytes: number;
   /** The kernels, slowest first. */
-  kernels: listOf(record({
+  kernels: {
     /** Its stem; for a kernel that Burn generated `Burn: ` and its type. */
-    kernel: text,
+    kernel: string;
     /** Mean launches per step. */
-    launches: number,
+    launches: number;
     /** Mean milliseconds per step. */
-    ms: number,
+    ms: number;
     /** Share of the time of all kernels, 0 to 1. */
+    share: number;
+  }[];
+}
+export const profileFields = {
+  steps: count,
+  timing: oneOf('device', 'system'),
+  ms: number,
+  dispatches: number,
+  unmeasured: count,
+  inUseBytes: count,
+  reservedBytes: count,
+  kernels: listOf(record({
+    kernel: text,
+    launches: number,
+    ms: number,
     share: number,
   })),
 };
-/** Where the device's time of a step goes. */
-export const profile = record(profileFields);
-export type Profile = Parsed<typeof profile>;
+export const profile: Parser<Profile> = record(profileFields);
 
-export const gpuFields = {
+/** Peak rates of a GPU, and how near the kernels come to them. */
+export interface GpuReport {
   /** Name of the adapter. */
-  adapter: text,
+  adapter: string;
   /** Name and version of its driver; empty in browsers, which do not report it. */
-  driver: text,
+  driver: string;
   /** `webgpu`, `vulkan`, `metal` or `dx12`. */
-  backend: text,
+  backend: string;
   /** True for a CPU that runs shaders, which gets kernels of its own. */
-  software: flag,
+  software: boolean;
   /** Clock that was used; kernels that are shorter than its ticks are measured by the host's clock. */
-  timing: oneOf('device', 'system'),
+  timing: 'device' | 'system';
   /** Peak rate of chains of multiply-adds in f32, in 10⁹ floating point operations per second. */
-  peakGflopPerSec: number,
+  peakGflopPerSec: number;
   /** Rate of a copy in 10⁹ bytes per second, counting reads and writes. */
-  copyGbPerSec: number,
+  copyGbPerSec: number;
   /** All kernels, those of the peak and the copy first. */
-  kernels: listOf(record({
+  kernels: {
     /** Name of the computation. */
-    name: text,
+    name: string;
     /** Shape at which it was measured. */
-    shape: text,
+    shape: string;
     /** True if that is the reference shape. Slow devices get a part of it. */
-    whole: flag,
+    whole: boolean;
     /** File stems of the kernels that this device runs for it. */
-    kernels: listOf(text),
+    kernels: string[];
     /** Duration of a pass in milliseconds. */
-    ms: number,
+    ms: number;
     /** Rate in 10⁹ floating point operations of the formula per second; for arithmetic only. */
-    gflopPerSec: optional(number),
+    gflopPerSec?: number | undefined;
     /** Rate in 10⁹ bytes per second, counting the bytes that have to be read and written, each value once. */
-    gbPerSec: number,
+    gbPerSec: number;
     /** Speed as a fraction of the peak or of a copy, as `of` says. */
-    fraction: number,
+    fraction: number;
     /** Quantity that `fraction` refers to. */
-    of: oneOf('peak', 'copy'),
+    of: 'peak' | 'copy';
     /** Number of times that one step of SmolLM2-135M computes it, if it is one of that step's products; 0 otherwise. */
+    inStep: number;
+  }[];
+}
+export const gpuFields = {
+  adapter: text,
+  driver: text,
+  backend: text,
+  software: flag,
+  timing: oneOf('device', 'system'),
+  peakGflopPerSec: number,
+  copyGbPerSec: number,
+  kernels: listOf(record({
+    name: text,
+    shape: text,
+    whole: flag,
+    kernels: listOf(text),
+    ms: number,
+    gflopPerSec: optional(number),
+    gbPerSec: number,
+    fraction: number,
+    of: oneOf('peak', 'copy'),
     inStep: count,
   })),
 };
-/** Peak rates of a GPU, and how near the kernels come to them. */
-export const gpu = record(gpuFields);
-export type GpuReport = Parsed<typeof gpu>;
+export const gpu: Parser<GpuReport> = record(gpuFields);
 
-export const deviceFields = {
+/** Facts about an opened device. */
+export interface DeviceInfo {
   /** Name of the adapter. */
-  adapter: text,
+  adapter: string;
   /** Name and version of the driver; empty if the adapter does not report it, as in browsers. */
-  driver: text,
+  driver: string;
   /** `webgpu`, `vulkan`, `metal`, `dx12` or `cpu`. */
-  backend: text,
+  backend: string;
   /** Limits that bound the size of tensors. */
-  limits: record({
+  limits: {
     /** Maximum size of a buffer. */
-    maxBufferSize: count,
+    maxBufferSize: number;
     /** Maximum size of the part of a buffer that can be bound to a kernel. */
+    maxStorageBufferBindingSize: number;
+  };
+}
+export const deviceFields = {
+  adapter: text,
+  driver: text,
+  backend: text,
+  limits: record({
+    maxBufferSize: count,
     maxStorageBufferBindingSize: count,
   }),
 };
-/** Facts about an opened device. */
-export const device = record(deviceFields);
+export const device: Parser<DeviceInfo> = record(deviceFields);
 
-export const fileTensorFields = {
+/** A tensor in the header of a file: its name, type and position. */
+export interface FileTensor {
   /** Name in the file, unchanged. */
-  name: text,
+  name: string;
   /** dtype: a word of safetensors, or `GGML:<type>`. */
-  dtype: text,
+  dtype: string;
   /** Row-major shape; empty for a scalar. The dimensions in a GGUF file are in the opposite order. */
+  shape: number[];
+}
+export const fileTensorFields = {
+  name: text,
+  dtype: text,
   shape: listOf(count),
 };
-/** A tensor in the header of a file: its name, type and position. */
-export const fileTensor = record(fileTensorFields);
+export const fileTensor: Parser<FileTensor> = record(fileTensorFields);
 
-export const tokenizerFields = {
+/** Known facts about a tokenizer. */
+export interface TokenizerFacts {
   /** Kind of its model. */
-  kind: oneOf('byte_pair_encoding', 'unigram', 'word_piece', 'word_level', 'characters'),
+  kind: 'byte_pair_encoding' | 'unigram' | 'word_piece' | 'word_level' | 'characters';
   /** Ids that end a text. */
-  eos: listOf(count),
+  eos: number[];
   /** True if it can format chats. */
+  hasChatTemplate: boolean;
+}
+export const tokenizerFields = {
+  kind: oneOf('byte_pair_encoding', 'unigram', 'word_piece', 'word_level', 'characters'),
+  eos: listOf(count),
   hasChatTemplate: flag,
 };
-/** Known facts about a tokenizer. */
-export const tokenizer = record(tokenizerFields);
+export const tokenizer: Parser<TokenizerFacts> = record(tokenizerFields);
 
+/** Facts about an adapter. */
+export interface AdapterInfo {
+  r: number;
+  alpha: number;
+  /** Names of the modules with factors. */
+  targets: string[];
+  /** Number of trained values. */
+  parameters: number;
+  /** Size of these values on the device in bytes. */
+  bytes: number;
+}
 export const adapterInfoFields = {
   r: count,
   alpha: number,
-  /** Names of the modules with factors. */
   targets: listOf(text),
-  /** Number of trained values. */
   parameters: count,
-  /** Size of these values on the device in bytes. */
   bytes: count,
 };
-/** Facts about an adapter. */
-export const adapterInfo = record(adapterInfoFields);
-export type AdapterInfo = Parsed<typeof adapterInfo>;
+export const adapterInfo: Parser<AdapterInfo> = record(adapterInfoFields);
 
+/** Facts about the model that a run started from. */
+export interface BaseInfo {
+  name: string;
+  format: string;
+  files: {
+    name: string;
+    bytes: number;
+    sha256?: string | undefined;
+    headerSha256?: string | undefined;
+    /** SHA-256 of the sums of its pieces, if those are known: equal for equal files. */
+    piecesSha256?: string | undefined;
+  }[];
+  /** For an adapter run: number of the base's matrices on the device, by storage type. */
+  storage: Readonly<Record<string, number>>;
+  /** For an adapter run: number of bytes of the base on the device. */
+  bytes: number;
+}
 export const baseInfoFields = {
   name: text,
   format: text,
@@ -284,18 +424,31 @@ export const baseInfoFields = {
     bytes: count,
     sha256: optional(text),
     headerSha256: optional(text),
-    /** SHA-256 of the sums of its pieces, if those are known: equal for equal files. */
     piecesSha256: optional(text),
   })),
-  /** For an adapter run: number of the base's matrices on the device, by storage type. */
   storage: tableOf(count),
-  /** For an adapter run: number of bytes of the base on the device. */
   bytes: count,
 };
-/** Facts about the model that a run started from. */
-export const baseInfo = record(baseInfoFields);
-export type BaseInfo = Parsed<typeof baseInfo>;
+export const baseInfo: Parser<BaseInfo> = record(baseInfoFields);
 
+/** Facts about a model. */
+export interface ModelInfo {
+  architecture: string;
+  parameters: number;
+  tensors: {
+    name: string;
+    dtype: string;
+    shape: number[];
+  }[];
+  config: Readonly<Record<string, unknown>>;
+  vocabSize: number;
+  tokenizer: TokenizerFacts | null;
+  sourceFormat: string;
+  /** The separate adapter of the model, if it was opened with one. */
+  adapter: AdapterInfo | null;
+  /** Warnings about the files. */
+  warnings: Finding[];
+}
 export const modelInfoFields = {
   architecture: text,
   parameters: count,
@@ -304,26 +457,34 @@ export const modelInfoFields = {
     dtype: text,
     shape: listOf(count),
   })),
-  config: anything,
+  config: document,
   vocabSize: count,
   tokenizer: nullable(tokenizer),
   sourceFormat: text,
-  /** The separate adapter of the model, if it was opened with one. */
   adapter: nullable(adapterInfo),
-  /** Warnings about the files. */
   warnings: listOf(warning),
 };
-/** Facts about a model. */
-export const modelInfo = record(modelInfoFields);
-export type ModelInfo = Parsed<typeof modelInfo>;
+export const modelInfo: Parser<ModelInfo> = record(modelInfoFields);
 
-export const estimateFields = {
+/** Device memory that a run needs. */
+export interface Estimate {
   /** Bytes in use at the peak of a step. */
+  needBytes: number;
+  parts: {
+    /** Trained weights of the model; 0 if an adapter is trained. */
+    weights: number;
+    /** Trained factors and modules of an adapter; 0 without one. */
+    adapter: number;
+    base: number;
+    grads: number;
+    optimizer: number;
+    activations: number;
+  };
+}
+export const estimateFields = {
   needBytes: count,
   parts: record({
-    /** Trained weights of the model; 0 if an adapter is trained. */
     weights: count,
-    /** Trained factors and modules of an adapter; 0 without one. */
     adapter: count,
     base: count,
     grads: count,
@@ -331,462 +492,686 @@ export const estimateFields = {
     activations: count,
   }),
 };
-/** Device memory that a run needs. */
-export const estimate = record(estimateFields);
+export const estimate: Parser<Estimate> = record(estimateFields);
 
-export const rowPlaceFields = {
+/** A row of a file. */
+export interface RowPlace {
   /** Index of the file in the report. */
-  file: count,
+  file: number;
   /** Line at which the row begins, counted from 1. */
-  line: count,
+  line: number;
   /** Number of the row in its file, counted from 1. */
+  row: number;
+}
+export const rowPlaceFields = {
+  file: count,
+  line: count,
   row: count,
 };
-/** A row of a file. */
-export const rowPlace = record(rowPlaceFields);
+export const rowPlace: Parser<RowPlace> = record(rowPlaceFields);
 
-export const dataWarningFields = {
+/** Warning about data that was not refused. */
+export interface DataWarning {
   /** Stable dotted code. */
-  code: text,
+  code: string;
   /** Number of occurrences. */
-  count: count,
+  count: number;
   /** First rows concerned. */
-  rows: listOf(rowPlace),
+  rows: RowPlace[];
   /** Message of the warning, as a sentence. */
+  message: string;
+}
+export const dataWarningFields = {
+  code: text,
+  count: count,
+  rows: listOf(rowPlace),
   message: text,
 };
-/** Warning about data that was not refused. */
-export const dataWarning = record(dataWarningFields);
+export const dataWarning: Parser<DataWarning> = record(dataWarningFields);
 
-export const dataReportFields = {
+/** Report on training data as they are learned. */
+export interface DataReport {
   /** Report on each file. */
-  files: listOf(record({
+  files: {
     /** Name of the file. */
-    name: text,
+    name: string;
     /** Form that was detected or given. */
-    form: oneOf('text', 'jsonl', 'json', 'csv', 'tsv', 'tokens'),
+    form: 'text' | 'jsonl' | 'json' | 'csv' | 'tsv' | 'tokens';
     /** Number of rows; null for a stream of text or ids. */
+    rows: number | null;
+  }[];
+  /** Number of rows of each kind: chat, completion, text, tokens. */
+  shapes: Readonly<Record<string, number>>;
+  /** Number of chats by the method that found their learned tokens: generation, prefix, per-answer, all. */
+  rules: Readonly<Record<string, number>>;
+  /** Number of examples that are trained on; 0 for a stream. */
+  examples: number;
+  /** Number of examples, or of tokens of a stream, that are kept for evaluation. */
+  validation: number;
+  /** Token counts of the training part. */
+  tokens: {
+    /** Number of tokens in the training part. */
+    total: number;
+    /** Number of these that are learned. */
+    learned: number;
+  };
+  /** Lengths of the training examples; null for a stream. */
+  lengths: {
+    /** Minimum. */
+    min: number;
+    /** Median. */
+    p50: number;
+    /** 95th percentile: 95 % of the examples are not longer. */
+    p95: number;
+    /** Maximum. */
+    max: number;
+    /** Number of examples by length, from 0 to the maximum in equal steps of `histogramStep` tokens. */
+    histogram: number[];
+    /** Number of tokens from one bar of the histogram to the next. */
+    histogramStep: number;
+  } | null;
+  /** Number of tokens in a sequence, T. */
+  seqLen: number;
+  /** Number of examples whose end is left out. */
+  cut: number;
+  /** Number of examples that are left out: too long by `onLong`, or without a learned token within `seqLen`. */
+  skipped: number;
+  /** Number of sequences in an epoch. */
+  windows: number;
+  /** Share of the positions of these sequences that hold tokens. */
+  packedFraction: number;
+  /** Number of steps in an epoch; the last one may continue into the next epoch. */
+  stepsPerEpoch: number;
+  /** Tokens that end a text or a turn. */
+  end: string[];
+  /** Warnings about the data. */
+  warnings: DataWarning[];
+  /** SHA-256 of the examples, or of the stream. */
+  digest: string;
+}
+export const dataReportFields = {
+  files: listOf(record({
+    name: text,
+    form: oneOf('text', 'jsonl', 'json', 'csv', 'tsv', 'tokens'),
     rows: nullable(count),
   })),
-  /** Number of rows of each kind: chat, completion, text, tokens. */
   shapes: tableOf(count),
-  /** Number of chats by the method that found their learned tokens: generation, prefix, per-answer, all. */
   rules: tableOf(count),
-  /** Number of examples that are trained on; 0 for a stream. */
   examples: count,
-  /** Number of examples, or of tokens of a stream, that are kept for evaluation. */
   validation: count,
-  /** Token counts of the training part. */
   tokens: record({
-    /** Number of tokens in the training part. */
     total: count,
-    /** Number of these that are learned. */
     learned: count,
   }),
-  /** Lengths of the training examples; null for a stream. */
   lengths: nullable(record({
-    /** Minimum. */
     min: count,
-    /** Median. */
     p50: count,
-    /** 95th percentile: 95 % of the examples are not longer. */
     p95: count,
-    /** Maximum. */
     max: count,
-    /** Number of examples by length, from 0 to the maximum in equal steps of `histogramStep` tokens. */
     histogram: listOf(count),
-    /** Number of tokens from one bar of the histogram to the next. */
     histogramStep: count,
   })),
-  /** Number of tokens in a sequence, T. */
   seqLen: count,
-  /** Number of examples whose end is left out. */
   cut: count,
-  /** Number of examples that are left out: too long by `onLong`, or without a learned token within `seqLen`. */
   skipped: count,
-  /** Number of sequences in an epoch. */
   windows: count,
-  /** Share of the positions of these sequences that hold tokens. */
   packedFraction: number,
-  /** Number of steps in an epoch; the last one may continue into the next epoch. */
   stepsPerEpoch: count,
-  /** Tokens that end a text or a turn. */
   end: listOf(text),
-  /** Warnings about the data. */
   warnings: listOf(dataWarning),
-  /** SHA-256 of the examples, or of the stream. */
   digest: text,
 };
-/** Report on training data as they are learned. */
-export const dataReport = record(dataReportFields);
-export type DataReport = Parsed<typeof dataReport>;
+export const dataReport: Parser<DataReport> = record(dataReportFields);
 
-export const previewFields = {
+/** A training example, or the beginning of a stream. */
+export interface Preview {
   /** Place of its row; null for the beginning of a stream. */
-  row: nullable(rowPlace),
+  row: RowPlace | null;
   /** Its tokens, in runs of learned tokens and runs of tokens that are only read. */
-  segments: listOf(record({
+  segments: {
     /** Text of the tokens. */
-    text: text,
+    text: string;
     /** The tokens. */
-    tokens: listOf(record({
+    tokens: {
       /** Id of the token. */
-      id: count,
+      id: number;
       /** Text of the token; the replacement character represents parts of a character. */
+      text: string;
+    }[];
+    /** True if they are targets of the loss. */
+    learned: boolean;
+  }[];
+}
+export const previewFields = {
+  row: nullable(rowPlace),
+  segments: listOf(record({
+    text: text,
+    tokens: listOf(record({
+      id: count,
       text: text,
     })),
-    /** True if they are targets of the loss. */
     learned: flag,
   })),
 };
-/** A training example, or the beginning of a stream. */
-export const preview = record(previewFields);
+export const preview: Parser<Preview> = record(previewFields);
 
-export const dataPreview = listOf(preview);
-export type DataPreview = Parsed<typeof dataPreview>;
+export type DataPreview = Preview[];
+export const dataPreview: Parser<DataPreview> = listOf(preview);
 
-export const fileSummaryFields = {
+/** Summary of a file, as far as it is known without a tokenizer. */
+export interface FileSummary {
   /** Name of the file. */
-  name: text,
+  name: string;
   /** Form that was detected or given. */
-  form: oneOf('text', 'jsonl', 'json', 'csv', 'tsv', 'tokens'),
+  form: 'text' | 'jsonl' | 'json' | 'csv' | 'tsv' | 'tokens';
   /** Number of rows; null for a stream of text or ids. */
-  rows: nullable(count),
+  rows: number | null;
   /** Number of rows of each kind: chat, completion, text, tokens, and faulty. */
-  shapes: tableOf(count),
+  shapes: Readonly<Record<string, number>>;
   /** Keys of the rows, in the order of their first occurrence; at most 50. */
-  columns: listOf(text),
+  columns: string[];
   /** Number of characters of a text or of rows, or of ids of token ids. */
-  characters: count,
+  characters: number;
   /** Warnings about the file itself. */
+  warnings: DataWarning[];
+}
+export const fileSummaryFields = {
+  name: text,
+  form: oneOf('text', 'jsonl', 'json', 'csv', 'tsv', 'tokens'),
+  rows: nullable(count),
+  shapes: tableOf(count),
+  columns: listOf(text),
+  characters: count,
   warnings: listOf(dataWarning),
 };
-/** Summary of a file, as far as it is known without a tokenizer. */
-export const fileSummary = record(fileSummaryFields);
-export type FileSummary = Parsed<typeof fileSummary>;
+export const fileSummary: Parser<FileSummary> = record(fileSummaryFields);
 
-export const fileSummaries = listOf(fileSummary);
+export const fileSummaries: Parser<FileSummary[]> = listOf(fileSummary);
 
-export const dataInspectionFields = {
+/** Report on how data are learned, with the first examples. */
+export interface DataInspection {
   /** Report on the data. */
-  report: dataReport,
+  report: DataReport;
   /** The first examples. */
+  preview: Preview[];
+}
+export const dataInspectionFields = {
+  report: dataReport,
   preview: listOf(preview),
 };
-/** Report on how data are learned, with the first examples. */
-export const dataInspection = record(dataInspectionFields);
-export type DataInspection = Parsed<typeof dataInspection>;
+export const dataInspection: Parser<DataInspection> = record(dataInspectionFields);
 
-export const sessionFields = {
+/** Facts about a run. */
+export interface SessionInfo {
   /** Number of steps that are complete. */
-  completedSteps: count,
+  completedSteps: number;
   /** Number of steps of the whole run. */
-  totalSteps: count,
+  totalSteps: number;
   /** Settings of the run. */
-  config: anything,
+  config: Readonly<Record<string, unknown>>;
+  /** Settings that were chosen for a new run without a learning rate, with their reasons. */
+  chosen: {
+    /** Name of the setting. */
+    setting: string;
+    /** Its value. */
+    value?: unknown;
+    /** Reason for the value. */
+    reason: string;
+  }[];
   /** The model that is trained. */
-  model: modelInfo,
+  model: ModelInfo;
   /** The adapter that is trained in place of the weights, if there is one. */
-  adapter: nullable(adapterInfo),
+  adapter: AdapterInfo | null;
   /** Files that the run started from; a new model has none. */
-  base: nullable(baseInfo),
+  base: BaseInfo | null;
   /** Number of tokens in the training data. */
-  dataTokens: count,
+  dataTokens: number;
   /** Report on the training data and how they are learned. */
-  data: dataReport,
+  data: DataReport;
   /** Bytes that are reserved on the device, if it reports them. */
-  gpuBytes: optional(count),
+  gpuBytes?: number | undefined;
   /** Tensors that APOLLO leaves to AdamW: embeddings and head unless also projected, vectors, and those with a shorter side of at most the rank. */
-  fallbacks: listOf(text),
+  fallbacks: string[];
   /** Step after which a decay or an annealing begins, if one is planned or has begun. */
-  scheduleStart: optional(count),
+  scheduleStart?: number | undefined;
   /** Current learning rate, if it was set manually. */
-  manualLearningRate: optional(number),
+  manualLearningRate?: number | undefined;
   /** Warnings about settings, data and what a resume dropped or changed. */
+  warnings: Finding[];
+}
+export const sessionFields = {
+  completedSteps: count,
+  totalSteps: count,
+  config: document,
+  chosen: listOf(record({
+    setting: text,
+    value: anything,
+    reason: text,
+  })),
+  model: modelInfo,
+  adapter: nullable(adapterInfo),
+  base: nullable(baseInfo),
+  dataTokens: count,
+  data: dataReport,
+  gpuBytes: optional(count),
+  fallbacks: listOf(text),
+  scheduleStart: optional(count),
+  manualLearningRate: optional(number),
   warnings: listOf(warning),
 };
-/** Facts about a run. */
-export const session = record(sessionFields);
+export const session: Parser<SessionInfo> = record(sessionFields);
 
-export const advancedFields = {
+/** Progress of a run after a call, and the reports that arrived during it. */
+export interface Advanced {
   /** Number of steps that are complete. */
-  completedSteps: count,
+  completedSteps: number;
   /** Reports of steps. */
+  reports: StepReport[];
+}
+export const advancedFields = {
+  completedSteps: count,
   reports: listOf(step),
 };
-/** Progress of a run after a call, and the reports that arrived during it. */
-export const advanced = record(advancedFields);
+export const advanced: Parser<Advanced> = record(advancedFields);
 
-export const tokenizedFields = {
+/** Ids of a text, and warnings about it. */
+export interface Tokenized {
   /** The ids, without special tokens. */
-  ids: listOf(count),
+  ids: number[];
   /** Warnings about the text. */
-  warnings: listOf(record({
+  warnings: {
     /** Stable dotted code. */
-    code: text,
+    code: string;
     /** Message of the warning, as a sentence. */
+    message: string;
+  }[];
+}
+export const tokenizedFields = {
+  ids: listOf(count),
+  warnings: listOf(record({
+    code: text,
     message: text,
   })),
 };
-/** Ids of a text, and warnings about it. */
-export const tokenized = record(tokenizedFields);
+export const tokenized: Parser<Tokenized> = record(tokenizedFields);
 
-export const fileInfoFields = {
+/** Name and size of a file of a stream. */
+export interface FileInfo {
   /** File name, without a path. */
-  name: text,
+  name: string;
   /** Size in bytes. */
+  bytes: number;
+}
+export const fileInfoFields = {
+  name: text,
   bytes: count,
 };
-/** Name and size of a file of a stream. */
-export const fileInfo = record(fileInfoFields);
+export const fileInfo: Parser<FileInfo> = record(fileInfoFields);
 
-export const exportChoiceFields = {
+/** One way of exporting a model, planned as far as that needs no values. */
+export interface ExportChoice {
   /** Format of the export. */
-  format: oneOf('safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'),
+  format: 'safetensors' | 'gguf' | 'json' | 'peft' | 'gguf-adapter';
   /** Types of the matrices of a GGUF file, or the dtype that must be requested for a folder. */
-  type: optional(text),
+  type?: string | undefined;
   /** True if the export is possible. */
-  ok: flag,
+  ok: boolean;
   /** Total size of the files, including the receipt. */
-  bytes: optional(count),
+  bytes?: number | undefined;
   /** Parts of the model that are lost. */
-  lossy: optional(text),
+  lossy?: string | undefined;
   /** `base` if the files that the model came from must be given again. */
-  needs: optional(oneOf('base')),
+  needs?: 'base' | undefined;
   /** Reason if it is not possible. */
+  reason?: string | undefined;
+}
+export const exportChoiceFields = {
+  format: oneOf('safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'),
+  type: optional(text),
+  ok: flag,
+  bytes: optional(count),
+  lossy: optional(text),
+  needs: optional(oneOf('base')),
   reason: optional(text),
 };
-/** One way of exporting a model, planned as far as that needs no values. */
-export const exportChoice = record(exportChoiceFields);
-export type ExportChoice = Parsed<typeof exportChoice>;
+export const exportChoice: Parser<ExportChoice> = record(exportChoiceFields);
 
+/** Facts about a model other than its weights. */
+export interface ModelDetails {
+  exports: ExportChoice[];
+  /** Parts of the model that import, export and a round trip preserve, for every format that a model can take. */
+  contract?: Readonly<Record<string, unknown>> | undefined;
+  /** Receipt of the import, for a model that was opened. */
+  receipt?: Readonly<Record<string, unknown>> | undefined;
+  /** Files that training starts from, with their checksums. */
+  base?: Readonly<Record<string, unknown>> | undefined;
+}
 export const modelDetailsFields = {
   exports: listOf(exportChoice),
-  /** Parts of the model that import, export and a round trip preserve, for every format that a model can take. */
   contract: optional(document),
-  /** Receipt of the import, for a model that was opened. */
   receipt: optional(document),
-  /** Files that training starts from, with their checksums. */
   base: optional(document),
 };
-/** Facts about a model other than its weights. */
-export const modelDetails = record(modelDetailsFields);
-export type ModelDetails = Parsed<typeof modelDetails>;
+export const modelDetails: Parser<ModelDetails> = record(modelDetailsFields);
 
-export const refusalFields = {
+/** Reason for which a file was refused (crate/FORMATS.md, "Refusals"). */
+export interface Refusal {
   /** Stable dotted code, for example `safetensors.offset.overlap`. */
-  code: text,
+  code: string;
   /** Stage that the file reached: `open`, `bind` or `read`. */
-  stage: text,
+  stage: string;
   /** Name of the file, escaped. */
-  artifact: text,
+  artifact: string;
   /** Tensor, key or shard, escaped and shortened. */
-  subject: optional(text),
+  subject?: string | undefined;
   /** Expected value. */
-  expected: optional(text),
+  expected?: string | undefined;
   /** Value that was found. */
-  found: optional(text),
+  found?: string | undefined;
   /** Suggestion for the user. */
-  hint: optional(text),
+  hint?: string | undefined;
   /** Offset in the file, in bytes. */
+  byte_offset?: number | undefined;
+}
+export const refusalFields = {
+  code: text,
+  stage: text,
+  artifact: text,
+  subject: optional(text),
+  expected: optional(text),
+  found: optional(text),
+  hint: optional(text),
   byte_offset: optional(count),
 };
-/** Reason for which a file was refused (crate/FORMATS.md, "Refusals"). */
-export const refusal = record(refusalFields);
+export const refusal: Parser<Refusal> = record(refusalFields);
 
-export const fileReportFields = {
+/** Verdict on a file. */
+export interface FileReport {
   /** Name of the file, escaped. */
-  file: text,
+  file: string;
   /** Format as which the file was read. */
-  format: missing(oneOf('safetensors', 'gguf', 'index', 'peft', 'json')),
+  format?: 'safetensors' | 'gguf' | 'index' | 'peft' | 'json' | undefined;
   /** True if nothing was refused. */
-  ok: flag,
+  ok: boolean;
   /** Code of the refusal. */
-  code: optional(text),
+  code?: string | undefined;
   /** `ok`, or the stage of the refusal: `open`, `bind`, `read`. */
-  stage: text,
+  stage: string;
   /** Tensor, key or shard that was refused. */
-  subject: optional(text),
+  subject?: string | undefined;
   /** Value that was found there. */
-  found: optional(text),
+  found?: string | undefined;
   /** Message of the refusal or error. */
-  message: optional(text),
+  message?: string | undefined;
   /** Unusual but allowed properties of the file. */
-  warnings: listOf(record({
+  warnings: {
     /** Stable dotted word. */
-    code: text,
+    code: string;
     /** Tensor, key or shard, escaped and shortened. */
+    subject: string;
+  }[];
+  /** Number of NaN and infinite values by tensor; present only after reading, and only for tensors that have any. */
+  non_finite?: Readonly<Record<string, number>> | undefined;
+  /** Number of tensors. */
+  tensors: number;
+  /** List of the tensors. */
+  inventory: FileTensor[];
+}
+export const fileReportFields = {
+  file: text,
+  format: missing(oneOf('safetensors', 'gguf', 'index', 'peft', 'json')),
+  ok: flag,
+  code: optional(text),
+  stage: text,
+  subject: optional(text),
+  found: optional(text),
+  message: optional(text),
+  warnings: listOf(record({
+    code: text,
     subject: text,
   })),
-  /** Number of NaN and infinite values by tensor; present only after reading, and only for tensors that have any. */
   non_finite: optional(tableOf(count)),
-  /** Number of tensors. */
   tensors: count,
-  /** List of the tensors. */
   inventory: listOf(fileTensor),
 };
-/** Verdict on a file. */
-export const fileReport = record(fileReportFields);
-export type FileReport = Parsed<typeof fileReport>;
+export const fileReport: Parser<FileReport> = record(fileReportFields);
 
-export const inspectionFields = {
+/** Description of files: their kind, and their possible uses. */
+export interface Inspection {
   /** Kind of the files. */
-  kind: oneOf('model', 'adapter', 'optimizer', 'state', 'checkpoint', 'unknown'),
+  kind: 'model' | 'adapter' | 'optimizer' | 'state' | 'checkpoint' | 'unknown';
   /** List of the tensors; those of a model have Hugging Face's names. */
-  tensors: listOf(fileTensor),
+  tensors: FileTensor[];
   /** Shape of the model. */
-  config: anything,
+  config: Readonly<Record<string, unknown>> | null;
   /** Tokenizer of the model. */
-  tokenizer: optional(tokenizer),
+  tokenizer?: TokenizerFacts | undefined;
   /** The weight files with their checksums. */
-  base: optional(document),
+  base?: Readonly<Record<string, unknown>> | undefined;
   /** Contract that states what import, export and a round trip preserve. */
-  contract: optional(document),
+  contract?: Readonly<Record<string, unknown>> | undefined;
   /** Formats that it can be exported to. */
-  exports: listOf(exportChoice),
+  exports: ExportChoice[];
   /** Verdict on training it. */
-  trainable: record({
+  trainable: {
     /** True if the model can be trained. */
-    ok: flag,
+    ok: boolean;
     /** Reason if it cannot be trained. */
-    reason: optional(text),
+    reason?: string | undefined;
     /** Every update rule in both precisions. */
-    options: listOf(record({
+    options: {
       /** Public name of the update rule. */
-      optimizer: text,
+      optimizer: string;
       /** Storage of weight matrices and moments. */
-      precision: oneOf('f32', 'bf16'),
+      precision: 'f32' | 'bf16';
       /** Peak number of bytes on the device during a step of one sequence. */
+      bytes: number;
+    }[];
+  };
+  /** All faults of the files together. */
+  refusals: Refusal[];
+  /** Unusual but allowed properties of the files. */
+  warnings: {
+    /** Stable dotted word. */
+    code: string;
+    /** Tensor, key or file. */
+    subject: string;
+    /** Message of the warning. */
+    message: string;
+  }[];
+}
+export const inspectionFields = {
+  kind: oneOf('model', 'adapter', 'optimizer', 'state', 'checkpoint', 'unknown'),
+  tensors: listOf(fileTensor),
+  config: nullable(document),
+  tokenizer: optional(tokenizer),
+  base: optional(document),
+  contract: optional(document),
+  exports: listOf(exportChoice),
+  trainable: record({
+    ok: flag,
+    reason: optional(text),
+    options: listOf(record({
+      optimizer: text,
+      precision: oneOf('f32', 'bf16'),
       bytes: count,
     })),
   }),
-  /** All faults of the files together. */
   refusals: listOf(refusal),
-  /** Unusual but allowed properties of the files. */
   warnings: listOf(record({
-    /** Stable dotted word. */
     code: text,
-    /** Tensor, key or file. */
     subject: text,
-    /** Message of the warning. */
     message: text,
   })),
 };
-/** Description of files: their kind, and their possible uses. */
-export const inspection = record(inspectionFields);
+export const inspection: Parser<Inspection> = record(inspectionFields);
 
-export const planReportFields = {
+/** Plan of an import: the tensors that it takes, and where their bytes are. */
+export interface PlanReport {
   /** Container of the files. */
-  sourceFormat: text,
+  sourceFormat: string;
   /** Digest of the request, the headers and the entries, in hex: equal plans have equal digests. */
-  planDigest: text,
+  planDigest: string;
   /** Tensors that are taken, ascending by their new names. */
-  entries: listOf(record({
+  entries: {
     /** New name. */
-    name: text,
+    name: string;
     /** Name in the files. */
-    sourceKey: text,
+    sourceKey: string;
     /** Name of its file. In a JSON state dict a tensor has no position. */
-    file: text,
+    file: string;
     /** Position of its first byte in the file. */
-    begin: count,
+    begin: number;
     /** Position one past its last byte. */
-    end: count,
+    end: number;
     /** dtype as stored. */
-    dtype: text,
+    dtype: string;
     /** Row-major shape. */
-    shape: listOf(count),
+    shape: number[];
     /** True if its values have not been read. */
+    deferred: boolean;
+  }[];
+  /** Groups whose optimizer state is taken with them, in their order. */
+  groups: {
+    /** Name of the group. */
+    groupId: string;
+    /** Number of its parameters. */
+    members: number;
+    /** Number of steps that were applied to it. */
+    appliedSteps: number;
+    /** Residency of its state when it was saved, if that is stated. */
+    residency?: 'host' | 'device' | 'offloaded' | undefined;
+    /** Intended residency of its state, if that is stated. */
+    residencyPolicy?: {
+      /** Residency during a step. */
+      step: 'host' | 'device' | 'offloaded';
+      /** Residency between steps. */
+      idle: 'host' | 'device' | 'offloaded';
+    } | undefined;
+  }[];
+  /** Unusual but allowed properties of the files and the request. */
+  warnings: {
+    /** Stable dotted word. */
+    code: string;
+    /** Tensor, key or file. */
+    subject: string;
+    /** Message of the warning. */
+    message: string;
+  }[];
+}
+export const planReportFields = {
+  sourceFormat: text,
+  planDigest: text,
+  entries: listOf(record({
+    name: text,
+    sourceKey: text,
+    file: text,
+    begin: count,
+    end: count,
+    dtype: text,
+    shape: listOf(count),
     deferred: flag,
   })),
-  /** Groups whose optimizer state is taken with them, in their order. */
   groups: listOf(record({
-    /** Name of the group. */
     groupId: text,
-    /** Number of its parameters. */
     members: count,
-    /** Number of steps that were applied to it. */
     appliedSteps: count,
-    /** Residency of its state when it was saved, if that is stated. */
     residency: optional(oneOf('host', 'device', 'offloaded')),
-    /** Intended residency of its state, if that is stated. */
     residencyPolicy: optional(record({
-      /** Residency during a step. */
       step: oneOf('host', 'device', 'offloaded'),
-      /** Residency between steps. */
       idle: oneOf('host', 'device', 'offloaded'),
     })),
   })),
-  /** Unusual but allowed properties of the files and the request. */
   warnings: listOf(record({
-    /** Stable dotted word. */
     code: text,
-    /** Tensor, key or file. */
     subject: text,
-    /** Message of the warning. */
     message: text,
   })),
 };
-/** Plan of an import: the tensors that it takes, and where their bytes are. */
-export const planReport = record(planReportFields);
-export type PlanReport = Parsed<typeof planReport>;
+export const planReport: Parser<PlanReport> = record(planReportFields);
 
-export const deltaReportFields = {
+/** Summary of a delta. */
+export interface DeltaReport {
   /** Name given by its maker. */
-  name: text,
+  name: string;
   /** Digest of the weights that it leads from, in hex. */
-  baseWeights: text,
+  baseWeights: string;
   /** Digest of the weights that it leads to, in hex. */
-  targetWeights: text,
+  targetWeights: string;
   /** Names of the tensors that differ, ascending. */
+  changed: string[];
+}
+export const deltaReportFields = {
+  name: text,
+  baseWeights: text,
+  targetWeights: text,
   changed: listOf(text),
 };
-/** Summary of a delta. */
-export const deltaReport = record(deltaReportFields);
-export type DeltaReport = Parsed<typeof deltaReport>;
+export const deltaReport: Parser<DeltaReport> = record(deltaReportFields);
 
-export const checkFields = {
+/** One comparison, and its result. */
+export interface Check {
   /** Name: `receiptDigest`, `weights`, `optimizer`, `input:<file>`, `output:<file>`, … */
-  name: text,
+  name: string;
   /** Result of the comparison. */
-  result: oneOf('verified', 'absent', 'subset', 'skipped', 'differs'),
+  result: 'verified' | 'absent' | 'subset' | 'skipped' | 'differs';
   /** Value that the receipt states. */
-  expected: optional(text),
+  expected?: string | undefined;
   /** Value that was found instead. */
+  found?: string | undefined;
+}
+export const checkFields = {
+  name: text,
+  result: oneOf('verified', 'absent', 'subset', 'skipped', 'differs'),
+  expected: optional(text),
   found: optional(text),
 };
-/** One comparison, and its result. */
-export const check = record(checkFields);
+export const check: Parser<Check> = record(checkFields);
 
-export const verificationFields = {
+/** Result of verifying a receipt. */
+export interface Verification {
   /** True if every output is present and nothing differs. Inputs may be elsewhere. */
-  ok: flag,
+  ok: boolean;
   /** All comparisons. */
+  checks: Check[];
+}
+export const verificationFields = {
+  ok: flag,
   checks: listOf(check),
 };
-/** Result of verifying a receipt. */
-export const verification = record(verificationFields);
-export type Verification = Parsed<typeof verification>;
+export const verification: Parser<Verification> = record(verificationFields);
 
-export const extractReportFields = {
+/** Accuracy of an adapter that was extracted from two models. */
+export interface ExtractReport {
   /** Rank of the factors. */
-  rank: count,
+  rank: number;
   /** Error of all targets together. */
-  error: number,
+  error: number;
   /** Targets, by the names of their tensors. */
-  tensors: tableOf(record({
+  tensors: Readonly<Record<string, {
     /** Length of the difference that the factors leave, divided by that of the whole difference; 0 if there is no difference. */
-    error: number,
+    error: number;
     /** Length of the difference. */
+    norm: number;
+  }>>;
+  /** All other tensors: norms, biases, tables. */
+  uncovered: Readonly<Record<string, {
+    /** Length of its difference. */
+    norm: number;
+    /** Its share of the squared length of all differences. */
+    share: number;
+  }>>;
+}
+export const extractReportFields = {
+  rank: count,
+  error: number,
+  tensors: tableOf(record({
+    error: number,
     norm: number,
   })),
-  /** All other tensors: norms, biases, tables. */
   uncovered: tableOf(record({
-    /** Length of its difference. */
     norm: number,
-    /** Its share of the squared length of all differences. */
     share: number,
   })),
 };
-/** Accuracy of an adapter that was extracted from two models. */
-export const extractReport = record(extractReportFields);
+export const extractReport: Parser<ExtractReport> = record(extractReportFields);

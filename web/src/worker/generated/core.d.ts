@@ -119,9 +119,15 @@ export class ModelHandle {
     load(): Promise<LoadedModel>;
     /**
      * Opens one GGUF file or the files of a Hugging Face folder, of which a request may take a part. A given adapter is merged into the
-     * model, where its larger tables may `resize` the vocabulary, or attached to it if it stays `apart`.
+     * model, where its larger tables may `resize` the vocabulary, or attached to it if it stays `apart`. `template` is a chat template to use
+     * instead of the model's.
      */
-    static open(files: JsSource[], request: Values | null | undefined, adapter: JsSource[], apart: boolean, resize: boolean): ModelHandle;
+    static open(files: JsSource[], request: Values | null | undefined, adapter: JsSource[], apart: boolean, resize: boolean, template?: string | null): ModelHandle;
+    /**
+     * Returns the learning rates that a new run on this model plans for every `stride`-th step from the first, `points` of them. Without
+     * `steps` among its settings, they are its whole length.
+     */
+    previewSchedule(config: Values, points: number, stride: number): Float64Array;
     /**
      * Returns the examples of the data, read with these settings and whole, token by token → `DataPreview`.
      */
@@ -325,11 +331,6 @@ export function measureGpu(timestamps: boolean, on_progress: (done: number, tota
  * Plans the import that `request` asks for, from headers alone → `{ plan, refusals }`. A refused request or file is part of the answer.
  */
 export function planFiles(files: JsSource[], request: Values): Promise<unknown>;
-
-/**
- * Returns the learning rates that a new run with these settings plans for every `stride`-th step from the first, `points` of them.
- */
-export function previewSchedule(config: Values, points: number, stride: number): Float64Array;
 
 /**
  * Reads one tensor of the files, by the name that it has in the plan of `request` → `{ name, dtype, shape, bytes }`. Beyond the headers only

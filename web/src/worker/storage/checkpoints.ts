@@ -1,11 +1,7 @@
 /** The checkpoints of this origin and the operations on them, in all storage locations. */
 import { fault } from '../../protocol/errors.js';
-import type {
-  CheckpointInfo,
-  HistoryEntry,
-  NamedFile,
-  OnProgress,
-} from '../../protocol/reports.js';
+import type { CheckpointInfo, NamedFile, OnProgress } from '../../protocol/reports.js';
+import type { HistoryEntry } from '../../protocol/events.js';
 import { Connection } from './connection.js';
 import { absent, unlessFailed } from './faults.js';
 import { readContainer, writeContainer } from './container.js';

@@ -1,6 +1,7 @@
 /** A generation that is copied from one storage location to another. */
 import { aborted } from '../../protocol/errors.js';
-import type { HistoryEntry, OnProgress, Progress } from '../../protocol/reports.js';
+import type { OnProgress, Progress } from '../../protocol/reports.js';
+import type { HistoryEntry } from '../../protocol/events.js';
 import { progressOf } from '../progress.js';
 import { checked, readChunk } from './chunks.js';
 import type { Connection } from './connection.js';

@@ -1,5 +1,5 @@
 /** The JSON that accompanies a generation outside the database: its manifest, its run, its history. */
-import { historyEntry } from '../../protocol/reports.js';
+import { historyEntry } from '../../protocol/events.js';
 import { count, listOf, optional, record } from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
 import { MANIFEST_FORMAT, manifestParser, runParser } from './manifest.js';

@@ -1,6 +1,6 @@
 /** Steps, evaluations and samples of a run, in blocks: one for each generation, saved with it. */
-import { historyEntry } from '../../protocol/reports.js';
-import type { HistoryEntry } from '../../protocol/reports.js';
+import { historyEntry } from '../../protocol/events.js';
+import type { HistoryEntry } from '../../protocol/events.js';
 import { count, listOf, optional, record } from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
 import { everyGeneration } from './database.js';

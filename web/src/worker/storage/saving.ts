@@ -1,6 +1,7 @@
 /** A save: writes chunks, reads one back, checks the GPU once more, and then publishes in one transaction. */
 import { aborted, TabtuneError } from '../../protocol/errors.js';
-import type { HistoryEntry, OnProgress } from '../../protocol/reports.js';
+import type { OnProgress } from '../../protocol/reports.js';
+import type { HistoryEntry } from '../../protocol/events.js';
 import { progressOf } from '../progress.js';
 import { dropUnpublished, putChunk, readChunk, writeChunks } from './chunks.js';
 import type { Incoming, NextChunk } from './chunks.js';
