@@ -21,6 +21,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { FOLDERS } from './core-kind.mjs';
 import { takePackagedCore } from './packaged-core.mjs';
 import { installTool } from './setup.mjs';
+import { shortImports } from './short-imports.mjs';
 import { Stages, script } from './stages.mjs';
 import { cacheDir, environment, filesOf, line, ownTarget, read, root, run } from './toolchain.mjs';
 
@@ -28,7 +29,7 @@ import { cacheDir, environment, filesOf, line, ownTarget, read, root, run } from
 /** Limits of the released core, in MB of its download. @type {Record<string, number>} */
 const LIMITS = { gzip: 3.7, brotli: 2.7 };
 const INPUTS =
-  line`Cargo.toml Cargo.lock crate shaders web/border web/core web/bindgen web/build-wasm.mjs web/quick.toml`.flat();
+  line`Cargo.toml Cargo.lock crate shaders web/border web/core web/bindgen web/build-wasm.mjs web/short-imports.mjs web/quick.toml`.flat();
 const TARGET = 'wasm32-unknown-unknown';
 /** It only calls cargo and wasm-bindgen. */
 const WASM_PACK = '0.15.1';
@@ -137,6 +138,15 @@ function passFetch(glue) {
   writeFileSync(glue, text);
 }
 
+/** Shortens the names of imports in a build, whose module it returns. @param {string} folder */
+function withShortImports(folder) {
+  const [module, glue] = [join(folder, 'tabtune_bg.wasm'), join(folder, 'tabtune.js')];
+  const short = shortImports(readFileSync(module), readFileSync(glue, 'utf8'));
+  writeFileSync(module, short.wasm);
+  writeFileSync(glue, short.glue);
+  return short.wasm;
+}
+
 /**
  * Returns download sizes for a page, in bytes. Compressing well takes long, and only a release is published.
  * @param {Kind} kind @param {Buffer} wasm @returns {Record<string, number>}
@@ -178,7 +188,7 @@ export async function buildWasm(
     ownTarget();
     await compile(kind, folder, onLine, tools);
     passFetch(join(folder, 'tabtune.js'));
-    const wasm = readFileSync(join(folder, 'tabtune_bg.wasm'));
+    const wasm = withShortImports(folder);
     const sizes = sizesOf(kind, wasm);
     console.log(`browser core: ${kind}, ${checked(sizes)}`);
     const record = { inputs, sha256: createHash('sha256').update(wasm).digest('hex'), sizes };
