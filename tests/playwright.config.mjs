@@ -8,7 +8,7 @@ import { AT_ONCE } from './counts.mjs';
 /** Tests that also run the native program, and the slowest ones, which start first. */
 const WITH_PROGRAM = 'browser/survival-*.test.mjs';
 /** Tests of the release build. */
-const OF_THE_RELEASE = ['browser/builds.test.mjs', 'browser/packed.test.mjs'];
+const OF_THE_RELEASE = ['builds', 'package', 'packed'].map((name) => `browser/${name}.test.mjs`);
 
 export default defineConfig({
   testDir: '.',

@@ -1,14 +1,16 @@
-// Builds the npm package into dist/: index.js, worker.js, their types, the wasm, and the licences of others. Fails above the size budget.
-// With TABTUNE_CORE=quick the same around the quick build of the core, into dist-quick/, without types: for tests.
+// Builds the npm package: into dist/ the scripts of its entries, their types, the wasm and the licences of others, into dist/package what is packed.
+// Fails above a size budget. With TABTUNE_CORE=quick the same around the quick build of the core, into dist-quick/, without types: for tests.
 import { build } from 'esbuild';
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
 import { PACKAGE, notices } from './licences.mjs';
-import { line, root } from './toolchain.mjs';
+import { settingsSchemas } from './settings-schema.mjs';
+import { stage } from './stage-package.mjs';
+import { packageTypes } from './package-types.mjs';
+import { root } from './toolchain.mjs';
 
 /** Maximum gzip sizes of the scripts, with the libraries in them and the glue of wasm-bindgen. A third of the worker is sentences of errors. */
 const BUDGETS = { 'index.js': 40_000, 'worker.js': 60_000, 'parquet.js': 23_000 };
@@ -22,25 +24,30 @@ mkdirSync(dist);
 
 /** The Parquet reader remains a separate file: bundlers that make one script of a worker refuse a part that is loaded later. */
 const PARQUET = './parquet.js';
+/** The other entries share the page's script, and with it one class of errors. */
+const INDEX = './index.js';
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const hash = createHash('sha256').update(readFileSync(wasm)).digest('hex');
-const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
+const schemas = await settingsSchemas();
+await build({
   entryPoints: PACKAGE,
-  external: ['tabtune-wasm', PARQUET],
+  alias: { 'tabtune-wasm': `${core}/tabtune.js` },
+  external: [PARQUET, INDEX],
   absWorkingDir: root,
   outdir: dist,
   bundle: true,
   format: 'esm',
   target: 'es2022',
   minify: true,
-  sourcemap: true,
+  sourcemap: built.kind === 'quick',
   legalComments: 'eof',
   define: {
     __TABTUNE_VERSION__: JSON.stringify(version),
     __TABTUNE_WASM_HASH__: JSON.stringify(hash),
+    __TABTUNE_SETTINGS_SCHEMA__: JSON.stringify(schemas.settings),
+    __TABTUNE_OPTIONS_SCHEMA__: JSON.stringify(schemas.options),
   },
 });
-await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
 // An address that bundlers copy, in an import that they leave alone; comments that say so do not survive esbuild.
 const worker = readFileSync(`${dist}/worker.js`, 'utf8');
 const address = `/* @vite-ignore *//* webpackIgnore: true */new URL("${PARQUET}",import.meta.url).href`;
@@ -54,11 +61,11 @@ for (const name of ['build.json', 'tabtune.d.ts', 'tabtune.js', 'tabtune_bg.wasm
   copyFileSync(`${core}/${name}`, `${dist}/core/${name}`);
 if (built.kind === 'quick') process.exit(0);
 
-const types = line`node node_modules/typescript/bin/tsc --project web/tsconfig.package.json`;
-if (spawnSync(...types, { cwd: root, stdio: 'inherit' }).status !== 0) process.exit(1);
-// The worker exports nothing: it is imported to run.
-writeFileSync(`${dist}/worker.d.ts`, 'export {};\n');
+packageTypes(dist);
+// Editors check files of settings with it.
+writeFileSync(`${dist}/settings.schema.json`, `${JSON.stringify(schemas.settings, null, 1)}\n`);
 writeFileSync(`${dist}/licences.txt`, notices(PACKAGE));
+stage();
 
 for (const [name, budget] of Object.entries(BUDGETS)) {
   const bytes = gzipSync(readFileSync(`${dist}/${name}`), { level: 9 }).length;

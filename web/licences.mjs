@@ -16,6 +16,8 @@ import { environment, line, root } from './toolchain.mjs';
 /** Where esbuild begins, by the names of what it makes: of the npm package, and of the demo page. */
 export const PACKAGE = {
   index: 'web/src/index.ts',
+  files: 'web/src/files.ts',
+  schema: 'web/src/schema.ts',
   worker: 'web/src/worker/worker.ts',
   parquet: 'web/src/worker/parquet.ts',
 };
@@ -38,6 +40,12 @@ const OTHERS = [
     name: 'Rust, its standard library',
     licence: 'MIT OR Apache-2.0',
     source: 'https://github.com/rust-lang/rust',
+    texts: [],
+  },
+  {
+    name: 'dlmalloc, the allocator in the standard library of Rust',
+    licence: 'MIT OR Apache-2.0',
+    source: 'https://github.com/alexcrichton/dlmalloc-rs',
     texts: [],
   },
   {

@@ -34,13 +34,19 @@ const ROOMS: Record<string, { rooms: string[]; packages: boolean }> = {
   page: { rooms: ['protocol'], packages: false },
   worker: { rooms: ['protocol'], packages: true },
 };
+/** The entries of the package, and what each may import. */
+const ENTRIES: Record<string, string[]> = {
+  'index.ts': ['page', 'protocol'],
+  'files.ts': ['index.ts'],
+  'schema.ts': [],
+};
 const roomOf = (path: string): string => path.split('/')[0] ?? '';
 
 function faultsOfRooms(sources: Sources): string[] {
   const faults: string[] = [];
   for (const [path, source] of sources) {
-    const room =
-      path === 'index.ts' ? { rooms: ['page', 'protocol'], packages: false } : ROOMS[roomOf(path)];
+    const entry = ENTRIES[path];
+    const room = entry ? { rooms: entry, packages: false } : ROOMS[roomOf(path)];
     if (!room) {
       faults.push(`${path} is in no room`);
       continue;
@@ -120,6 +126,7 @@ describe('rooms', () => {
     ['protocol/a.ts', "export * from '../page/b.js';"],
     ['protocol/a.ts', "export * from '../index.js';"],
     ['index.ts', "export { b } from './worker/b.js';"],
+    ['files.ts', "export { b } from './page/b.js';"],
     ['stray.ts', ''],
   ])('find_a_planted_import_in_%s', (path, source) => {
     expect(faultsOfRooms(new Map([[path, source]]))).toHaveLength(1);
@@ -161,7 +168,7 @@ describe('declarations', () => {
   it('show_no_constructor_connection_or_port', { timeout: 120_000 }, () => {
     const all = declarations();
     const seen = new Map<string, string>();
-    const waiting = ['index.d.ts'];
+    const waiting = Object.keys(ENTRIES).map((path) => path.replace(/\.ts$/, '.d.ts'));
     for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
       if (seen.has(path)) continue;
       const text = all.get(path) ?? '';

@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { expect, it } from 'vitest';
 
+import { packageTypes } from '../package-types.mjs';
+import { manifest } from '../stage-package.mjs';
+
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The `lib` that web/README.md states. */
 const [, LIBRARIES = ''] =
@@ -28,6 +31,12 @@ export async function trained(text: string, signal: AbortSignal | undefined, onP
 }
 `;
 
+/** Returns the programs in the README of the package. */
+function programsOfReadme(): string[] {
+  const text = readFileSync(join(root, 'web', 'npm', 'README.md'), 'utf8');
+  return [...text.matchAll(/^```(?:js|ts)\n(.*?)^```$/gms)].map(([, program = '']) => program);
+}
+
 it.each(['old-typescript', 'typescript'])(
   'the_declarations_compile_with_%s',
   (compiler) => {
@@ -44,17 +53,16 @@ it.each(['old-typescript', 'typescript'])(
     };
     try {
       const place = join(folder, 'node_modules', 'tabtune');
-      mkdirSync(place, { recursive: true });
-      tsc('typescript', '--project', join(root, 'web', 'tsconfig.package.json'), '--outDir', place);
-      writeFileSync(
-        join(place, 'package.json'),
-        JSON.stringify({
-          name: 'tabtune',
-          type: 'module',
-          exports: { '.': { types: './index.d.ts', default: './index.js' } },
-        }),
-      );
-      writeFileSync(join(folder, 'main.ts'), PROGRAM);
+      mkdirSync(join(place, 'dist'), { recursive: true });
+      packageTypes(join(place, 'dist'));
+      const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as object;
+      writeFileSync(join(place, 'package.json'), JSON.stringify(manifest(own)));
+      const files = [PROGRAM, ...programsOfReadme()].map((program, index) => {
+        const name = `program-${index}.ts`;
+        writeFileSync(join(folder, name), `${program}export {};\n`);
+        return name;
+      });
+      expect(files.length).toBeGreaterThan(4);
       const options = {
         target: 'ES2022',
         lib: JSON.parse(`[${LIBRARIES}]`) as unknown,
@@ -69,7 +77,7 @@ it.each(['old-typescript', 'typescript'])(
       writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
       writeFileSync(
         join(folder, 'tsconfig.json'),
-        JSON.stringify({ compilerOptions: options, files: ['main.ts'] }),
+        JSON.stringify({ compilerOptions: options, files }),
       );
       tsc(compiler, '--project', '.');
     } finally {
