@@ -88,6 +88,7 @@ const CALLS: readonly (() => unknown)[] = [
   () => broken('model.safetensors', 'expected 4 bytes at 0 of 8, found its end'),
   () => vanished('r', 'chunk 2'),
   () => refusedWorker(new Error('SecurityError')),
+  () => refusedWorker(new DOMException('it cannot be accessed', 'SecurityError')),
 ];
 
 /** Values that no test can raise: another browser, a GPU that goes away, a server, a second tab. */
@@ -163,10 +164,6 @@ const CONSTRUCTED: readonly (() => unknown)[] = [
     finding('storage.silent', { subject: 'how much room it has', found: 'a save may find none' }),
   () => finding('tokenizer.text', { found: 'the vocabulary lacks the character "I"' }),
   () => fault('wasm.load', { found: 'HTTP 404' }),
-  () =>
-    fault('worker.blocked', {
-      found: "worker-src in its Content-Security-Policy does not allow 'blob:'",
-    }),
   () =>
     fault('worker.silent', {
       found: 'within 30 seconds',

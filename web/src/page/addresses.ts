@@ -64,6 +64,18 @@ export function refusedWorker(thrown: unknown): Error {
       thrown,
     );
   }
+  // A script of another origin, whose address only the bundler knows.
+  if (Reflect.get(Object(thrown), 'name') === 'SecurityError') {
+    return fault(
+      'worker.blocked',
+      {
+        found: `none may be started from another origin (${messageOf(thrown)})`,
+        hint: 'give the address of its script as `workerUrl`: then it is imported, which needs CORS there',
+      },
+      {},
+      thrown,
+    );
+  }
   return fault(
     'worker.failed',
     { found: `it could not be started: ${messageOf(thrown)}`, hint: '' },

@@ -7,6 +7,14 @@ import { limited } from '../protocol/limited.js';
 const ASK_MILLIS = 10_000;
 const SCRIPTS = /^(worker-src|child-src|script-src|default-src)/;
 
+/** Returns what to do about a script of another origin that a worker made from a Blob could not import; undefined for one of the own. */
+function adviceAbout(address: string | undefined): string | undefined {
+  const origin = address === undefined ? globalThis.origin : new URL(address).origin;
+  return origin === globalThis.origin
+    ? undefined
+    : `a script of another origin needs CORS there, and \`blob:\` and ${origin} in this page's worker-src. Or copy the package's worker and WebAssembly to this site and name the worker in \`workerUrl\``;
+}
+
 /** Listens for violations of the page's security policy while a worker starts. */
 export class Loading {
   #violated: SecurityPolicyViolationEvent | undefined;
@@ -36,8 +44,9 @@ export class Loading {
   async why(): Promise<TabtuneError> {
     const script =
       this.address === undefined ? 'its script' : `its script ${escaped(this.address)}`;
+    const hint = adviceAbout(this.address);
     const failed = (reason: string): TabtuneError =>
-      fault('worker.failed', { found: `${script} could not be loaded${reason}` });
+      fault('worker.failed', { found: `${script} could not be loaded${reason}`, hint });
     // The violation may be reported after the error.
     const response =
       this.address === undefined
@@ -47,6 +56,7 @@ export class Loading {
     if (effectiveDirective !== undefined) {
       return fault('worker.blocked', {
         found: `${effectiveDirective} in its Content-Security-Policy does not allow ${escaped(blockedURI ?? '')}`,
+        hint,
       });
     }
     if (response === undefined) return failed('');
