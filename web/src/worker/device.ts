@@ -3,11 +3,13 @@ import { fault, messageOf } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
 import { wait } from '../protocol/wait.js';
+import { Nudges, polls } from './nudge.js';
 
 /** The scope that is watched: a worker's global scope. */
 export interface WatchedScope {
   GPUAdapter?: typeof GPUAdapter;
-  navigator?: { gpu?: GPU };
+  GPUBuffer?: typeof GPUBuffer;
+  navigator?: { gpu?: GPU; userAgent?: string };
 }
 
 /** Feature that CubeCL requires at its first operation, but uses only for profiling. */
@@ -30,6 +32,8 @@ export class DeviceWatch {
   #lost: Promise<void> = new Promise(() => undefined);
   #hidden = new Set<string>();
   #queue: GPUQueue | undefined;
+  /** Present in a browser that needs them. */
+  #nudges: Nudges | undefined;
   #submitted: Promise<unknown>[] = [];
   #scope: WatchedScope = {};
   #onFault: (error: TabtuneError) => void = () => undefined;
@@ -53,7 +57,7 @@ export class DeviceWatch {
     return this.#hidden.has(feature);
   }
 
-  /** Wraps `requestDevice` and the adapter's features before the core starts. */
+  /** Wraps `requestDevice`, the adapter's features and the reads of Firefox before the core starts. */
   install(scope: WatchedScope, onFault: (error: TabtuneError) => void): void {
     this.#scope = scope;
     this.#onFault = onFault;
@@ -66,6 +70,7 @@ export class DeviceWatch {
     adapters.requestDevice = function (descriptor) {
       return requested(this, descriptor);
     };
+    this.#hastenReads(scope);
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its adapter
     const given = Object.getOwnPropertyDescriptor(adapters, 'features')?.get;
     if (!given) return;
@@ -78,6 +83,20 @@ export class DeviceWatch {
       },
     });
     this.#real = (adapter) => given.call(adapter) as GPUSupportedFeatures;
+  }
+
+  #hastenReads({ GPUBuffer: given, navigator }: WatchedScope): void {
+    if (!given || !polls(navigator?.userAgent)) return;
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its buffer
+    const map = given.prototype.mapAsync;
+    const awaited = <T>(asked: Promise<T>): Promise<T> => this.#awaited(asked);
+    given.prototype.mapAsync = function (...range) {
+      return awaited(map.apply(this, range));
+    };
+  }
+
+  #awaited<T>(asked: Promise<T>): Promise<T> {
+    return this.#nudges?.during(asked) ?? asked;
   }
 
   #real: (adapter: GPUAdapter) => GPUSupportedFeatures = (adapter) => adapter.features;
@@ -112,12 +131,14 @@ export class DeviceWatch {
     }
     this.#watch(device);
     [this.#queue, this.#submitted] = [device.queue, []];
+    if (polls(this.#scope.navigator?.userAgent)) this.#nudges = new Nudges(device.queue);
     return device;
   }
 
   /** Resolves when at most two of the earlier steps are still on the GPU: without reads nothing else would hold the next one back. */
   async unhurried(): Promise<void> {
-    if (this.#queue) this.#submitted.push(this.#queue.onSubmittedWorkDone().catch(() => undefined));
+    if (this.#queue)
+      this.#submitted.push(this.#awaited(this.#queue.onSubmittedWorkDone()).catch(() => undefined));
     if (this.#submitted.length > MAX_WAITING) await this.#submitted.shift();
   }
 
