@@ -77,6 +77,28 @@ export function findChromium() {
   return asked || known.find(Boolean) || (existsSync(mac) ? mac : undefined);
 }
 
+/** Returns the Firefox that FIREFOX names, or the system's. */
+export function findFirefox() {
+  const asked = process.env.FIREFOX;
+  if (asked && !existsSync(asked)) throw new Error(`FIREFOX names ${asked}, which is not there`);
+  return asked || ['firefox-esr', 'firefox'].map(findCommand).find(Boolean);
+}
+
+/** Returns the file that describes lavapipe, Mesa's driver on the CPU, to the Vulkan loader. */
+export function findLavapipe() {
+  const folder = '/usr/share/vulkan/icd.d';
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  const name = names.find((each) => each.startsWith('lvp_icd.'));
+  return name && join(folder, name);
+}
+
+/** Returns the reason why no Firefox can be tested on this machine, if there is one. */
+export function missingFirefox() {
+  if (process.platform !== 'linux') return 'it is tested on Linux alone, on lavapipe';
+  if (!findFirefox()) return 'install firefox-esr, or set FIREFOX to its path';
+  return findLavapipe() ? undefined : 'install mesa-vulkan-drivers, which has lavapipe';
+}
+
 /**
  * Splits a command at its spaces into a program and its arguments. A value in it is one argument, a list several.
  * @param {TemplateStringsArray} texts @param {(string | string[])[]} values @returns {[program: string, args: string[]]}

@@ -1,4 +1,5 @@
-// A real Chromium on a software adapter: flags, profiles, pages that record everything that goes wrong, and its sudden death.
+// A real Chromium on a software adapter: flags, profiles, pages that record everything that goes wrong, and its sudden
+// death. What it shares with Firefox (firefox.mjs) is the class.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -65,16 +66,25 @@ export class Browser {
    * @param {string[]} flags @param {{ profile?: string }} options
    */
   static async launch(flags = [], { profile } = {}) {
-    const browser = new Browser();
+    const browser = new this();
     browser.#ownsProfile = profile === undefined;
     browser.#profile = profile ?? mkdtempSync(join(tmpdir(), 'tabtune-profile-'));
-    browser.#flags = [...FLAGS, ...flags];
+    browser.#flags = flags;
     await browser.start();
     return browser;
   }
 
   /** Starts on the same profile, after `kill`. */
   async start() {
+    this.#context = await this.opened(this.#profile, this.#flags);
+  }
+
+  /**
+   * Returns the window of a new process on this profile.
+   * @protected
+   * @param {string} profile @param {string[]} flags
+   */
+  opened(profile, flags) {
     const executablePath = findChromium();
     if (!executablePath)
       throw new Error('no Chromium: run npm run setup, or set CHROMIUM to its path');
@@ -82,10 +92,10 @@ export class Browser {
     const options = {
       executablePath,
       headless: false,
-      args: ['--headless=new', ...this.#flags],
+      args: ['--headless=new', ...FLAGS, ...flags],
       viewport: { width: 1280, height: 900 },
     };
-    this.#context = await chromium.launchPersistentContext(this.#profile, options);
+    return chromium.launchPersistentContext(profile, options);
   }
 
   /** Ends the process and starts it again on the same profile. */
@@ -99,13 +109,28 @@ export class Browser {
     if (this.#ownsProfile) rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 });
   }
 
+  /**
+   * Returns whether a command line is that of the browser's first process.
+   * @protected
+   * @param {string} command @param {string} profile
+   */
+  isFirst(command, profile) {
+    return command.includes(`--user-data-dir=${profile} `) && !command.includes(' --type=');
+  }
+
+  /**
+   * Returns whether a command line is that of the GPU process.
+   * @protected
+   * @param {string} command
+   */
+  isGpu(command) {
+    return command.includes(' --type=gpu-process ');
+  }
+
   /** Returns this browser's processes: those of its group, found by the profile that the first of them names. */
   #processes() {
     const all = processes();
-    const own = all.find(
-      ({ command }) =>
-        command.includes(`--user-data-dir=${this.#profile} `) && !command.includes(' --type='),
-    );
+    const own = all.find(({ command }) => this.isFirst(command, this.#profile));
     return { group: own?.group, all: own ? all.filter(({ group }) => group === own.group) : [] };
   }
 
@@ -128,8 +153,7 @@ export class Browser {
   }
 
   get gpuProcess() {
-    return this.#processes().all.find(({ command }) => command.includes(' --type=gpu-process '))
-      ?.pid;
+    return this.#processes().all.find(({ command }) => this.isGpu(command))?.pid;
   }
 
   /** Kills only the GPU process with SIGKILL. */

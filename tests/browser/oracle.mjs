@@ -4,7 +4,7 @@
 // per case, then {"cases":n,"failed":m}; the exit code is 1 if any failed.
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { Browser } from './chromium.mjs';
+import { launch } from './engines.mjs';
 import { serve } from './site.mjs';
 
 const PROBABILITY = 1e-4; // ten times the observed effect of f32 sums in another order
@@ -107,7 +107,7 @@ function judge({ kind, expect }, found) {
 }
 
 const site = await serve({ '/assets/': resolve(assets) });
-const browser = await Browser.launch();
+const browser = await launch();
 let failed = 0;
 try {
   for (const test of cases) {
