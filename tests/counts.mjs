@@ -5,14 +5,22 @@ import { availableParallelism } from 'node:os';
 /** One job more than there are cores, because jobs sometimes wait for their device, a Rust test a quarter of its time. */
 export const AT_ONCE = availableParallelism() + 1;
 
-/** @typedef {{ passed: number, failed: number }} Result */
+/** @typedef {{ passed: number, failed: number, skipped?: number }} Result */
 
 /** Adds up results. @param {Result[]} results @returns {Result} */
 export const add = (...results) =>
   results.reduce(
-    (sum, each) => ({ passed: sum.passed + each.passed, failed: sum.failed + each.failed }),
-    { passed: 0, failed: 0 },
+    (sum, each) => ({
+      passed: sum.passed + each.passed,
+      failed: sum.failed + each.failed,
+      skipped: (sum.skipped ?? 0) + (each.skipped ?? 0),
+    }),
+    { passed: 0, failed: 0, skipped: 0 },
   );
+
+/** Returns a result in words. @param {Result} result */
+export const inWords = ({ passed, failed, skipped = 0 }) =>
+  `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 
 /**
  * Counts tests that ended with an error but without a failed one (for example because they did not compile) as one failure.

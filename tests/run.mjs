@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { STAGES, buildWasm, coreIsThere } from '../web/build-wasm.mjs';
 import { setup, setupCompiler, setupStages } from '../web/setup.mjs';
 import { StageError, Stages, messageOf } from '../web/stages.mjs';
-import { cacheDir, line, root, run } from '../web/toolchain.mjs';
-import { AT_ONCE, add, atOnce, reported } from './counts.mjs';
+import { cacheDir, line, missingFirefox, root, run } from '../web/toolchain.mjs';
+import { AT_ONCE, add, atOnce, inWords, reported } from './counts.mjs';
 import { compileNative, docTests, groupsOf, program, runGroup } from './rust.mjs';
 
 /** @typedef {import('./counts.mjs').Result} Result @typedef {(line: string) => void} OnLine @typedef {'quick' | 'release'} Kind */
@@ -85,6 +85,7 @@ async function playwright(kind, projects, onLine, words = /** @type {string[]} *
   return reported(report, code, ({ stats, errors }) => ({
     passed: stats.expected,
     failed: stats.unexpected + errors.length,
+    skipped: stats.skipped,
   }));
 }
 
@@ -223,10 +224,12 @@ async function main() {
     console.log(
       'release: not tested, since no released core of these sources is there; npm run release-check makes it',
     );
-  for (const { name, passed, failed, seconds } of results)
-    console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
+  const missing = names.includes('browser') && missingFirefox();
+  if (missing) console.log(`Firefox: NOT TESTED, its tests are skipped: ${missing}`);
+  for (const { name, seconds, ...result } of results)
+    console.log(`${name}: ${inWords(result)} (${seconds} s)`);
   const total = add(...results);
-  console.log(`${total.passed} passed, ${total.failed} failed`);
+  console.log(inWords(total));
   return total.failed === 0 ? 0 : 1;
 }
 
