@@ -29,18 +29,6 @@ export function zeros(rows, names) {
   return each(rows, (r) => [...names].map((name) => `var ${name}${r} = vec4<f32>();`).join(' '));
 }
 
-/**
- * Sums `a0`, `b0` … in an array, whose elements a loop stores. Each buffer access in the text becomes hundreds of instructions on a software adapter,
- * whose compile time grows faster than their number.
- */
-export const kept = {
-  array: (rows, names) => `var sums: array<vec4<f32>, ${rows * names.length}>;`,
-  put: (rows, names) =>
-    each(rows, (r) =>
-      [...names].map((name, i) => `sums[${r * names.length + i}] = ${name}${r};`).join(' '),
-    ),
-};
-
 /** The position `by` after another one. */
 export function after(place, by) {
   return by === 0 ? place : `${place} + ${by}u`;

@@ -1,16 +1,5 @@
 // The unrolled product of `linear` for widths that are multiples of 4, the template of the shader with its name.
-import {
-  DOTS,
-  LANES,
-  after,
-  bindings,
-  each,
-  fromParams,
-  kept,
-  main,
-  vectors,
-  zeros,
-} from './layout.mjs';
+import { DOTS, LANES, after, bindings, each, fromParams, main, vectors, zeros } from './layout.mjs';
 
 export const linear_block = `
 // y (+)= x Wᵀ for many rows: y[first + r, column + c] = Σ_i x[r, 4 first4 + i] w[c, i], added to the values in y if
@@ -20,10 +9,18 @@ export const linear_block = `
 ${bindings(['n', 'm', 'k4', 'stride4', 'first4', 'first', 'width', 'column', 'add', 'plane'], 'w', ...vectors('x'), 'y: f32')}
 ${DOTS}
 
-// Where four sums are stored. Past the edge the last row or column is computed again: the same sums, in the same place.
-fn places(row: u32, column: u32, n: u32, m: u32) -> vec4<u32> {
-  let columns = vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u);
-  return (params.first + min(row, n - 1u)) * params.width + params.column + min(columns, vec4<u32>(m - 1u));
+// Stores four sums of a row, added to what is there if add is 1; nothing past the edge.
+fn put(row: u32, column: u32, sums: vec4<f32>) {
+  if (row >= params.n) {
+    return;
+  }
+  let at = (params.first + row) * params.width + params.column + column;
+  let add = params.add == 1u;
+  ${LANES.map(
+    (lane, e) => `if (${after('column', e)} < params.m) {
+    y[${after('at', e)}] = select(sums.${lane}, sums.${lane} + y[${after('at', e)}], add);
+  }`,
+  ).join('\n')}
 }
 ${main(
   8,
@@ -48,17 +45,10 @@ ${main(
       c${r} += dots(p${r}, q8, q9, q10, q11); d${r} += dots(p${r}, q12, q13, q14, q15);`,
     )}
   }
-  ${kept.array(32, 'abcd')}
-  ${kept.put(32, 'abcd')}
-  // All that is added to is read before anything is stored, since sums of an edge share a place.
-  if (params.add == 1u) {
-    for (var sum = 0u; sum < 128u; sum++) {
-      let at = places(row + sum / 4u, column + sum % 4u * 4u, n, m);
-      sums[sum] += vec4<f32>(${LANES.map((e) => `y[at.${e}]`).join(', ')});
-    }
-  }
-  for (var sum = 0u; sum < 128u; sum++) {
-    let at = places(row + sum / 4u, column + sum % 4u * 4u, n, m);
-    ${LANES.map((e) => `y[at.${e}] = sums[sum].${e};`).join(' ')}
+  // The text stores two rows, to which the others move up: a store becomes hundreds of instructions on a software
+  // adapter, whose compiler takes long for sums that live across many of them, as for an array that a loop indexes.
+  for (var r = 0u; r < 32u; r += 2u) {
+    ${each(8, (i) => `put(${after('row + r', i >> 2)}, ${after('column', 4 * (i % 4))}, ${'abcd'[i % 4]}${i >> 2});`, 2)}
+    ${each(30, (r) => [...'abcd'].map((name) => `${name}${r} = ${name}${r + 2};`).join(' '))}
   }`,
 )}`;

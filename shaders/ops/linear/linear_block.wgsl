@@ -25,10 +25,25 @@ fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) ->
   return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
 }
 
-// Where four sums are stored. Past the edge the last row or column is computed again: the same sums, in the same place.
-fn places(row: u32, column: u32, n: u32, m: u32) -> vec4<u32> {
-  let columns = vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u);
-  return (params.first + min(row, n - 1u)) * params.width + params.column + min(columns, vec4<u32>(m - 1u));
+// Stores four sums of a row, added to what is there if add is 1; nothing past the edge.
+fn put(row: u32, column: u32, sums: vec4<f32>) {
+  if (row >= params.n) {
+    return;
+  }
+  let at = (params.first + row) * params.width + params.column + column;
+  let add = params.add == 1u;
+  if (column < params.m) {
+    y[at] = select(sums.x, sums.x + y[at], add);
+  }
+  if (column + 1u < params.m) {
+    y[at + 1u] = select(sums.y, sums.y + y[at + 1u], add);
+  }
+  if (column + 2u < params.m) {
+    y[at + 2u] = select(sums.z, sums.z + y[at + 2u], add);
+  }
+  if (column + 3u < params.m) {
+    y[at + 3u] = select(sums.w, sums.w + y[at + 3u], add);
+  }
 }
 
 @compute @workgroup_size(8)
@@ -185,48 +200,42 @@ fn main(
     a31 += dots(p31, q0, q1, q2, q3); b31 += dots(p31, q4, q5, q6, q7);
     c31 += dots(p31, q8, q9, q10, q11); d31 += dots(p31, q12, q13, q14, q15);
   }
-  var sums: array<vec4<f32>, 128>;
-  sums[0] = a0; sums[1] = b0; sums[2] = c0; sums[3] = d0;
-  sums[4] = a1; sums[5] = b1; sums[6] = c1; sums[7] = d1;
-  sums[8] = a2; sums[9] = b2; sums[10] = c2; sums[11] = d2;
-  sums[12] = a3; sums[13] = b3; sums[14] = c3; sums[15] = d3;
-  sums[16] = a4; sums[17] = b4; sums[18] = c4; sums[19] = d4;
-  sums[20] = a5; sums[21] = b5; sums[22] = c5; sums[23] = d5;
-  sums[24] = a6; sums[25] = b6; sums[26] = c6; sums[27] = d6;
-  sums[28] = a7; sums[29] = b7; sums[30] = c7; sums[31] = d7;
-  sums[32] = a8; sums[33] = b8; sums[34] = c8; sums[35] = d8;
-  sums[36] = a9; sums[37] = b9; sums[38] = c9; sums[39] = d9;
-  sums[40] = a10; sums[41] = b10; sums[42] = c10; sums[43] = d10;
-  sums[44] = a11; sums[45] = b11; sums[46] = c11; sums[47] = d11;
-  sums[48] = a12; sums[49] = b12; sums[50] = c12; sums[51] = d12;
-  sums[52] = a13; sums[53] = b13; sums[54] = c13; sums[55] = d13;
-  sums[56] = a14; sums[57] = b14; sums[58] = c14; sums[59] = d14;
-  sums[60] = a15; sums[61] = b15; sums[62] = c15; sums[63] = d15;
-  sums[64] = a16; sums[65] = b16; sums[66] = c16; sums[67] = d16;
-  sums[68] = a17; sums[69] = b17; sums[70] = c17; sums[71] = d17;
-  sums[72] = a18; sums[73] = b18; sums[74] = c18; sums[75] = d18;
-  sums[76] = a19; sums[77] = b19; sums[78] = c19; sums[79] = d19;
-  sums[80] = a20; sums[81] = b20; sums[82] = c20; sums[83] = d20;
-  sums[84] = a21; sums[85] = b21; sums[86] = c21; sums[87] = d21;
-  sums[88] = a22; sums[89] = b22; sums[90] = c22; sums[91] = d22;
-  sums[92] = a23; sums[93] = b23; sums[94] = c23; sums[95] = d23;
-  sums[96] = a24; sums[97] = b24; sums[98] = c24; sums[99] = d24;
-  sums[100] = a25; sums[101] = b25; sums[102] = c25; sums[103] = d25;
-  sums[104] = a26; sums[105] = b26; sums[106] = c26; sums[107] = d26;
-  sums[108] = a27; sums[109] = b27; sums[110] = c27; sums[111] = d27;
-  sums[112] = a28; sums[113] = b28; sums[114] = c28; sums[115] = d28;
-  sums[116] = a29; sums[117] = b29; sums[118] = c29; sums[119] = d29;
-  sums[120] = a30; sums[121] = b30; sums[122] = c30; sums[123] = d30;
-  sums[124] = a31; sums[125] = b31; sums[126] = c31; sums[127] = d31;
-  // All that is added to is read before anything is stored, since sums of an edge share a place.
-  if (params.add == 1u) {
-    for (var sum = 0u; sum < 128u; sum++) {
-      let at = places(row + sum / 4u, column + sum % 4u * 4u, n, m);
-      sums[sum] += vec4<f32>(y[at.x], y[at.y], y[at.z], y[at.w]);
-    }
-  }
-  for (var sum = 0u; sum < 128u; sum++) {
-    let at = places(row + sum / 4u, column + sum % 4u * 4u, n, m);
-    y[at.x] = sums[sum].x; y[at.y] = sums[sum].y; y[at.z] = sums[sum].z; y[at.w] = sums[sum].w;
+  // The text stores two rows, to which the others move up: a store becomes hundreds of instructions on a software
+  // adapter, whose compiler takes long for sums that live across many of them, as for an array that a loop indexes.
+  for (var r = 0u; r < 32u; r += 2u) {
+    put(row + r, column, a0); put(row + r, column + 4u, b0);
+    put(row + r, column + 8u, c0); put(row + r, column + 12u, d0);
+    put(row + r + 1u, column, a1); put(row + r + 1u, column + 4u, b1);
+    put(row + r + 1u, column + 8u, c1); put(row + r + 1u, column + 12u, d1);
+    a0 = a2; b0 = b2; c0 = c2; d0 = d2;
+    a1 = a3; b1 = b3; c1 = c3; d1 = d3;
+    a2 = a4; b2 = b4; c2 = c4; d2 = d4;
+    a3 = a5; b3 = b5; c3 = c5; d3 = d5;
+    a4 = a6; b4 = b6; c4 = c6; d4 = d6;
+    a5 = a7; b5 = b7; c5 = c7; d5 = d7;
+    a6 = a8; b6 = b8; c6 = c8; d6 = d8;
+    a7 = a9; b7 = b9; c7 = c9; d7 = d9;
+    a8 = a10; b8 = b10; c8 = c10; d8 = d10;
+    a9 = a11; b9 = b11; c9 = c11; d9 = d11;
+    a10 = a12; b10 = b12; c10 = c12; d10 = d12;
+    a11 = a13; b11 = b13; c11 = c13; d11 = d13;
+    a12 = a14; b12 = b14; c12 = c14; d12 = d14;
+    a13 = a15; b13 = b15; c13 = c15; d13 = d15;
+    a14 = a16; b14 = b16; c14 = c16; d14 = d16;
+    a15 = a17; b15 = b17; c15 = c17; d15 = d17;
+    a16 = a18; b16 = b18; c16 = c18; d16 = d18;
+    a17 = a19; b17 = b19; c17 = c19; d17 = d19;
+    a18 = a20; b18 = b20; c18 = c20; d18 = d20;
+    a19 = a21; b19 = b21; c19 = c21; d19 = d21;
+    a20 = a22; b20 = b22; c20 = c22; d20 = d22;
+    a21 = a23; b21 = b23; c21 = c23; d21 = d23;
+    a22 = a24; b22 = b24; c22 = c24; d22 = d24;
+    a23 = a25; b23 = b25; c23 = c25; d23 = d25;
+    a24 = a26; b24 = b26; c24 = c26; d24 = d26;
+    a25 = a27; b25 = b27; c25 = c27; d25 = d27;
+    a26 = a28; b26 = b28; c26 = c28; d26 = d28;
+    a27 = a29; b27 = b29; c27 = c29; d27 = d29;
+    a28 = a30; b28 = b30; c28 = c30; d28 = d30;
+    a29 = a31; b29 = b31; c29 = c31; d29 = d31;
   }
 }

@@ -455,11 +455,7 @@ fn linear_block_takes_parts_of_x_and_y() {
         BOUND,
         ("params.add == 1u", "params.add == 2u"),
     );
-    check(
-        &cases(F32, false),
-        BOUND,
-        ("params.first + min(row", "min(row"),
-    );
+    check(&cases(F32, false), BOUND, ("params.first + row", "row"));
     check(
         &cases(Bf16, true),
         BOUND,
