@@ -159,9 +159,13 @@ async function databaseOpens(): Promise<boolean> {
   });
 }
 
+const onLinux = (agent: string): boolean => /Linux/.test(agent) && !/Android/.test(agent);
+
 function helpWithoutWebGpu(agent: string): string {
+  if (/Firefox\//.test(agent) && onLinux(agent))
+    return 'This Firefox has no WebGPU, which is off by default on Linux: set dom.webgpu.enabled to true on the page about:config, then restart; or use a current Chrome.';
   if (/Firefox\//.test(agent))
-    return 'This Firefox has no WebGPU. It is on by default in Firefox 141 and later on Windows and 145 and later on Apple silicon; elsewhere use a current Chrome or Edge.';
+    return 'This Firefox has no WebGPU. It is on by default in Firefox 141 and later on Windows, and 147 and later on Apple silicon (145 on macOS 26); elsewhere use a current Chrome or Edge.';
   if (/iPhone|iPad/.test(agent))
     return 'This iOS or iPadOS has no WebGPU in the browser. Version 26 and later have it.';
   if (/Version\/.*Safari\//.test(agent))
@@ -173,9 +177,9 @@ function helpWithoutWebGpu(agent: string): string {
 
 function helpWithoutAdapter(agent: string): string {
   const chrome = /Chrome\//.test(agent);
-  const linux = /Linux/.test(agent) && !/Android/.test(agent);
+  const firefox = /Firefox\//.test(agent);
   const steps = chrome
     ? 'Switch on “Use graphics acceleration when available” in the browser’s system settings, update the graphics driver, then restart the browser. The page chrome://gpu says why WebGPU is off.'
-    : 'Update the graphics driver and the browser, then restart.';
-  return `WebGPU is there, but it found no usable GPU. ${steps}${chrome && linux ? ' On Linux, Chrome may need to be started with --enable-unsafe-webgpu --enable-features=Vulkan.' : ''}`;
+    : `Update the graphics driver and the browser, then restart.${firefox ? ' The page about:support says why WebGPU is off.' : ''}`;
+  return `WebGPU is there, but it found no usable GPU. ${steps}${chrome && onLinux(agent) ? ' On Linux, Chrome may need to be started with --enable-unsafe-webgpu --enable-features=Vulkan.' : ''}`;
 }
