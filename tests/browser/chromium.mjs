@@ -190,7 +190,8 @@ export class Browser {
     page.on('requestfailed', (request) => {
       const reason = request.failure()?.errorText;
       // A page that ends a worker whose script still loads calls the load off.
-      if (reason === 'net::ERR_ABORTED' && /\bworker[^/]*\.js$/.test(request.url())) return;
+      const calledOff = reason === 'net::ERR_ABORTED' || reason === 'NS_BINDING_ABORTED';
+      if (calledOff && /\bworker[^/]*\.js$/.test(request.url())) return;
       record.errors.push(`failed: ${request.url()} ${reason}`);
     });
     page.on('request', (request) => {
