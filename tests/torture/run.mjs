@@ -1,5 +1,6 @@
 // npm run lab -- torture [part …]: the full form of these parts, or of all (full.test.mjs).
 //   --short     the counts of npm test, and nothing is written
+// npm run lab -- torture firefox [part …]: another browser; its results are results/firefox.json.
 // npm run lab -- torture lora [part …]: adapters; its results are results/lora.json.
 import { root, run } from '../../web/toolchain.mjs';
 import { PARTS } from './parts.mjs';
@@ -7,6 +8,8 @@ import { PARTS } from './parts.mjs';
 // Most parts of adapters need no browser: they have a separate program.
 if (process.argv[2] === 'lora')
   process.exit(await (await import('./lora/run.mjs')).lora(process.argv.slice(3)));
+if (process.argv[2] === 'firefox')
+  process.exit(await (await import('./firefox.mjs')).firefox(process.argv.slice(3)));
 const asked = process.argv.slice(2).filter((word) => word !== '--short');
 const unknown = asked.filter((name) => !(name in PARTS));
 if (unknown.length > 0) {
