@@ -5,7 +5,9 @@ import { addCodes } from './protocol/sentence.js';
 export { ERROR_CODES, escaped, TabtuneError } from './protocol/errors.js';
 export type { ErrorCode, ErrorDetail } from './protocol/errors.js';
 export type { DataFile, DataInput, WeightedData } from './page/data-inputs.js';
+export { listDownloads, removeDownloads } from './page/downloads.js';
 export type { FilesInput, Input, RangeReader } from './page/inputs.js';
+export type { Address, AddressInput, HubOptions } from './page/names.js';
 export type { RowsOptions, RowsReport, ScoredRow } from './page/row-metrics.js';
 export type { AskedOptions } from './page/sampling.js';
 export type {
@@ -60,6 +62,7 @@ export type {
   DataReport,
   DeltaFiles,
   DeltaReport,
+  DownloadInfo,
   EvalReport,
   ExportChoice,
   Extraction,

@@ -43,6 +43,7 @@ const front = (head: string, magic = 'TABTUNE1', length = head.length): Blob => 
   return new Blob([magic, size, head]);
 };
 const chunk = { index: 2, bytes: 3, sha256: '0'.repeat(64) };
+const [NAME, PAGE] = ['hf:owner/name@main', 'https://huggingface.co/owner/name'];
 /** Settings of a run that needs too much memory. */
 const SETTINGS = {
   batch_size: 8,
@@ -164,6 +165,35 @@ const CONSTRUCTED: readonly (() => unknown)[] = [
     finding('storage.silent', { subject: 'how much room it has', found: 'a save may find none' }),
   () => finding('tokenizer.text', { found: 'the vocabulary lacks the character "I"' }),
   () => fault('wasm.load', { found: 'HTTP 404' }),
+  () =>
+    fault('download.room', {
+      subject: 'https://example.org/m.gguf',
+      expected: 4_000_000_000,
+      found: 1_000_000,
+    }),
+  () =>
+    finding('download.unkept', {
+      subject: 'https://example.org/m.gguf',
+      found: 'this browser has no files for it',
+    }),
+  ...['hub.gated', 'hub.unknown'].map(
+    (code) => () => fault(code as 'hub.gated', { subject: NAME, expected: PAGE }),
+  ),
+  () => fault('hub.missing', { subject: NAME, expected: PAGE, found: 'there is no such revision' }),
+  () =>
+    fault('hub.files', {
+      subject: NAME,
+      expected: 'model.safetensors and no GGUF file',
+      found: 'pytorch_model.bin (99 bytes)',
+    }),
+  () => finding('hub.left', { subject: NAME, found: 'data/test.jsonl' }),
+  () => finding('hub.offline', { subject: NAME, found: '0'.repeat(40) }),
+  () =>
+    fault('source.integrity', {
+      subject: 'https://example.org/m.gguf',
+      expected: '0'.repeat(64),
+      found: '1'.repeat(64),
+    }),
   () =>
     fault('worker.silent', {
       found: 'within 30 seconds',

@@ -33,6 +33,7 @@ export class StoredFile {
     if (this.#open) throw new DOMException('the file is open', 'NoModificationAllowedError');
     this.#open = true;
     return {
+      getSize: () => this.content.byteLength,
       truncate: (size: number) => (this.content = this.content.slice(0, size)),
       write: (bytes: ArrayBuffer, { at }: { at: number }) => this.#write(bytes, at),
       read: (into: Uint8Array, { at }: { at: number }) => {

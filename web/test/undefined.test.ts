@@ -189,6 +189,7 @@ it('calls_work_without_them', async () => {
       chatTemplate: undefined,
       allowNonFinite: undefined,
     },
+    ...{ hub: undefined, token: undefined, quant: undefined, keepDownloads: undefined },
     ...WORKER,
   };
   using opened = await openModel(new File(['GGUF....'], 'a.gguf'), {

@@ -157,6 +157,8 @@ codes! {
     "device.unavailable" => GpuUnavailable, Page, "the GPU did not come back, or was lost again and again.", "The last checkpoint is whole: reload the page and resume it.";
     "device.uncaptured" => ShaderFailed, Page, "the GPU refused a command: {found}.";
     "digest.mismatch" => Integrity, Core, "the digest of the {subject} does not match: expected {expected}[, found {found}].", "The file is damaged or was changed.";
+    "download.room" => QuotaExceeded, Page, "{subject} needs {expected} bytes, and the browser allows {found} more.", "Remove downloads that are kept (removeDownloads), or open it with keepDownloads: false.";
+    "download.unkept" => Warning, Page, "{subject} was downloaded and not kept: {found}.", "Another opening downloads it again.";
     "export.adapter" => BadOption, Core, "the format {found} cannot be used here: expected {expected}.";
     "export.gguf.arch" => BadOption, Core, "{?artifact}GGUF has no place for this model: {subject} should be {expected}[, but is {found}].", "Export safetensors instead.";
     "export.gguf.base" => BadOption, Core, "this GGUF file does not fit the model: {subject}[ should be {expected}][, but is {found}].";
@@ -222,6 +224,12 @@ codes! {
     "gguf.value.type" => BadModelFile, Core, "the value of \"{subject}\" has the type {found}, where {expected} is defined.", "The file is damaged, or a newer program wrote it.";
     "gguf.version.big-endian" => BadModelFile, Core, "the file was written for big-endian computers, which tabtune does not read.", "Convert it to little-endian.";
     "gguf.version.unsupported" => BadModelFile, Core, "the file has version {found} of GGUF; expected {expected}.", "Convert the model again with a current llama.cpp.";
+    "hub.files" => BadModelFile, Page, "{subject} has no {expected}. It has {found}.", "Name a file after the repository, or give quant.";
+    "hub.gated" => BadModelFile, Page, "{subject} is not given to everybody: its terms have to be accepted, by an account whose token is sent.", "Accept them at {expected} and give a token that may read it.";
+    "hub.left" => Warning, Page, "{subject} has other data too, which were left out: {found}.", "Name a file after the repository to take it.";
+    "hub.missing" => BadModelFile, Page, "{subject} was not found: {found}.", "Look it up at {expected}.";
+    "hub.offline" => Warning, Page, "the hub cannot be reached, so {subject} is what was kept of it: commit {found}.";
+    "hub.unknown" => BadModelFile, Page, "{subject} was refused: there is no such repository, or it is private, or its terms have to be accepted. The hub does not say which.", "Check the name at {expected}; for the other two, give a token.";
     "index.count.limit" => BadModelFile, Core, "the index names {found} shards, where {expected} are allowed.";
     "index.depth" => BadModelFile, Core, "the JSON is nested more than 32 levels deep.", "Fetch the index again.";
     "index.field.missing" => BadModelFile, Core, "the index has no {subject}.", "Give the index that was published with the weights.";
@@ -353,6 +361,7 @@ codes! {
     "source.changed" => BadModelFile, Page, "{subject} changed while it was read.", "Try again.";
     "source.download" => BadModelFile, Page, "{subject} cannot be downloaded: {found}.";
     "source.duplicate" => BadOption, Page, "{found} files are called {subject}: {expected}.", "Give the one that is meant.";
+    "source.integrity" => Integrity, Page, "{subject} is another file than was asked for: expected the sum {expected}, found {found}.", "Nothing of it was used. Download it again, or correct the sum.";
     "source.range" => BadModelFile, Page, "the server of {subject} sent other bytes than were asked for: expected {expected}, found {found}.";
     "source.read" => BadModelFile, Both, "cannot read {subject}: {found}.";
     "source.served" => Warning, Page, "{subject} was served as {found}.", "If that is a page of the server and not the file, check the address.";

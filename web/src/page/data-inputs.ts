@@ -7,13 +7,16 @@ import type { Values } from '../protocol/plain.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import { blobSpec, can, described, EXPECTED, gathered, isFolder, reading } from './inputs.js';
 import type { BlobSpec, Input } from './inputs.js';
+import { addressed, isAddress } from './names.js';
+import type { Address } from './names.js';
 
 /**
- * A file of training data, the text itself, or its token ids. The type of a file (text, JSON lines, JSON, CSV, TSV or Parquet, optionally compressed
+ * A file of training data, the text itself, or its token ids; `hf:datasets/owner/name` names the files of a data set. The type of a file (text, JSON lines, JSON, CSV, TSV or Parquet, optionally compressed
  * by gzip) is detected from its contents; `.tokens` files are recognised by name.
  */
 export type DataFile =
-  | Input
+  | Exclude<Input, string>
+  | Address
   | { text: string; name?: string | undefined }
   | { tokens: Uint32Array; name?: string | undefined };
 /**
@@ -66,6 +69,8 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
     unnamed: 'text.txt',
     expected: `${EXPECTED}, { text } or { tokens }`,
   };
+  // Any other text could be the data themselves.
+  if (typeof input === 'string' && isAddress(input)) return reading(how, addressed(input, path));
   if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
   const source = inline(input, path) ?? (await reading(how, described(input, how)));
   if (source.kind !== 'blob') return source;
@@ -225,6 +230,13 @@ export async function toData(
   const weights = listed.some(({ weight }) => weight !== 1)
     ? listed.map(({ weight }) => weight)
     : undefined;
+  const several = files.findIndex(({ kind, name }) => kind === 'hub' && !/\.\w+$/.test(name));
+  if (weights && several >= 0)
+    throw badOption(
+      listed[several]?.path ?? 'data',
+      'a file of the data set with a weight',
+      'all of it',
+    );
   const [first] = files;
   const name = `${first?.name ?? ''}${files.length > 1 ? ` and ${files.length - 1} more` : ''}`;
   return { spec: { files, validation: kept, passedOver: passedOver.sort() }, name, weights };

@@ -97,7 +97,7 @@ async function exported(
   return to(async (place, moved) => {
     const ask = {
       options: plain(options, 'options'),
-      base: base && (await toSources(base, 'base', signal)),
+      base: base === undefined ? undefined : await toSources(base, 'base', signal),
       ...place,
     };
     return call(ask, { signal, onProgress, ...moved });

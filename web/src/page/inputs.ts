@@ -7,7 +7,9 @@ import { brandOf, isOf } from '../protocol/brand.js';
 import { aborted, badOption, escaped, fault, messageOf, TabtuneError } from '../protocol/errors.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { SourceSpec } from '../protocol/protocol.js';
-import { lastSegment, ofRequest, ofUrl } from './request-inputs.js';
+import { addressed, isAddressInput } from './names.js';
+import type { AddressInput, HubOptions } from './names.js';
+import { lastSegment, ofRequest } from './request-inputs.js';
 
 /** A source with its own read function, for example over the caller's file system. */
 export interface RangeReader {
@@ -15,8 +17,10 @@ export interface RangeReader {
   size: number;
   read(offset: number, length: number): Promise<Uint8Array> | Uint8Array;
 }
-/** An input of one file; a URL or Request is downloaded. */
+/** An input of one file; a URL, an address or a Request is downloaded. `hf:owner/name` names all files of a repository. */
 export type Input =
+  | string
+  | AddressInput
   | File
   | Blob
   | URL
@@ -33,7 +37,7 @@ export type FilesInput =
 const READ_BYTES = 8 << 20;
 /** @internal Description of the inputs that are accepted. */
 export const EXPECTED =
-  'a File, Blob, URL, Request, Response, ArrayBuffer, Uint8Array, FileSystemFileHandle or { name, size, read }';
+  'a File, Blob, address, URL, { url, sha256 }, Request, Response, ArrayBuffer, Uint8Array, FileSystemFileHandle or { name, size, read }';
 
 /** Returns a name for an unnamed input, chosen by its first bytes. */
 async function sniffed(first: Blob, otherwise: string): Promise<string> {
@@ -93,6 +97,8 @@ export interface Reading {
   /** Name for bytes that have none. */
   unnamed: string;
   signal: AbortSignal | undefined;
+  /** Options of named files. */
+  hub?: HubOptions | undefined;
 }
 
 async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise<SourceSpec> {
@@ -122,7 +128,7 @@ export async function described(input: object, how: Reading): Promise<SourceSpec
   if (isOf(input, 'Blob')) {
     return blobSpec(isOf(input, 'File') ? input.name : await sniffed(input, how.unnamed), input);
   }
-  if (isOf(input, 'URL')) return ofUrl(input.href);
+  if (isOf(input, 'URL') || isAddressInput(input)) return addressed(input, how.path, how.hub);
   if (isOf(input, 'Request')) return ofRequest(input, how.path);
   if (isOf(input, 'Response')) return ofResponse(input, how);
   if (isOf(input, 'ArrayBuffer') || isOf(input, 'Uint8Array')) {
@@ -162,8 +168,10 @@ export async function toSource(
   path: string,
   unnamed: string,
   signal?: AbortSignal,
+  hub?: HubOptions,
 ): Promise<SourceSpec> {
-  const how = { path, unnamed, signal, expected: EXPECTED };
+  const how = { path, unnamed, signal, hub, expected: EXPECTED };
+  if (typeof input === 'string') return reading(how, addressed(input, path, hub));
   if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
   return reading(how, described(input, how));
 }
@@ -235,6 +243,7 @@ export async function toSources(
   inputs: FilesInput,
   path: string,
   signal?: AbortSignal,
+  hub?: HubOptions,
 ): Promise<SourceSpec[]> {
   const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs)
     ? inputs
@@ -248,7 +257,7 @@ export async function toSources(
   if (list.length === 0) throw badOption(path, 'at least one file', 'none');
   const specs = await Promise.all(
     list.map(({ input }, index) =>
-      toSource(input, `${path}[${index}]`, 'model.safetensors', signal),
+      toSource(input, `${path}[${index}]`, 'model.safetensors', signal, hub),
     ),
   );
   refuseTwice(specs, list, path);

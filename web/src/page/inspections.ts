@@ -16,6 +16,7 @@ import { optionsOf } from './given.js';
 import { beginningOf, toData, withWeights } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { toSources } from './inputs.js';
+import { hubOptions } from './names.js';
 import type { FilesInput } from './inputs.js';
 import { signalOf } from './request-inputs.js';
 import { checkModel } from './model.js';
@@ -84,9 +85,14 @@ export async function inspectFiles(
     read = false,
     plan = false,
     names,
+    hub,
+    token,
+    quant,
+    keepDownloads,
     signal,
     ...rest
   } = optionsOf(options, 'the inspection');
+  const from = hubOptions({ hub, token, quant, keepDownloads });
   const call = workerCall({ ...rest, signal: signalOf(signal, files, mergeAdapter) });
   if (format !== undefined) string(format, 'format');
   boolean(read, 'read');
@@ -96,7 +102,7 @@ export async function inspectFiles(
   return askOwnWorker(
     'files.inspect',
     {
-      ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)),
+      ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal, from)),
       format,
       read,
       plan: plan ? planned : undefined,

@@ -8,6 +8,8 @@ import { beginningOf, toData } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { toSource, toSources } from './inputs.js';
 import type { FilesInput, Input } from './inputs.js';
+import { hubOptions, pin } from './names.js';
+import type { HubOptions } from './names.js';
 import { signalOf } from './request-inputs.js';
 import { Model } from './model.js';
 import { runSettings } from './options.js';
@@ -26,7 +28,7 @@ import type { TokenizerShape } from './tokenizers.js';
 import type { WorkerOptions } from './spawn.js';
 
 /** Options of `openModel`. */
-export interface OpenOptions extends WorkerCall {
+export interface OpenOptions extends WorkerCall, HubOptions {
   /** Selection of tensors to import, and the names they get. Default: everything. */
   request?: ImportRequest | undefined;
   /** Files of a LoRA adapter that is merged into the weights as they are read. */
@@ -59,7 +61,7 @@ function split(
   };
 }
 
-/** Opens a GGUF file, or the files of one Hugging Face folder, by their names. */
+/** Opens a GGUF file, or the files of one Hugging Face folder: files, their addresses, or the name of a repository, `hf:owner/name`. */
 export async function openModel(files: FilesInput, options: OpenOptions = {}): Promise<Model> {
   const {
     request,
@@ -68,8 +70,13 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
     adapter,
     chatTemplate,
     allowNonFinite = false,
+    hub,
+    token,
+    quant,
+    keepDownloads,
     ...rest
   } = optionsOf(options, 'the opening');
+  const from = hubOptions({ hub, token, quant, keepDownloads });
   const { worker, call } = split(rest, files, mergeAdapter, adapter);
   boolean(allowNonFinite, 'allowNonFinite');
   boolean(resizeVocabulary, 'resizeVocabulary');
@@ -86,6 +93,7 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
       adapter ?? mergeAdapter,
       apart ? 'adapter' : 'mergeAdapter',
       call.signal,
+      from,
     )),
     apart,
     resizeVocabulary,
@@ -93,7 +101,9 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
   };
   const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
   const alone = (): unknown => apart && Object.assign(ask, { adapter: [], apart: false });
-  return Model.open(worker, open, call, { allowNonFinite, files: ask.sources, alone });
+  const model = await Model.open(worker, open, call, { allowNonFinite, files: ask.sources, alone });
+  pin([...ask.sources, ...ask.adapter], model.base);
+  return model;
 }
 
 /** @internal Returns the request that opens the files. */
@@ -103,10 +113,12 @@ export async function openingOf(
   added: FilesInput | undefined,
   path: string,
   signal: AbortSignal | undefined,
+  hub: HubOptions,
 ): Promise<Omit<Ask<'model.open'>, 'apart' | 'resizeVocabulary' | 'chatTemplate'>> {
   const checked = importRequest(request);
-  const adapter = added === undefined ? [] : await toSources(added, path, signal);
-  return { request: checked, adapter, sources: await toSources(files, 'files', signal) };
+  const ofAdapter = { ...hub, quant: undefined };
+  const adapter = added === undefined ? [] : await toSources(added, path, signal, ofAdapter);
+  return { request: checked, adapter, sources: await toSources(files, 'files', signal, hub) };
 }
 
 /** Options of `newModel`. */

@@ -14,7 +14,11 @@ export function lastSegment(url: string): string {
 }
 
 /** @internal Describes a plain request of an address. */
-export const ofUrl = (url: string): SourceSpec => ({ kind: 'url', name: lastSegment(url), url });
+export const ofUrl = (url: string): Extract<SourceSpec, { kind: 'url' }> => ({
+  kind: 'url',
+  name: lastSegment(url),
+  url,
+});
 
 /** Properties of a Request that are sent along where they differ from those of a plain one. */
 const FIELDS = [

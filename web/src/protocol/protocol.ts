@@ -15,6 +15,7 @@ import {
 import {
   checkpointInfo,
   deltaFiles,
+  downloadInfo,
   extractedFiles,
   inspectReport,
   namedFile,
@@ -48,7 +49,7 @@ import { dataSpec, sourceSpec } from './sources.js';
 export type { DataSpec, SourceSpec } from './sources.js';
 
 /** Version of the protocol, incremented whenever the form of a message changes. */
-export const PROTOCOL = 13;
+export const PROTOCOL = 14;
 
 /** Files of a model, an import request, and the files of an adapter. */
 const opening = {
@@ -119,6 +120,10 @@ export const REQUESTS = {
     ask: record({ data: dataSpec, config: document, partial: flag }),
     reply: fileSummaries,
   },
+  /** Lists the downloads that are kept in the origin's private files. */
+  'download.list': { ask: nothing, reply: listOf(downloadInfo) },
+  /** Removes them, or those with these names; returns the names. */
+  'download.remove': { ask: record({ names: optional(listOf(text)) }), reply: listOf(text) },
   'files.verify': {
     ask: record({ sources: listOf(sourceSpec), receipt: optional(document) }),
     reply: verification,

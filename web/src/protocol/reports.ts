@@ -224,6 +224,21 @@ export interface DeltaFiles extends Written {
 }
 export const deltaFiles: Parser<DeltaFiles> = record({ report: deltaReport, ...written });
 
+/** A download that is kept in the origin's private files. */
+export const downloadInfo = record({
+  /** `hf:owner/name@commit/path`, or the address. */
+  name: text,
+  /** Number of bytes that are kept. */
+  bytes: count,
+  /** Number of bytes of the whole file. */
+  size: count,
+  /** False for a download that broke off; another opening continues it. */
+  complete: flag,
+  /** SHA-256 of a complete file. */
+  sha256: missing(text),
+});
+export type DownloadInfo = Parsed<typeof downloadInfo>;
+
 /** Progress of a long call. Totals are known from the start. */
 export interface Progress {
   /** Work that is being done. */

@@ -2,7 +2,9 @@
 import {
   blob,
   buffer,
+  count,
   fileHandle,
+  flag,
   listOf,
   optional,
   record,
@@ -23,7 +25,32 @@ export const sourceSpec = variant('kind', {
   /** `handle` allows the file to be opened again. */
   blob: { name: text, blob, handle: optional(fileHandle) },
   bytes: { name: text, bytes: buffer },
-  url: { name: text, url: text, parts: optional(requestParts) },
+  /**
+   * `sum` is the SHA-256 of the file or, if it is shorter, its id as a blob of git; `keep` allows its bytes to be kept for later. `hub` describes where
+   * it came from by name.
+   */
+  url: {
+    name: text,
+    url: text,
+    parts: optional(requestParts),
+    sum: optional(text),
+    size: optional(count),
+    keep: optional(flag),
+    hub: optional(record({ repo: text, revision: text, commit: text, page: text })),
+  },
+  /** A repository of a hub, or a file or folder in it; `commit` pins what `revision` was when it was first asked for. */
+  hub: {
+    name: text,
+    hub: text,
+    repo: text,
+    dataset: flag,
+    revision: text,
+    commit: optional(text),
+    path: text,
+    quant: optional(text),
+    token: optional(text),
+    keep: optional(flag),
+  },
 });
 export type SourceSpec = Parsed<typeof sourceSpec>;
 

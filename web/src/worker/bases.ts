@@ -23,7 +23,11 @@ export function keptFiles(files: readonly JsSource[]): KeptFile[] | undefined {
  * browsers without other files have no query for it.
  */
 async function found({ name, from }: KeptFile): Promise<SourceSpec> {
-  if (typeof from === 'string') return { kind: 'url', name, url: from };
+  if (typeof from === 'string') {
+    // The sum finds a file that is kept.
+    const [url = '', sum] = from.split('#sum=');
+    return { kind: 'url', name, url, sum };
+  }
   const query: unknown = Reflect.get(from, 'queryPermission');
   if (typeof query === 'function') {
     const state = await answerTo<unknown>(
@@ -42,7 +46,7 @@ export async function reopened(
   onProgress: OnProgress,
 ): Promise<JsSource[]> {
   try {
-    return await openSources(await Promise.all(kept.map(found)), signal, onProgress);
+    return await openSources(await Promise.all(kept.map(found)), signal, onProgress, 'beginning');
   } catch {
     if (signal.aborted) throw aborted('the resume');
     return [];

@@ -9,6 +9,8 @@ import { delivered } from './exports.js';
 import { interruptible } from './core-mutex.js';
 import { openSource, openSources, warningsOf, withWarnings } from './sources.js';
 import { looked, openData, reported } from './data.js';
+import { refuseTwice, withHub } from './hub.js';
+import { headed } from './remote.js';
 import { fileHandlers } from './file-calls.js';
 import type { Handlers } from './handler.js';
 import { estimate, ModelHandle, parsed } from './wasm.js';
@@ -50,11 +52,16 @@ export function handlersOf(state: WorkerState): Handlers {
       { signal, onProgress },
     ) => {
       await state.core();
-      const files = await openSources(sources, signal, onProgress);
-      const added = await openSources(adapter, signal, onProgress);
+      const files = await openSources(sources, signal, onProgress, 'beginning');
+      refuseTwice(files);
+      const added = await openSources(adapter, signal, onProgress, 'beginning');
       if (signal.aborted) throw aborted('the opening');
       onProgress(phase('read'));
-      const model = ModelHandle.open(files, request, added, apart, resizeVocabulary, chatTemplate);
+      const all = [...files, ...added];
+      const model = await headed(all, signal, onProgress, () =>
+        ModelHandle.open(files, request, added, apart, resizeVocabulary, chatTemplate),
+      );
+      state.loading = all;
       state.chatTemplate = chatTemplate;
       // Files from which the model can be exported unchanged.
       const info = state.hold(
@@ -64,11 +71,13 @@ export function handlersOf(state: WorkerState): Handlers {
           apart ? ModelHandle.open(files, request, [], false, false, chatTemplate) : undefined,
       );
       onProgress(ready);
-      return withWarnings(info, [...files, ...added]);
+      return withWarnings(info, all);
     },
     'model.detach': async () => state.detach(),
-    'model.details': () => state.weights((core) => parsed.details(core.details())),
-    'model.tensor': async ({ name }, { transfer }) => {
+    'model.details': () =>
+      state.weights((core) => withHub(parsed.details(core.details()), state.loading)),
+    'model.tensor': async ({ name }, { signal, onProgress, transfer }) => {
+      await state.complete(signal, onProgress);
       const tensor = parsed.tensor(state.model.tensor(name));
       transfer.push(tensor.values.buffer);
       return tensor;
@@ -79,6 +88,7 @@ export function handlersOf(state: WorkerState): Handlers {
         : isMerged(options)
           ? state.base
           : [];
+      await state.complete(signal, onProgress);
       return state.weights(
         async (core) =>
           delivered(await core.exportModel(options, files), where, { signal, onProgress }),
@@ -126,14 +136,19 @@ export function handlersOf(state: WorkerState): Handlers {
       ]);
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
-    'model.chat': ({ conversation, options, base }, { signal, onToken, onWarning }) =>
-      state.asked(
+    'model.chat': async ({ conversation, options, base }, context) => {
+      const { signal, onToken, onWarning } = context;
+      await state.complete(signal, context.onProgress);
+      return state.asked(
         async (core) =>
           streamed(await core.chat(conversation, options, base), signal, onToken, onWarning),
         signal,
-      ),
-    'model.score': ({ request, base }, { signal }) =>
-      state.asked(async (core) => parsed.score(await core.score(request, base)), signal),
+      );
+    },
+    'model.score': async ({ request, base }, { signal, onProgress }) => {
+      await state.complete(signal, onProgress);
+      return state.asked(async (core) => parsed.score(await core.score(request, base)), signal);
+    },
     'model.tokenize': async ({ text }, { onWarning }) => {
       const { ids, warnings } = parsed.tokenized(state.model.tokenize(text));
       warnings.forEach(onWarning);

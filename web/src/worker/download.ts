@@ -1,41 +1,52 @@
-/** Downloads a whole file: a download that ends early is continued by range requests if the server allows it. */
+/** Downloads a file from its beginning: a download that ends early is continued by range requests if the server allows it. */
 import { aborted, fault, TabtuneError } from '../protocol/errors.js';
+import { refusedDownload } from './http-refusals.js';
 import { endsAt, isEncoded, lengthOf, rangeOf, sizeOf, validatorOf } from './http-headers.js';
 import type { OnProgress } from '../protocol/reports.js';
-import { DELAYS_MILLIS, hasRanges, partsOf, pause, request } from './http-request.js';
+import { DELAYS_MILLIS, hasRanges, pause, request } from './http-request.js';
 import type { UrlSpec } from './http-request.js';
-import { nameOf, quoted } from './storage/faults.js';
+import type { Store } from './download-stores.js';
+import { quoted } from './storage/faults.js';
 
-/** Number of bytes gathered before they become a Blob, which the browser can move to disk. */
-const GATHERED_BYTES = 8 << 20;
 const REPORTED_BYTES = 1 << 20;
 /** Number of bytes that are requested again when a download is continued, to see that they are the same. */
 const OVERLAP_BYTES = 32;
 
-const REFUSED = "the network, CORS or the page's Content-Security-Policy refused it";
 const STOPPED = 'it did not continue';
 const UNKNOWN = 'the server does not say whether it is still the same file';
 
-class Download {
-  #pieces: Blob[] = [];
-  #gathered: Uint8Array<ArrayBuffer>[] = [];
-  #gatheredBytes = 0;
+/** What is known about a file of which a part was loaded before. */
+export interface Known {
+  size: number | undefined;
+  /** A strong ETag or a date. */
+  validator: string | undefined;
+}
+
+/** A download into a store, of which a part may be there already. */
+export class Download {
   #reported = 0;
   #loaded = 0;
   /** The last bytes that were loaded. */
   #tail = new Uint8Array();
   /** Size of the file, if the server states it. */
   #size: number | undefined;
-  /** A strong ETag or a date, which shows that it is still the same file; undefined if the rest of it cannot be requested. */
+  /** Shows that it is still the same file; undefined if the rest of it cannot be requested. */
   #validator: string | undefined;
   /** Content type of the file. */
-  #type = '';
+  type = '';
 
   constructor(
     private readonly spec: UrlSpec,
     private readonly signal: AbortSignal,
     private readonly onProgress: OnProgress,
-  ) {}
+    private readonly store: Store,
+    { size, validator }: Partial<Known> = {},
+  ) {
+    this.#size = size ?? spec.size;
+    this.#validator = validator;
+    this.#loaded = store.bytes;
+    this.#tail = store.tail(OVERLAP_BYTES);
+  }
 
   /** The byte from which the download is continued. */
   get #resumed(): number {
@@ -46,48 +57,97 @@ class Download {
     return quoted(this.spec.url);
   }
 
-  async whole(): Promise<Blob> {
-    let ended = await this.#begin(await this.#first());
-    for (let tries = 0; !ended && tries < DELAYS_MILLIS.length; tries += 1) {
-      await pause(DELAYS_MILLIS[tries] ?? 0, this.signal);
+  /** Returns whether the sum of the bytes is known in advance, so that any server may send any part of them. */
+  get #pinned(): boolean {
+    return this.spec.sum !== undefined;
+  }
+
+  /** Loads the whole file, or its first bytes up to `until` and possibly more. `begun` is a reply with the beginning of it. */
+  async load(until = Infinity, begun?: Response): Promise<void> {
+    // A part that is there already is continued at once.
+    let tries = this.#loaded > 0 ? -1 : 0;
+    let ended = this.#isLoaded(until) || (tries === 0 && (await this.#first(until, begun)));
+    for (; !ended && tries < DELAYS_MILLIS.length; tries += 1) {
+      if (tries >= 0) await pause(DELAYS_MILLIS[tries] ?? 0, this.signal);
       const before = this.#loaded;
-      const response = await this.#further();
+      const response = await this.#further(until);
       if (response === undefined) continue;
       if (response.status === 200) ended = await this.#begin(response);
       else {
-        ended = await this.#read(response, this.#tail);
+        ended = await this.#read(response, until, this.#tail);
         // Progress restarts the sequence of delays.
         if (this.#loaded > before) tries = -1;
       }
     }
     if (!ended) throw this.#truncated(STOPPED);
-    this.#flush();
-    return new Blob(this.#pieces, { type: this.#type });
   }
 
-  async #first(): Promise<Response> {
+  #isLoaded(until: number): boolean {
+    return this.#loaded > 0 && this.#loaded >= Math.min(until, this.#size ?? Infinity);
+  }
+
+  /** Requests the beginning of the file: by a range if only a part is wanted. Returns whether that is loaded. */
+  async #first(until: number, begun?: Response): Promise<boolean> {
+    const isPart = begun === undefined && until < (this.#size ?? Infinity);
+    const reply = isPart ? await this.#answer([['range', `bytes=0-${until - 1}`]]) : begun;
+    if (reply?.status === 206) {
+      const length = Math.min(until, this.#size ?? NaN);
+      const said = reply.headers.get('content-range');
+      // Another origin may hide its range.
+      if (said !== null || lengthOf(reply.headers) === length) return this.#adopt(reply, until);
+    } else if (reply && reply.status !== 416) return this.#begin(reply);
+    await reply?.body?.cancel();
+    return this.#begin(await this.#answer());
+  }
+
+  async #answer(more?: [string, string][]): Promise<Response> {
     try {
-      return await request(this.spec, this.signal);
+      return await request(this.spec, this.signal, more);
     } catch (thrown) {
       if (this.signal.aborted || thrown instanceof TabtuneError) throw thrown;
-      const found = `${REFUSED}${partsOf(this.spec).fields['integrity'] === undefined ? '' : ', or its bytes are not those that integrity states'}`;
-      throw fault('source.download', { subject: this.#url, found }, {}, thrown);
+      throw refusedDownload(this.spec, thrown);
     }
   }
 
-  /** Reads a reply with the whole file. Returns whether it is complete. */
-  #begin(response: Response): Promise<boolean> {
+  /** Reads a reply with the beginning of the file. Returns whether it has all bytes up to `until`. */
+  async #adopt(response: Response, until: number): Promise<boolean> {
     const { headers } = response;
+    const said = headers.get('content-range');
+    const { from, total = this.#size } = said === null ? { from: 0 } : rangeOf(said);
+    if (from !== 0 || total === undefined || isEncoded(headers))
+      throw this.#wrongRange('bytes from 0 on', said);
+    this.#size = total;
+    this.#validator = validatorOf(headers);
+    this.type = headers.get('content-type') ?? '';
+    await this.#restart();
+    return this.#read(response, until);
+  }
+
+  async #restart(): Promise<void> {
+    this.#tail = new Uint8Array();
+    this.#reported = this.#loaded = 0;
+    await this.store.restart(this.#size);
+  }
+
+  get known(): Known {
+    return { size: this.#size, validator: this.#validator };
+  }
+
+  /** Reads a reply with the whole file. Returns whether it is complete. */
+  async #begin(response: Response): Promise<boolean> {
+    const { headers, status } = response;
+    if (status !== 200 && status !== 206) throw refusedDownload(this.spec, undefined, response);
     this.#size = sizeOf(response, this.#url);
     const validator = validatorOf(headers);
-    if (this.#validator !== undefined && (validator ?? this.#validator) !== this.#validator)
+    if (
+      !this.#pinned &&
+      this.#validator !== undefined &&
+      (validator ?? this.#validator) !== this.#validator
+    )
       throw fault('source.changed', { subject: this.#url });
     this.#validator = isEncoded(headers) || !hasRanges(this.spec) ? undefined : validator;
-    this.#type = headers.get('content-type') ?? '';
-    this.#pieces = [];
-    this.#gathered = [];
-    this.#tail = new Uint8Array();
-    this.#gatheredBytes = this.#reported = this.#loaded = 0;
+    this.type = headers.get('content-type') ?? '';
+    await this.#restart();
     return this.#read(response);
   }
 
@@ -95,15 +155,16 @@ class Download {
    * Requests the rest, with the last bytes before it. Returns a reply with these, or from a server without ranges with the whole file again, or
    * undefined without a network.
    */
-  async #further(): Promise<Response | undefined> {
-    const validator = this.#validator;
-    if (validator === undefined || this.#loaded >= (this.#size ?? Infinity))
+  async #further(until: number): Promise<Response | undefined> {
+    const validator = this.#pinned ? undefined : this.#validator;
+    if ((validator === undefined && !this.#pinned) || this.#loaded >= (this.#size ?? Infinity))
       throw this.#truncated(UNKNOWN);
+    const last = until < (this.#size ?? Infinity) ? until - 1 : undefined;
     let response: Response;
     try {
       response = await request(this.spec, this.signal, [
-        ['range', `bytes=${this.#resumed}-`],
-        ['if-range', validator],
+        ['range', `bytes=${this.#resumed}-${last ?? ''}`],
+        ...(validator === undefined ? [] : [['if-range', validator] satisfies [string, string]]),
       ]);
     } catch (thrown) {
       if (this.signal.aborted || thrown instanceof TabtuneError) throw thrown;
@@ -115,26 +176,34 @@ class Download {
     const { from, total } = rangeOf(said);
     const size = this.#size ?? total;
     const now = validatorOf(headers);
-    if (status === 416 || (now ?? validator) !== validator || (total ?? size) !== size)
+    const changed = !this.#pinned && (now ?? validator) !== validator;
+    if (status === 416 || changed || (total ?? size) !== size)
       throw fault('source.changed', { subject: this.#url });
-    if (status !== 206) throw this.#truncated(`HTTP ${status} for the rest`);
-    if (now === undefined) throw this.#truncated(UNKNOWN);
+    if (status !== 206) {
+      const refused = refusedDownload(this.spec, undefined, response);
+      if (this.spec.sum !== undefined) throw refused;
+      throw this.#truncated(`HTTP ${status} for the rest`);
+    }
+    if (now === undefined && !this.#pinned) throw this.#truncated(UNKNOWN);
     // A cross-origin reply may hide its range; the length shows it as well.
+    const length = (last === undefined ? (size ?? NaN) : last + 1) - this.#resumed;
     const fits =
-      size !== undefined &&
-      (said === null ? lengthOf(headers) === size - this.#resumed : from === this.#resumed);
-    if (!fits || isEncoded(headers))
-      throw fault('source.range', {
-        subject: this.#url,
-        expected: `bytes from ${this.#resumed} on`,
-        found: quoted(said ?? 'an unknown range'),
-      });
+      size !== undefined && (said === null ? lengthOf(headers) === length : from === this.#resumed);
+    if (!fits || isEncoded(headers)) throw this.#wrongRange(`bytes from ${this.#resumed} on`, said);
     this.#size = size;
     return response;
   }
 
-  /** Reads a body to its end, after the bytes that are known. Returns whether the file is complete. */
-  async #read(response: Response, known = new Uint8Array()): Promise<boolean> {
+  #wrongRange(expected: string, said: string | null): Error {
+    return fault('source.range', {
+      subject: this.#url,
+      expected,
+      found: quoted(said ?? 'an unknown range'),
+    });
+  }
+
+  /** Reads a body to its end, after the bytes that are known. Returns whether the file is complete, or has all bytes up to `until`. */
+  async #read(response: Response, until = Infinity, known = new Uint8Array()): Promise<boolean> {
     const reader = response.body?.getReader();
     for (let seen = 0; ;) {
       const part = reader
@@ -143,7 +212,7 @@ class Download {
       if (part?.done) break;
       if (part === undefined) {
         if (this.signal.aborted) throw aborted('the download');
-        return response.type !== 'cors' && this.#loaded === this.#size;
+        return (response.type !== 'cors' && this.#loaded === this.#size) || this.#loaded >= until;
       }
       const { value } = part;
       const again = known.subarray(seen, seen + value.byteLength);
@@ -152,10 +221,13 @@ class Download {
       seen += again.byteLength;
       this.#take(value.subarray(again.byteLength));
     }
+    if (until < (this.#size ?? Infinity) && this.#loaded < (this.#size ?? 0))
+      return this.#loaded >= until;
     if (endsAt(this.#loaded, this.#size, response)) {
       // The size of an encoded body is not that of the file.
       if (this.#loaded !== this.#size && (isEncoded(response.headers) || response.type === 'cors'))
         await this.#confirm();
+      this.#size = this.#loaded;
       return true;
     }
     if (this.#loaded > (this.#size ?? Infinity))
@@ -191,18 +263,10 @@ class Download {
     this.#tail = Uint8Array.of(...this.#tail, ...bytes.subarray(-OVERLAP_BYTES)).slice(
       -OVERLAP_BYTES,
     );
-    this.#gathered.push(bytes);
-    this.#gatheredBytes += bytes.byteLength;
+    this.store.append(bytes);
     this.#loaded += bytes.byteLength;
-    if (this.#gatheredBytes >= GATHERED_BYTES) this.#flush();
     if (this.#loaded - this.#reported >= REPORTED_BYTES || this.#loaded === this.#size)
       this.#report();
-  }
-
-  #flush(): void {
-    this.#pieces.push(new Blob(this.#gathered));
-    this.#gathered = [];
-    this.#gatheredBytes = 0;
   }
 
   #report(): void {
@@ -225,18 +289,5 @@ class Download {
       found: `${this.#loaded} (${why})`,
     };
     return fault('source.truncated', values, { need: this.#size, have: this.#loaded });
-  }
-}
-
-export async function download(
-  spec: UrlSpec,
-  signal: AbortSignal,
-  onProgress: OnProgress,
-): Promise<Blob> {
-  try {
-    return await new Download(spec, signal, onProgress).whole();
-  } catch (thrown) {
-    if (signal.aborted || nameOf(thrown) === 'AbortError') throw aborted('the download');
-    throw thrown;
   }
 }

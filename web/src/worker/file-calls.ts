@@ -7,7 +7,9 @@ import { looked, openData, reported } from './data.js';
 import { delivered } from './exports.js';
 import type { Handlers } from './handler.js';
 import { phase, progressOf, ready } from './progress.js';
+import { completed, headed } from './remote.js';
 import { openSource, openSources, reading, readingLong, withWarnings } from './sources.js';
+import { listDownloads, removeDownloads } from './storage/kept-downloads.js';
 import { trainedOn } from './tokenizers.js';
 import {
   deriveDelta,
@@ -42,6 +44,8 @@ type FileHandlers = Pick<
   | 'files.verify'
   | 'files.extract'
   | 'files.data'
+  | 'download.list'
+  | 'download.remove'
   | 'delta.derive'
   | 'delta.use'
   | 'tokenizer.train'
@@ -54,29 +58,27 @@ export function fileHandlers(state: WorkerState): FileHandlers {
       { signal, onProgress },
     ) => {
       await state.core();
-      const opened = await openSources(sources, signal, onProgress, !read);
-      const merged = await openSources(adapter, signal, onProgress, !read);
+      const extent = read ? 'whole' : 'ranges';
+      const opened = await openSources(sources, signal, onProgress, extent);
+      const merged = await openSources(adapter, signal, onProgress, extent);
       const files: Reply<'files.inspect'>['files'] = [];
       for (const source of opened) {
         if (signal.aborted) throw aborted('the inspection');
         onProgress(phase('read', source.name));
-        files.push(
-          parsed.fileReport(
-            reading(opened, () =>
-              inspectFile(
-                source,
-                format,
-                read,
-                opened.filter((other) => other !== source),
-              ),
-            ),
-          ),
-        );
+        const others = opened.filter((other) => other !== source);
+        const look = (): unknown =>
+          reading(opened, () => inspectFile(source, format, read, others));
+        files.push(parsed.fileReport(await headed(opened, signal, onProgress, look)));
       }
       const all = [...opened, ...merged];
-      const found = parsed.inspection(reading(all, () => inspectModel(opened, request, merged)));
+      const look = (): unknown => reading(all, () => inspectModel(opened, request, merged));
+      const found = parsed.inspection(await headed(all, signal, onProgress, look));
       const { plan, refusals } = planning
-        ? parsed.planned(await readingLong(opened, async () => planFiles(opened, planning)))
+        ? parsed.planned(
+            await headed(opened, signal, onProgress, () =>
+              readingLong(opened, async () => planFiles(opened, planning)),
+            ),
+          )
         : { plan: undefined, refusals: [] };
       const isNew = ({ code, subject }: Refusal): boolean =>
         !found.refusals.some((other) => other.code === code && other.subject === subject);
@@ -89,8 +91,9 @@ export function fileHandlers(state: WorkerState): FileHandlers {
     },
     'files.tensor': async ({ sources, request, name }, { signal, onProgress, transfer }) => {
       await state.core();
-      const opened = await openSources(sources, signal, onProgress, true);
+      const opened = await openSources(sources, signal, onProgress, 'ranges');
       if (signal.aborted) throw aborted('the reading');
+      await completed(opened, signal, onProgress);
       onProgress(phase('read'));
       const tensor = parsed.storedTensor(
         await readingLong(opened, async () => readTensor(opened, name, request)),
@@ -143,6 +146,8 @@ export function fileHandlers(state: WorkerState): FileHandlers {
       onProgress(ready);
       return trained;
     },
+    'download.list': listDownloads,
+    'download.remove': ({ names }) => removeDownloads(names),
     'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
       await state.core();
       return looked(await openData(data, signal, onProgress), async (files) =>

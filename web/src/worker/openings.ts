@@ -3,6 +3,7 @@ import { aborted, escaped, fault, finding } from '../protocol/errors.js';
 import type { Ask, SourceSpec } from '../protocol/protocol.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import { keptFiles, reopened } from './bases.js';
+import { completed } from './remote.js';
 import { blobSource, openSources } from './sources.js';
 import { summed } from './sums.js';
 import { interruptible } from './core-mutex.js';
@@ -67,6 +68,7 @@ export async function createTrainer(
     ask.state.length > 0 ||
     Boolean(ask.config['adapter']) ||
     parsed.model(state.model.info()).adapter !== null;
+  await state.complete(signal, onProgress);
   const base = adapting ? await summed(state.files, signal, onProgress) : [];
   const data = await openData(ask.data, signal, onProgress);
   const session = await orClosed(data, async () => {
@@ -122,9 +124,10 @@ export async function resumeTrainer(
     ? await openData(ask.data, signal, onProgress)
     : kept && (await dataIn(kept, keptFilesOfData));
   if (!data) throw fault('data.missing', {}, { path: 'data' });
-  const given = ask.base && (await openSources(ask.base, signal, onProgress));
+  const given = ask.base && (await openSources(ask.base, signal, onProgress, 'beginning'));
   const header = ask.verify === 'header';
   const opened = given ?? (await reopened(record.base ?? [], signal, onProgress));
+  await completed(opened, signal, onProgress);
   const base = header ? opened : await summed(opened, signal, onProgress);
   const device = await state.device();
   if (signal.aborted) throw aborted('the resume');

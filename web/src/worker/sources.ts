@@ -1,81 +1,66 @@
 /** The only module that reads files: inputs of the page become sources of synchronous range reads. */
-import { download } from './download.js';
-import { ReadAhead } from './read-ahead.js';
+import { blobSource, bytesSource } from './blob-source.js';
+import type { UrlSpec } from './http-request.js';
+import { cameFrom, hubFiles } from './hub.js';
 import { RangedSource, rangedSource } from './ranges.js';
-import { fault, messageOf } from '../protocol/errors.js';
-import type { TabtuneError } from '../protocol/errors.js';
-import { pageWarning } from './http-headers.js';
+import { completed, remoteSource } from './remote.js';
+import { originOf } from './remote-source.js';
+import { fault } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import type { Finding, OnProgress } from '../protocol/reports.js';
 import { CHUNK_BYTES } from './storage/database.js';
 import { quoted } from './storage/faults.js';
 import type { JsSource } from './wasm.js';
+import { download } from './whole-download.js';
 
-/** Returns a source over a Blob; it reads one range at a time, so that a weight file is never in memory as a whole. */
-export function blobSource(name: string, blob: Blob, origin?: JsSource['origin']): JsSource {
-  const reader = new FileReaderSync();
-  const ahead = new ReadAhead(blob);
-  return {
-    name,
-    size: blob.size,
-    origin,
-    // The type of a Blob that was downloaded is the one that its server stated.
-    warning: pageWarning(name, blob.type),
-    ahead: () => ahead.fetch(),
-    read(offset, length) {
-      const end = offset + length;
-      if (end > blob.size)
-        throw readError(name, `bytes ${offset} to ${end} were requested, but it has ${blob.size}`);
-      const fetched = ahead.read(offset, length);
-      if (fetched !== undefined) return fetched;
-      try {
-        return new Uint8Array(reader.readAsArrayBuffer(blob.slice(offset, end)));
-      } catch (thrown) {
-        throw readError(name, messageOf(thrown));
-      }
-    },
-  };
+export { blobSource, bytesSource } from './blob-source.js';
+
+/**
+ * How the bytes behind an address are read: `ranges` requests only what the core reads, `beginning` keeps what it loads and completes weights later, and
+ * `whole` loads all of them.
+ */
+export type Extent = 'ranges' | 'beginning' | 'whole';
+
+async function openUrl(
+  spec: UrlSpec,
+  signal: AbortSignal,
+  onProgress: OnProgress,
+  extent: Extent,
+): Promise<JsSource> {
+  if (extent === 'beginning' || spec.sum !== undefined) {
+    const source = await remoteSource(spec, signal, onProgress);
+    if (extent === 'whole') await completed([source], signal, onProgress);
+    return source;
+  }
+  const ranged = extent === 'ranges' ? await rangedSource(spec, signal) : undefined;
+  return ranged ?? blobSource(spec.name, await download(spec, signal, onProgress), originOf(spec));
 }
 
-export function bytesSource(name: string, bytes: Uint8Array): JsSource {
-  return {
-    name,
-    size: bytes.byteLength,
-    read(offset, length) {
-      if (offset + length > bytes.byteLength)
-        throw readError(
-          name,
-          `bytes ${offset} to ${offset + length} were requested, but it has ${bytes.byteLength}`,
-        );
-      return bytes.subarray(offset, offset + length);
-    },
-  };
-}
-
-const readError = (name: string, reason: string): TabtuneError =>
-  fault('source.read', { subject: quoted(name), found: reason }, { path: name, reason });
-
-/** Opens an input; a URL is downloaded to a Blob first, unless reading by ranges is possible and allowed. */
-export async function openSource(
+/** Opens the files of an input; a name of a hub stands for several. */
+async function openAll(
   spec: SourceSpec,
   signal: AbortSignal,
   onProgress: OnProgress,
-  ranged = false,
-): Promise<JsSource> {
+  extent: Extent,
+): Promise<JsSource[]> {
   switch (spec.kind) {
     case 'blob':
-      return blobSource(spec.name, spec.blob, spec.handle);
+      return [blobSource(spec.name, spec.blob, spec.handle)];
     case 'bytes':
-      return bytesSource(spec.name, new Uint8Array(spec.bytes));
+      return [bytesSource(spec.name, new Uint8Array(spec.bytes))];
     case 'url':
-      return (
-        (ranged ? await rangedSource(spec, signal) : undefined) ??
-        blobSource(
-          spec.name,
-          await download(spec, signal, onProgress),
-          spec.parts ? undefined : spec.url,
-        )
-      );
+      return [await openUrl(spec, signal, onProgress, extent)];
+    case 'hub': {
+      const { specs, warnings } = await hubFiles(spec, signal, onProgress);
+      const sources: JsSource[] = [];
+      for (const each of specs) {
+        const source = await openUrl(each, signal, onProgress, extent);
+        cameFrom(source, each);
+        sources.push(source);
+      }
+      sources.forEach((source, at) => (source.warning ??= warnings[at]));
+      return sources;
+    }
     default:
       return spec satisfies never;
   }
@@ -85,11 +70,28 @@ export async function openSources(
   specs: SourceSpec[],
   signal: AbortSignal,
   onProgress: OnProgress,
-  ranged = false,
+  extent: Extent = 'whole',
 ): Promise<JsSource[]> {
   const sources: JsSource[] = [];
-  for (const spec of specs) sources.push(await openSource(spec, signal, onProgress, ranged));
+  for (const spec of specs) sources.push(...(await openAll(spec, signal, onProgress, extent)));
   return sources;
+}
+
+/** Opens an input that must be one file. */
+export async function openSource(
+  spec: SourceSpec,
+  signal: AbortSignal,
+  onProgress: OnProgress,
+  extent: Extent = 'whole',
+): Promise<JsSource> {
+  const [source, other] = await openAll(spec, signal, onProgress, extent);
+  if (source === undefined || other !== undefined)
+    throw fault('hub.files', {
+      subject: quoted(spec.name),
+      expected: 'one file',
+      found: `several; name it: ${quoted(spec.name)}/FILE`,
+    });
+  return source;
 }
 
 /** Returns the warnings about how these sources were served. */

@@ -13,6 +13,7 @@ import { progressOf } from './progress.js';
 import type { WorkerMessage } from '../protocol/messages.js';
 import type { GpuReport, ModelInfo, OnProgress, SessionInfo } from '../protocol/reports.js';
 import { triedSample } from './prompts.js';
+import { completed } from './remote.js';
 import { chosenSettings, refuseSkip, storageFindings } from './run-findings.js';
 import { warningsOf } from './sources.js';
 import type { SaverParts } from './saver.js';
@@ -54,6 +55,8 @@ export class WorkerState {
   #files: JsSource[] = [];
   /** Opens the base of a model that has a separate adapter. */
   #base: () => ModelHandle | undefined = () => undefined;
+  /** Files of the open model whose weights may still have to be loaded. */
+  loading: readonly JsSource[] = [];
   #trainer: TrainingSession | undefined;
   #loop: StepLoop | undefined;
   #outbox: Outbox | undefined;
@@ -144,6 +147,11 @@ export class WorkerState {
     return this.#model;
   }
 
+  /** Loads all files of the open model, before its weights are used. */
+  async complete(signal: AbortSignal, onProgress: OnProgress): Promise<void> {
+    await completed(this.loading, signal, onProgress);
+  }
+
   get files(): readonly JsSource[] {
     return this.#files;
   }
@@ -226,7 +234,7 @@ export class WorkerState {
     [this.#trainer, this.#loop, this.#outbox] = [undefined, undefined, undefined];
     this.asking.drop();
     this.freeModel();
-    [this.#files, this.#base] = [[], () => undefined];
+    [this.#files, this.#base, this.loading] = [[], () => undefined, []];
     // A device that is lost cannot free it, and what its data lacked was said before.
     await trainer?.close().catch(() => undefined);
     await trainer?.parts.data.storage?.close().catch(() => undefined);

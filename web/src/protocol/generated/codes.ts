@@ -44,6 +44,7 @@ export const CODES = {
   'run.unlocked': ['WARNING', 'this browser cannot lock a run.', 'Do not train it in two tabs.'],
   'sink.write': ['STORAGE_FAILED', '[cannot write {subject}: {found}|the output cannot be written: {found}].'],
   'source.download': ['BAD_MODEL_FILE', '{subject} cannot be downloaded: {found}.'],
+  'source.duplicate': ['BAD_OPTION', '{found} files are called {subject}: {expected}.', 'Give the one that is meant.'],
   'source.read': ['BAD_MODEL_FILE', 'cannot read {subject}: {found}.'],
   'source.too-large': ['LIMIT_EXCEEDED', '[tensor "{subject}" is too large|the file is too large][: expected {expected}, found {found}|: expected {expected}|: {found}].'],
   'storage.silent': ['WARNING', 'the browser does not answer when it is asked {subject}, so {found}.'],

@@ -10,7 +10,6 @@ export const PAGE_CODES = {
   'model.taken': ['BAD_OPTION', 'this model was handed to a trainer, or disposed.', 'Open it again.'],
   'run.memory': ['WARNING', 'a step needs more memory than the GPU has, so the run is paused.'],
   'run.recovered': ['WARNING', '{found} The run was restored from step {expected} and is now at step {subject}.'],
-  'source.duplicate': ['BAD_OPTION', '{found} files are called {subject}: {expected}.', 'Give the one that is meant.'],
   'worker.blocked': ['UNSUPPORTED_BROWSER', "the page's own rules forbid the training worker: {found}.", 'See "Page requirements".'],
   'worker.failed': ['WORKER_CRASHED', 'the training worker failed: {found}.', 'The last checkpoint is kept.'],
   'worker.silent': ['WORKER_CRASHED', 'the training worker did not answer {found}.'],
