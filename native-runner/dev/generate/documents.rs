@@ -51,25 +51,27 @@ pub fn models(document: &str) -> String {
         return [&document[..begin], &list, &document[end..]].concat();
     }
     let text = [&flat(&document[first..begin]), " ", &list, rest].concat();
+    let lines = wrapped(&text, "");
+    [&document[..first], &lines, &document[paragraph..]].concat()
+}
+
+/// Returns a text in lines of at most 120 columns, of which all but the first are indented.
+fn wrapped(text: &str, indent: &str) -> String {
+    const WIDTH: usize = 120;
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is a line");
-        if line.chars().count() + 1 + word.chars().count() > 120 {
-            lines.push(word.to_owned());
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(format!("{indent}{word}"));
         } else {
             line.push_str(if line.is_empty() { "" } else { " " });
             line.push_str(word);
         }
     }
-    [
-        &document[..first],
-        &lines.join("\n"),
-        &document[paragraph..],
-    ]
-    .concat()
+    lines.join("\n")
 }
 
-/// Returns the document of all codes: a text written by hand, then a table for each class.
+/// Returns the document of all codes: a text written by hand, then a list for each class.
 pub fn errors(document: &str) -> String {
     let said = |text: &str| {
         let cell = in_table(text).replace('<', "&lt;");
@@ -79,21 +81,21 @@ pub fn errors(document: &str) -> String {
             cell + "."
         }
     };
-    let is_made = |line: &&str| line.starts_with("## ") || line.starts_with('|');
+    let is_made = |line: &&str| line.starts_with("## ");
     let by_hand = document.lines().take_while(|line| !is_made(line));
     let mut lines: Vec<String> = by_hand.map(String::from).collect();
     for class in Class::ALL.iter().chain([&Class::Warning]) {
         let own = coded().filter(|(code, _)| code.class == *class);
         let rows = own.map(|(code, [sentence, hint])| {
             let text = [said(sentence), said(hint)].join(" ");
-            row(&[&format!("`{}`", code.word), text.trim_end()])
+            let item = format!("* `{}`: {}", code.word, text.trim_end());
+            wrapped(&item, "  ")
         });
         let name = match class {
             Class::Warning => "Warnings".into(),
             class => format!("`{}`", class.text()),
         };
         lines.extend([format!("## {name}"), String::new()]);
-        lines.extend([row(&["code", "sentence"]), "|---|---|".into()]);
         lines.extend(rows.chain([String::new()]));
     }
     lines.pop();
