@@ -1,6 +1,7 @@
 //! Access to files: the only module of the runner that reads them, as sources for the crate or as a whole if they are small.
 
 mod folder;
+mod hub;
 mod model;
 mod source;
 
@@ -15,6 +16,7 @@ use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
 use self::folder::refuse_other_than_files;
 pub use self::folder::{COMPLETE, files_of, model_files_of, open_listed};
+pub use self::hub::located;
 use self::model::model_files;
 pub use self::source::{FileSource, check_kind, file_name};
 use crate::container;

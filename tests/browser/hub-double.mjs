@@ -54,14 +54,14 @@ function send(request, response, bytes, headers, cut = Infinity) {
 }
 
 /**
- * Starts a hub and the second origin of its large files. `flaws` change its answers: `busy` and `page` those of the API, `told` lets pages read when to ask again, `cut` ends bodies of large files
+ * Starts a hub and the second origin of its large files. `flaws` change its answers: `busy` and `page` those of the API, `shown` lets pages read when to ask again, `cut` ends bodies of large files
  * after some bytes, and `wrong` flips a bit in the files with this ending.
  * @param {Record<string, Repository>} repositories By name; those of data sets begin with `datasets/`.
  */
 export async function hubDouble(repositories) {
   /** @type {Asked[]} */
   const asked = [];
-  /** @type {{ busy?: boolean, told?: boolean, page?: boolean, cut?: number, wrong?: string }} */
+  /** @type {{ busy?: boolean, shown?: boolean, page?: boolean, cut?: number, wrong?: string }} */
   const flaws = {};
   /** Signed addresses, each of which serves once. @type {Map<string, { bytes: Buffer, path: string }>} */
   const signed = new Map();
@@ -105,7 +105,7 @@ export async function hubDouble(repositories) {
     /** @param {string} kind */
     const refuse = (kind) => {
       const { status, error, headers: own } = ANSWERS.refusals[kind];
-      const more = flaws.told ? { ...own, 'access-control-expose-headers': '*' } : own;
+      const more = flaws.shown ? { ...own, 'access-control-expose-headers': '*' } : own;
       response.writeHead(status, { ...headers, ...more, 'x-error-message': error });
       return response.end(JSON.stringify({ error }));
     };

@@ -1,73 +1,13 @@
-// Models and data by name, from a double of the Hugging Face Hub: which files are taken, what is asked and told, what is kept, and what is refused.
+// Models and data by name, from a double of the Hugging Face Hub: which files are taken, what is asked and sent, what is kept, and what is refused.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from '@playwright/test';
-import { root } from '../../web/toolchain.mjs';
 import { Browser } from './chromium.mjs';
 import { ANSWERS, commitOf, hubDouble } from './hub-double.mjs';
+import { FOLDER, FORMS, golden, sharded } from './hub-models.mjs';
 import { serve } from './site.mjs';
 
 const TOKEN = 'hf_secret';
 const ROWS = Array.from({ length: 40 }, (_, at) => `{"text":"Row ${at} of the data."}\n`).join('');
-/** Addresses that people write and paste for one repository, after those of the hub. */
-const FORMS = [
-  'hf:owner/tiny',
-  'hf:owner/tiny@main',
-  'hf://owner/tiny@main',
-  'https://huggingface.co/owner/tiny',
-  'https://huggingface.co/owner/tiny/tree/main',
-  'https://hf.co/owner/tiny/tree/main?not-for-all-audiences=true',
-];
-
-/** @param {string} path */
-const golden = (path) => readFileSync(join(root, 'tests/golden/models', path));
-const FOLDER = {
-  'config.json': golden('llama3/config.json'),
-  'generation_config.json': Buffer.from('{}'),
-  'model.safetensors': golden('llama3/model.safetensors'),
-};
-
-/** Writes tensors as a safetensors file. @param {Record<string, { data_offsets: [number, number] }>} tensors @param {Buffer} data */
-function safetensors(tensors, data) {
-  let at = 0;
-  const moved = Object.entries(tensors).map(([name, tensor]) => {
-    const [from, to] = tensor.data_offsets;
-    at += to - from;
-    return [name, { ...tensor, data_offsets: [at - (to - from), at] }];
-  });
-  const header = Buffer.from(JSON.stringify(Object.fromEntries(moved)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(header.length));
-  const parts = Object.values(tensors).map(({ data_offsets: [from, to] }) =>
-    data.subarray(from, to),
-  );
-  return Buffer.concat([length, header, ...parts]);
-}
-
-/** Returns the same folder with its weights in two shards. */
-function sharded() {
-  const { 'model.safetensors': whole, ...others } = FOLDER;
-  const start = 8 + Number(whole.readBigUInt64LE());
-  const { __metadata__: _, ...tensors } = JSON.parse(whole.subarray(8, start).toString());
-  const names = Object.keys(tensors);
-  const halves = [names.slice(0, 9), names.slice(9)];
-  const shard = (/** @type {number} */ at) => `model-0000${at + 1}-of-00002.safetensors`;
-  const index = {
-    metadata: { total_size: whole.length - start },
-    weight_map: Object.fromEntries(
-      halves.flatMap((half, at) => half.map((name) => [name, shard(at)])),
-    ),
-  };
-  /** @type {Record<string, Buffer>} */
-  const files = { ...others, 'model.safetensors.index.json': Buffer.from(JSON.stringify(index)) };
-  halves.forEach((half, at) => {
-    const part = Object.fromEntries(half.map((name) => [name, tensors[name]]));
-    files[shard(at)] = safetensors(part, whole.subarray(start));
-  });
-  return files;
-}
-
 /** @type {Browser} */
 let browser;
 /** @type {import('./site.mjs').Site} */
@@ -261,9 +201,9 @@ test('a token is sent to the hub alone, and each refusal has words of its own', 
     const busy = await opened('hf:owner/gated@v1', options);
     // The hub does not let pages read how long to wait; a mirror may.
     assert.match(busy.message, /HTTP 429: it was asked too often/);
-    hub.flaws.told = true;
-    const told = await opened('hf:owner/gated@v1', options);
-    assert.match(told.message, /HTTP 429, and its server asks to wait for 3600 seconds/);
+    hub.flaws.shown = true;
+    const shown = await opened('hf:owner/gated@v1', options);
+    assert.match(shown.message, /HTTP 429, and its server asks to wait for 3600 seconds/);
     Object.assign(hub.flaws, { busy: false, page: true });
     assert.match(
       (await opened('hf:owner/gated@v2', options)).message,

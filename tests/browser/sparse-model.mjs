@@ -1,4 +1,4 @@
-// A model of any size whose file takes hardly any room on the disk, and a server of it that counts what is asked and fails as it is told to.
+// A model of any size whose file takes hardly any room on the disk, and a server of it that counts what is asked and fails as it is asked to.
 import { createHash } from 'node:crypto';
 import { createReadStream, ftruncateSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -63,7 +63,7 @@ export async function sparseModel(blocks) {
   for await (const piece of createReadStream(path)) hash.update(piece);
   const config = Buffer.from(JSON.stringify({ ...BASE, num_hidden_layers: blocks }));
 
-  /** What the server does; `bytes` counts those of the weights that it has sent. @type {Flaws} */
+  /** Behaviour of the server; `bytes` counts those of the weights that it has sent. @type {Flaws} */
   const state = { bytes: 0 };
   /** @type {string[]} */
   const ranges = [];

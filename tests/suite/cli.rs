@@ -12,6 +12,8 @@ mod deltas;
 mod ends;
 #[cfg(target_os = "linux")]
 mod full_disks;
+#[cfg(unix)]
+mod hub;
 mod idle_options;
 mod inputs;
 #[cfg(target_os = "linux")]

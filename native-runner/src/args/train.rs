@@ -10,7 +10,7 @@ use super::{DataArgs, DeviceName, SettingsArgs};
 #[derive(Debug, Clone, Args)]
 #[command(group(ArgGroup::new("start").required(true).multiple(true).args(["model", "config", "resume", "state"])))]
 pub struct TrainArgs {
-    /// GGUF file, safetensors folder or checkpoint folder to start from; with --resume, the base of the adapter that is continued.
+    /// GGUF file, safetensors folder, checkpoint folder or hf:owner/name (a copy that huggingface_hub keeps) to start from; with --resume, the base of the adapter that is continued.
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
     /// Hugging Face config.json of a model to train from scratch. Without --tokenizer there is one token for each character of the data, in

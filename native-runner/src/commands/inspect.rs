@@ -14,7 +14,8 @@ use super::{Outcome, plan};
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
 use crate::files::{
-    FileSource, boxed, file_name, files_of, has_ending, model_of, model_sources, open_listed,
+    FileSource, boxed, file_name, files_of, has_ending, located, model_of, model_sources,
+    open_listed,
 };
 use crate::output::{Output, warning_line, with_code};
 use crate::selection::request;
@@ -32,8 +33,9 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     if args.request.is_given() && !args.contract {
         return Err(RunError::Usage("options that select or rename tensors go with --contract or --plan, which take the files together".into()));
     }
-    for source in args
-        .paths
+    let paths = args.paths.iter().map(|path| located(path));
+    let paths = paths.collect::<Result<Vec<_>>>()?;
+    for source in paths
         .iter()
         .map(|path| open(path))
         .collect::<Result<Vec<_>>>()?
@@ -43,7 +45,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         let report = inspect(&source, format, || weights_beside(source.path()), args.read);
         output.line(&report, || readable(&report))?;
     }
-    for path in args.paths.iter().filter(|_| args.contract) {
+    for path in paths.iter().filter(|_| args.contract) {
         let inspection = inspection(
             &shared(path)?,
             request(&args.request)?,
@@ -55,11 +57,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         )?;
     }
     // With --contract the inspection says what the files form.
-    for folder in args
-        .paths
-        .iter()
-        .filter(|path| path.is_dir() && !args.contract)
-    {
+    for folder in paths.iter().filter(|path| path.is_dir() && !args.contract) {
         if files_of(folder)?.iter().any(|path| {
             matches!(file_name(path).as_str(), "config.json") || file_name(path).ends_with(".gguf")
         }) {

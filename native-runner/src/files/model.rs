@@ -7,6 +7,7 @@ use tabtune::formats::part_of;
 use tabtune::state::CARRIED_FILES;
 
 use super::folder::refuse_other_than_files;
+use super::hub::located;
 use super::{FileSource, check_kind, file_name, files_of, has_ending, model_files_of, open_listed};
 use crate::error::{Result, RunError, unreadable};
 
@@ -15,6 +16,7 @@ const INDEX: &str = ".safetensors.index.json";
 
 /// Opens the files of the model at `path` and, in the folder of a checkpoint, its `checkpoint.json` of the same moment.
 pub fn model_files(path: &Path) -> Result<(Vec<FileSource>, Option<FileSource>)> {
+    let path = &*located(path)?;
     if path.is_dir() {
         return folder_files(path, None);
     }

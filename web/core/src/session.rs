@@ -86,16 +86,16 @@ impl Session {
             }
             let base = model.base(&config).map_err(thrown)?;
             let data = Data::new(&data)?;
-            let read = model.dataset(&data, config, &given, false, state.is_none());
-            let (dataset, config, chosen) = read.await.map_err(thrown)?;
+            let read = model
+                .dataset(&data, config, &given, false, state.is_none())
+                .await;
+            let (dataset, config, chosen) = read.map_err(thrown)?;
             let assets = with_ends(model.assets(), &dataset);
             let device = device()?;
             let trainer = match &state {
                 Some(state) => {
-                    let overrides = &overrides;
-                    model
-                        .resume(state, config, overrides, dataset, &device)
-                        .await
+                    let resumed = model.resume(state, config, &overrides, dataset, &device);
+                    resumed.await
                 }
                 None => model.start(config, dataset, &device).await,
             };

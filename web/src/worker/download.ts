@@ -15,7 +15,7 @@ const OVERLAP_BYTES = 32;
 const STOPPED = 'it did not continue';
 const UNKNOWN = 'the server does not say whether it is still the same file';
 
-/** What is known about a file of which a part was loaded before. */
+/** Facts about a file of which a part was loaded before. */
 export interface Known {
   size: number | undefined;
   /** A strong ETag or a date. */

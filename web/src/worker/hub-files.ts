@@ -8,7 +8,7 @@ export interface HubFile {
   sum: string | undefined;
 }
 
-/** What a caller asks for: all of a repository, or a file or folder in it. */
+/** The wish of a caller: all of a repository, or a file or folder in it. */
 export interface Wish {
   /** The repository as it is named in messages. */
   subject: string;

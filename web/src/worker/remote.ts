@@ -46,7 +46,7 @@ export async function remoteSource(
         validator: validatorOf(begun.headers),
       }
     : { size: spec.size };
-  // What a Request carries may be secret.
+  // The parts of a Request may be secret.
   const isKept = keep && (sum !== undefined || spec.parts === undefined);
   const found = isKept ? await keptPart(spec, known) : undefined;
   if (found?.whole) {
@@ -64,7 +64,7 @@ export async function remoteSource(
 
 /** Requests the first bytes, to see whether the server has ranges of a file that it can name. */
 async function probed(spec: UrlSpec, signal: AbortSignal): Promise<Response | undefined> {
-  // What is known about a file that is kept needs none of its bytes.
+  // The facts about a file that is kept need none of its bytes.
   const last = (await keptByName(downloadName(spec))) ? 0 : BEGINNING_BYTES - 1;
   const range: [string, string][] = hasRanges(spec) ? [['range', `bytes=0-${last}`]] : [];
   return aborting(signal, async () => {

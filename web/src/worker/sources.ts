@@ -36,7 +36,7 @@ async function openUrl(
   return ranged ?? blobSource(spec.name, await download(spec, signal, onProgress), originOf(spec));
 }
 
-/** Opens the files of an input; a name of a hub stands for several. */
+/** Opens the files of an input; a name of a hub means several. */
 async function openAll(
   spec: SourceSpec,
   signal: AbortSignal,
