@@ -188,7 +188,7 @@ test('invalid arguments throw a TabtuneError and leave no worker', async () => {
     };
     const calls = {
       'openModel: nothing': () => openModel(),
-      'openModel: a text': () => openModel('model.gguf'),
+      'openModel: a name': () => openModel('hf:owner/'),
       'openModel: percent': () => openModel(new URL('data:text/plain,100%')),
       'openModel: reader': () => openModel({ name: 5, size: 1, read: () => new Uint8Array(1) }),
       'newModel: nothing': () => newModel(),
