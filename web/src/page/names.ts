@@ -131,13 +131,14 @@ export async function addressed(
   path: string,
   options: HubOptions = {},
 ): Promise<SourceSpec> {
-  const own: AddressInput =
-    typeof input === 'object' && isAddressInput(input) ? ownFields(input) : { url: input };
+  const own: AddressInput = ownFields(
+    typeof input === 'object' && isAddressInput(input) ? input : { url: input },
+  );
   const extra = Object.keys(own).find((key) => !KEYS.includes(key));
   if (extra !== undefined) throw badOption(`${path}.${extra}`, `one of ${KEYS.join(', ')}`, extra);
   if (!['String', 'URL'].includes(brandOf(own.url)))
     throw badOption(`${path}.url`, 'a string or a URL', own.url);
-  const all: HubOptions = { ...options, ...given(hubOptions(own, `${path}.`)) };
+  const all: HubOptions = ownFields({ ...options, ...given(hubOptions(own, `${path}.`)) });
   const text = String(own.url);
   const isName = /^hf:/i.test(text);
   const base = globalThis.document?.baseURI ?? globalThis.location?.href;
