@@ -101,10 +101,15 @@ test('package: the licences are those of every package that it contains', () => 
   assert.match(notices, /^ +Apache License$/m);
 });
 
+/** Names that parts of programs take as given. */
+const GIVEN = `import { openModel, Trainer } from 'tabtune';
+export async function part(trainer: Trainer, run: string, base: File[], data: File, rows: File) {
+  {`;
+
 /** The programs of a document of the package, each as a module. @param {string} path */
 const programsIn = (path) =>
-  [...textOf(path).matchAll(/^```(js|ts)\n(.*?)^```$/gms)].map(
-    ([, , program]) => `${program}\nexport {};\n`,
+  [...textOf(path).matchAll(/^```(js|ts)\n(.*?)^```$/gms)].map(([, , program = '']) =>
+    program.includes('import ') ? `${program}\nexport {};\n` : `${GIVEN}\n${program}  }\n}\n`,
   );
 
 for (const compiler of ['old-typescript', 'typescript']) {
@@ -113,8 +118,8 @@ for (const compiler of ['old-typescript', 'typescript']) {
     ['node16', 'node16'],
   ]) {
     test(`package: README's programs compile with ${compiler}, ${moduleResolution}`, () => {
-      const programs = [...programsIn('README.md'), ...programsIn('web/README.md').slice(0, 1)];
-      assert.ok(programs.length > 3);
+      const programs = [...programsIn('README.md'), ...programsIn('web/README.md')];
+      assert.ok(programs.length > 7);
       const entries = ['', '/files', '/worker', '/schema', '/package.json'];
       programs.push(`${entries.map((entry) => `import('tabtune${entry}');`).join('\n')}\n`);
       const names = programs.map((program, index) => {

@@ -3,37 +3,11 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { support } from '../src/index.js';
 import { ERROR_CODES } from '../src/protocol/errors.js';
-import { fakeWorker } from './channel.js';
-import { finetune } from './example.js';
-import { fake } from './fake-wasm.js';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 const front = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 
 describe('readme', () => {
-  it('example_is_the_tested_file', () => {
-    const example = readFileSync(new URL('./example.ts', import.meta.url), 'utf8').trim();
-    expect(readme).toContain(example);
-  });
-  it('example_runs', async () => {
-    fake.stepMillis = 0;
-    fake.checkpointBytes = 1000;
-    vi.stubGlobal('isSecureContext', true);
-    const gpu = {
-      requestAdapter: async () => ({
-        info: { vendor: 'v', architecture: 'a', description: 'd' },
-        limits: { maxStorageBuffersPerShaderStage: 8 },
-        features: [],
-      }),
-    };
-    vi.stubGlobal('Worker', EventTarget);
-    vi.stubGlobal('navigator', { gpu, userAgent: 'test' });
-    const model = new File(['GGUF and the rest'], 'model.gguf');
-    const zip = await finetune([model], new File(['words '.repeat(200)], 'text.txt'), {
-      worker: fakeWorker(),
-    });
-    expect(zip.size).toBeGreaterThan(1_000_000);
-  });
   it.each([
     'Chrome/100.0',
     'Android 14; Chrome/100.0',
@@ -52,6 +26,6 @@ describe('readme', () => {
     for (const version of versions) expect(section).toMatch(new RegExp(`\\b${version}\\b`));
   });
   it('every_error_code_is_listed', () => {
-    for (const code of ERROR_CODES) expect(readme).toContain(`| \`${code}\` |`);
+    for (const code of ERROR_CODES) expect(readme).toContain(`\`${code}\``);
   });
 });
