@@ -6,7 +6,13 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 export default defineConfig({
   root: at('.'),
   cacheDir: at('../node_modules/.vite'),
-  resolve: { alias: { 'tabtune-wasm': at('./test/fake-wasm.ts'), tabtune: at('./src/index.ts') } },
+  resolve: {
+    alias: {
+      'tabtune-wasm': at('./src/testing/fake-wasm.ts'),
+      'tabtune/testing': at('./src/testing.ts'),
+      tabtune: at('./src/index.ts'),
+    },
+  },
   test: {
     include: ['test/**/*.test.ts'],
     environment: 'node',

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { inspectFiles, newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
-import { fakeWorker, started } from './channel.js';
-import { fake, wait } from './fake-calls.js';
-import type { CallName } from './fake-calls.js';
+import { fakeWorker, started } from '../src/testing/channel.js';
+import { fake, wait } from '../src/testing/fake-calls.js';
+import type { CallName } from '../src/testing/fake-calls.js';
 import { lossesOf } from './losses.js';
 import { SHAPE, TEXT, collect, trainerOf } from './runs.js';
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 
 import { openModel, openSavedRuns, Trainer } from '../src/index.js';
 import type { CreateOptions, ExportOptions, OpenOptions } from '../src/index.js';
-import { fakeWorker } from './channel.js';
-import { fake, refuse } from './fake-calls.js';
+import { fakeWorker } from '../src/testing/channel.js';
+import { fake, refuse } from '../src/testing/fake-calls.js';
 import { loseIn, unbroken } from './losses.js';
 import { TEXT } from './runs.js';
 

@@ -11,8 +11,8 @@ import type {
   ScoredRow,
   Trainer,
 } from '../src/index.js';
-import { fake, refuse } from './fake-calls.js';
-import { fakeWorker } from './channel.js';
+import { fake, refuse } from '../src/testing/fake-calls.js';
+import { fakeWorker } from '../src/testing/channel.js';
 import { SHAPE, TEXT, trainerOf } from './runs.js';
 
 const MESSAGES: ChatMessage[] = [

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 
 import { openSavedRuns, Trainer } from '../src/index.js';
 import type { TrainerEvent } from '../src/index.js';
-import { fakeWorker } from './channel.js';
-import { gpu } from './fake-gpu.js';
+import { fakeWorker } from '../src/testing/channel.js';
+import { gpu } from '../src/testing/fake-gpu.js';
 import { collect, stepsOf, trainerOf } from './runs.js';
 
 describe('checkpoints', () => {

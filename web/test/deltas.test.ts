@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { applyDelta, deriveDelta, inspectFiles, readTensor, removeDelta } from '../src/index.js';
 import type { DeltaFiles, ExportTarget } from '../src/index.js';
-import { fakeWorker } from './channel.js';
+import { fakeWorker } from '../src/testing/channel.js';
 import { Origin, StoredFolder } from './origin.js';
 
 const [base, target] = ['base.gguf', 'target.gguf'].map((name) => new File(['GGUF'], name)) as [

@@ -5,6 +5,10 @@ import { mergeConfig } from 'vite';
 import demo from '../vite.config.js';
 
 export default mergeConfig(demo, {
-  resolve: { alias: { 'tabtune-wasm': fileURLToPath(new URL('./fake-wasm.ts', import.meta.url)) } },
+  resolve: {
+    alias: {
+      'tabtune-wasm': fileURLToPath(new URL('../src/testing/fake-wasm.ts', import.meta.url)),
+    },
+  },
   server: { port: 5199 },
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { CreateOptions } from '../src/index.js';
-import { fake, refuse } from './fake-calls.js';
+import { fake, refuse } from '../src/testing/fake-calls.js';
 import { collect, stepsOf, trainerOf } from './runs.js';
 
 describe('evaluations and samples of a run', () => {

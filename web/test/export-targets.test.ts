@@ -3,7 +3,7 @@ import { unzipSync } from 'fflate';
 import { describe, expect, it, vi } from 'vitest';
 
 import { asTarget, collected, joined } from './collected.js';
-import { fake } from './fake-calls.js';
+import { fake } from '../src/testing/fake-calls.js';
 import { Origin, StoredFile, StoredFolder } from './origin.js';
 import { opened, trainerOf } from './runs.js';
 

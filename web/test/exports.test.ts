@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { newModel, openModel } from '../src/index.js';
 import type { ExportOptions, Model } from '../src/index.js';
-import { fakeWorker } from './channel.js';
+import { fakeWorker } from '../src/testing/channel.js';
 import { asTarget } from './collected.js';
 import { SHAPE, TEXT, opened, trainerOf } from './runs.js';
 

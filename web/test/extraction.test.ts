@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 
 import { extractAdapter } from '../src/index.js';
 import type { ExportTarget, Progress } from '../src/index.js';
-import { fakeWorker } from './channel.js';
-import { fake } from './fake-calls.js';
+import { fakeWorker } from '../src/testing/channel.js';
+import { fake } from '../src/testing/fake-calls.js';
 import { Origin, StoredFolder } from './origin.js';
 
 describe('an adapter of two models', () => {

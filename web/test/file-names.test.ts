@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 
 import { openModel } from '../src/index.js';
-import { fakeWorker } from './channel.js';
+import { fakeWorker } from '../src/testing/channel.js';
 import { trainerOf } from './runs.js';
 
 it('an_export_has_a_name_that_file_systems_and_people_can_read', async () => {

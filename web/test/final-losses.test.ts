@@ -2,9 +2,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { newModel, Trainer } from '../src/index.js';
 import type { TrainerEvent } from '../src/index.js';
-import { fakeWorker, started } from './channel.js';
-import { fake, panic } from './fake-calls.js';
-import { gpu } from './fake-gpu.js';
+import { fakeWorker, started } from '../src/testing/channel.js';
+import { fake, panic } from '../src/testing/fake-calls.js';
+import { gpu } from '../src/testing/fake-gpu.js';
 import { listened, loseIn } from './losses.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 

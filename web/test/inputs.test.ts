@@ -16,7 +16,7 @@ import { toData } from '../src/page/data-inputs.js';
 import { toSource, toSources } from '../src/page/inputs.js';
 import type { FilesInput } from '../src/page/inputs.js';
 import { openSource } from '../src/worker/sources.js';
-import { fakeWorker, started } from './channel.js';
+import { fakeWorker, started } from '../src/testing/channel.js';
 
 const ADDRESS = 'https://here/data/a.txt';
 const SHAPE = {

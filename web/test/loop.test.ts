@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { Chance } from '../../tests/torture/chance.mjs';
 import { play, sequences } from '../../tests/torture/in-browser/calls.mjs';
-import { fake, wait } from './fake-calls.js';
+import { fake, wait } from '../src/testing/fake-calls.js';
 import { collect, trainerOf } from './runs.js';
 
 const OPTIONS = { steps: 100_000, autosave: false };

@@ -1,8 +1,8 @@
 /** Ways to lose a worker, once, in a given call of the core. */
 import type { CreateOptions, Trainer, TrainerEvent } from '../src/index.js';
-import { started } from './channel.js';
-import { fake, panic } from './fake-calls.js';
-import type { Called, CallName } from './fake-calls.js';
+import { started } from '../src/testing/channel.js';
+import { fake, panic } from '../src/testing/fake-calls.js';
+import type { Called, CallName } from '../src/testing/fake-calls.js';
 import { collect, trainerOf } from './runs.js';
 
 export type Loss = 'lost' | 'panic';

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 
 import { measureGpu } from '../src/index.js';
 import type { Progress } from '../src/index.js';
-import { fakeWorker } from './channel.js';
-import { fake } from './fake-calls.js';
-import { gpu } from './fake-gpu.js';
+import { fakeWorker } from '../src/testing/channel.js';
+import { fake } from '../src/testing/fake-calls.js';
+import { gpu } from '../src/testing/fake-gpu.js';
 
 describe('measuring this GPU', () => {
   it('reports_the_name_of_the_gpu_and_progress', async () => {

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 
 import { inspectFiles, newModel, openSavedRuns, Trainer } from '../src/index.js';
 import type { CreateOptions } from '../src/index.js';
-import { fakeWorker } from './channel.js';
-import { fake, wait } from './fake-calls.js';
+import { fakeWorker } from '../src/testing/channel.js';
+import { fake, wait } from '../src/testing/fake-calls.js';
 import { collect, SHAPE, stepsOf, TEXT, trainerOf } from './runs.js';
 
 const TAKEN = { code: 'BUSY', detail: { code: 'worker.taken' } };

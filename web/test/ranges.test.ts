@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { inspectFiles } from '../src/index.js';
 import { rangedSource } from '../src/worker/ranges.js';
 import type { RangedSource } from '../src/worker/ranges.js';
-import { fakeWorker } from './channel.js';
+import { fakeWorker } from '../src/testing/channel.js';
 import { bytesOf } from './saves.js';
 
 const PIECE = 64 << 10;

@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { newModel, Trainer } from '../src/index.js';
 import type { TrainerEvent } from '../src/index.js';
-import { fakeWorker, started } from './channel.js';
-import { fake, panic } from './fake-calls.js';
+import { fakeWorker, started } from '../src/testing/channel.js';
+import { fake, panic } from '../src/testing/fake-calls.js';
 import { listened, lossesOf, loseIn, present, statesOf, unbroken, warningsOf } from './losses.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 

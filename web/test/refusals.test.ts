@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 
 import { inspectData, newModel, openModel, Trainer } from '../src/index.js';
 import type { CreateOptions, TrainerEvent, TrainOptions } from '../src/index.js';
-import { fake } from './fake-wasm.js';
-import { fakeWorker, started } from './channel.js';
+import { fake } from '../src/testing/fake-wasm.js';
+import { fakeWorker, started } from '../src/testing/channel.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('refusals', () => {

@@ -3,9 +3,9 @@ import { beforeEach } from 'vitest';
 
 import { newModel, openModel, Trainer } from '../src/index.js';
 import type { CreateOptions, Model, TrainerEvent } from '../src/index.js';
-import { DEFAULTS, fake } from './fake-calls.js';
-import { gpu } from './fake-gpu.js';
-import { fakeWorker, started } from './channel.js';
+import { resetFake } from '../src/testing/fake-calls.js';
+import { resetGpu } from '../src/testing/fake-gpu.js';
+import { fakeWorker, started } from '../src/testing/channel.js';
 import { freshOrigin } from './origin.js';
 
 export const origin = freshOrigin();
@@ -32,22 +32,7 @@ export const stepsOf = (events: TrainerEvent[]): number[] =>
   events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
 
 beforeEach(() => {
-  Object.assign(fake, DEFAULTS, {
-    stepMillis: 0,
-    badBatches: [],
-    batches: [],
-    overrides: [],
-    bases: [],
-    checkpointBytes: 1000,
-    sessions: 0,
-    streams: 0,
-    loaded: 0,
-    asked: [],
-    exportBytes: 1_000_000,
-    pieceBytes: 8 << 20,
-    cut: false,
-    inspection: {},
-  });
-  Object.assign(gpu, { absent: false, features: new Set(['timestamp-query']), requested: [] });
+  resetFake();
+  resetGpu();
   started.length = 0;
 });

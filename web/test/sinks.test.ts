@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { openModel } from '../src/index.js';
 import type { ExportTarget, Receipt } from '../src/index.js';
-import { fakeWorker } from './channel.js';
-import { fake } from './fake-calls.js';
+import { fakeWorker } from '../src/testing/channel.js';
+import { fake } from '../src/testing/fake-calls.js';
 import './runs.js';
 
 const PIECES = 30;

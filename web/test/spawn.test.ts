@@ -2,9 +2,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { newModel } from '../src/index.js';
 import type { WorkerOptions } from '../src/index.js';
-import { channel, fakeWorker } from './channel.js';
-import type { FakePort } from './channel.js';
-import { fake } from './fake-calls.js';
+import { channel, fakeWorker } from '../src/testing/channel.js';
+import type { FakePort } from '../src/testing/channel.js';
+import { fake } from '../src/testing/fake-calls.js';
 import { collect, SHAPE, TEXT, trainerOf } from './runs.js';
 
 afterEach(() => {

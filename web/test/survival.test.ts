@@ -4,8 +4,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { openSavedRuns, Trainer } from '../src/index.js';
 import type { HistoryEntry, TrainerEvent } from '../src/index.js';
 import { SaveClock } from '../src/worker/autosave.js';
-import { fakeWorker } from './channel.js';
-import { fake } from './fake-calls.js';
+import { fakeWorker } from '../src/testing/channel.js';
+import { fake } from '../src/testing/fake-calls.js';
 import { loseIn, warningsOf } from './losses.js';
 import { collect, origin, stepsOf, trainerOf } from './runs.js';
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 
 import { newModel, trainTokenizer } from '../src/index.js';
 import type { Progress, TrainedTokenizer } from '../src/index.js';
-import { fakeWorker } from './channel.js';
-import { fake } from './fake-calls.js';
+import { fakeWorker } from '../src/testing/channel.js';
+import { fake } from '../src/testing/fake-calls.js';
 
 const SHAPE = { hiddenSize: 32, numHiddenLayers: 1, numAttentionHeads: 2 };
 const DATA = [

@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { inspectData, Model, newModel, Trainer } from '../src/index.js';
 import { OWNER, ownerOf } from '../src/protocol/messages.js';
-import { fake } from './fake-wasm.js';
-import { channel, fakeWorker, received } from './channel.js';
+import { fake } from '../src/testing/fake-wasm.js';
+import { channel, fakeWorker, received } from '../src/testing/channel.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('trainer', () => {

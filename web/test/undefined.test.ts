@@ -28,7 +28,7 @@ import {
   SCHEDULES,
 } from '../src/protocol/generated/kinds.js';
 import type { RunSettings } from '../src/protocol/generated/settings.js';
-import { fakeWorker } from './channel.js';
+import { fakeWorker } from '../src/testing/channel.js';
 import { collect, SHAPE, TEXT } from './runs.js';
 
 /** All keys of `T` that may be absent, so that the compiler finds one that is missing below. */

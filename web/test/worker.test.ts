@@ -8,9 +8,9 @@ import { DeviceWatch } from '../src/worker/device.js';
 import { CoreMutex } from '../src/worker/core-mutex.js';
 import { Outbox } from '../src/worker/outbox.js';
 import { checkWhole } from '../src/protocol/whole.js';
-import { channel, fakeWorker, started } from './channel.js';
-import { fake } from './fake-calls.js';
-import { FakeWorkerState, gpu, gpuScope, workers } from './fake-gpu.js';
+import { channel, fakeWorker, started } from '../src/testing/channel.js';
+import { fake } from '../src/testing/fake-calls.js';
+import { FakeWorkerState, gpu, gpuScope, workers } from '../src/testing/fake-gpu.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 afterEach(() => vi.useRealTimers());

@@ -135,8 +135,9 @@ export class Session {
       fake.failAt = 0;
       throw fake.failWith;
     }
+    const loss = fake.loss?.(step) ?? 1.35 + Math.abs(progress.weight);
     // A refused step leaves the data order where it is, as in the core.
-    if (fake.badBatches.includes(progress.batch + 1))
+    if (fake.badBatches.includes(progress.batch + 1) || !Number.isFinite(loss))
       return refuse(
         'NON_FINITE',
         'train.non-finite',
@@ -152,7 +153,7 @@ export class Session {
     return {
       step,
       epoch: step / 10,
-      loss: 1.35 + Math.abs(progress.weight),
+      loss,
       gradNorm: 0.6 + 1 / step,
       learningRate: rate,
       tokens: batch * seq * micro,
@@ -192,7 +193,7 @@ export class Session {
   async evaluate(): Promise<unknown> {
     await called('evaluate', this.progress.step);
     await slices(4, fake.stepMillis / 4);
-    const loss = fake.evaluation?.() ?? 1.45 + Math.abs(this.progress.weight);
+    const loss = fake.evaluation?.(this.progress.step) ?? 1.45 + Math.abs(this.progress.weight);
     return { loss, perplexity: Math.exp(loss), accuracy: 0.25, tokens: 4096 };
   }
   generate(prompt: string, options: Values): TokenStream {
@@ -274,6 +275,7 @@ export class Session {
     return { exports: choices, contract: { step: this.progress.step } };
   }
   async exportModel(options: Values, base: readonly { name: string }[]): Promise<FileStream> {
+    await called('export');
     return exportedAs(
       options,
       base,

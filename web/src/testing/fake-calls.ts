@@ -1,4 +1,4 @@
-/** Knobs of the fake core, and the events of each of its calls. */
+/** Knobs of the fake core, and what happens before each of its calls. */
 import { currentWorker } from './fake-gpu.js';
 import type { FakeWorkerState } from './fake-gpu.js';
 
@@ -12,12 +12,21 @@ export type CallName =
   | 'score'
   | 'load'
   | 'confirm'
-  | 'chunk';
+  | 'chunk'
+  | 'export';
 export interface Called {
   call: CallName;
   /** Number of the step, token or piece. */
   at: number;
   worker: FakeWorkerState;
+}
+
+/** A failure that happens once, in the first such call at or after `at`. */
+export interface Failure {
+  call: CallName | 'open';
+  at: number;
+  /** Fails the call, or what it runs on. */
+  happen: (worker: FakeWorkerState) => unknown;
 }
 
 /** State of the fake. `failAt` throws once at that step, a bad batch throws whenever it is reached; `onCall` sees every call before it is made. */
@@ -58,15 +67,22 @@ export const fake = {
   gpuBytes: undefined as number | undefined,
   nonFinite: false,
   /** The losses of evaluations. */
-  evaluation: undefined as (() => number) | undefined,
+  evaluation: undefined as ((step: number) => number) | undefined,
   /** True if no data are kept for evaluation. */
   nothingKept: false,
   /** True if the files of a model cannot be read. */
   unreadable: false,
+  /** Failures that have not happened yet. */
+  failures: [] as Failure[],
+  /** The loss of a step, instead of one that depends on the rates and batches before it. */
+  loss: undefined as ((step: number) => number) | undefined,
   onCall: undefined as ((called: Called) => unknown) | undefined,
 };
-export const DEFAULTS = { ...fake };
-Reflect.set(globalThis, '__fakeWasm', fake);
+const DEFAULTS = structuredClone(fake);
+
+/** Resets all knobs; steps then take no time, and files are small. */
+export const resetFake = (): void =>
+  void Object.assign(fake, structuredClone(DEFAULTS), { stepMillis: 0, checkpointBytes: 1000 });
 
 export const wait = (millis: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, millis));
@@ -88,9 +104,18 @@ export const panic = (worker: FakeWorkerState, words = 'index out of bounds'): P
   return new Promise(() => undefined);
 };
 
+/** Lets the failure that waits for this call happen. */
+export function failed(call: Failure['call'], at = 0): unknown {
+  const failure = fake.failures.find((waiting) => waiting.call === call && at >= waiting.at);
+  if (!failure) return undefined;
+  fake.failures.splice(fake.failures.indexOf(failure), 1);
+  return failure.happen(currentWorker().state);
+}
+
 export async function called(call: CallName, at = 0): Promise<void> {
   const worker = currentWorker().state;
   await fake.onCall?.({ call, at, worker });
+  await failed(call, at);
   unlessLost();
 }
 

@@ -1,6 +1,6 @@
 /** The fake core's models: shapes and plans, no weights. */
 import type { JsData, JsSource, Values } from 'tabtune-wasm';
-import { called, fake, refuse } from './fake-calls.js';
+import { called, failed, fake, refuse } from './fake-calls.js';
 import { LoadedModel, rowsOf, told } from './fake-tokens.js';
 import { exportedAs } from './fake-files.js';
 import type { FileStream } from './fake-files.js';
@@ -97,6 +97,7 @@ export class ModelHandle {
     resize = false,
   ): ModelHandle {
     const [first] = files;
+    failed('open');
     if (fake.unreadable) return refuse('BAD_MODEL_FILE', 'source.read', 'the file has gone');
     if (!first) return refuse('BAD_MODEL_FILE', 'bundle.empty', 'no files');
     const magic = new TextDecoder('latin1').decode(first.read(0, Math.min(4, first.size)));
@@ -228,6 +229,7 @@ export class ModelHandle {
     return { name, dtype: 'BF16', shape: [2], values: Float32Array.of(0.5, -0.5) };
   }
   async exportModel(options: Values, base: readonly { name: string }[]): Promise<FileStream> {
+    await called('export');
     return exportedAs(options, base, new Uint8Array(fake.exportBytes));
   }
   tokenize(text: string): unknown {

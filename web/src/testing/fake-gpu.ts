@@ -1,7 +1,7 @@
 /** The GPU of one fake worker: an adapter that can be hidden, a device that can be lost or report errors. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-import type { WatchedScope } from '../src/worker/device.js';
+import type { WatchedScope } from '../worker/device.js';
 
 export class FakeDevice extends EventTarget {
   readonly adapterInfo = { description: gpu.adapter, vendor: '', architecture: '' };
@@ -54,6 +54,9 @@ export const gpu = {
   /** Features with which devices were requested, newest last. */
   requested: [] as string[][],
 };
+
+export const resetGpu = (): void =>
+  void Object.assign(gpu, { absent: false, features: new Set(['timestamp-query']), requested: [] });
 
 /** Returns a worker's own `GPUAdapter` and `navigator.gpu`. */
 export function gpuScope(state: FakeWorkerState): WatchedScope {
