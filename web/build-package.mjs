@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSyn
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
-import { PACKAGE, notices } from './licences.mjs';
+import { PACKAGE, TESTING, notices } from './licences.mjs';
 import { settingsSchemas } from './settings-schema.mjs';
 import { stage } from './stage-package.mjs';
 import { packageTypes } from './package-types.mjs';
@@ -32,9 +32,8 @@ const INDEX = './index.js';
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const hash = createHash('sha256').update(readFileSync(wasm)).digest('hex');
 const schemas = await settingsSchemas();
-await build({
-  entryPoints: PACKAGE,
-  alias: { 'tabtune-wasm': `${core}/tabtune.js` },
+/** @type {import('esbuild').BuildOptions} */
+const settings = {
   external: [PARQUET, INDEX],
   absWorkingDir: root,
   outdir: dist,
@@ -49,6 +48,20 @@ await build({
     __TABTUNE_WASM_HASH__: JSON.stringify(hash),
     __TABTUNE_SETTINGS_SCHEMA__: JSON.stringify(schemas.settings),
     __TABTUNE_OPTIONS_SCHEMA__: JSON.stringify(schemas.options),
+  },
+};
+await build({ ...settings, entryPoints: PACKAGE, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
+// The worker with a fake core, for tests of apps: what it takes from its surroundings is in memory, and no global object is changed.
+await build({
+  ...settings,
+  entryPoints: TESTING,
+  alias: { 'tabtune-wasm': join(root, 'web/src/testing/fake-wasm.ts') },
+  inject: [join(root, 'web/src/testing/environment.ts')],
+  platform: 'node',
+  define: {
+    ...settings.define,
+    'globalThis.navigator': 'navigator',
+    'globalThis.location': 'location',
   },
 });
 // An address that bundlers copy, in an import that they leave alone; comments that say so do not survive esbuild.
@@ -67,7 +80,7 @@ if (built.kind === 'quick') process.exit(0);
 packageTypes(dist);
 // Editors check files of settings with it.
 writeFileSync(`${dist}/settings.schema.json`, `${JSON.stringify(schemas.settings, null, 1)}\n`);
-writeFileSync(`${dist}/licences.txt`, notices(PACKAGE));
+writeFileSync(`${dist}/licences.txt`, notices({ ...PACKAGE, ...TESTING }));
 stage();
 
 for (const [name, budget] of Object.entries(BUDGETS)) {

@@ -21,6 +21,8 @@ export const PACKAGE = {
   worker: 'web/src/worker/worker.ts',
   parquet: 'web/src/worker/parquet.ts',
 };
+/** The entry for tests of apps, which has the worker in it with a fake core. */
+export const TESTING = { testing: 'web/src/testing.ts' };
 export const PAGE = { ...PACKAGE, demo: 'web/demo/main.ts' };
 
 const TARGET = 'wasm32-unknown-unknown';
@@ -96,7 +98,7 @@ function crates() {
 export function npmPackages(entryPoints) {
   const { metafile } = buildSync({
     entryPoints,
-    external: ['tabtune-wasm', 'tabtune/*'],
+    external: ['tabtune-wasm', 'tabtune/*', 'node:*'],
     absWorkingDir: root,
     outdir: 'dist',
     bundle: true,

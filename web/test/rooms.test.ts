@@ -33,12 +33,14 @@ const ROOMS: Record<string, { rooms: string[]; packages: boolean }> = {
   protocol: { rooms: [], packages: false },
   page: { rooms: ['protocol'], packages: false },
   worker: { rooms: ['protocol'], packages: true },
+  testing: { rooms: ['worker', 'protocol'], packages: true },
 };
 /** The entries of the package, and what each may import. */
 const ENTRIES: Record<string, string[]> = {
   'index.ts': ['page', 'protocol'],
   'files.ts': ['index.ts'],
   'schema.ts': [],
+  'testing.ts': ['index.ts', 'testing'],
 };
 const roomOf = (path: string): string => path.split('/')[0] ?? '';
 
@@ -127,6 +129,9 @@ describe('rooms', () => {
     ['protocol/a.ts', "export * from '../index.js';"],
     ['index.ts', "export { b } from './worker/b.js';"],
     ['files.ts', "export { b } from './page/b.js';"],
+    ['page/a.ts', "import { b } from '../testing/b.js';"],
+    ['worker/a.ts', "import { b } from '../testing/b.js';"],
+    ['testing.ts', "export { b } from './worker/b.js';"],
     ['stray.ts', ''],
   ])('find_a_planted_import_in_%s', (path, source) => {
     expect(faultsOfRooms(new Map([[path, source]]))).toHaveLength(1);
