@@ -91,8 +91,10 @@ describe('the compiled core', () => {
     );
   });
   it('of_given_bytes_is_neither_kept_nor_replaced', async () => {
-    const wasmBinary = new ArrayBuffer(8);
-    for (const _ of [1, 2]) expect(await sourceOf({ wasmBinary })).toBe(wasmBinary);
+    const bytes = [1, 2, 3, 4];
+    const wasmBinary = Uint8Array.from(bytes).buffer;
+    for (const _ of [1, 2])
+      expect([...new Uint8Array((await sourceOf({ wasmBinary })) as ArrayBuffer)]).toEqual(bytes);
   });
 });
 
