@@ -62,7 +62,7 @@ const CALLS = {
   export: 'export',
 } as const satisfies Record<TestedCall, Failure['call']>;
 
-/** What happens to a GPU or a worker, by code; the fake core then behaves as the real one. */
+/** Effects on a GPU or a worker, by code; the fake core then behaves as the real one. */
 const ACCIDENTS: Partial<Record<ErrorCode, (worker: FakeWorkerState, message: string) => unknown>> =
   {
     DEVICE_LOST: ({ device }, message) =>

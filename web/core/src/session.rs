@@ -86,10 +86,8 @@ impl Session {
             }
             let base = model.base(&config).map_err(thrown)?;
             let data = Data::new(&data)?;
-            let read = model
-                .dataset(&data, config, &given, false, state.is_none())
-                .await;
-            let (dataset, config, chosen) = read.map_err(thrown)?;
+            let read = model.dataset(&data, config, &given, false, state.is_none());
+            let (dataset, config, chosen) = read.await.map_err(thrown)?;
             let assets = with_ends(model.assets(), &dataset);
             let device = device()?;
             let trainer = match &state {
