@@ -1,7 +1,7 @@
 //! `tabtune estimate`: the memory that a run needs, computed without a device.
 
 use tabtune::bundle::Bundle;
-use tabtune::config::ModelConfig;
+use tabtune::config::{Beginning, Choices, ModelConfig};
 use tabtune::export::GgufTypes;
 use tabtune::families::config_from_hf;
 use tabtune::model::{ParameterRequest, files_form};
@@ -38,9 +38,17 @@ pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
     });
     let bundle = bundle.transpose()?;
     if let Some(bundle) = &bundle {
-        train = resolve_on(bundle, given)?;
+        train = resolve_on(bundle, given.clone())?;
     }
     let model = shape(args, bundle.as_ref())?;
+    // As `train` chooses them, so far as they need memory.
+    let beginning = Beginning {
+        model: &model,
+        fresh: bundle.is_none(),
+        chooses: true,
+        evaluates_apart: true,
+    };
+    let (train, _) = Choices::begin(train, &given, beginning)?;
     let of_types =
         |request: &ParameterRequest| types.and_then(|types| types.planned_form(request, &model));
     let in_files = files_form(bundle.as_ref());

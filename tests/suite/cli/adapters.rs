@@ -752,6 +752,10 @@ fn lora_is_estimated_without_a_device() {
         full["parts"].get("base").is_none() && full["parts"]["weights"].is_u64(),
         "{full}"
     );
+    // Without a rate a run of trained weights has bf16, as `train` chooses it.
+    let wide = estimate(&[&["--model", &model, "--learning-rate", "1e-3"], &run[..]].concat());
+    let weights = |of: &Value| of["parts"]["weights"].as_u64().unwrap();
+    assert!(weights(&full) < weights(&wide), "{full} {wide}");
     let halves = estimate(&[&["--model", &model, "--type", "f16"], &run[..], &options].concat());
     assert!(halves["parts"]["base"].as_u64() < beside["parts"]["base"].as_u64());
     let plain = output(&[&["estimate", "--model", &model], &run[..], &options].concat());
