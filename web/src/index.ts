@@ -20,15 +20,15 @@ export type {
 } from './page/asking.js';
 export { applyDelta, deriveDelta, removeDelta } from './page/deltas.js';
 export type { DeltaOptions, DeriveOptions } from './page/deltas.js';
+export { inspectData } from './page/data-inspection.js';
+export type { DataOptions } from './page/data-inspection.js';
 export {
   extractAdapter,
-  inspectData,
   inspectFiles,
   readTensor,
   verifyFiles,
 } from './page/inspections.js';
 export type {
-  DataOptions,
   ExtractOptions,
   InspectOptions,
   ReadOptions,

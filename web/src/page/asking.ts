@@ -1,5 +1,5 @@
 /** Questions to loaded weights: an answer in a conversation, the probabilities of a text, the text of token ids. */
-import { boolean, naturalNumber, objectOf, ofKinds, translate } from './checks.js';
+import { allOf, boolean, naturalNumber, objectOf, ofKinds, string, translate } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
 import { plain } from '../protocol/plain.js';
@@ -67,6 +67,8 @@ const list: Check = (value, path) => {
 };
 const TEMPLATE: Checks = { tools: list, documents: list, chatTemplateKwargs: objectOf };
 const SCORING = ofKinds(SCORE);
+/** Names of the options of a chat or a score that are no settings. */
+const CHAT = [...Object.keys(TEMPLATE), 'base', 'signal'];
 
 /** Converts a conversation to the form that the core reads. */
 function conversation(
@@ -75,6 +77,21 @@ function conversation(
 ): Record<string, unknown> {
   const given = list(messages, 'messages');
   return { messages: given, ...translate({ tools, documents, chatTemplateKwargs }, TEMPLATE, '') };
+}
+
+/** @internal Yields the tokens that continue a prompt. */
+export function sampled(
+  ask: Asker,
+  prompt: string,
+  options: SampleOptions & AskedOptions,
+): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+  const { signal, onWarning, ...sampling } = optionsOf(options, 'the sample');
+  const [, settings] = allOf(
+    () => string(prompt, 'prompt'),
+    () => sampleSettings(sampling, ['signal', 'onWarning']),
+  );
+  const request = { prompt, options: settings };
+  return streamed((more) => ask('trainer.sample', request, more), { signal, onWarning });
 }
 
 /** @internal Yields the tokens of an answer, as `trainer.sample` yields those of a text. */
@@ -92,13 +109,12 @@ export function chatted(
     base = false,
     ...sampling
   } = optionsOf(options, 'the answer');
-  boolean(base, 'base');
-  const given = conversation(messages, { tools, documents, chatTemplateKwargs });
-  const request = {
-    conversation: plain(given, 'messages'),
-    options: sampleSettings(sampling),
-    base,
-  };
+  const [, given, settings] = allOf(
+    () => boolean(base, 'base'),
+    () => conversation(messages, { tools, documents, chatTemplateKwargs }),
+    () => sampleSettings(sampling, CHAT),
+  );
+  const request = { conversation: plain(given, 'messages'), options: settings, base };
   return streamed((more) => ask('model.chat', request, more), { signal, onWarning });
 }
 
@@ -117,9 +133,11 @@ export async function scored(
     chatTemplateKwargs,
     ...rest
   } = optionsOf(options, 'the score');
-  boolean(base, 'base');
   const written = { tools, documents, chatTemplateKwargs };
-  const settings = translate(rest, SCORING, '');
+  const [, settings] = allOf(
+    () => boolean(base, 'base'),
+    () => translate(rest, SCORING, '', CHAT),
+  );
   const score = (given: object): Promise<Score> =>
     ask(
       'model.score',

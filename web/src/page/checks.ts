@@ -2,6 +2,7 @@
  * Checks of options: known keys, and values of the right kind. Only the core knows which values are valid. Each check throws BAD_OPTION with the
  * path.
  */
+import { unknownOption } from './nearest-name.js';
 import { badOption, TabtuneError, withDetail } from '../protocol/errors.js';
 import type { Kind, Kinds } from '../protocol/generated/kinds.js';
 
@@ -113,35 +114,68 @@ export function objectOf(value: unknown, path: string): object {
   throw badOption(path, 'an object', value);
 }
 
-/** Runs all checks; several faults become one BAD_OPTION error with the path of the first. */
-export function together(work: readonly (() => void)[]): void {
+/** Checks a value unless it is undefined. */
+export const ifGiven = (value: unknown, check: Check, path: string): unknown =>
+  value === undefined ? undefined : check(value, path);
+
+/** Runs all checks and returns their results; several faults become one BAD_OPTION error with the path of the first and the refusals of all. */
+export function allOf<T extends readonly unknown[]>(
+  ...work: { readonly [K in keyof T]: () => T[K] }
+): T {
   const faults: TabtuneError[] = [];
-  for (const check of work) {
+  const results = work.map((check) => {
     try {
-      check();
+      return check();
     } catch (thrown) {
-      if (!(thrown instanceof TabtuneError)) throw thrown;
-      faults.push(thrown);
+      if (!(thrown instanceof TabtuneError) || thrown.code !== 'BAD_OPTION') throw thrown;
+      return void faults.push(thrown);
     }
-  }
+  });
   const [first, ...rest] = faults;
-  if (first === undefined) return;
-  throw rest.length === 0
-    ? first
-    : withDetail(first, {}, faults.map(({ message }) => message).join(' '));
+  // Each result has the type of its check, which a list that is mapped does not show.
+  if (first === undefined) return results as unknown as T;
+  if (rest.length === 0) throw first;
+  const refusals = faults.flatMap(({ detail }) => detail.refusals ?? []);
+  throw withDetail(first, { refusals }, faults.map(({ message }) => message).join(' '));
 }
 
-/** Returns the given options under Rust's names, without a prototype. An unknown key is an error; an undefined value is omitted. */
-export function translate(given: object, checks: Checks, path: string): Record<string, unknown> {
+/** Runs all checks like `allOf`, for their faults alone. */
+export const together = (work: readonly (() => void)[]): void => void allOf(...work);
+
+/**
+ * Returns the given options under Rust's names, without a prototype. An unknown key is an error; an undefined value is omitted. `others` are further
+ * names that the caller may have meant.
+ */
+export function translate(
+  given: object,
+  checks: Checks,
+  path: string,
+  others: readonly string[] = [],
+): Record<string, unknown> {
   const result = Object.create(null) as Record<string, unknown>;
   const read =
     ([key, value]: [string, unknown]) =>
     (): void => {
       const at = path === '' ? key : `${path}.${key}`;
       const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
-      if (check === undefined) throw badOption(at, `one of ${Object.keys(checks).join(', ')}`, key);
+      if (check === undefined) throw unknownOption(at, key, [...Object.keys(checks), ...others]);
       if (value !== undefined) result[snake(key)] = check(value, at);
     };
   together(Object.entries(objectOf(given, path === '' ? 'options' : path)).map(read));
   return result;
 }
+
+/** Refuses the keys of an object that are not `known`; `others` are further names that the caller may have meant. */
+export const refuseUnknown = (
+  given: object,
+  known: readonly string[],
+  others: readonly string[] = [],
+  path = '',
+): void =>
+  together(
+    Object.keys(given)
+      .filter((key) => !known.includes(key))
+      .map((key) => () => {
+        throw unknownOption(`${path}${key}`, key, [...others, ...known]);
+      }),
+  );

@@ -1,6 +1,6 @@
 /** Exact deltas: the bitwise difference of two models, and models with one added or subtracted. Without a GPU, each call in its own worker. */
 import type { WorkerCall } from './call.js';
-import { string } from './checks.js';
+import { allOf, string } from './checks.js';
 import type { ExportTarget } from './export-options.js';
 import { reaching } from './exporting.js';
 import { optionsOf } from './given.js';
@@ -39,9 +39,11 @@ export async function deriveDelta(
   options: DeriveOptions = {},
 ): Promise<DeltaFiles> {
   const { to, name = 'delta', signal: ofCall, ...rest } = optionsOf(options, 'the delta');
-  string(name, 'name');
   const signal = signalOf(ofCall, base, target);
-  const call = workerCall({ ...rest, signal });
+  const [, call] = allOf(
+    () => string(name, 'name'),
+    () => workerCall({ ...rest, signal }, ['to', 'name']),
+  );
   return placed(to, async (place: Place, moved) => {
     const models = {
       base: await toSources(base, 'base', signal),
@@ -59,7 +61,7 @@ async function used(
 ): Promise<DeltaFiles> {
   const { to, signal: ofCall, ...rest } = optionsOf(options, 'the delta');
   const signal = signalOf(ofCall, model, delta);
-  const call = workerCall({ ...rest, signal });
+  const call = workerCall({ ...rest, signal }, ['to']);
   return placed(to, async (place: Place, moved) => {
     const files = {
       model: await toSources(model, 'model', signal),

@@ -85,7 +85,7 @@ async function exported(
   const all = optionsOf(given, 'the export');
   const { base, signal: ofCall, onProgress, ...rest } = all;
   const signal = signalOf(ofCall, base);
-  const options = translate(rest, EXPORT, '');
+  const options = translate(rest, EXPORT, '', ['base', 'signal', 'onProgress']);
   const { format = 'safetensors' } = all;
   // Only an adapter is merged into a base that is a folder.
   const misplaced =

@@ -1,12 +1,17 @@
 /** Checks of call arguments: options with known names, a valid signal, functions that may throw. */
-import { objectOf } from './checks.js';
+import { allOf, objectOf, refuseUnknown } from './checks.js';
 import { brandOf } from '../protocol/brand.js';
 import { aborted, badOption } from '../protocol/errors.js';
 
+/** Checks that `signal` is undefined or an `AbortSignal`. */
+function isSignal(signal: unknown): void {
+  if (signal !== undefined && brandOf(signal) !== 'AbortSignal')
+    throw badOption('signal', 'an AbortSignal', signal);
+}
+
 /** @internal Checks that `signal` is undefined or an `AbortSignal` that has not been aborted. */
 export function listening(signal: unknown, what: string): void {
-  if (signal === undefined) return;
-  if (brandOf(signal) !== 'AbortSignal') throw badOption('signal', 'an AbortSignal', signal);
+  isSignal(signal);
   if (Reflect.get(Object(signal), 'aborted') === true) throw aborted(what);
 }
 
@@ -30,11 +35,14 @@ export function optionsOf<T extends object>(
 ): T {
   objectOf(all, 'options');
   const given = ownFields(all);
-  const extra = keys && Object.keys(given).find((key) => !keys.some((known) => known === key));
-  if (extra !== undefined) throw badOption(extra, `one of ${keys?.join(', ') ?? ''}`, extra);
-  callable(Reflect.get(given, 'onProgress'), 'onProgress');
-  callable(Reflect.get(given, 'onWarning'), 'onWarning');
-  listening(Reflect.get(given, 'signal'), what);
+  const signal: unknown = Reflect.get(given, 'signal');
+  allOf(
+    () => keys && refuseUnknown(given, keys),
+    () => callable(Reflect.get(given, 'onProgress'), 'onProgress'),
+    () => callable(Reflect.get(given, 'onWarning'), 'onWarning'),
+    () => isSignal(signal),
+  );
+  listening(signal, what);
   return given;
 }
 

@@ -1,8 +1,9 @@
 /** Inspects files, verifies exports and extracts adapters: without a GPU, each call in its own worker. */
 import type { WorkerCall } from './call.js';
 import {
+  allOf,
   boolean,
-  naturalNumber,
+  ifGiven,
   objectOf,
   ofKinds,
   oneOf,
@@ -13,19 +14,12 @@ import {
 import type { ExportTarget } from './export-options.js';
 import { reaching } from './exporting.js';
 import { optionsOf } from './given.js';
-import { beginningOf, toData, withWeights } from './data-inputs.js';
-import type { DataInput } from './data-inputs.js';
 import { toSources } from './inputs.js';
 import { hubOptions } from './names.js';
 import type { FilesInput } from './inputs.js';
 import { signalOf } from './request-inputs.js';
-import { checkModel } from './model.js';
-import type { Model } from './model.js';
 import { openingOf } from './opening.js';
 import type { OpenOptions } from './opening.js';
-import { trainSettings } from './options.js';
-import type { TrainOptions } from './options.js';
-import type { DataInspection, FileSummary } from '../protocol/reports.js';
 import { badOption } from '../protocol/errors.js';
 import { plain } from '../protocol/plain.js';
 import type { Values } from '../protocol/plain.js';
@@ -35,9 +29,13 @@ import { ADAPTER } from '../protocol/generated/kinds.js';
 import type { InspectReport, Receipt, StoredTensor } from '../protocol/reports.js';
 import type { Extraction, Verification } from '../protocol/reports.js';
 import { askOwnWorker, workerCall } from './own-worker.js';
+import type { WorkerOptions } from './spawn.js';
 
 /** Options of `inspectFiles`. */
-export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonFinite'> {
+export interface InspectOptions extends Omit<
+  OpenOptions,
+  'adapter' | 'resizeVocabulary' | 'chatTemplate' | 'allowNonFinite'
+> {
   /** Reads each file as this format, regardless of its name and first bytes. */
   format?: string | undefined;
   /** Reads all bytes, not only the headers. Default: false. */
@@ -56,6 +54,8 @@ export interface ReadOptions extends WorkerCall {
   /** Names of the tensors of a GGUF file. Default: 'source'. */
   names?: TensorNames | undefined;
 }
+/** Names of the options of `readTensor` that do not concern its worker. */
+const READ = ['request', 'names', 'signal', 'onProgress'];
 /** Options of `extractAdapter`. */
 export interface ExtractOptions extends WorkerCall {
   /** The trained model. */
@@ -69,6 +69,22 @@ export interface ExtractOptions extends WorkerCall {
   /** Target to which the files are written while they are produced; without it they are in the result. */
   target?: ExportTarget | undefined;
 }
+
+/** Names of the options of `inspectFiles` that do not concern its worker. */
+const INSPECT = Object.keys({
+  request: 1,
+  mergeAdapter: 1,
+  format: 1,
+  read: 1,
+  plan: 1,
+  names: 1,
+  hub: 1,
+  token: 1,
+  quant: 1,
+  keepDownloads: 1,
+  signal: 1,
+  onProgress: 1,
+} satisfies Record<Exclude<keyof InspectOptions, keyof WorkerOptions>, 1>);
 
 /**
  * Reports what the files form together and what can be done with them; a refusal is part of the report. For a URL, only the headers are requested, by
@@ -92,11 +108,14 @@ export async function inspectFiles(
     signal,
     ...rest
   } = optionsOf(options, 'the inspection');
-  const from = hubOptions({ hub, token, quant, keepDownloads });
-  const call = workerCall({ ...rest, signal: signalOf(signal, files, mergeAdapter) });
-  if (format !== undefined) string(format, 'format');
-  boolean(read, 'read');
-  boolean(plan, 'plan');
+  const [from, call] = allOf(
+    () => hubOptions({ hub, token, quant, keepDownloads }),
+    () => workerCall({ ...rest, signal: signalOf(signal, files, mergeAdapter) }, INSPECT),
+    () => ifGiven(format, string, 'format'),
+    () => boolean(read, 'read'),
+    () => boolean(plan, 'plan'),
+    () => importRequest(request),
+  );
   if (names !== undefined && !plan) throw badOption('names', 'this only together with plan', names);
   const planned = planRequest(request, names);
   return askOwnWorker(
@@ -127,75 +146,18 @@ export async function readTensor(
   options: ReadOptions = {},
 ): Promise<StoredTensor> {
   const { request, names, signal, ...rest } = optionsOf(options, 'the reading');
-  string(name, 'name');
   if (request && 'nonFinite' in request)
     throw badOption('request.nonFinite', 'none: values are returned as they are', 'one');
-  const call = workerCall({ ...rest, signal: signalOf(signal, files) });
-  const ask = { request: planRequest(request, names), name };
+  const [, call, planned] = allOf(
+    () => string(name, 'name'),
+    () => workerCall({ ...rest, signal: signalOf(signal, files) }, READ),
+    () => planRequest(request, names),
+  );
+  const ask = { request: planned, name };
   return askOwnWorker(
     'files.tensor',
     { ...ask, sources: await toSources(files, 'files', call.signal) },
     call,
-  );
-}
-
-/** Options of `inspectData`: the settings of a run, which determine how the data are read. */
-export interface DataOptions extends WorkerCall, TrainOptions {
-  /**
-   * The model that is to learn the data, with its tokenizer, chat template and context length. Without a model, only the forms and rows are known.
-   */
-  model?: Model | undefined;
-  /** Validation data, as a run takes them. */
-  validationData?: DataInput | undefined;
-  /** Number of examples that are shown token by token. Default: 3. */
-  show?: number | undefined;
-  /** Number of bytes of a File or Blob to read and report on: a quick preview of a large file. Default: all. */
-  bytes?: number | undefined;
-}
-
-/** Reports on data without a model: the form of each file, and its number of rows of each kind. */
-export function inspectData(
-  data: DataInput,
-  options?: DataOptions & { model?: undefined },
-): Promise<FileSummary[]>;
-/**
- * Reports what a run of the model with these options would learn from the data, with its first examples token by token. Nothing is trained, and no
- * GPU is needed.
- */
-export function inspectData(
-  data: DataInput,
-  options: DataOptions & { model: Model },
-): Promise<DataInspection>;
-export async function inspectData(
-  data: DataInput,
-  options: DataOptions = {},
-): Promise<FileSummary[] | DataInspection> {
-  const {
-    model,
-    validationData,
-    show = 3,
-    bytes,
-    signal: callSignal,
-    onProgress,
-    workerUrl,
-    wasmUrl,
-    wasmBinary,
-    worker,
-    ...settings
-  } = optionsOf(options, 'the inspection');
-  if (model !== undefined) checkModel(model);
-  const signal = signalOf(callSignal, data, validationData);
-  naturalNumber(show, 'show');
-  const checked = trainSettings(settings);
-  const { read, partial } = beginningOf(data, bytes);
-  const { spec, weights } = await toData(read, validationData, signal);
-  const config = plain(withWeights(checked.config, weights), 'options');
-  if (model)
-    return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
-  return askOwnWorker(
-    'files.data',
-    { data: spec, config, partial },
-    workerCall({ signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker }),
   );
 }
 
@@ -219,6 +181,17 @@ export async function verifyFiles(
   );
 }
 
+/** Names of the options of `extractAdapter` that do not concern its worker. */
+const EXTRACT = Object.keys({
+  tuned: 1,
+  base: 1,
+  r: 1,
+  targetModules: 1,
+  target: 1,
+  signal: 1,
+  onProgress: 1,
+} satisfies Record<Exclude<keyof ExtractOptions, keyof WorkerOptions>, 1>);
+
 /**
  * Extracts the PEFT LoRA adapter closest to the difference between `tuned` and `base`, two models of one shape: the best product of rank `r` for each
  * matrix.
@@ -234,9 +207,12 @@ export async function extractAdapter(given: ExtractOptions): Promise<Extraction>
     ...rest
   } = optionsOf(given, 'the extraction');
   const signal = signalOf(ofCall, tuned, base);
-  const call = workerCall({ ...rest, signal });
-  positiveInteger(r, 'r');
-  const options = plain(translate({ r, targetModules }, ofKinds(ADAPTER), ''), 'options');
+  const [call, , factors] = allOf(
+    () => workerCall({ ...rest, signal }, EXTRACT),
+    () => positiveInteger(r, 'r'),
+    () => translate({ r, targetModules }, ofKinds(ADAPTER), ''),
+  );
+  const options = plain(factors, 'options');
   const extracted: Parameters<typeof reaching<Extraction>>[1] = async (place, moved) => {
     const files = {
       tuned: await toSources(tuned, 'tuned', signal),

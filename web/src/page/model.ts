@@ -4,7 +4,7 @@ import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './
 import { planned, string } from './checks.js';
 import { unlessAborted } from '../protocol/abort.js';
 import { brandOf } from '../protocol/brand.js';
-import { aborted, badOption, fault } from '../protocol/errors.js';
+import { aborted, badOption, fault, invalidOption } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
@@ -276,8 +276,7 @@ export function checkModel(given: unknown): asserts given is Model {
   if (given instanceof Model) return;
   const expected = 'a model of openModel or newModel';
   if (brandOf(given) !== 'Model') throw badOption('model', expected, given);
-  const found = 'a model of another copy of the package';
-  throw fault('option.invalid', { subject: 'model', expected, found }, { path: 'model' });
+  throw invalidOption('model', expected, 'a model of another copy of the package');
 }
 
 /** How a model was opened. */

@@ -1,5 +1,5 @@
 /** Addresses as inputs: those of files, and names of repositories of the Hugging Face Hub in all forms in which people write them. */
-import { boolean, string } from './checks.js';
+import { boolean, refuseUnknown, string } from './checks.js';
 import { ownFields } from './given.js';
 import { lastSegment, ofUrl } from './request-inputs.js';
 import { brandOf } from '../protocol/brand.js';
@@ -134,8 +134,7 @@ export async function addressed(
   const own: AddressInput = ownFields(
     typeof input === 'object' && isAddressInput(input) ? input : { url: input },
   );
-  const extra = Object.keys(own).find((key) => !KEYS.includes(key));
-  if (extra !== undefined) throw badOption(`${path}.${extra}`, `one of ${KEYS.join(', ')}`, extra);
+  refuseUnknown(own, KEYS, [], `${path}.`);
   if (!['String', 'URL'].includes(brandOf(own.url)))
     throw badOption(`${path}.url`, 'a string or a URL', own.url);
   const all: HubOptions = ownFields({ ...options, ...given(hubOptions(own, `${path}.`)) });

@@ -1,5 +1,5 @@
 /** Opens models, from files or with new weights. */
-import { boolean, objectOf, string } from './checks.js';
+import { allOf, boolean, ifGiven, objectOf, string } from './checks.js';
 import type { WorkerCall } from './call.js';
 import { modelConfig } from './fresh-model.js';
 import type { ModelOfConfig, ModelShape } from './fresh-model.js';
@@ -46,17 +46,34 @@ export interface OpenOptions extends WorkerCall, HubOptions {
   allowNonFinite?: boolean | undefined;
 }
 
+/** Names of the options of `openModel` that do not concern its worker. */
+const OPEN = Object.keys({
+  request: 1,
+  mergeAdapter: 1,
+  resizeVocabulary: 1,
+  adapter: 1,
+  chatTemplate: 1,
+  allowNonFinite: 1,
+  hub: 1,
+  token: 1,
+  quant: 1,
+  keepDownloads: 1,
+  signal: 1,
+  onProgress: 1,
+} satisfies Record<Exclude<keyof OpenOptions, keyof WorkerOptions>, 1>);
+
 /** Time after an abort before an unresponsive core is ended: short, because an open model has no state to lose. */
 const GRACE_MILLIS = 100;
 
-/** Splits the options of a call with these inputs, which may have signals of their own. */
+/** Splits the options of a call with these inputs, which may have signals of their own; `others` are the names of its other options. */
 function split(
   all: WorkerCall,
-  ...inputs: unknown[]
+  others: readonly string[],
+  inputs: readonly unknown[],
 ): { worker: WorkerOptions; call: CallOptions } {
   const { signal, onProgress, ...rest } = ownFields(all);
   return {
-    worker: workerOptions(rest),
+    worker: workerOptions(rest, others),
     call: { signal: signalOf(signal, ...inputs), onProgress, graceMillis: GRACE_MILLIS },
   };
 }
@@ -76,11 +93,14 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
     keepDownloads,
     ...rest
   } = optionsOf(options, 'the opening');
-  const from = hubOptions({ hub, token, quant, keepDownloads });
-  const { worker, call } = split(rest, files, mergeAdapter, adapter);
-  boolean(allowNonFinite, 'allowNonFinite');
-  boolean(resizeVocabulary, 'resizeVocabulary');
-  if (chatTemplate !== undefined) string(chatTemplate, 'chatTemplate');
+  const [from, { worker, call }] = allOf(
+    () => hubOptions({ hub, token, quant, keepDownloads }),
+    () => split(rest, OPEN, [files, mergeAdapter, adapter]),
+    () => boolean(allowNonFinite, 'allowNonFinite'),
+    () => boolean(resizeVocabulary, 'resizeVocabulary'),
+    () => ifGiven(chatTemplate, string, 'chatTemplate'),
+    () => importRequest(request),
+  );
   if (adapter !== undefined && mergeAdapter !== undefined)
     throw badOption('adapter', 'either this or mergeAdapter', 'both');
   if (resizeVocabulary && mergeAdapter === undefined)
@@ -132,6 +152,17 @@ export interface NewModelOptions extends WorkerCall, ReadingOptions {
   bytes?: number | undefined;
 }
 
+/** Names of the options of `newModel` that do not concern its worker. */
+const NEW = Object.keys({
+  tokenizer: 1,
+  bytes: 1,
+  form: 1,
+  columns: 1,
+  onBadRow: 1,
+  signal: 1,
+  onProgress: 1,
+} satisfies Record<Exclude<keyof NewModelOptions, keyof WorkerOptions>, 1>);
+
 /** Returns the core's settings of a vocabulary to learn; undefined for a file. */
 function toTrain(tokenizer: NewModelOptions['tokenizer']): Values | undefined {
   if (brandOf(tokenizer) !== 'Object' || !Object.hasOwn(Object(tokenizer) as object, 'train'))
@@ -162,11 +193,13 @@ export async function newModel(
     onBadRow,
     ...rest
   } = optionsOf(options, 'the model');
-  const settings = runSettings({ form, columns, onBadRow });
-  const train = toTrain(given);
+  const [settings, train, { worker, call }, config] = allOf(
+    () => runSettings({ form, columns, onBadRow }),
+    () => toTrain(given),
+    () => split(rest, NEW, [data, given]),
+    () => modelConfig(shape),
+  );
   const file = train === undefined ? (given as Input | undefined) : undefined;
-  const { worker, call } = split(rest, data, file);
-  const config = modelConfig(shape);
   if (file !== undefined && bytes !== undefined)
     throw badOption('bytes', 'this only without a tokenizer', bytes);
   const { read, partial } = beginningOf(data, bytes);

@@ -1,5 +1,6 @@
 /** Options of a run. Keys and kinds are checked here; the core checks the values and supplies the defaults. */
 import {
+  allOf,
   boolean,
   naturalNumber,
   notNegative,
@@ -183,8 +184,8 @@ const DRIVE: Checks = {
 };
 
 /** @internal Returns the core's `GenerateConfig`. */
-export const sampleSettings = (options: SampleOptions): Values =>
-  plain(translate(options, sampling, ''), 'options');
+export const sampleSettings = (options: SampleOptions, others?: readonly string[]): Values =>
+  plain(translate(options, sampling, '', others), 'options');
 
 /** Moves the warmup into the schedule, where the core has it. */
 function scheduled({ lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest }: Values): Values {
@@ -207,10 +208,15 @@ export function resumeSettings(
   changes: TrainOptions,
   override: readonly string[],
 ): { config: Values; override: string[] } {
-  const config = scheduled(translate(objectOf(changes, 'settings'), TRAIN, ''));
-  if (adapterFiles(changes) !== undefined)
-    throw badOption('settings.adapter.from', 'this only for a new run', 'files');
-  return { config, override: overrideNames(override) };
+  const [config, names] = allOf(
+    () => scheduled(translate(objectOf(changes, 'settings'), TRAIN, '')),
+    () => overrideNames(override),
+    () => {
+      if (adapterFiles(changes) !== undefined)
+        throw badOption('settings.adapter.from', 'this only for a new run', 'files');
+    },
+  );
+  return { config, override: names };
 }
 
 /** @internal Returns the core's names of the options that may differ from a checkpoint or a state. */
@@ -235,13 +241,16 @@ export async function adapterSources(
 /** Rust's names of the settings of the loop, which the core does not get. */
 const OF_THE_LOOP = new Set(Object.keys(DRIVE).map(snake));
 
-/** @internal Checks settings and splits them into those of the core and those of the loop. Unknown keys are BAD_OPTION. */
-export function trainSettings(options: TrainOptions & DriveOptions): {
-  config: Values;
-  driver: Driver;
-} {
+/**
+ * @internal Checks settings and splits them into those of the core and those of the loop. Unknown keys are BAD_OPTION; `others` are the names of the
+ * call's other options.
+ */
+export function trainSettings(
+  options: TrainOptions & DriveOptions,
+  others: readonly string[] = [],
+): { config: Values; driver: Driver } {
   const { settings = {}, ...given } = ownFields(objectOf(options, 'options') as typeof options);
-  const checked = translate(given, { ...TRAIN, ...DRIVE }, '');
+  const checked = translate(given, { ...TRAIN, ...DRIVE }, '', ['settings', ...others]);
   const sample = plain(objectOf(checked['sample'] ?? {}, 'sample'), 'sample');
   const driver = driverParser({ ...given, sample }, 'options');
   const { autosave, saveEvery } = driver;
@@ -270,5 +279,5 @@ const isValues = (value: unknown): value is Values =>
 export type ReadingOptions = Pick<TrainOptions, 'form' | 'columns' | 'onBadRow'>;
 
 /** @internal Returns the core's `TrainConfig`. */
-export const runSettings = (options: TrainOptions): Values =>
-  plain(trainSettings(options).config, 'options');
+export const runSettings = (options: TrainOptions, others?: readonly string[]): Values =>
+  plain(trainSettings(options, others).config, 'options');

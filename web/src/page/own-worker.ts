@@ -9,10 +9,13 @@ import { spawn, workerOptions } from './spawn.js';
 /** Time after an abort before the worker is ended: short, because the core does not pause while it reads a file or waits for the GPU. */
 const GRACE_MILLIS = 50;
 
-/** @internal Returns the options of a call that starts its own worker, checked before anything is read or started. */
-export function workerCall<T extends WorkerCall>(call: T): T {
+/**
+ * @internal Returns the options of a call that starts its own worker, checked before anything is read or started. `others` are the names of the call's
+ * other options.
+ */
+export function workerCall<T extends WorkerCall>(call: T, others?: readonly string[]): T {
   const { signal: _, onProgress: __, ...worker } = ownFields(call);
-  workerOptions(worker);
+  workerOptions(worker, [...(others ?? []), 'signal', 'onProgress']);
   return ownFields(call);
 }
 
@@ -24,7 +27,7 @@ export async function askOwnWorker<T extends Tag>(
   moved: CallOptions = {},
 ): Promise<Reply<T>> {
   const { signal, onProgress, ...worker } = optionsOf(call, tag);
-  const connection = await spawn(workerOptions(worker), signal);
+  const connection = await spawn(workerOptions(worker, ['signal', 'onProgress']), signal);
   try {
     return await connection.call(tag, ask, {
       signal,

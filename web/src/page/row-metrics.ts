@@ -1,8 +1,8 @@
 /** Custom metrics of data rows, computed from the probabilities that the model gives to their tokens. */
-import { boolean, naturalNumber } from './checks.js';
+import { allOf, boolean, naturalNumber } from './checks.js';
 import { scored } from './asking.js';
 import type { Asker, ScoredToken } from './asking.js';
-import { callable, optionsOf } from './given.js';
+import { optionsOf } from './given.js';
 import { toData } from './data-inputs.js';
 import { signalOf } from './request-inputs.js';
 import type { DataInput } from './data-inputs.js';
@@ -65,11 +65,14 @@ export async function evaluatedRows(
     ...settings
   } = optionsOf(options, 'the evaluation');
   const signal = signalOf(callSignal, data);
-  if (metric === undefined) throw badOption('metric', 'a function', metric);
-  callable(metric, 'metric');
-  naturalNumber(top, 'top');
-  boolean(base, 'base');
-  const config = runSettings(settings);
+  const [, , , config] = allOf(
+    () => {
+      if (typeof metric !== 'function') throw badOption('metric', 'a function', metric);
+    },
+    () => naturalNumber(top, 'top'),
+    () => boolean(base, 'base'),
+    () => runSettings(settings, ['metric', 'top', 'base', 'signal']),
+  );
   const { spec, weights } = await toData(data, undefined, signal);
   if (weights)
     throw badOption('data', 'files without a weight: each row is evaluated once', weights);

@@ -148,7 +148,7 @@ export class SavedRuns {
 /** Opens the saved runs of this origin, in a worker. */
 export async function openSavedRuns(options: SavedRunsOptions = {}): Promise<SavedRuns> {
   const { signal, ...worker } = optionsOf(options, 'the opening of the saved runs');
-  const connection = await spawn(workerOptions(worker), signal);
+  const connection = await spawn(workerOptions(worker, ['signal']), signal);
   return SavedRuns.of(connection, () => connection.close(aborted('the saved runs')));
 }
 

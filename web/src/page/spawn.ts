@@ -1,5 +1,6 @@
 import { addressOf, refusedWorker, trusted } from './addresses.js';
 import type { Address, TrustedAddress } from './addresses.js';
+import { allOf, refuseUnknown } from './checks.js';
 import { callable, listening, ownFields } from './given.js';
 import { cores, scripts } from './kept.js';
 import { Loading } from './loading.js';
@@ -51,18 +52,26 @@ const isWorker = (given: unknown): given is Worker =>
     (method) => typeof Reflect.get(given, method) === 'function',
   );
 
-/** @internal Returns the given options after checking that all are known and of the right kind. */
-export function workerOptions(all: WorkerOptions): WorkerOptions {
+/**
+ * @internal Returns the given options after checking that all are known and of the right kind. `others` are the names of the call's other options,
+ * which the caller may have meant.
+ */
+export function workerOptions(all: WorkerOptions, others: readonly string[] = []): WorkerOptions {
   const given = ownFields(all);
-  const extra = Object.keys(given).find((key) => !KEYS.includes(key));
-  if (extra !== undefined) throw badOption(extra, `one of ${KEYS.join(', ')}`, extra);
   const { wasmUrl, wasmBinary, workerUrl, worker } = given;
-  if (wasmUrl !== undefined) addressOf(wasmUrl, 'wasmUrl');
-  if (workerUrl !== undefined) addressOf(workerUrl, 'workerUrl');
-  if (wasmBinary !== undefined && !isOf(wasmBinary, 'ArrayBuffer'))
-    throw badOption('wasmBinary', 'an ArrayBuffer', wasmBinary);
-  if (worker !== undefined && typeof worker !== 'function' && !isWorker(worker))
-    throw badOption('worker', 'a Worker, or a function that starts one', worker);
+  allOf(
+    () => refuseUnknown(given, KEYS, others),
+    () => wasmUrl === undefined || addressOf(wasmUrl, 'wasmUrl'),
+    () => workerUrl === undefined || addressOf(workerUrl, 'workerUrl'),
+    () => {
+      if (wasmBinary !== undefined && !isOf(wasmBinary, 'ArrayBuffer'))
+        throw badOption('wasmBinary', 'an ArrayBuffer', wasmBinary);
+    },
+    () => {
+      if (worker !== undefined && typeof worker !== 'function' && !isWorker(worker))
+        throw badOption('worker', 'a Worker, or a function that starts one', worker);
+    },
+  );
   return given;
 }
 

@@ -1,5 +1,5 @@
 /** Gives a trainer its worker, the lock of its run, and the means to recover. */
-import { boolean, naturalNumber, oneOf, string } from './checks.js';
+import { allOf, boolean, ifGiven, naturalNumber, oneOf, string } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { plain } from '../protocol/plain.js';
 import { baseOf, keepBase } from './bases.js';
@@ -17,10 +17,12 @@ import {
   resumeSettings,
   trainSettings,
 } from './options.js';
+import type { DriveOptions, TrainOptions } from './options.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import { Recovery } from './recovery.js';
 import type { CreateOptions, ResumeOptions } from './run-options.js';
 import { workerOptions } from './spawn.js';
+import type { WorkerOptions } from './spawn.js';
 import { lockRun } from '../protocol/run-lock.js';
 import type { RunLock } from '../protocol/run-lock.js';
 
@@ -30,6 +32,33 @@ export interface Started {
   info: SessionInfo;
   recovery: Recovery;
 }
+
+/** Names of the options of `Trainer.create` that are no settings. */
+const CREATE = Object.keys({
+  model: 1,
+  data: 1,
+  validationData: 1,
+  state: 1,
+  override: 1,
+  label: 1,
+  keepData: 1,
+  allowNonFinite: 1,
+  signal: 1,
+  onProgress: 1,
+} satisfies Record<Exclude<keyof CreateOptions, keyof TrainOptions | keyof DriveOptions>, 1>);
+/** Names of the options of `Trainer.resume` that do not concern its worker. */
+const RESUME = Object.keys({
+  run: 1,
+  generation: 1,
+  data: 1,
+  validationData: 1,
+  base: 1,
+  verify: 1,
+  settings: 1,
+  override: 1,
+  signal: 1,
+  onProgress: 1,
+} satisfies Record<Exclude<keyof ResumeOptions, keyof WorkerOptions>, 1>);
 
 /** Time after an abort before an unresponsive core is ended: short, because a start has no state to lose. */
 const GRACE_MILLIS = 100;
@@ -64,18 +93,20 @@ export async function created(options: CreateOptions): Promise<Started> {
     override = [],
     label,
     keepData = true,
-    allowNonFinite: _,
+    allowNonFinite: ofCall,
     signal: callSignal,
     onProgress,
     ...settings
   } = given;
-  checkModel(model);
-  const { allowNonFinite = model.allowNonFinite } = given;
-  boolean(keepData, 'keepData');
-  if (label !== undefined) string(label, 'label');
-  boolean(allowNonFinite, 'allowNonFinite');
-  const checked = trainSettings(settings);
-  const overrides = overrideNames(override);
+  const [, , , , checked, overrides] = allOf(
+    () => checkModel(model),
+    () => boolean(keepData, 'keepData'),
+    () => ifGiven(label, string, 'label'),
+    () => ifGiven(ofCall, boolean, 'allowNonFinite'),
+    () => trainSettings(settings, CREATE),
+    () => overrideNames(override),
+  );
+  const allowNonFinite = ofCall ?? model.allowNonFinite;
   if (state === undefined && overrides.length > 0)
     throw badOption('override', 'this only together with state', override);
   const signal = signalOf(callSignal, data, validationData, adapterFiles(settings), state);
@@ -131,16 +162,18 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
     ...rest
   } = optionsOf(options, 'the resume');
   const signal = signalOf(callSignal, data, validationData, base);
-  string(run, 'run');
-  if (generation !== undefined) naturalNumber(generation, 'generation');
-  const worker = workerOptions(rest);
-  const changes =
-    settings === undefined && override.length === 0
-      ? undefined
-      : resumeSettings(settings ?? {}, override);
+  const [, , worker, changes] = allOf(
+    () => string(run, 'run'),
+    () => ifGiven(generation, naturalNumber, 'generation'),
+    () => workerOptions(rest, RESUME),
+    () =>
+      settings === undefined && override.length === 0
+        ? undefined
+        : resumeSettings(settings ?? {}, override),
+    () => ifGiven(verify, oneOf('full', 'header'), 'verify'),
+  );
   if (changes?.override.includes('data') === true && data === undefined)
     throw badOption('data', "other data, as override names 'data'", data);
-  if (verify !== undefined) oneOf('full', 'header')(verify, 'verify');
   if (data === undefined && validationData !== undefined)
     throw badOption('validationData', 'this only together with data', 'no data');
   const given = data === undefined ? undefined : await toData(data, validationData, signal);

@@ -1,6 +1,6 @@
 /** Trains tokenizers for new models: without a GPU, each call in its own worker. */
 import type { WorkerCall } from './call.js';
-import { listOfStrings, naturalNumber, positiveInteger, translate } from './checks.js';
+import { allOf, listOfStrings, naturalNumber, positiveInteger, translate } from './checks.js';
 import { toData } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { optionsOf } from './given.js';
@@ -52,9 +52,11 @@ export async function trainTokenizer(
     ...rest
   } = optionsOf(options, 'the tokenizer');
   const signal = signalOf(ofCall, data);
-  const call = workerCall({ ...rest, signal });
-  const shape = tokenizerShape({ vocabSize, minFrequency, specialTokens }, '');
-  const settings = runSettings({ form, columns, onBadRow });
+  const [call, shape, settings] = allOf(
+    () => workerCall({ ...rest, signal }, [...Object.keys(SHAPE), 'form', 'columns', 'onBadRow']),
+    () => tokenizerShape({ vocabSize, minFrequency, specialTokens }, ''),
+    () => runSettings({ form, columns, onBadRow }),
+  );
   const { spec } = await toData(data, undefined, signal);
   return askOwnWorker('tokenizer.train', { data: spec, options: shape, settings }, call);
 }

@@ -1,13 +1,6 @@
-import { chatted, detokenized, scored } from './asking.js';
+import { chatted, detokenized, sampled, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
-import {
-  naturalNumber,
-  notNegative,
-  objectOf,
-  planned,
-  positiveInteger,
-  string,
-} from './checks.js';
+import { naturalNumber, notNegative, objectOf, planned, positiveInteger } from './checks.js';
 import { aborted } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
@@ -19,7 +12,6 @@ import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import type { Model } from './model.js';
-import { sampleSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview, DataReport } from '../protocol/reports.js';
 import type {
@@ -45,7 +37,6 @@ import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
 import type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './run-options.js';
 import { Checkpoints } from './runs.js';
-import { streamed } from './sampling.js';
 import { settingsOf } from './settings.js';
 import type { SettingsInUse } from './settings.js';
 import type { AskedOptions } from './sampling.js';
@@ -229,13 +220,7 @@ export class Trainer extends TrainerTarget {
     prompt: string,
     options: SampleOptions & AskedOptions = {},
   ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
-    const { signal, onWarning, ...sampling } = optionsOf(options, 'the sample');
-    string(prompt, 'prompt');
-    const request = { prompt, options: sampleSettings(sampling) };
-    return streamed((more) => this.#link.call('trainer.sample', request, more), {
-      signal,
-      onWarning,
-    });
+    return sampled(this.#ask, prompt, options);
   }
 
   /** Yields the tokens of the answer to a conversation, as `sample` does, with a prompt written by the chat template; the end of the turn ends it. */

@@ -75,9 +75,21 @@ export const isErrorCode = (word: unknown): word is ErrorCode =>
 /** @internal Returns the error of an aborted call. */
 export const aborted = (what = 'the call'): TabtuneError =>
   fault('call.aborted', { subject: what });
-/** @internal Returns the error of an invalid option. */
+/** @internal Returns the error of an option whose value is described by `found`. Its one refusal is joined by those of the call's other options. */
+export function invalidOption(
+  path: string,
+  expected: string,
+  found: string,
+  hint?: string,
+): TabtuneError {
+  const code = 'option.invalid';
+  const values = { artifact: '', subject: path, expected, found, hint };
+  const refusal = { code, stage: 'open', ...values, message: sentence(code, values) };
+  return fault(code, values, { path, refusals: [refusal] });
+}
+/** @internal Returns the error of an option with an invalid value. */
 export const badOption = (path: string, expected: string, found: unknown): TabtuneError =>
-  fault('option.invalid', { subject: path, expected, found: named(found) }, { path });
+  invalidOption(path, expected, named(found));
 /** @internal Returns the error of an invalid message. */
 export const protocolError = (found: string): TabtuneError => fault('protocol.invalid', { found });
 
