@@ -23,6 +23,8 @@ export type {
   DataOptions,
   DataPreview,
   DataReport,
+  DataRow,
+  DataRows,
   DeltaFiles,
   DeltaOptions,
   DeltaReport,

@@ -4,7 +4,15 @@ import { addCodes } from './protocol/sentence.js';
 
 export { ERROR_CODES, escaped, TabtuneError } from './protocol/errors.js';
 export type { ErrorCode, ErrorDetail } from './protocol/errors.js';
-export type { DataFile, DataInput, WeightedData } from './page/data-inputs.js';
+export type { DataFile, DataInput, DataRows, WeightedData } from './page/data-inputs.js';
+export type {
+  ChatRow,
+  CompletionRow,
+  DataRow,
+  InstructionRow,
+  TextRow,
+  TokenRow,
+} from './page/rows.js';
 export { listDownloads, removeDownloads } from './page/downloads.js';
 export type { FilesInput, Input, RangeReader } from './page/inputs.js';
 export type { Address, AddressInput, HubOptions } from './page/names.js';

@@ -9,6 +9,9 @@ import { blobSpec, can, described, EXPECTED, gathered, isFolder, reading } from 
 import type { BlobSpec, Input } from './inputs.js';
 import { addressed, isAddress } from './names.js';
 import type { Address } from './names.js';
+import { keepLists } from './row-places.js';
+import { areRows, jsonLines } from './rows.js';
+import type { DataRow } from './rows.js';
 
 /**
  * A file of training data, the text itself, or its token ids; `hf:datasets/owner/name` names the files of a data set. The type of a file (text, JSON lines, JSON, CSV, TSV or Parquet, optionally compressed
@@ -19,21 +22,28 @@ export type DataFile =
   | Address
   | { text: string; name?: string | undefined }
   | { tokens: Uint32Array; name?: string | undefined };
+/** Rows that are given as objects or, if each is a text to learn, as texts. They must not change until the call has settled. */
+export type DataRows = readonly DataRow[] | readonly string[];
 /**
  * Part of a mixture, whose rows occur `weight` times per epoch; below 1, only that share of them does. From a folder, its .txt and .md files are
  * used.
  */
 export interface WeightedData {
-  files: DataFile | FileSystemDirectoryHandle | readonly (DataFile | FileSystemDirectoryHandle)[];
+  files:
+    | DataFile
+    | FileSystemDirectoryHandle
+    | readonly (DataFile | FileSystemDirectoryHandle)[]
+    | DataRows;
   /** How often the rows occur in one epoch. Default: 1. */
   weight?: number | undefined;
 }
-/** Training data: one file or several. */
+/** Training data: one file or several, or a list of rows. */
 export type DataInput =
   | DataFile
   | FileSystemDirectoryHandle
   | FileList
   | WeightedData
+  | DataRows
   | readonly (DataFile | FileSystemDirectoryHandle | WeightedData)[];
 
 /** Maximum size of a file that is copied, so that editing or deleting it later has no effect. */
@@ -67,10 +77,17 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
     path,
     signal,
     unnamed: 'text.txt',
-    expected: `${EXPECTED}, { text } or { tokens }`,
+    expected: `${EXPECTED}, { text }, { tokens } or a list of rows`,
   };
-  // Any other text could be the data themselves.
-  if (typeof input === 'string' && isAddress(input)) return reading(how, addressed(input, path));
+  if (typeof input === 'string') {
+    if (isAddress(input)) return reading(how, addressed(input, path));
+    // A text could be the data themselves.
+    throw badOption(
+      path,
+      'an address without white space that begins with https:, http:, hf:, / or ./, or { text } for a text to learn',
+      input,
+    );
+  }
   if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
   const source = inline(input, path) ?? (await reading(how, described(input, how)));
   if (source.kind !== 'blob') return source;
@@ -139,7 +156,8 @@ const isWeighted = (input: unknown): input is WeightedData =>
   brandOf(input) === 'Object' && Object.hasOwn(Object(input) as object, 'files');
 
 interface Part {
-  file: DataFile;
+  /** A file, or the rows of a list. */
+  given: { file: DataFile } | { rows: readonly unknown[] };
   path: string;
   weight: number;
 }
@@ -152,7 +170,8 @@ async function parts(
 ): Promise<Part[]> {
   if (Array.isArray(input) || isOf(input, 'FileList')) {
     const list = [...(input as ArrayLike<DataFile> & Iterable<DataFile>)];
-    if (list.length === 0) throw badOption(path, 'at least one file', 'none');
+    if (list.length === 0) throw badOption(path, 'at least one file or row', 'none');
+    if (areRows(list, path)) return [{ given: { rows: list }, path, weight }];
     return (
       await Promise.all(list.map((part, at) => parts(part, `${path}[${at}]`, weight, passedOver)))
     ).flat();
@@ -163,8 +182,12 @@ async function parts(
     return parts(files as DataInput, `${path}.files`, Number(share), passedOver);
   }
   if (isFolder(input))
-    return (await textsOf(input, path, passedOver)).map((file) => ({ file, path, weight }));
-  return [{ file: input as DataFile, path, weight }];
+    return (await textsOf(input, path, passedOver)).map((file) => ({
+      given: { file },
+      path,
+      weight,
+    }));
+  return [{ given: { file: input as DataFile }, path, weight }];
 }
 
 /** @internal Returns the first `bytes` bytes of a File or Blob, and whether more follow. */
@@ -203,7 +226,7 @@ export function withWeights(settings: Values, weights: number[] | undefined): Va
 function distinct(files: SourceSpec[], inputs: Part[]): SourceSpec[] {
   return files.map((spec, at) => {
     if (files.every(({ name }, other) => other === at || name !== spec.name)) return spec;
-    const input = inputs[at]?.file;
+    const { file: input }: { file?: DataFile } = inputs[at]?.given ?? {};
     // Node's files have no such key.
     const { webkitRelativePath: path = '' }: { webkitRelativePath?: string } = isOf(input, 'File')
       ? input
@@ -222,9 +245,20 @@ export async function toData(
   const listed = await parts(input, 'data', 1, passedOver);
   const evaluated =
     validation === undefined ? [] : await parts(validation, 'validationData', 1, passedOver);
-  const read = async (list: Part[]): Promise<SourceSpec[]> =>
-    distinct(await Promise.all(list.map(({ file, path }) => toFile(file, path, signal))), list);
-  const [files, kept] = [await read(listed), await read(evaluated)];
+  const lists = new Map<string, string>();
+  const read = async (list: Part[], rows: string): Promise<SourceSpec[]> => {
+    const specs = list.map(async ({ given, path }) =>
+      'file' in given
+        ? toFile(given.file, path, signal)
+        : blobSpec(rows, await jsonLines(given.rows, path, signal)),
+    );
+    const named = distinct(await Promise.all(specs), list);
+    for (const [at, { given, path }] of list.entries())
+      if ('rows' in given) lists.set(named[at]?.name ?? '', path);
+    return named;
+  };
+  const files = await read(listed, 'rows.jsonl');
+  const kept = await read(evaluated, 'validation-rows.jsonl');
   if (evaluated.some(({ weight }) => weight !== 1))
     throw badOption('validationData', 'files without a weight', 'a weight');
   const weights = listed.some(({ weight }) => weight !== 1)
@@ -239,5 +273,7 @@ export async function toData(
     );
   const [first] = files;
   const name = `${first?.name ?? ''}${files.length > 1 ? ` and ${files.length - 1} more` : ''}`;
-  return { spec: { files, validation: kept, passedOver: passedOver.sort() }, name, weights };
+  const spec = { files, validation: kept, passedOver: passedOver.sort() };
+  keepLists(spec, lists);
+  return { spec, name, weights };
 }

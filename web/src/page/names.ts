@@ -24,8 +24,14 @@ export interface AddressInput extends HubOptions {
   sha256?: string | undefined;
 }
 
-/** A text that is an address. */
-export type Address = `hf:${string}` | `http://${string}` | `https://${string}`;
+/** A text that is an address also where other texts are data; a relative one begins with `./`, `../` or `/`. */
+export type Address =
+  | `hf:${string}`
+  | `http://${string}`
+  | `https://${string}`
+  | `/${string}`
+  | `./${string}`
+  | `../${string}`;
 
 const HUB = 'https://huggingface.co';
 /** Hosts whose addresses are names, also if another hub is given. */
@@ -46,8 +52,9 @@ interface Named {
   path: string;
 }
 
-/** @internal Returns whether a text is an absolute address or a name. */
-export const isAddress = (text: string): text is Address => /^(https?:\/\/|hf:)/i.test(text);
+/** @internal Returns whether a text is an address where it may also be data: it begins like one, and has no white space. */
+export const isAddress = (text: string): text is Address =>
+  /^(https?:\/\/|hf:|\.{0,2}\/)\S*$/i.test(text);
 
 /** @internal Returns whether an input is an object with an address. */
 export const isAddressInput = (input: object): input is AddressInput =>

@@ -8,6 +8,7 @@ import {
 import type { TabtuneError } from '../protocol/errors.js';
 import { notify, optionsOf } from './given.js';
 import type { Kept } from './kept.js';
+import { withIndices } from './row-places.js';
 import { OWNER, ownerOf, workerMessage } from '../protocol/messages.js';
 import type { PageMessage } from '../protocol/messages.js';
 import { REQUESTS } from '../protocol/protocol.js';
@@ -131,6 +132,9 @@ export class Connection {
       .finally(() => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', cancel);
+      })
+      .catch((thrown: unknown) => {
+        throw withIndices(thrown, ask);
       })
       .then((reply) => {
         try {
