@@ -1,6 +1,7 @@
 /** The current worker, and how a call survives its loss: a new worker restores the state, then the call is repeated. */
 import { TabtuneError, withDetail } from '../protocol/errors.js';
 import { optionsOf } from './given.js';
+import { withOverall } from './overall.js';
 import { Retries } from './retries.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
@@ -66,13 +67,16 @@ export class Link {
   }
 
   async call<T extends Tag>(tag: T, ask: Ask<T>, options: LinkOptions = {}): Promise<Reply<T>> {
-    const { signal, again = () => true } = optionsOf(options, tag);
+    const { again = () => true, ...given } = optionsOf(options, tag);
+    const { signal } = given;
+    // One for all attempts, so that it never falls.
+    const all = { ...given, onProgress: withOverall(given.onProgress, tag) };
     if (this.#failed && STORED.test(tag))
-      return (await this.#spareWorker()).call(tag, ask, options);
+      return (await this.#spareWorker()).call(tag, ask, all);
     for (;;) {
       const connection = await this.#ready(signal);
       try {
-        return await connection.call(tag, ask, options);
+        return await connection.call(tag, ask, all);
       } catch (thrown) {
         this.#check();
         if (!(thrown instanceof TabtuneError) || !isLoss(thrown)) throw thrown;

@@ -8,12 +8,13 @@ import {
 import type { TabtuneError } from '../protocol/errors.js';
 import { notify, optionsOf } from './given.js';
 import type { Kept } from './kept.js';
+import { withOverall } from './overall.js';
 import { withIndices } from './row-places.js';
 import { OWNER, ownerOf, workerMessage } from '../protocol/messages.js';
 import type { PageMessage } from '../protocol/messages.js';
 import { REQUESTS } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
-import type { Finding, Progress, SampledToken } from '../protocol/reports.js';
+import type { Finding, PhaseProgress, Progress, SampledToken } from '../protocol/reports.js';
 import type { TrainerEvent } from '../protocol/events.js';
 
 /** The part of a worker that the page uses. */
@@ -47,6 +48,7 @@ interface Waiting {
   resolve: (value: unknown) => void;
   reject: (error: TabtuneError) => void;
   options: CallOptions;
+  onProgress: ((progress: PhaseProgress) => void) | undefined;
 }
 
 const logged = ({ code, message }: Finding): void => console.warn(`tabtune: ${message} [${code}]`);
@@ -106,7 +108,8 @@ export class Connection {
     if (this.#dead) throw this.#dead;
     const id = this.#nextId++;
     const answered = new Promise<unknown>((resolve, reject) => {
-      this.#waiting.set(id, { tag, resolve, reject, options });
+      const onProgress = withOverall(options.onProgress, tag);
+      this.#waiting.set(id, { tag, resolve, reject, options, onProgress });
       try {
         this.#post({ type: 'request', id, tag, ask }, options.transfer);
       } catch (thrown) {
@@ -182,7 +185,7 @@ export class Connection {
           this.#take(message.id)?.reject(fromErrorData(message.error));
           return;
         case 'progress':
-          notify(this.#waiting.get(message.id)?.options.onProgress, message.progress);
+          this.#waiting.get(message.id)?.onProgress?.(message.progress);
           return;
         case 'events':
           this.onEvents(message.events);

@@ -239,8 +239,8 @@ export const downloadInfo = record({
 });
 export type DownloadInfo = Parsed<typeof downloadInfo>;
 
-/** Progress of a long call. Totals are known from the start. */
-export interface Progress {
+/** Progress of one phase of a long call. Totals are known from the start. */
+export interface PhaseProgress {
   /** Work that is being done. */
   phase:
     | 'download'
@@ -259,10 +259,18 @@ export interface Progress {
   loaded: number;
   /** Number of all of them. */
   total: number;
-  /** Share of this phase that is done, from 0 to 1. */
+  /** Share of this phase that is done, or of this file in a download, from 0 to 1. */
   fraction: number;
 }
-export const progress: Parser<Progress> = record({
+/** Progress of a long call. */
+export interface Progress extends PhaseProgress {
+  /**
+   * Share of the whole call that is done, from 0 to 1; it never becomes smaller. Each phase has a fixed weight: when it begins, it gets the part of what
+   * is left that its weight is among its own and those of the phases that may still come. 1 is the end.
+   */
+  overall: number;
+}
+export const progress: Parser<PhaseProgress> = record({
   phase: oneOf(
     'download',
     'read',
@@ -280,4 +288,4 @@ export const progress: Parser<Progress> = record({
   total: number,
   fraction: number,
 });
-export type OnProgress = (progress: Progress) => void;
+export type OnProgress = (progress: PhaseProgress) => void;

@@ -1,13 +1,13 @@
 /** Progress of a call in the form in which it is reported to the page. */
-import type { Progress } from '../protocol/reports.js';
+import type { PhaseProgress } from '../protocol/reports.js';
 
 /** Work of which nothing remains is complete. */
 export const progressOf = (
-  phase: Progress['phase'],
+  phase: PhaseProgress['phase'],
   file: string | undefined,
   loaded: number,
   total: number,
-): Progress => ({
+): PhaseProgress => ({
   phase,
   file,
   loaded,
@@ -16,6 +16,6 @@ export const progressOf = (
 });
 
 /** The beginning of a phase. */
-export const phase = (name: Progress['phase'], file?: string): Progress =>
+export const phase = (name: PhaseProgress['phase'], file?: string): PhaseProgress =>
   progressOf(name, file, 0, 1);
-export const ready: Progress = progressOf('ready', undefined, 1, 1);
+export const ready: PhaseProgress = progressOf('ready', undefined, 1, 1);
