@@ -78,6 +78,28 @@ describe('options of an export', () => {
   });
 });
 
+describe('an exported file', () => {
+  it.each<[string, string, ExportOptions]>([
+    ['model.zip', 'application/zip', {}],
+    ['adapter.zip', 'application/zip', { format: 'peft' }],
+    ['mine.zip', 'application/zip', { name: 'mine' }],
+    ['mine.zip', 'application/zip', { format: 'peft', name: 'mine' }],
+    ['my-model-.zip', 'application/zip', { name: 'my/model\u202e' }],
+    ['model.gguf', 'application/octet-stream', { format: 'gguf' }],
+    ['model.json', 'application/json', { format: 'json' }],
+  ])('is_called_%s', async (name, type, options) => {
+    await using trainer = await trainerOf();
+    const file = await trainer.export(options);
+    expect([file.name, file.type]).toEqual([name, type]);
+    expect(file).toBeInstanceOf(File);
+    const all = await trainer.exportFiles(options);
+    const receipt = all.pop();
+    // A zip has the receipt too; the single file is the whole export.
+    if (type === 'application/zip') expect(file.size).toBeGreaterThan(receipt?.blob.size ?? 0);
+    else expect(file.size).toBe(all[0]?.blob.size);
+  });
+});
+
 describe('a model', () => {
   it('has_the_details_that_the_core_reports', async () => {
     using model = await openModel(new File(['GGUF....'], 'a.gguf'), {

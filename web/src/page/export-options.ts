@@ -8,8 +8,12 @@ import type { FilesInput } from './inputs.js';
 export interface Exports {
   /** Writes the export to a folder, a file or a stream while it is produced. Resolves to its receipt. */
   exportTo: (target: ExportTarget, options?: ExportOptions) => Promise<Receipt | undefined>;
-  /** Returns the export as one Blob: a zip of a Hugging Face folder, or the single file. */
-  export: (options?: ExportOptions) => Promise<Blob>;
+  /**
+   * Returns the export as one file: `model.zip` (`application/zip`) for a Hugging Face folder, `adapter.zip` for a PEFT folder, or the single file, such
+   * as `model.gguf` or `adapter.gguf` (`application/octet-stream`) and `model.state_dict.json` (`application/json`). The option `name` replaces the
+   * first part of the name.
+   */
+  export: (options?: ExportOptions) => Promise<File>;
   /** Returns the export file by file, including the receipt. */
   exportFiles: (options?: ExportOptions) => Promise<NamedFile[]>;
 }

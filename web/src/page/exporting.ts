@@ -8,6 +8,7 @@ import { plain } from '../protocol/plain.js';
 import { buffer, missing, target as parseTarget } from '../protocol/parse.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
+import type { NamedFile } from '../protocol/reports.js';
 import { toSources } from './inputs.js';
 import { signalOf } from './request-inputs.js';
 import { optionsOf, ownFields } from './given.js';
@@ -67,12 +68,28 @@ export function exportsOf(call: Exporting, usual?: boolean, adapting = false): E
   return {
     exportTo: async (target, options) =>
       (await written(options, (work) => reaching(target, work))).receipt,
-    export: async (options) =>
-      (await written(options, (work) => work({ container: 'zip' }, {}))).files[0]?.blob ??
-      new Blob(),
+    export: async (options) => {
+      const { files } = await written(options, (work) => work({ container: 'zip' }, {}));
+      return asFile(files[0], options);
+    },
     exportFiles: async (options) =>
       (await written(options, (work) => work({ container: 'files' }, {}))).files,
   };
+}
+
+/** MIME types by the ending of a name. */
+const TYPES: Readonly<Record<string, string>> = {
+  zip: 'application/zip',
+  json: 'application/json',
+};
+
+/** Returns the one file of an export. A zip has the name that was asked for; by default that of an adapter differs from that of a model. */
+function asFile(file: NamedFile | undefined, { format, name }: ExportOptions = {}): File {
+  const { name: given, blob } = file ?? { name: 'model.zip', blob: new Blob() };
+  const ending = given.replace(/^.*\./, '');
+  const own = name ?? (EXPORT_FORMATS[format ?? 'safetensors'].adapter ? 'adapter' : 'model');
+  const full = ending === 'zip' ? `${plainName(own).replace(/[/\\]/g, '-')}.zip` : given;
+  return new File([blob], full, { type: TYPES[ending] ?? 'application/octet-stream' });
 }
 
 /** Asks the worker to write the model to a place, piece by piece. */

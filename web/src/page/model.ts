@@ -39,7 +39,7 @@ const takenError = (): TabtuneError => fault('model.taken', {}, { path: 'model' 
 export class Model {
   /** Converts the model to another format, without training or GPU, and writes it to a folder, a file or a stream. Resolves to its receipt. */
   readonly exportTo: Exports['exportTo'];
-  /** Returns the same export as one Blob: a zip of a Hugging Face folder, or the single file. */
+  /** Returns the same export as one File with a name and a type: a zip of a folder, or the single file. */
   readonly export: Exports['export'];
   /** Returns the same export file by file, including the receipt. */
   readonly exportFiles: Exports['exportFiles'];

@@ -55,7 +55,7 @@ export class Trainer extends TrainerTarget {
   readonly checkpoints: Checkpoints;
   /** Exports the model for other programs, to a folder, a file or a stream, while it is produced. Resolves to its receipt. */
   readonly exportTo: Exports['exportTo'];
-  /** Returns the same export as one Blob: a zip of a Hugging Face folder, or the single file. */
+  /** Returns the same export as one File with a name and a type: a zip of a folder, or the single file. */
   readonly export: Exports['export'];
   /** Returns the same export file by file, including the receipt. */
   readonly exportFiles: Exports['exportFiles'];
