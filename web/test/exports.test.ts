@@ -179,6 +179,17 @@ describe('a model', () => {
     });
     expect(model.contract?.['adapter']).toEqual(['a.gguf', 'b.gguf', 'tool_use.jinja']);
   });
+  it('in_training_has_the_forms_of_export_before_its_first_step', async () => {
+    await using trainer = await trainerOf();
+    const forms = await trainer.exports();
+    expect(forms.map(({ format, ok, reason }) => [format, ok, reason])).toEqual([
+      ['safetensors', true, undefined],
+      ['gguf', true, undefined],
+      ['json', false, 'more than 64 MiB'],
+    ]);
+    await trainer.step();
+    expect(await trainer.exports()).toEqual(forms);
+  });
   it('in_training_has_the_details_that_the_core_reports_of_its_weights', async () => {
     await using trainer = await trainerOf();
     await trainer.step(2);

@@ -13,10 +13,12 @@ import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import type { Model } from './model.js';
 import type { TrainOptions } from './options.js';
-import type { DataPreview, DataReport } from '../protocol/reports.js';
 import type {
   CheckpointInfo,
+  DataPreview,
+  DataReport,
   EvalReport,
+  ExportChoice,
   ModelDetails,
   Profile,
   SampledToken,
@@ -255,7 +257,12 @@ export class Trainer extends TrainerTarget {
     return this.checkpoints.save(options);
   }
 
-  /** Returns the formats in which the weights can be exported, the parts that each preserves, and the files that training started from. */
+  /** Returns the forms in which this run can be exported, before its first step as after it, and for each other form the reason why not. */
+  async exports(): Promise<ExportChoice[]> {
+    return (await this.details()).exports;
+  }
+
+  /** Returns the forms of export, what import and export preserve, and the files that training started from. */
   details(): Promise<ModelDetails> {
     return this.#link.call('model.details', undefined);
   }
