@@ -36,8 +36,8 @@ test('a model answers token by token, accepts tools, scores and detokenizes', as
       await failure(model.score('it is', { base: true })),
     ];
     const long = await failure(whole(model.chat([user('it is '.repeat(20))])));
-    model.dispose();
-    other.dispose();
+    await model.dispose();
+    await other.dispose();
     const text = withTools.tokens.map((token) => token.text).join('');
     return { first, second, fresh, prepared, scores, tools: text, words, refused, long };
   });
@@ -154,7 +154,7 @@ test('the base can answer without its adapter, in a trainer and in an open model
     both.adapter = null;
     opened.push(await answer(both));
     const { path } = await failure(answer(both, true));
-    both.dispose();
+    await both.dispose();
     return { alone, inRun, last, opened, path };
   }, RUN);
   const { alone, inRun, last, opened, path } = found;

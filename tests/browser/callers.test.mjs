@@ -75,7 +75,7 @@ test('inputs of another frame are recognised by their kind', async () => {
     };
     const opened = await tabtune.openModel(new other.File([/** @type {Blob} */ (gguf)], 'm.gguf'));
     const { architecture } = opened.info;
-    opened.dispose();
+    await opened.dispose();
     const read = new Response(text);
     await read.text();
     const reader = { name: 'r', size: 4 };

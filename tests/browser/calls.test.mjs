@@ -32,10 +32,10 @@ test.beforeAll(() => {
       const workerUrl = '/no-gpu.js';
       const model = await tabtune.newModel(shape, { text }, { workerUrl });
       const gpu = await failure(tabtune.Trainer.create({ model, data: { text }, ...options }));
-      model.dispose();
+      await model.dispose();
       const saved = await tabtune.openSavedRuns({ workerUrl });
       const listed = (await saved.list()).length;
-      saved.dispose();
+      await saved.dispose();
       return { gpu, listed };
     };
     const other = withoutGpu();
@@ -67,7 +67,7 @@ test('counts are limited, and an invalid request does not end a trainer', async 
         await failure(trainer.previewSchedule(5, 0)),
         await failure(model.previewSchedule({}, 1e9)),
       ];
-      model.dispose();
+      await model.dispose();
       const strided = await trainer.previewSchedule(last, 2 ** 52);
       const many = (await trainer.previewSchedule(1e9, 1e4)).length;
       const [step] = await trainer.step(1);

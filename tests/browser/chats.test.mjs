@@ -86,7 +86,7 @@ test('each kind of template teaches the answers', async () => {
           segments.filter((segment) => segment.learned).map(({ text }) => text),
         );
         found.push({ rules: report.rules, begins: preview[0].segments[0].text, learned });
-        model.dispose();
+        await model.dispose();
       }
       return found;
     },

@@ -276,7 +276,7 @@ test('the texts of a folder are read, and its other entries are reported as skip
     const model = await tabtune.openModel(new File([bytesOf(weights)], 'tiny.gguf'));
     const { report } = await tabtune.inspectData(folder, { model, seqLen: 16 });
     const summaries = await tabtune.inspectData(folder, {});
-    model.dispose();
+    await model.dispose();
     return { report, summaries };
   }, MODEL);
   const { files, warnings } = found.report;

@@ -69,7 +69,7 @@ test('every data code is reported by inspectData and by the run', async () => {
         run: run.data?.warnings ?? { code: run.code, message: run.message },
       });
       await run.dispose?.();
-      opened.dispose();
+      await opened.dispose();
     }
     return found;
   }, cases);

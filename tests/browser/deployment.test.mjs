@@ -71,7 +71,7 @@ const continues = (page) =>
     const copies = (await runs.list(run)).length;
     await runs.remove(run);
     const left = (await runs.list(run)).length;
-    runs.dispose();
+    await runs.dispose();
     return { losses: found, listed, copies, left };
   });
 
@@ -160,7 +160,7 @@ test('addresses are resolved against the base of their frame, and a frame withou
     const error = await failure(async () => {
       const model = await tabtune.newModel(shape, { text }, addresses);
       parameters = model.info.parameters;
-      model.dispose();
+      await model.dispose();
     });
     return { parameters, error: [error.code, error.word], support: await tabtune.support() };
   };

@@ -80,7 +80,7 @@ async function opened(files, { tensor, forget, trained, ...options } = {}) {
                 data: { tokens: new Uint32Array(100) },
                 steps: 1,
               }).then(() => 'trained', refused);
-            open.dispose();
+            await open.dispose();
             open = {
               warnings: open.warnings.map((/** @type {{ code: string }} */ { code }) => code),
             };

@@ -85,7 +85,7 @@ for (const [what, workers, word] of [
         const refused = await failure(tabtune.newModel(shape, { text }));
         const model = await tabtune.newModel(shape, { text }, { workerUrl: '/dist/worker.js' });
         const { parameters } = model.info;
-        model.dispose();
+        await model.dispose();
         return { ...refused, parameters };
       },
       setting(),
@@ -111,7 +111,7 @@ test('a bundle of a second origin names workerUrl, which may be of that origin',
       const workerUrl = `${cdn}/bundle/worker.js`;
       const model = await tabtune.newModel(shape, { text }, { workerUrl });
       const { parameters } = model.info;
-      model.dispose();
+      await model.dispose();
       return { code, word: detail.code, message, parameters };
     },
     { cdn, ...setting() },

@@ -26,9 +26,9 @@ test('objects survive the proxies of Vue', async () => {
       const saved = (await ref(state.trainer.checkpoints).value.list()).length;
       const listed = (await state.runs.list(state.trainer.runId)).length;
       await state.trainer.dispose();
-      state.runs.dispose();
+      await state.runs.dispose();
       const other = ref(await tabtune.newModel(shape, { text }));
-      other.value.dispose();
+      await other.value.dispose();
       return { tokens: tokens.length, step, saved, listed, workers: workers.size };
     },
     setting({ groups: [{ pattern: '*', learningRateScale: 0.5 }] }),
@@ -104,13 +104,13 @@ test('properties that a library adds to prototypes change no call', async () => 
         await runs.remove(runId);
         found.push((await runs.importFile(blob)).step);
         await runs.remove(runId);
-        runs.dispose();
+        await runs.dispose();
         found.push((await tabtune.inspectFiles(folder)).kind);
         const opened = await tabtune.openModel(folder);
         found.push(opened.info.architecture, opened.warnings, (await opened.score('It is')).loss);
         found.push((await opened.tensor(opened.info.tensors[0].name)).shape);
         found.push((await opened.exportFiles()).map(({ name }) => name));
-        opened.dispose();
+        await opened.dispose();
         const pair = { tuned: folder, base: folder, r: 1 };
         found.push((await tabtune.extractAdapter(pair)).files.length);
         return found;

@@ -52,7 +52,7 @@ const opened = (name, options) =>
         warnings: model.warnings.map(({ code }) => code),
         progress,
       };
-      model.dispose();
+      await model.dispose();
       return seen;
     },
     { name, options },

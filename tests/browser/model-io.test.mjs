@@ -113,7 +113,7 @@ test('a model written to a folder comes back the same, and one changed byte is f
     const before = await model.tensor(name);
     const absent = await s.settled(model.tensor('no such tensor'));
     const receipt = await model.exportTo(target, { card: { license: 'mit', data: 'none' } });
-    model.dispose();
+    await model.dispose();
     const names = [];
     for await (const key of target.keys()) names.push(key);
     const file = async (key) => (await target.getFileHandle(key)).getFile();
@@ -122,7 +122,7 @@ test('a model written to a folder comes back the same, and one changed byte is f
     const given = await s.tabtune.verifyFiles(target, receipt);
     const again = await s.tabtune.openModel(target, { worker: s.workers() });
     const after = await again.tensor(name);
-    again.dispose();
+    await again.dispose();
     const weights = new Uint8Array(await (await file('model.safetensors')).arrayBuffer());
     weights[weights.length - 7] ^= 1;
     const others = await Promise.all(names.filter((key) => key !== 'model.safetensors').map(file));
@@ -213,7 +213,7 @@ test('a trained model has equal bytes in a folder, a file and a stream', async (
     const [reopened] = (await again.exportFiles()).filter(
       ({ name }) => name === 'model.safetensors',
     );
-    again.dispose();
+    await again.dispose();
     await home.removeEntry(target.name, { recursive: true });
     await home.removeEntry(handle.name);
     return { sums, folder, reopened: await s.digest(reopened.blob), trained, exports, receipt };

@@ -225,7 +225,7 @@ test("onNonFinite: 'skip' skips the batches of a step that is not finite, and th
       await fresh.dispose();
       const whole = await tabtune.openModel(exported);
       const [id] = await whole.tokenize('Z');
-      whole.dispose();
+      await whole.dispose();
       // The embedding of Z is not a number.
       const weights = /** @type {File} */ (
         exported.find(({ name }) => name === 'model.safetensors')

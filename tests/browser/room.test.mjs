@@ -40,7 +40,7 @@ test('checkpoints and runs can be deleted without room for a byte', async () => 
     await trainer.dispose();
     await runs.remove(run);
     const all = (await runs.list()).length;
-    runs.dispose();
+    await runs.dispose();
     return { before, refused, newest, step, oldest, run: all };
   }, run);
   assert.equal(found.before.length >= 3, true);

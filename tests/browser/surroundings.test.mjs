@@ -98,7 +98,7 @@ test('a TrustedScriptURL is used unchanged', async () => {
       const workerUrl = policy.createScriptURL('/dist/worker.js');
       const model = await tabtune.newModel(shape, { text }, { workerUrl });
       const { parameters } = model.info;
-      model.dispose();
+      await model.dispose();
       return { refused, parameters };
     },
     setting(),

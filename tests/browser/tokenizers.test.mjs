@@ -138,7 +138,7 @@ test('a new model learns its tokenizer from its data, and trains', async () => {
       const made = await tabtune.trainTokenizer(data, { vocabSize: 300 });
       const other = await tabtune.newModel(shape, data, { tokenizer: made.json });
       const same = String(await other.tokenize('a single man<|endoftext|>')) === String(ids);
-      other.dispose();
+      await other.dispose();
       return { vocabSize, ids, back, warnings, end, losses: found, names, same };
     },
     { shape: SHAPE, text: TEXT, run: { ...RUN, autosave: false } },

@@ -117,7 +117,7 @@ async function starts(subject, tally, setting, truth, delays, bound) {
       const model = await s.model(setting);
       const made = await s.settled(s.tabtune.Trainer.create({ model, data: s.dataOf(setting), ...setting.options, signal }));
       if (made.ok) return made.value.dispose();
-      model.dispose();
+      await model.dispose();
       throw Object.assign(new Error(made.message), { name: made.name, code: made.code });
     }`,
     resume: `(signal) => s.tabtune.Trainer.resume({ run, worker: s.workers(), signal }).then((trainer) => trainer.dispose())`,

@@ -79,7 +79,7 @@ describe('an adapter', () => {
       }) as Error,
     );
     expect(wrong.adapter?.r).toBe(8);
-    wrong.dispose();
+    await wrong.dispose();
     wrong.adapter = null;
     await expect(wrong.tokenize('a')).rejects.toMatchObject({ detail: { code: 'model.taken' } });
   });

@@ -165,7 +165,7 @@ describe('an export', () => {
       model.exportTo(stream, { format: 'gguf', base: new URL('https://nowhere.invalid/b.gguf') }),
     ).rejects.toMatchObject({ detail: { code: 'source.download' } });
     expect(seen.aborted).toBe(true);
-    model.dispose();
+    await model.dispose();
     await expect(model.exportTo(asTarget(folder()))).rejects.toMatchObject({
       detail: { code: 'model.taken' },
     });

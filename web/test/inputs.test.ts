@@ -145,7 +145,7 @@ describe('a Request', () => {
     for (const [name, call] of calls)
       await expect(call(), name).rejects.toMatchObject({ name: 'AbortError', code: 'ABORTED' });
     expect([started.length, fetching.mock.calls.length]).toEqual([before, 0]);
-    model.dispose();
+    await model.dispose();
   });
   it('ends_a_call_that_has_begun', async () => {
     const controller = new AbortController();
@@ -213,7 +213,7 @@ describe('a page in place of a file', () => {
     for await (const event of trainer.run()) if (event.type === 'warning') warnings.push(event);
     expect(warnings).toContainEqual(served);
     await trainer.dispose();
-    files.dispose();
+    await files.dispose();
   });
   it('is_detected_in_a_response_of_the_caller_and_not_by_its_name', async () => {
     const [given] = await inspectData(page(ADDRESS), { worker: fakeWorker });

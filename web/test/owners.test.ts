@@ -3,13 +3,45 @@ import { describe, expect, it } from 'vitest';
 
 import { inspectFiles, newModel, openSavedRuns, Trainer } from '../src/index.js';
 import type { CreateOptions } from '../src/index.js';
-import { fakeWorker } from '../src/testing/channel.js';
+import { fakeWorker, started } from '../src/testing/channel.js';
 import { fake, wait } from '../src/testing/fake-calls.js';
 import { collect, SHAPE, stepsOf, TEXT, trainerOf } from './runs.js';
 
 const TAKEN = { code: 'BUSY', detail: { code: 'worker.taken' } };
 const HANDED = { code: 'BAD_OPTION', detail: { code: 'model.taken' } };
 const OPTIONS = { data: TEXT, steps: 10, seqLen: 16, logEvery: 1 } satisfies Partial<CreateOptions>;
+
+describe('dispose', () => {
+  it('gives_a_promise_everywhere_and_ends_the_worker', async () => {
+    const disposables = [
+      await newModel(SHAPE, TEXT, { worker: fakeWorker }),
+      await openSavedRuns({ worker: fakeWorker }),
+      await trainerOf(),
+    ];
+    const running = (): number => started.filter(({ terminated }) => !terminated).length;
+    const before = running();
+    for (const [at, each] of disposables.entries()) {
+      const promise: unknown = each.dispose();
+      expect(promise).toBeInstanceOf(Promise);
+      expect(await promise).toBeUndefined();
+      expect(running()).toBe(before - at - 1);
+      // Once more is harmless.
+      await each[Symbol.asyncDispose]();
+    }
+  });
+  it('is_called_at_the_end_of_using_and_await_using', async () => {
+    const before = started.length;
+    {
+      using model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
+      using runs = await openSavedRuns({ worker: fakeWorker });
+      await using other = await newModel(SHAPE, TEXT, { worker: fakeWorker });
+      await using more = await openSavedRuns({ worker: fakeWorker });
+      expect([model, runs, other, more].length).toBe(4);
+    }
+    const here = started.slice(before);
+    expect(here.map(({ terminated }) => terminated)).toEqual([true, true, true, true]);
+  });
+});
 
 describe('a ready worker', () => {
   it('serves_one_model_until_it_is_given_back', async () => {
@@ -22,7 +54,7 @@ describe('a ready worker', () => {
     );
     expect(first.info.vocabSize).toBe(3);
     expect(await first.tokenize('ab')).toEqual([97, 98]);
-    first.dispose();
+    await first.dispose();
     using second = await newModel(SHAPE, TEXT, { worker });
     expect(await second.tokenize('b')).toEqual([98]);
   });
@@ -35,7 +67,7 @@ describe('a ready worker', () => {
     expect(second).toMatchObject({ status: 'rejected', reason: TAKEN });
     if (first.status === 'rejected') throw first.reason;
     expect(first.value.info.parameters).toBeGreaterThan(0);
-    first.value.dispose();
+    await first.value.dispose();
   });
   it('is_not_ended_by_a_second_model_whose_function_returns_it', async () => {
     const port = fakeWorker();
@@ -66,7 +98,7 @@ describe('a ready worker', () => {
     await expect(Trainer.create({ model, ...OPTIONS })).rejects.toMatchObject({
       code: 'WORKER_CRASHED',
     });
-    model.dispose();
+    await model.dispose();
     await expect(newModel(SHAPE, TEXT, { worker })).rejects.toMatchObject({
       code: 'WORKER_CRASHED',
       detail: { code: 'core.panic' },

@@ -121,7 +121,7 @@ describe('refusals', () => {
     await expect(inspectData(data, { bytes: 10, worker: fakeWorker() })).rejects.toMatchObject(
       refused('bytes'),
     );
-    model.dispose();
+    await model.dispose();
   });
   it('a_model_can_be_used_again_after_a_refused_create', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
@@ -137,7 +137,7 @@ describe('refusals', () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const created = Trainer.create({ model, data: TEXT, seqLen: 100_000 });
     await new Promise((resolve) => setTimeout(resolve, 0));
-    model.dispose();
+    await model.dispose();
     await expect(created).rejects.toMatchObject({ detail: { code: 'data.too-short' } });
     expect(started.map(({ terminated }) => terminated)).toEqual([true]);
   });

@@ -90,7 +90,7 @@ async function exported(
   } catch (thrown) {
     return { thrown };
   } finally {
-    model.dispose();
+    await model.dispose();
   }
 }
 
@@ -162,7 +162,7 @@ describe.each([
       await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
       fake.onCall = undefined;
       await expect.poll(() => [sink.aborted, sink.closed]).toEqual([true, false]);
-      model.dispose();
+      await model.dispose();
     },
   );
 });

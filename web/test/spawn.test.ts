@@ -78,7 +78,7 @@ describe('a script that loads slowly', () => {
 describe('the compiled core', () => {
   /** Returns what the worker of a new model made its core from. */
   async function sourceOf(options: WorkerOptions): Promise<unknown> {
-    (await newModel(SHAPE, TEXT, { worker: () => fakeWorker(), ...options })).dispose();
+    await (await newModel(SHAPE, TEXT, { worker: () => fakeWorker(), ...options })).dispose();
     return fake.source;
   }
 

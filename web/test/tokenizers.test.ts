@@ -64,7 +64,7 @@ describe('a tokenizer that is trained', () => {
 
 describe('a new model', () => {
   const given = async (tokenizer: object, more: object = {}): Promise<unknown> => {
-    (await newModel(SHAPE, DATA, { tokenizer, worker, ...more } as object)).dispose();
+    await (await newModel(SHAPE, DATA, { tokenizer, worker, ...more } as object)).dispose();
     return JSON.parse(new TextDecoder().decode(fake.tokenizer));
   };
 
@@ -79,7 +79,7 @@ describe('a new model', () => {
       options: { special_tokens: ['<e>'] },
       settings: { form: 'text' },
     });
-    (await newModel(SHAPE, DATA, { worker })).dispose();
+    await (await newModel(SHAPE, DATA, { worker })).dispose();
     expect(fake.tokenizer).toBeUndefined();
   });
   it('refuses_a_vocabulary_that_cannot_be_learned', async () => {

@@ -16,7 +16,7 @@ export async function withModel(files, work, options = {}) {
   try {
     return await work(model);
   } finally {
-    model.dispose();
+    await model.dispose();
   }
 }
 

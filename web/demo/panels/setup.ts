@@ -195,7 +195,7 @@ export class Setup {
     try {
       await this.#teach(data, model);
     } finally {
-      model.dispose();
+      await model.dispose();
     }
     return true;
   }
@@ -211,7 +211,7 @@ export class Setup {
     try {
       return await start(model);
     } catch (thrown) {
-      if (this.#model) model.dispose();
+      if (this.#model) await model.dispose();
       else this.#model = held;
       throw thrown;
     }

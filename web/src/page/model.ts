@@ -186,7 +186,7 @@ export class Model {
       this.#claimed = false;
       this.#handing = undefined;
       over();
-      if (this.#disposed) this.dispose();
+      if (this.#disposed) this.#end();
     }
   }
 
@@ -256,18 +256,26 @@ export class Model {
     return 'Model';
   }
 
-  /** Ends the worker; does nothing if a trainer has taken over the model. */
-  dispose(): void {
+  /** Ends the worker and frees everything; does nothing if a trainer has taken over the model. It never rejects. */
+  async dispose(): Promise<void> {
+    this.#end();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.#end();
+  }
+
+  #end(): void {
     this.#disposed = true;
     // The trainer that is being started may take the model over.
     if (this.#handing) return;
     this.#link?.close(aborted('the model'));
     this.#link = undefined;
     this.#forget();
-  }
-
-  [Symbol.dispose](): void {
-    this.dispose();
   }
 }
 

@@ -136,12 +136,17 @@ export class SavedRuns {
     return 'SavedRuns';
   }
 
-  dispose(): void {
+  /** Ends the worker; it never rejects. */
+  async dispose(): Promise<void> {
     this.#close();
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
   [Symbol.dispose](): void {
-    this.dispose();
+    this.#close();
   }
 }
 
