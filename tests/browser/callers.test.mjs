@@ -26,8 +26,8 @@ test("a caller's function that throws is reported, and the run loses nothing", a
     const first = await trainer.step(2);
     await trainer.save(throwing('save'));
     await trainer.export(throwing('export'));
-    const { blob } = await checkpoints.exportFile(undefined, throwing('exportFile'));
-    await checkpoints.load(undefined, throwing('load'));
+    const { blob } = await checkpoints.exportFile(throwing('exportFile'));
+    await checkpoints.load(throwing('load'));
     await checkpoints.importFile(blob, throwing('importFile'));
     const rest = await trainer.step(1);
     const left = [trainer.state, trainer.completedSteps, first.length, rest[0].step];

@@ -139,7 +139,7 @@ test('an abort takes effect at every stage, and an aborted signal starts nothing
         () => trainer.sample('It', aborted).next(),
         () => trainer.save(aborted),
         () => trainer.export(aborted),
-        () => trainer.checkpoints.load(undefined, aborted),
+        () => trainer.checkpoints.load(aborted),
       ])
         begun.push((await failure(call)).code);
       const steps = [(await trainer.step(1))[0].step, trainer.state];

@@ -68,9 +68,9 @@ const continues = (page) =>
     const listed = (await trainer.checkpoints.list()).length;
     const { run } = await trainer.checkpoints.fork();
     const runs = await tabtune.openSavedRuns();
-    const copies = (await runs.list(run)).length;
+    const copies = (await runs.list({ run })).length;
     await runs.remove(run);
-    const left = (await runs.list(run)).length;
+    const left = (await runs.list({ run })).length;
     await runs.dispose();
     return { losses: found, listed, copies, left };
   });

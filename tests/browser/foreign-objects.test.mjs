@@ -24,7 +24,7 @@ test('objects survive the proxies of Vue', async () => {
       const [{ step }] = await state.trainer.step(1);
       await state.trainer.save();
       const saved = (await ref(state.trainer.checkpoints).value.list()).length;
-      const listed = (await state.runs.list(state.trainer.runId)).length;
+      const listed = (await state.runs.list({ run: state.trainer.runId })).length;
       await state.trainer.dispose();
       await state.runs.dispose();
       const other = ref(await tabtune.newModel(shape, { text }));
@@ -97,7 +97,7 @@ test('properties that a library adds to prototypes change no call', async () => 
         const runs = await tabtune.openSavedRuns();
         const { blob } = await runs.exportFile(runId);
         await runs.remove(fork.run);
-        found.push((await runs.list(runId)).length, (await runs.history(runId)).length);
+        found.push((await runs.list({ run: runId })).length, (await runs.history(runId)).length);
         const resumed = await tabtune.Trainer.resume({ run: runId });
         found.push(resumed.completedSteps);
         await resumed.dispose();

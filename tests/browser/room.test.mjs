@@ -28,14 +28,14 @@ test('checkpoints and runs can be deleted without room for a byte', async () => 
   }, setting());
   const found = await inFullPage(async ({ tabtune, failure }, run) => {
     const runs = await tabtune.openSavedRuns();
-    const left = async () => (await runs.list(run)).length;
-    const before = (await runs.list(run)).map(({ generation }) => generation);
+    const left = async () => (await runs.list({ run })).length;
+    const before = (await runs.list({ run })).map(({ generation }) => generation);
     const refused = (await failure(runs.fork(run))).code;
-    await runs.remove(run, before[0]);
+    await runs.remove(run, { generation: before[0] });
     const newest = await left();
     const trainer = await tabtune.Trainer.resume({ run });
     const step = trainer.completedSteps;
-    await trainer.checkpoints.remove(before[2]);
+    await trainer.checkpoints.remove({ generation: before[2] });
     const oldest = await left();
     await trainer.dispose();
     await runs.remove(run);

@@ -14,7 +14,7 @@ const CALLS = {
   },
   save: (s, signal) => s.current().checkpoints.save({ signal }),
   export: (s, signal) => s.current().export({ signal }),
-  load: (s, signal) => s.current().checkpoints.load(undefined, { signal }),
+  load: (s, signal) => s.current().checkpoints.load({ signal }),
 };
 
 /** The sizes of SmolLM2-135M with two layers. */

@@ -27,7 +27,7 @@ export async function calls(arena, tally, { count, steps = 200 }) {
             await s.step(2);
             ({ generation } = await s.current().save());
             await s.current().checkpoints.keep(generation);
-          } else await s.current().checkpoints.load(generation);
+          } else await s.current().checkpoints.load({ generation });
           all.push(await play(s.current(), sequence, generation, (step) => losses[step]));
           if (sequence.some(({ call }) => call === 'dispose')) generation = undefined;
         }

@@ -31,12 +31,12 @@ async function judge(arena, truth, acknowledged) {
   const found = await subject.do(async (s, { run, plans }) => {
     const started = performance.now();
     const runs = await s.runs();
-    const list = await runs.list(run);
+    const list = await runs.list({ run });
     const whole = [];
     for (const { generation } of list)
       whole.push({
         generation,
-        ...(await s.settled(runs.exportFile(run, generation).then(({ blob }) => blob.size))),
+        ...(await s.settled(runs.exportFile(run, { generation }).then(({ blob }) => blob.size))),
       });
     const step = await s.resume({ run, plans });
     const ms = performance.now() - started;

@@ -134,7 +134,7 @@ async function again(arena, tally) {
       await s.current().dispose();
       const runs = await s.runs();
       const whole = await s.settled(runs.exportFile(run));
-      return { spans, third, whole: whole.ok, list: (await runs.list(run)).length };
+      return { spans, third, whole: whole.ok, list: (await runs.list({ run })).length };
     }, TINY);
     const wrong = [];
     if (result.spans[1] < 1000)

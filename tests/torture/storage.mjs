@@ -111,7 +111,7 @@ async function deleting(subject, tally, truth, run) {
     const runs = await s.runs();
     const saving = s.settled(s.current().save());
     const stranger = await s.settled(runs.remove(run));
-    const own = await s.settled(s.current().checkpoints.remove(generation));
+    const own = await s.settled(s.current().checkpoints.remove({ generation }));
     const saved = await saving;
     return {
       stranger,

@@ -109,7 +109,15 @@ export type {
   WarningEvent,
 } from './protocol/events.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
-export type { CheckpointInput, SavedRunsOptions } from './page/runs.js';
+export type {
+  CheckpointInput,
+  CheckpointOptions,
+  ForkOptions,
+  GenerationOptions,
+  KeepOptions,
+  RemoveOptions,
+  SavedRunsOptions,
+} from './page/runs.js';
 export type { ImportRequest, ImportSelection, KeyRemap } from './page/requests.js';
 export type { ModelOfConfig, ModelShape } from './page/fresh-model.js';
 export type { TrustedAddress } from './page/addresses.js';

@@ -38,7 +38,7 @@ describe('abort', () => {
     [
       'load',
       'resume',
-      (trainer: Trainer, signal: AbortSignal) => trainer.checkpoints.load(undefined, { signal }),
+      (trainer: Trainer, signal: AbortSignal) => trainer.checkpoints.load({ signal }),
     ],
   ] as const)('of_%s_leaves_the_state_of_the_last_whole_step', async (_, where, call) => {
     await using whole = await trainerOf();

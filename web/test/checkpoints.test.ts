@@ -70,14 +70,14 @@ describe('checkpoints', () => {
     await trainer.step(3);
     await trainer.save();
     // The first generation is of step 0.
-    expect((await trainer.checkpoints.load(2)).completedSteps).toBe(2);
+    expect((await trainer.checkpoints.load({ generation: 2 })).completedSteps).toBe(2);
     expect((await trainer.step()).map((event) => event.step)).toEqual([3]);
   });
   it('export_and_import_of_a_file', async () => {
     await using trainer = await trainerOf({ label: 'filed' });
     await trainer.step(1);
     const { generation } = await trainer.save();
-    const { name, blob } = await trainer.checkpoints.exportFile(generation);
+    const { name, blob } = await trainer.checkpoints.exportFile({ generation });
     expect(name).toBe('filed-step-1.tabtune');
     const runs = await openSavedRuns({ worker: fakeWorker() });
     const imported = await runs.importFile(blob);

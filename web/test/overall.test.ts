@@ -89,7 +89,7 @@ describe('overall', () => {
     check(1);
     await trainer.save({ onProgress });
     check(1);
-    await trainer.checkpoints.load(undefined, { onProgress });
+    await trainer.checkpoints.load({ onProgress });
     check(1);
   });
   it('continues_after_a_loss_of_the_worker', async () => {

@@ -178,7 +178,7 @@ describe('a lost gpu', () => {
     const { generation } = await trainer.save();
     await trainer.setLearningRate(0.05);
     await trainer.step(2);
-    await trainer.checkpoints.load(generation);
+    await trainer.checkpoints.load({ generation });
     loseIn('evaluate');
     await trainer.evaluate();
     expect(trainer.completedSteps).toBe(2);

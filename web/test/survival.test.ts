@@ -36,7 +36,7 @@ describe('automatic saves', () => {
     const trainer = await trainerOf();
     await trainer.dispose();
     using runs = await openSavedRuns({ worker: fakeWorker });
-    expect(await runs.list(trainer.runId)).toEqual([]);
+    expect(await runs.list({ run: trainer.runId })).toEqual([]);
   });
   it('autosave_false_saves_nothing_and_warns', async () => {
     await using trainer = await trainerOf({ autosave: false });
@@ -252,7 +252,7 @@ describe('history', () => {
       ),
     ).toEqual(expected);
     const [, , older] = await trainer.checkpoints.list();
-    await trainer.checkpoints.load(older?.generation);
+    await trainer.checkpoints.load({ generation: older?.generation });
     expect((await trainer.history()).at(-1)?.step).toBe(older?.step);
   });
   it('is_copied_by_a_fork', async () => {

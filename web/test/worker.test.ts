@@ -87,7 +87,7 @@ describe('one run, one trainer', () => {
     await first.dispose();
     await (await Trainer.resume({ run: first.runId, worker: fakeWorker })).dispose();
     await runs.remove(first.runId);
-    expect(await runs.list(first.runId)).toEqual([]);
+    expect(await runs.list({ run: first.runId })).toEqual([]);
   });
   it('without_locks_there_is_a_warning', async () => {
     vi.stubGlobal('navigator', {});
@@ -106,7 +106,7 @@ describe('one run, one trainer', () => {
     await vi.waitFor(() => expect(trainer.completedSteps).toBeGreaterThan(1));
     await trainer.pause();
     const at = trainer.completedSteps;
-    await trainer.checkpoints.load(1);
+    await trainer.checkpoints.load({ generation: 1 });
     expect([
       trainer.completedSteps,
       (await trainer.checkpoints.list()).map(({ step }) => step),
@@ -126,7 +126,7 @@ describe('one run, one trainer', () => {
     fake.onCall = ({ call }) => {
       if (call === 'resume') seen = fake.sessions - before + 2;
     };
-    await trainer.checkpoints.load(1);
+    await trainer.checkpoints.load({ generation: 1 });
     expect([seen, fake.sessions, trainer.completedSteps]).toEqual([most, before, 0]);
   });
   it('a_load_that_fails_leaves_a_whole_state', async () => {
@@ -147,7 +147,7 @@ describe('one run, one trainer', () => {
         have: 1,
       };
     };
-    await expect(trainer.checkpoints.load(1)).rejects.toMatchObject({
+    await expect(trainer.checkpoints.load({ generation: 1 })).rejects.toMatchObject({
       code: 'LIMIT_EXCEEDED',
       detail: { limit: 'max_buffer_size', need: 2, have: 1 },
     });
@@ -159,7 +159,7 @@ describe('one run, one trainer', () => {
     await trainer.step(2);
     const controller = new AbortController();
     fake.onCall = ({ call }) => call === 'resume' && controller.abort();
-    await expect(trainer.checkpoints.load(1, { signal: controller.signal })).rejects.toMatchObject({
+    await expect(trainer.checkpoints.load({ generation: 1, signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError',
     });
     fake.onCall = undefined;

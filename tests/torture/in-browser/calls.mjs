@@ -90,7 +90,7 @@ export async function play(trainer, sequence, generation, lossOf) {
       controller.abort();
       await ended;
     },
-    load: () => trainer.checkpoints.load(generation),
+    load: () => trainer.checkpoints.load({ generation }),
     dispose: () => trainer.dispose(),
   };
   const isAlone = (/** @type {string} */ call) => call === 'step' || call === 'load';

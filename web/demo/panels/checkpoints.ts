@@ -95,7 +95,7 @@ export class CheckpointPanel {
 
   /** Returns the newest readable checkpoint, of `run` or of all runs. */
   async newest(run?: string): Promise<CheckpointInfo | undefined> {
-    return (await (await this.#store()).list(run)).find(({ fault }) => fault === undefined);
+    return (await (await this.#store()).list({ run })).find(({ fault }) => fault === undefined);
   }
 
   /** Returns the history of a saved run. */
@@ -108,11 +108,11 @@ export class CheckpointPanel {
     if (trainer) return trainer.checkpoints;
     const runs = await this.#store();
     return {
-      keep: (generation, kept) => runs.keep(run, generation, kept),
+      keep: (generation, options) => runs.keep(run, generation, options),
       fork: (options) => runs.fork(run, options),
-      remove: (generation) => runs.remove(run, generation),
-      exportFile: (generation) => runs.exportFile(run, generation),
-      exportFolder: (handle, generation) => runs.exportFolder(run, handle, generation),
+      remove: (options) => runs.remove(run, options),
+      exportFile: (options) => runs.exportFile(run, options),
+      exportFolder: (handle, options) => runs.exportFolder(run, handle, options),
     };
   }
 
@@ -124,7 +124,7 @@ export class CheckpointPanel {
       opened: (open) => void (open ? this.#open.add(run) : this.#open.delete(run)),
       download: (info) => this.#act(() => this.download(run, info?.generation)),
       keep: (info) =>
-        this.#act(async () => (await this.#shelf(run)).keep(info.generation, !info.kept)),
+        this.#act(async () => (await this.#shelf(run)).keep(info.generation, { kept: !info.kept })),
       fork: (info) => this.#act(() => this.#fork(info)),
       folder: (info) => this.#act(() => this.#folder(run, info)),
       remove: (info, all) => this.#act(() => this.#remove(run, info, live, all)),
@@ -133,7 +133,7 @@ export class CheckpointPanel {
 
   async download(run: string, generation?: number): Promise<void> {
     this.around.say('Writing the file …');
-    const { name, blob } = await (await this.#shelf(run)).exportFile(generation);
+    const { name, blob } = await (await this.#shelf(run)).exportFile({ generation });
     download(name, blob);
     this.around.say(`${name}: ${bytes(blob.size)}.`);
   }
@@ -147,7 +147,7 @@ export class CheckpointPanel {
     const handle = await pickFolder();
     if (!handle) return;
     this.around.say(`Writing into the folder ${escaped(handle.name)} …`);
-    await (await this.#shelf(run)).exportFolder(handle, info?.generation);
+    await (await this.#shelf(run)).exportFolder(handle, { generation: info?.generation });
     this.around.say(
       `The folder ${escaped(handle.name)} contains the checkpoint. tabtune train --resume continues from it.`,
     );
@@ -163,7 +163,7 @@ export class CheckpointPanel {
       { remove: 'Delete' },
     );
     if (answer === 'remove')
-      await (await this.#shelf(run)).remove(all ? undefined : info.generation);
+      await (await this.#shelf(run)).remove(all ? {} : { generation: info.generation });
   }
 
   async #import(files: File[], left: string): Promise<void> {

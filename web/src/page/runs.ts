@@ -1,5 +1,5 @@
 /** Access to this browser's checkpoints without a trainer, for example to offer them before one is created. */
-import { boolean, naturalNumber, string } from './checks.js';
+import { allOf, boolean, ifGiven, naturalNumber, string } from './checks.js';
 import { optionsOf } from './given.js';
 import { isOf } from '../protocol/brand.js';
 import { aborted, badOption } from '../protocol/errors.js';
@@ -16,11 +16,27 @@ import { lockRun } from '../protocol/run-lock.js';
 
 /** The recipient of requests to the storage. */
 type Stored = Pick<Link, 'call'>;
-/** Options of calls on one stored checkpoint: its generation, by default the newest complete one. */
-interface ForkOptions {
+/** The stored checkpoint that a call is about. */
+export interface GenerationOptions {
+  /** Its generation, as lists of checkpoints state it. Default: the newest complete one. */
   generation?: number | undefined;
+}
+/** Options of long calls on one stored checkpoint. */
+export interface CheckpointOptions extends GenerationOptions, Call {}
+/** Options of `fork`. */
+export interface ForkOptions extends GenerationOptions {
   /** Name of the new run in lists. Default: the old run's name. */
   label?: string | undefined;
+}
+/** Options of `remove`. */
+export interface RemoveOptions {
+  /** The generation to remove. Default: the whole run, with its stored data and its history. */
+  generation?: number | undefined;
+}
+/** Options of `keep`. */
+export interface KeepOptions {
+  /** False takes the mark away. Default: true. */
+  kept?: boolean | undefined;
 }
 /** Options of `openSavedRuns`. */
 export interface SavedRunsOptions extends WorkerOptions {
@@ -41,11 +57,22 @@ function importedFiles(input: CheckpointInput): NamedFile[] {
   return [...input].map((file, index) => named(file, `file[${index}]`));
 }
 
-/** Checks the run and the generation of a call. */
-function which(run: unknown, generation: unknown): void {
-  string(run, 'run');
-  if (generation !== undefined) naturalNumber(generation, 'generation');
+/** Checks the run, the options and the generation of a call, and returns the options. */
+function which<T extends GenerationOptions>(
+  run: unknown,
+  options: T,
+  what: string,
+  keys: readonly (keyof T & string)[],
+): T {
+  const [, given] = allOf(
+    () => string(run, 'run'),
+    () => optionsOf(options, what, keys),
+    () => ifGiven(Reflect.get(Object(options), 'generation'), naturalNumber, 'generation'),
+  );
+  return given;
 }
+
+const LONG = ['generation', 'signal', 'onProgress'] as const;
 
 /** Saved runs of this origin. Its worker loads no wasm and does not use the GPU. */
 export class SavedRuns {
@@ -62,21 +89,22 @@ export class SavedRuns {
     return new SavedRuns(stored, close);
   }
 
-  /** Lists all checkpoints, newest first; one that cannot be resumed states the reason in `fault`. */
-  async list(run?: string): Promise<CheckpointInfo[]> {
-    if (run !== undefined) string(run, 'run');
+  /** Lists all checkpoints, or those of one run, newest first; one that cannot be resumed states the reason in `fault`. */
+  async list(options: { run?: string | undefined } = {}): Promise<CheckpointInfo[]> {
+    const { run } = optionsOf(options, 'the list', ['run']);
+    ifGiven(run, string, 'run');
     return this.#stored.call('checkpoint.list', { run });
   }
 
   /** Returns the steps, evaluations and samples up to a generation, by default the newest. */
-  async history(run: string, generation?: number): Promise<HistoryEntry[]> {
-    which(run, generation);
+  async history(run: string, options: GenerationOptions = {}): Promise<HistoryEntry[]> {
+    const { generation } = which(run, options, 'the history', ['generation']);
     return this.#stored.call('checkpoint.history', { run, generation });
   }
 
   /** Removes one generation, or the whole run with its stored data. Throws BUSY while the run is trained in another tab. */
-  async remove(run: string, generation?: number): Promise<void> {
-    which(run, generation);
+  async remove(run: string, options: RemoveOptions = {}): Promise<void> {
+    const { generation } = which(run, options, 'the removal', ['generation']);
     const lock = await lockRun(run);
     try {
       await this.#stored.call('checkpoint.remove', { run, generation });
@@ -87,39 +115,41 @@ export class SavedRuns {
   }
 
   /** Marks a generation so that it is never dropped to make room for newer ones. */
-  async keep(run: string, generation: number, kept = true): Promise<void> {
-    which(run, naturalNumber(generation, 'generation'));
-    boolean(kept, 'kept');
+  async keep(run: string, generation: number, options: KeepOptions = {}): Promise<void> {
+    const [, , { kept = true }] = allOf(
+      () => string(run, 'run'),
+      () => naturalNumber(generation, 'generation'),
+      () => optionsOf(options, 'the mark', ['kept']),
+      () => ifGiven(Reflect.get(Object(options), 'kept'), boolean, 'kept'),
+    );
     return this.#stored.call('checkpoint.keep', { run, generation, kept });
   }
 
   /** Copies a generation, with its data and history, into a new run. */
   async fork(run: string, options: ForkOptions = {}): Promise<CheckpointInfo> {
-    const { generation, label } = optionsOf(options, 'the copy', ['generation', 'label']);
-    which(run, generation);
-    if (label !== undefined) string(label, 'label');
+    const { generation, label } = which(run, options, 'the copy', ['generation', 'label']);
+    ifGiven(label, string, 'label');
     const info = await this.#stored.call('checkpoint.fork', { run, generation, label });
     copyBase(run, info.run);
     return info;
   }
 
-  /** Exports a checkpoint as one file. */
-  async exportFile(run: string, generation?: number, options: Call = {}): Promise<NamedFile> {
-    which(run, generation);
-    return this.#stored.call('checkpoint.export', { run, generation }, options);
+  /** Exports a checkpoint as one `.tabtune` file. */
+  async exportFile(run: string, options: CheckpointOptions = {}): Promise<NamedFile> {
+    const { generation, ...call } = which(run, options, 'the export', LONG);
+    return this.#stored.call('checkpoint.export', { run, generation }, call);
   }
 
   /** Exports a checkpoint as the files of a folder, which `tabtune train --resume` reads. */
   async exportFolder(
     run: string,
     handle: FileSystemDirectoryHandle,
-    generation?: number,
-    options: Call = {},
+    options: CheckpointOptions = {},
   ): Promise<void> {
-    which(run, generation);
+    const { generation, ...call } = which(run, options, 'the export', LONG);
     if (Reflect.get(Object(handle), 'kind') !== 'directory')
       throw badOption('handle', 'a FileSystemDirectoryHandle', handle);
-    return this.#stored.call('checkpoint.folder', { run, generation, handle }, options);
+    return this.#stored.call('checkpoint.folder', { run, generation, handle }, call);
   }
 
   /** Imports an exported file or the files of a folder after verifying them; an existing run is never overwritten. */
@@ -189,8 +219,9 @@ export class Checkpoints {
     return 'Checkpoints';
   }
 
+  /** Lists the checkpoints of the run, newest first; one that cannot be resumed states the reason in `fault`. */
   list(): Promise<CheckpointInfo[]> {
-    return this.#runs.list(this.#run);
+    return this.#runs.list({ run: this.#run });
   }
 
   /** Saves a checkpoint; resolves once the data are on disk. */
@@ -199,43 +230,44 @@ export class Checkpoints {
   }
 
   /** Returns the trainer to a saved generation, by default the newest complete one. Throws BUSY while it runs. */
-  async load(generation?: number, options: Call = {}): Promise<SessionInfo> {
-    if (generation !== undefined) naturalNumber(generation, 'generation');
+  async load(options: CheckpointOptions = {}): Promise<SessionInfo> {
+    const { generation, ...call } = which(this.#run, options, 'the load', LONG);
     return this.#owner.alone(async () => {
-      const loaded = await this.#link.call('trainer.load', { generation }, options);
+      const loaded = await this.#link.call('trainer.load', { generation }, call);
       this.#owner.loaded(loaded);
       return loaded;
     });
   }
 
   /** Removes one generation, or all of them. */
-  async remove(generation?: number): Promise<void> {
-    which(this.#run, generation);
+  async remove(options: RemoveOptions = {}): Promise<void> {
+    const { generation } = which(this.#run, options, 'the removal', ['generation']);
     // The trainer holds the lock of its run, and its worker serializes this with saves.
-    if (this.#link.failed) return this.#runs.remove(this.#run, generation);
+    if (this.#link.failed) return this.#runs.remove(this.#run, options);
     return this.#link.call('checkpoint.remove', { run: this.#run, generation });
   }
 
-  keep(generation: number, kept = true): Promise<void> {
-    return this.#runs.keep(this.#run, generation, kept);
+  /** Marks a generation so that it is never dropped to make room for newer ones. */
+  keep(generation: number, options: KeepOptions = {}): Promise<void> {
+    return this.#runs.keep(this.#run, generation, options);
   }
 
+  /** Copies a generation, with its data and history, into a new run. */
   fork(options: ForkOptions = {}): Promise<CheckpointInfo> {
     return this.#runs.fork(this.#run, options);
   }
 
-  exportFile(generation?: number, options: Call = {}): Promise<NamedFile> {
-    return this.#runs.exportFile(this.#run, generation, options);
+  /** Exports a checkpoint as one `.tabtune` file. */
+  exportFile(options: CheckpointOptions = {}): Promise<NamedFile> {
+    return this.#runs.exportFile(this.#run, options);
   }
 
-  exportFolder(
-    handle: FileSystemDirectoryHandle,
-    generation?: number,
-    options: Call = {},
-  ): Promise<void> {
-    return this.#runs.exportFolder(this.#run, handle, generation, options);
+  /** Exports a checkpoint as the files of a folder, which `tabtune train --resume` reads. */
+  exportFolder(handle: FileSystemDirectoryHandle, options: CheckpointOptions = {}): Promise<void> {
+    return this.#runs.exportFolder(this.#run, handle, options);
   }
 
+  /** Imports an exported file or the files of a folder as a run of its own, after verifying them. */
   importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
     return this.#runs.importFile(file, options);
   }
