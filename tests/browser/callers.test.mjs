@@ -26,9 +26,9 @@ test("a caller's function that throws is reported, and the run loses nothing", a
     const first = await trainer.step(2);
     await trainer.save(throwing('save'));
     await trainer.export(throwing('export'));
-    const { blob } = await checkpoints.exportFile(throwing('exportFile'));
+    const file = await checkpoints.exportFile(throwing('exportFile'));
     await checkpoints.load(throwing('load'));
-    await checkpoints.importFile(blob, throwing('importFile'));
+    await checkpoints.importFile(file, throwing('importFile'));
     const rest = await trainer.step(1);
     const left = [trainer.state, trainer.completedSteps, first.length, rest[0].step];
     await trainer.dispose();

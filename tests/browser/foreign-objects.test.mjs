@@ -95,14 +95,14 @@ test('properties that a library adds to prototypes change no call', async () => 
         found.push((await tabtune.verifyFiles(folder)).ok);
         await trainer.dispose();
         const runs = await tabtune.openSavedRuns();
-        const { blob } = await runs.exportFile(runId);
+        const file = await runs.exportFile(runId);
         await runs.remove(fork.run);
         found.push((await runs.list({ run: runId })).length, (await runs.history(runId)).length);
         const resumed = await tabtune.Trainer.resume({ run: runId });
         found.push(resumed.completedSteps);
         await resumed.dispose();
         await runs.remove(runId);
-        found.push((await runs.importFile(blob)).step);
+        found.push((await runs.importFile(file)).step);
         await runs.remove(runId);
         await runs.dispose();
         found.push((await tabtune.inspectFiles(folder)).kind);

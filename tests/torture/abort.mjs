@@ -106,7 +106,7 @@ async function starts(subject, tally, setting, truth, delays, bound) {
     globalThis.files = (await s.current().exportFiles()).map(
       ({ name, blob }) => new File([blob], name),
     );
-    globalThis.container = (await s.current().checkpoints.exportFile()).blob;
+    globalThis.container = await s.current().checkpoints.exportFile();
     const run = s.current().runId;
     await s.current().dispose();
     return { run, step: saved.step };

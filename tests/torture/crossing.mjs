@@ -48,7 +48,7 @@ export async function crossing(_, tally, { short }) {
       const run = await s.create(setting);
       await s.step(3);
       await s.current().save();
-      const file = await base64((await s.current().checkpoints.exportFile()).blob);
+      const file = await base64(await s.current().checkpoints.exportFile());
       const root = await navigator.storage.getDirectory();
       const place = await root.getDirectoryHandle('picked', { create: true });
       await s.current().checkpoints.exportFolder(place);

@@ -16,8 +16,8 @@ export async function csp(arena, tally) {
       for await (const token of s.current().sample('It is', { maxTokens: 2 })) void token;
       await s.current().save();
       await s.current().export();
-      const { blob } = await s.current().checkpoints.exportFile();
-      const imported = await s.current().checkpoints.importFile(blob);
+      const file = await s.current().checkpoints.exportFile();
+      const imported = await s.current().checkpoints.importFile(file);
       const inWorker = await s.tell('violations');
       const foreign = await s.tell('fetch', { url: 'http://localhost:9/' });
       const violations = await s.tell('violations');

@@ -112,7 +112,7 @@ export async function heap(arena, tally, { sizes, bound, optimizer, beyond = fal
           ({ bytes }) => bytes,
         );
         await timed('export', () => trainer.exportFiles());
-        const { blob } = await timed('export of the checkpoint', () =>
+        const file = await timed('export of the checkpoint', () =>
           trainer.checkpoints.exportFile(),
         );
         const [next] = (await trainer.step(1)).map(({ loss }) => loss);
@@ -126,7 +126,7 @@ export async function heap(arena, tally, { sizes, bound, optimizer, beyond = fal
         const [again] = await s.step(1);
         const imported = await timed(
           'import',
-          () => s.current().checkpoints.importFile(blob),
+          () => s.current().checkpoints.importFile(file),
           () => saved.bytes,
         );
         await s.current().dispose();

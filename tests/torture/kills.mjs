@@ -36,7 +36,7 @@ async function judge(arena, truth, acknowledged) {
     for (const { generation } of list)
       whole.push({
         generation,
-        ...(await s.settled(runs.exportFile(run, { generation }).then(({ blob }) => blob.size))),
+        ...(await s.settled(runs.exportFile(run, { generation }).then(({ size }) => size))),
       });
     const step = await s.resume({ run, plans });
     const ms = performance.now() - started;

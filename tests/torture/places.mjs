@@ -77,7 +77,7 @@ export const inACall = async (s, { last, call, at }) => {
       trainer
         .save()
         .then(() => trainer.checkpoints.exportFile())
-        .then(({ blob }) => blob.size > 0),
+        .then(({ size }) => size > 0),
     sample: async () => {
       let text = '';
       for await (const token of trainer.sample('It is', { maxTokens: 6, temperature: 0 }))

@@ -148,7 +148,7 @@ describe('abort', () => {
     await quickly(inspectFiles(files, { worker: fakeWorker, signal: aborted }));
     await using trainer = await trainerOf();
     await trainer.save();
-    const { blob } = await trainer.checkpoints.exportFile();
+    const file = await trainer.checkpoints.exportFile();
     using runs = await openSavedRuns({ worker: fakeWorker });
     const read = Object.getOwnPropertyDescriptor(Blob.prototype, 'arrayBuffer')
       ?.value as () => Promise<ArrayBuffer>;
@@ -159,7 +159,7 @@ describe('abort', () => {
       return read.call(this);
     });
     const controller = new AbortController();
-    const imported = runs.importFile(blob, {
+    const imported = runs.importFile(file, {
       signal: controller.signal,
       onProgress: () => controller.abort(),
     });

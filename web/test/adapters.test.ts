@@ -176,7 +176,7 @@ describe('its base', () => {
     await trainer.dispose();
     using saved = await openSavedRuns({ worker });
     // Under an id that this page has not trained.
-    const { run } = await saved.importFile(file.blob);
+    const { run } = await saved.importFile(file);
     await expect(Trainer.resume({ run, worker })).rejects.toMatchObject({
       code: 'CHECKPOINT_MISMATCH',
       detail: { code: 'checkpoint.base.missing', want: 'model.gguf' },

@@ -77,13 +77,13 @@ describe('checkpoints', () => {
     await using trainer = await trainerOf({ label: 'filed' });
     await trainer.step(1);
     const { generation } = await trainer.save();
-    const { name, blob } = await trainer.checkpoints.exportFile({ generation });
-    expect(name).toBe('filed-step-1.tabtune');
+    const file = await trainer.checkpoints.exportFile({ generation });
+    expect([file.name, file.type]).toEqual(['filed-step-1.tabtune', 'application/octet-stream']);
     const runs = await openSavedRuns({ worker: fakeWorker() });
-    const imported = await runs.importFile(blob);
+    const imported = await runs.importFile(file);
     expect(imported).toMatchObject({ step: 1, label: 'filed', hasData: true });
     expect(imported.run).not.toBe(trainer.runId);
-    const bytes = new Uint8Array(await blob.arrayBuffer());
+    const bytes = new Uint8Array(await file.arrayBuffer());
     bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
     await expect(runs.importFile(new Blob([bytes]))).rejects.toMatchObject({
       code: 'CHECKPOINT_CORRUPT',

@@ -133,9 +133,9 @@ export class CheckpointPanel {
 
   async download(run: string, generation?: number): Promise<void> {
     this.around.say('Writing the file …');
-    const { name, blob } = await (await this.#shelf(run)).exportFile({ generation });
-    download(name, blob);
-    this.around.say(`${name}: ${bytes(blob.size)}.`);
+    const file = await (await this.#shelf(run)).exportFile({ generation });
+    download(file.name, file);
+    this.around.say(`${file.name}: ${bytes(file.size)}.`);
   }
 
   async #fork({ run, generation, label, step }: CheckpointInfo): Promise<void> {

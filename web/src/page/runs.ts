@@ -134,10 +134,11 @@ export class SavedRuns {
     return info;
   }
 
-  /** Exports a checkpoint as one `.tabtune` file. */
-  async exportFile(run: string, options: CheckpointOptions = {}): Promise<NamedFile> {
+  /** Exports a checkpoint as one file, `label-step-N.tabtune`, which `importFile` and `tabtune train --resume` read. */
+  async exportFile(run: string, options: CheckpointOptions = {}): Promise<File> {
     const { generation, ...call } = which(run, options, 'the export', LONG);
-    return this.#stored.call('checkpoint.export', { run, generation }, call);
+    const { name, blob } = await this.#stored.call('checkpoint.export', { run, generation }, call);
+    return new File([blob], name, { type: 'application/octet-stream' });
   }
 
   /** Exports a checkpoint as the files of a folder, which `tabtune train --resume` reads. */
@@ -257,8 +258,8 @@ export class Checkpoints {
     return this.#runs.fork(this.#run, options);
   }
 
-  /** Exports a checkpoint as one `.tabtune` file. */
-  exportFile(options: CheckpointOptions = {}): Promise<NamedFile> {
+  /** Exports a checkpoint as one file, `label-step-N.tabtune`, which `importFile` and `tabtune train --resume` read. */
+  exportFile(options: CheckpointOptions = {}): Promise<File> {
     return this.#runs.exportFile(this.#run, options);
   }
 
