@@ -28,7 +28,7 @@ async function train({ names, text, options }) {
   const trainer = await Trainer.create({ model, data: { text }, logEvery: 1, ...options });
   for await (const event of trainer.run())
     if (event.type === 'step') console.log(JSON.stringify(event));
-  const { gpuBytes } = await trainer.inspect();
+  const { gpuBytes } = await trainer.info();
   await trainer.dispose();
   return gpuBytes;
 }

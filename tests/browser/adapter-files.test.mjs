@@ -110,7 +110,7 @@ test('after its adapter is set to null, a model answers every call as its base',
       for await (const { text } of s.current().sample('It', { maxTokens: 8, temperature: 0 }))
         texts.push(text);
       const loss = (await s.current().evaluate()).loss;
-      const { adapter } = await s.current().inspect();
+      const { adapter } = await s.current().info();
       await s.current().dispose();
       return { loss, text: texts.join(''), adapter };
     };
@@ -225,7 +225,7 @@ test('a base given as a handle or a URL is found and verified in another page', 
 
   const third = await inPage(async ({ s }, { run }) => {
     await s.resume({ run });
-    const { completedSteps } = await s.current().inspect();
+    const { completedSteps } = await s.current().info();
     await s.current().dispose();
     return completedSteps;
   }, first);

@@ -23,7 +23,7 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
     await a.start(base, setting);
     const losses = await s.step(3);
     const { run, bytes } = await s.current().save();
-    const info = await s.current().inspect();
+    const info = await s.current().info();
     await s.current().dispose();
     return { run, losses, bytes, adapter: info.adapter, of: info.base, size: base.size };
   }, HARD);
@@ -98,7 +98,7 @@ for (const type of ['q8_0', ...(process.env.TABTUNE_FULL === undefined ? [] : ['
         for (const baseStorage of ['stored', 'f32']) {
           await a.start(base, { ...setting, options: { ...setting.options, baseStorage } });
           const losses = await s.step(3);
-          const { base: held } = await s.current().inspect();
+          const { base: held } = await s.current().info();
           ran.push({
             losses,
             files: await a.adapter(),
@@ -154,7 +154,7 @@ test('PEFT files are exported, and training continues from them', async () => {
     const { adapter: _, ...rest } = setting.options;
     const went = async (model, adapter) => {
       s.adopt(await a.trainer(model, setting.text, { ...rest, ...(adapter && { adapter }) }));
-      const { config } = await s.current().inspect();
+      const { config } = await s.current().info();
       const ended = [
         (await s.current().evaluate()).loss,
         config.adapter.r,
@@ -234,13 +234,13 @@ test('impossible settings are refused in one error, and the model stays usable',
       await s.tabtune.newModel(setting.shape, { text: setting.text }, { worker: s.workers() }),
     );
     s.adopt(await a.trainer(model, setting.text, { ...rest, adapter: { r: 2 } }));
-    const { adapter } = await s.current().inspect();
+    const { adapter } = await s.current().info();
     await s.current().dispose();
     // A checkpoint of all weights needs no base.
     const base = await a.base(setting);
     await a.start(base, { ...setting, options: rest });
     const { run } = await s.current().save();
-    const none = await s.current().inspect();
+    const none = await s.current().info();
     await s.current().dispose();
     const needless = await s.settled(s.tabtune.Trainer.resume({ run, base, worker: s.workers() }));
     return {

@@ -100,7 +100,7 @@ test('a run keeps its owner and its losses despite foreign messages, pauses, a k
     await held.run;
     const { losses, refused, trainer } = held;
     const { state, runId } = trainer;
-    return { losses, refused, state, runId, run: (await trainer.inspect()).run };
+    return { losses, refused, state, runId, run: (await trainer.info()).run };
   });
   assert.deepEqual(losses.slice(2), truth.slice(2));
   assert.deepEqual([refused, state, run], ['model.taken', 'done', runId]);

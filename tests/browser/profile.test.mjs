@@ -54,7 +54,7 @@ test('a run whose reports are read eight at a time pauses, and stops, within thr
   const begun = await inPage(
     async ({ create, pause }, argument) => {
       const trainer = await create(argument);
-      const begun = async () => (await trainer.inspect()).completedSteps;
+      const begun = async () => (await trainer.info()).completedSteps;
       const drive = async () => {
         for await (const event of trainer.run()) void event;
       };

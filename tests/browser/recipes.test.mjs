@@ -33,7 +33,7 @@ test('recipes train a new model, the model of a file, and an adapter on a packed
         const trainer = await tabtune.Trainer.create({ model, data: { text }, ...options });
         const steps = [];
         for await (const event of trainer.run()) if (event.type === 'step') steps.push(event);
-        const { config } = await trainer.inspect();
+        const { config } = await trainer.info();
         packed ??= await trainer.export({ format: 'gguf', type: 'q8_0' });
         await trainer.dispose();
         const rates = steps.map(({ learningRate }) => learningRate);

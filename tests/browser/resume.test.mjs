@@ -75,7 +75,7 @@ test('a resume changes only what override names', async () => {
       const override = ['learningRate', 'steps'];
       const changed = await tabtune.Trainer.resume({ run, settings, override });
       const [step] = await changed.step(1);
-      const { totalSteps } = await changed.inspect();
+      const { totalSteps } = await changed.info();
       await changed.dispose();
       return { refused, rate: step.learningRate, totalSteps };
     },

@@ -51,7 +51,7 @@ async function goOn(s, { names, options, tokens = 0, chat }) {
   await s.current().dispose();
   await s.resume({ run });
   const again = await s.step(2);
-  const info = await s.current().inspect();
+  const info = await s.current().info();
   await s.current().dispose();
   return {
     architecture,

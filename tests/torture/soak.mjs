@@ -26,7 +26,7 @@ export async function soak(arena, tally, { steps, cycles }) {
         // Only live objects count: the contents of the timeline would grow.
         if (count > 0) await s.step(count);
         s.timeline.length = 0;
-        const { gpuBytes } = await s.current().inspect();
+        const { gpuBytes } = await s.current().info();
         return { gpu: gpuBytes, ...(await s.tell('counts')) };
       }, count);
       return { ...facts, heap: await heapOf(subject) };

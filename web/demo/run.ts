@@ -168,7 +168,7 @@ export class Run {
     const { trainer, intervals } = await open(signal);
     const live = new LiveRun(trainer, this.panels);
     this.#live = live;
-    const info = await trainer.inspect();
+    const info = await trainer.info();
     const { totalSteps, completedSteps, device, model, config } = info;
     showBase(info);
     live.total = totalSteps;

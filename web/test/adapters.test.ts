@@ -31,7 +31,7 @@ const trained = async (options: Partial<CreateOptions> = {}): Promise<Trainer> =
 describe('an adapter', () => {
   it('is_requested_with_the_option_names_of_the_core', async () => {
     await using trainer = await trained({ baseStorage: 'bf16' });
-    expect((await trainer.inspect()).config).toMatchObject({
+    expect((await trainer.info()).config).toMatchObject({
       adapter: { r: 4 },
       base_storage: 'bf16',
     });
@@ -67,10 +67,10 @@ describe('an adapter', () => {
     expect(apart.contract).toMatchObject({ adapter: [] });
     // Even after a later loss, the adapter does not come back.
     await using trainer = await Trainer.create({ model: apart, data: TEXT, steps: 2, seqLen: 16 });
-    expect((await trainer.inspect()).adapter).toBeNull();
+    expect((await trainer.info()).adapter).toBeNull();
     loseIn('step', 2, 'lost');
     await trainer.step(2);
-    expect((await trainer.inspect()).model.adapter).toBeNull();
+    expect((await trainer.info()).model.adapter).toBeNull();
     const wrong = await model({ adapter: FACTORS });
     expect(() => Reflect.set(wrong, 'adapter', undefined)).toThrow(
       expect.objectContaining({
@@ -96,7 +96,7 @@ describe('an adapter', () => {
   });
   it('that_is_trained_further_is_opened_with_the_same_base', async () => {
     await using trainer = await trained({ adapter: { from: FACTORS, dropout: 0.1 } });
-    const { config, model: info } = await trainer.inspect();
+    const { config, model: info } = await trainer.info();
     expect(config).toMatchObject({ adapter: { dropout: 0.1 } });
     expect(config).not.toHaveProperty('adapter.from');
     expect(info.adapter?.r).toBe(8);

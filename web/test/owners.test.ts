@@ -116,7 +116,7 @@ describe('a model', () => {
     const [first] = started;
     if (first?.status !== 'fulfilled') throw first?.reason;
     await using trainer = first.value;
-    expect((await trainer.inspect()).run).toBe(trainer.runId);
+    expect((await trainer.info()).run).toBe(trainer.runId);
     expect(stepsOf(await collect(trainer.run()))).toEqual([1, 2, 3]);
   });
   it('that_is_being_handed_over_answers_afterwards', async () => {

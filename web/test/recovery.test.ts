@@ -85,7 +85,7 @@ describe('a lost gpu', () => {
     present()?.device?.destroy();
     await vi.waitFor(() => expect(trainer.state).toBe('recovering'));
     const calls = [
-      trainer.inspect(),
+      trainer.info(),
       trainer.previewSchedule(2),
       trainer.checkpoints.list(),
       trainer.history(),
@@ -168,7 +168,7 @@ describe('a lost gpu', () => {
       // A second loss, after generations that were saved while the steps were repeated.
       loseIn('evaluate');
       await trainer.evaluate();
-      expect((await trainer.inspect()).manualLearningRate).toBeUndefined();
+      expect((await trainer.info()).manualLearningRate).toBeUndefined();
       expect((await trainer.step()).map(({ step }) => step)).toEqual([9]);
     }
   });
@@ -182,7 +182,7 @@ describe('a lost gpu', () => {
     loseIn('evaluate');
     await trainer.evaluate();
     expect(trainer.completedSteps).toBe(2);
-    expect((await trainer.inspect()).manualLearningRate).toBeUndefined();
+    expect((await trainer.info()).manualLearningRate).toBeUndefined();
   });
   it('the_changes_of_a_resume_are_repeated_until_a_checkpoint_has_them', async () => {
     const first = await trainerOf();
@@ -200,7 +200,7 @@ describe('a lost gpu', () => {
     loseIn('step', 5);
     await collect(trainer.run({ maxSteps: 3 }));
     expect(fake.overrides).toEqual([['learning_rate'], ['learning_rate'], []]);
-    expect((await trainer.inspect()).config).toMatchObject({ learning_rate: 0.5 });
+    expect((await trainer.info()).config).toMatchObject({ learning_rate: 0.5 });
   });
   it('a_pause_requested_during_a_recovery_pauses_at_the_step_before_the_loss', async () => {
     await using trainer = await trainerOf();

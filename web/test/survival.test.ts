@@ -131,7 +131,7 @@ describe('automatic saves', () => {
       expect((await trainer.checkpoints.list()).map(({ step }) => step)).toEqual([2, 0]),
     );
     listeners.get('pagehide')?.();
-    await trainer.inspect();
+    await trainer.info();
     expect(await trainer.checkpoints.list()).toHaveLength(2);
     // On return the device is read.
     const looked = loseIn('confirm');
@@ -175,7 +175,7 @@ describe('failures of storage', () => {
       code: 'QUOTA_EXCEEDED',
       detail: { code: 'storage.quota' },
     });
-    expect((await trainer.inspect()).completedSteps).toBe(10);
+    expect((await trainer.info()).completedSteps).toBe(10);
   });
   it('a_fault_of_the_gpu_before_a_save_keeps_it_from_beginning', async () => {
     await using trainer = await trainerOf();

@@ -32,7 +32,7 @@ describe('trainer', () => {
     const tokens = Uint32Array.from({ length: 50 }, (_, i) => i);
     await using trainer = await trainerOf({ data: { tokens }, dataOrder: 'sequential' });
     // The stand-in counts bytes: four of each id crossed.
-    expect((await trainer.inspect()).dataTokens).toBe(200);
+    expect((await trainer.info()).dataTokens).toBe(200);
     expect((await trainer.save()).dataName).toBe('data.tokens');
     const wrong: unknown = { tokens: [1, 2, 3] };
     await expect(trainerOf({ data: wrong as { tokens: Uint32Array } })).rejects.toMatchObject({
@@ -46,9 +46,9 @@ describe('trainer', () => {
   });
   it('inspect_lists_the_parameters_that_apollo_leaves_to_adamw', async () => {
     await using trainer = await trainerOf({ optimizer: { type: 'apollo', rank: 2 } });
-    expect((await trainer.inspect()).fallbacks).toEqual(['model.norm.weight']);
+    expect((await trainer.info()).fallbacks).toEqual(['model.norm.weight']);
     await using other = await trainerOf();
-    expect((await other.inspect()).fallbacks).toEqual([]);
+    expect((await other.info()).fallbacks).toEqual([]);
   });
   it('max_steps_limits_a_run_and_the_next_one_continues', async () => {
     await using trainer = await trainerOf();
@@ -111,7 +111,7 @@ describe('trainer', () => {
     for await (const event of trainer.run()) if (event.type === 'step' && event.step === 2) break;
     const at = trainer.completedSteps;
     await new Promise((resolve) => setTimeout(resolve, 30));
-    expect((await trainer.inspect()).completedSteps).toBe(at);
+    expect((await trainer.info()).completedSteps).toBe(at);
     expect(at).toBeLessThan(60);
   });
   it('stop_ends_the_run', async () => {
@@ -134,7 +134,7 @@ describe('trainer', () => {
         const before = fake.batches.length;
         await call();
         const after = fake.batches.length;
-        expect((await trainer.inspect()).completedSteps).toBe(trainer.completedSteps);
+        expect((await trainer.info()).completedSteps).toBe(trainer.completedSteps);
         await new Promise((resolve) => setTimeout(resolve, 20));
         expect(fake.batches.length).toBe(after);
         return after - before;

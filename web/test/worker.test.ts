@@ -42,7 +42,7 @@ describe('device', () => {
     });
     gpu.absent = false;
     await using trainer = await Trainer.create(options);
-    expect((await trainer.inspect()).device).toBe('Fake adapter');
+    expect((await trainer.info()).device).toBe('Fake adapter');
     expect(started).toHaveLength(1);
   });
 });

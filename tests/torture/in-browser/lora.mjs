@@ -28,7 +28,7 @@ async function begun({ text, options }) {
 
 /** Returns the growth of the wasm memory since its start, the bytes of the model on the GPU, and those of all buffers there, current and peak. */
 async function bytes() {
-  const { base, adapter, gpuBytes } = await s.current().inspect();
+  const { base, adapter, gpuBytes } = await s.current().info();
   const { wasm, wasmAtStart, mostBytes } = await s.tell('counts');
   return {
     wasm: wasm - wasmAtStart,

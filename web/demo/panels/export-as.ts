@@ -86,7 +86,7 @@ export class ExportPanel {
   /** Offers the formats in which this trainer's weights can be exported. */
   async open(trainer: Trainer): Promise<void> {
     const details = await trainer.details();
-    this.#hasAdapter = (await trainer.inspect()).adapter !== null;
+    this.#hasAdapter = (await trainer.info()).adapter !== null;
     if (trainer !== this.#trainer) this.#base = [];
     this.#trainer = trainer;
     this.#details = details;

@@ -268,7 +268,7 @@ export class Trainer extends TrainerTarget {
   }
 
   /** Returns settings, progress, model, adapter and base of the run. */
-  inspect(): Promise<SessionInfo> {
+  info(): Promise<SessionInfo> {
     return this.#link.call('trainer.inspect', undefined);
   }
 
