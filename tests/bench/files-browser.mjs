@@ -99,7 +99,7 @@ async function measure({ files, valueBytes, type, run }) {
     for (const { name } of model.info.tensors) await model.tensor(name);
   });
   await model.dispose();
-  const { ok, checks } = await timed('verify', () => verifyFiles(written, receipt));
+  const { ok, checks } = await timed('verify', () => verifyFiles(written, { receipt }));
   if (!ok) throw new Error(`${type} is not what its receipt says: ${JSON.stringify(checks)}`);
   const data = { tokens: new Uint32Array(1000) };
   const trainer = await timed('import', async () =>

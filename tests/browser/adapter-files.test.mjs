@@ -50,7 +50,7 @@ test('an adapter extracted from two models has the same bytes as from the termin
     const folder = await (
       await navigator.storage.getDirectory()
     ).getDirectoryHandle('extracted', { create: true });
-    await make({ target: folder });
+    await make({ to: folder });
     const written = {};
     for await (const [name, handle] of folder.entries())
       written[name] = await s.digest(await /** @type {FileSystemFileHandle} */ (handle).getFile());

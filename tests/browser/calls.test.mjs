@@ -64,12 +64,12 @@ test('counts are limited, and an invalid request does not end a trainer', async 
       const refused = [
         await failure(trainer.previewSchedule(1e9)),
         await failure(trainer.previewSchedule(last)),
-        await failure(trainer.previewSchedule(5, 0)),
+        await failure(trainer.previewSchedule(5, { stride: 0 })),
         await failure(model.previewSchedule({}, 1e9)),
       ];
       await model.dispose();
-      const strided = await trainer.previewSchedule(last, 2 ** 52);
-      const many = (await trainer.previewSchedule(1e9, 1e4)).length;
+      const strided = await trainer.previewSchedule(last, { stride: 2 ** 52 });
+      const many = (await trainer.previewSchedule(1e9, { stride: 1e4 })).length;
       const [step] = await trainer.step(1);
       const left = [trainer.state, step.step];
       await trainer.dispose();
@@ -101,7 +101,7 @@ test('an abort takes effect at every stage, and an aborted signal starts nothing
       const all = {
         newModel: (more) => tabtune.newModel(shape, { text }, more),
         inspectFiles: (more) => tabtune.inspectFiles(gguf, more),
-        verifyFiles: (more) => tabtune.verifyFiles(gguf, undefined, more),
+        verifyFiles: (more) => tabtune.verifyFiles(gguf, more),
         readTensor: (more) => tabtune.readTensor(gguf, 'a', more),
         deriveDelta: (more) => tabtune.deriveDelta(gguf, gguf, more),
         applyDelta: (more) => tabtune.applyDelta(gguf, gguf, more),
@@ -196,11 +196,11 @@ test('invalid arguments throw a TabtuneError and leave no worker', async () => {
       'newModel: data': () => newModel(shape, 5),
       'inspectFiles: read': () => inspectFiles(file, { read: 'yes' }),
       'inspectFiles: list': () => inspectFiles([file, 5]),
-      'verifyFiles: receipt': () => verifyFiles(file, 5),
+      'verifyFiles: receipt': () => verifyFiles(file, { receipt: 5 }),
       'extractAdapter: nothing': () => extractAdapter(),
-      'extractAdapter: target': () => extractAdapter({ ...pair, target: {} }),
+      'extractAdapter: to': () => extractAdapter({ ...pair, to: {} }),
       'extractAdapter: stand-in': () =>
-        extractAdapter({ ...pair, target: { kind: 'file', createWritable: () => undefined } }),
+        extractAdapter({ ...pair, to: { kind: 'file', createWritable: () => undefined } }),
       'measureGpu: options': () => measureGpu(5),
       'openSavedRuns: options': () => openSavedRuns(5),
       'openSavedRuns: key': () => openSavedRuns({ wsamUrl: 'x' }),

@@ -86,7 +86,7 @@ test('line 26: digests of the examples are recomputed', async () => {
       );
       const verified = [];
       for (const receipt of receipts) {
-        const { ok, checks } = await s.tabtune.verifyFiles(written, receipt);
+        const { ok, checks } = await s.tabtune.verifyFiles(written, { receipt });
         verified.push([ok, Object.fromEntries(checks.map(({ name, result }) => [name, result]))]);
       }
       return { verdicts, verified };

@@ -119,7 +119,7 @@ test('a model written to a folder comes back the same, and one changed byte is f
     const file = async (key) => (await target.getFileHandle(key)).getFile();
     const sum = await s.digest(await file('model.safetensors'));
     const verified = await s.tabtune.verifyFiles(target);
-    const given = await s.tabtune.verifyFiles(target, receipt);
+    const given = await s.tabtune.verifyFiles(target, { receipt });
     const again = await s.tabtune.openModel(target, { worker: s.workers() });
     const after = await again.tensor(name);
     await again.dispose();

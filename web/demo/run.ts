@@ -173,7 +173,7 @@ export class Run {
     showBase(info);
     live.total = totalSteps;
     const stride = strideOf(totalSteps);
-    const rates = await trainer.previewSchedule(totalSteps, stride).catch((thrown: unknown) => {
+    const rates = await trainer.previewSchedule(totalSteps, { stride }).catch((thrown: unknown) => {
       if (!(thrown instanceof TabtuneError) || isFinal(thrown)) throw thrown;
       warnings.add({
         step: completedSteps,

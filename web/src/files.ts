@@ -63,6 +63,7 @@ export type {
   StoredTensor,
   TensorNames,
   Verification,
+  VerifyOptions,
   WeightedData,
   WorkerCall,
   WorkerOptions,

@@ -41,6 +41,7 @@ export type {
   InspectOptions,
   ReadOptions,
   TensorNames,
+  VerifyOptions,
 } from './page/inspections.js';
 export type { RunOptions } from './page/loop.js';
 export { measureGpu } from './page/measuring.js';
@@ -130,7 +131,13 @@ export type { TokenizerOptions, TokenizerShape } from './page/tokenizers.js';
 export { TrainerMessage, TrainerTarget } from './page/status.js';
 export type { TrainerListener, TrainerSnapshot } from './page/status.js';
 export { Trainer } from './page/trainer.js';
-export type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './page/run-options.js';
+export type {
+  CreateOptions,
+  Estimate,
+  PreviewOptions,
+  ResumeOptions,
+  SaveOptions,
+} from './page/run-options.js';
 export { VERSION } from './protocol/build.js';
 
 addCodes(PAGE_CODES);

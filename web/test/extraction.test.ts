@@ -37,11 +37,11 @@ describe('an adapter of two models', () => {
   it('is_written_to_a_target_or_refused', async () => {
     const place = new StoredFolder('picked', new Origin()) as unknown as ExportTarget &
       StoredFolder;
-    expect((await made({ target: place })).files).toEqual([]);
+    expect((await made({ to: place })).files).toEqual([]);
     expect(await place.getFileHandle('tabtune.receipt.json')).toBeDefined();
     for (const [path, more] of [
       ['r', { r: 0.5 }],
-      ['target', { target: 'here' }],
+      ['to', { to: 'here' }],
       ['targetModules', { targetModules: 7 }],
       ['base', { base: [] }],
       ['rank', { rank: 3 }],
@@ -51,7 +51,7 @@ describe('an adapter of two models', () => {
     const chunks: Uint8Array[] = [];
     const stream = new WritableStream<Uint8Array>({ write: (chunk) => void chunks.push(chunk) });
     const controller = new AbortController();
-    const going = made({ target: stream, signal: controller.signal });
+    const going = made({ to: stream, signal: controller.signal });
     setTimeout(() => controller.abort(), 5);
     await expect(going).rejects.toMatchObject({ name: 'AbortError' });
     expect(chunks).toEqual([]);

@@ -281,7 +281,7 @@ export class Setup {
       const stride = strideOf(options.steps);
       const [estimate, rates] = [
         await Trainer.estimate(model, options),
-        await model.previewSchedule(options, options.steps, stride),
+        await model.previewSchedule(options, options.steps, { stride }),
       ];
       if (round !== this.#round) return;
       await this.#compare(model);

@@ -25,11 +25,11 @@ export const notNegative = numeric('a finite number >= 0', (v) => Number.isFinit
 /** Maximum number of rates in one preview. */
 const MAX_POINTS = 100_000;
 /** Returns the number of rates that a preview of `steps` steps contains, and its stride. */
-export function planned(steps: unknown, stride: unknown): { points: number; stride: number } {
-  const [all, every] = [
-    Number(positiveInteger(steps, 'steps')),
-    Number(positiveInteger(stride, 'stride')),
-  ];
+export function planned(steps: unknown, stride: unknown = 1): { points: number; stride: number } {
+  const [all, every] = allOf(
+    () => Number(positiveInteger(steps, 'steps')),
+    () => Number(positiveInteger(stride, 'stride')),
+  );
   const points = Math.ceil(all / every);
   if (points > MAX_POINTS)
     throw badOption(

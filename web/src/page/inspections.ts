@@ -67,7 +67,7 @@ export interface ExtractOptions extends WorkerCall {
   /** Matrices that get factors, as in the settings of an adapter. Default: 'all-linear'. */
   targetModules?: string | string[] | undefined;
   /** Target to which the files are written while they are produced; without it they are in the result. */
-  target?: ExportTarget | undefined;
+  to?: ExportTarget | undefined;
 }
 
 /** Names of the options of `inspectFiles` that do not concern its worker. */
@@ -161,16 +161,23 @@ export async function readTensor(
   );
 }
 
-/** Recomputes the statements of an export's receipt; by default the receipt is the `tabtune.receipt.json` among the files. */
+/** Options of `verifyFiles`. */
+export interface VerifyOptions extends WorkerCall {
+  /** The receipt of the export. Default: the `tabtune.receipt.json` among the files. */
+  receipt?: Receipt | undefined;
+}
+
+/** Recomputes the statements of an export's receipt. */
 export async function verifyFiles(
   files: FilesInput,
-  receipt?: Receipt,
-  options: WorkerCall = {},
+  options: VerifyOptions = {},
 ): Promise<Verification> {
-  const given = optionsOf(options, 'the verification');
-  const call = workerCall({ ...given, signal: signalOf(given.signal, files) });
+  const { receipt, signal: ofCall, ...rest } = optionsOf(options, 'the verification');
+  const [call] = allOf(
+    () => workerCall({ ...rest, signal: signalOf(ofCall, files) }, ['receipt']),
+    () => ifGiven(receipt, objectOf, 'receipt'),
+  );
   const { signal } = call;
-  if (receipt !== undefined) objectOf(receipt, 'receipt');
   return askOwnWorker(
     'files.verify',
     {
@@ -187,7 +194,7 @@ const EXTRACT = Object.keys({
   base: 1,
   r: 1,
   targetModules: 1,
-  target: 1,
+  to: 1,
   signal: 1,
   onProgress: 1,
 } satisfies Record<Exclude<keyof ExtractOptions, keyof WorkerOptions>, 1>);
@@ -202,7 +209,7 @@ export async function extractAdapter(given: ExtractOptions): Promise<Extraction>
     base,
     r,
     targetModules = 'all-linear',
-    target,
+    to,
     signal: ofCall,
     ...rest
   } = optionsOf(given, 'the extraction');
@@ -220,5 +227,7 @@ export async function extractAdapter(given: ExtractOptions): Promise<Extraction>
     };
     return askOwnWorker('files.extract', { ...files, options, ...place }, call, moved);
   };
-  return target === undefined ? extracted({ container: 'files' }, {}) : reaching(target, extracted);
+  return to === undefined
+    ? extracted({ container: 'files' }, {})
+    : reaching(to, extracted, 'to');
 }

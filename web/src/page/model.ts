@@ -1,6 +1,7 @@
 /** A model that is open in its own worker, until a trainer takes over both. */
 import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
+import type { Call } from './call.js';
 import { planned, string } from './checks.js';
 import { unlessAborted } from '../protocol/abort.js';
 import { brandOf } from '../protocol/brand.js';
@@ -29,6 +30,7 @@ import type {
 import type { SampleEnd } from '../protocol/events.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
+import type { PreviewOptions } from './run-options.js';
 import type { CallOptions } from './rpc.js';
 import type { AskedOptions } from './sampling.js';
 import type { WorkerOptions } from './spawn.js';
@@ -202,10 +204,7 @@ export class Model {
   }
 
   /** Returns one tensor by its name in `info`, widened to f32. */
-  async tensor(
-    name: string,
-    options: { signal?: AbortSignal | undefined } = {},
-  ): Promise<NamedTensor> {
+  async tensor(name: string, options: Pick<Call, 'signal'> = {}): Promise<NamedTensor> {
     string(name, 'name');
     return this.call('model.tensor', { name }, options);
   }
@@ -246,9 +245,14 @@ export class Model {
     return evaluatedRows(this.#ask, data, options);
   }
 
-  /** Returns the learning rates planned by a run with these options for steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */
-  async previewSchedule(options: TrainOptions, steps: number, stride = 1): Promise<number[]> {
-    return this.call('model.preview', { config: runSettings(options), ...planned(steps, stride) });
+  /** Returns the learning rates planned by a run with these settings for steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */
+  async previewSchedule(
+    settings: TrainOptions,
+    steps: number,
+    options: PreviewOptions = {},
+  ): Promise<number[]> {
+    const { stride } = optionsOf(options, 'the preview', ['stride']);
+    return this.call('model.preview', { config: runSettings(settings), ...planned(steps, stride) });
   }
 
   /** A tag that keeps frameworks from wrapping this object in a proxy, which would break its private fields. */

@@ -37,7 +37,13 @@ import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
-import type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './run-options.js';
+import type {
+  CreateOptions,
+  Estimate,
+  PreviewOptions,
+  ResumeOptions,
+  SaveOptions,
+} from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { settingsOf } from './settings.js';
 import type { SettingsInUse } from './settings.js';
@@ -123,8 +129,9 @@ export class Trainer extends TrainerTarget {
     return estimated(model, options);
   }
 
-  /** Returns the first `show` examples token by token, as the run learns them. */
-  async previewData(show = 3): Promise<DataPreview> {
+  /** Returns the first `show` examples (default: 3) token by token, as the run learns them. */
+  async previewData(options: { show?: number | undefined } = {}): Promise<DataPreview> {
+    const { show = 3 } = optionsOf(options, 'the preview', ['show']);
     return this.#link.call('trainer.preview', { show: Number(naturalNumber(show, 'show')) });
   }
 
@@ -201,7 +208,8 @@ export class Trainer extends TrainerTarget {
   }
 
   /** Returns the planned learning rates of steps 1 to `steps`, or of every `stride`-th of them: at most 100,000 rates. */
-  async previewSchedule(steps: number, stride = 1): Promise<number[]> {
+  async previewSchedule(steps: number, options: PreviewOptions = {}): Promise<number[]> {
+    const { stride } = optionsOf(options, 'the preview', ['stride']);
     return this.#link.call('schedule.preview', planned(steps, stride));
   }
 
