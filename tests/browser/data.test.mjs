@@ -72,7 +72,8 @@ test('inspectData shows the contents of data, and a run learns what was shown', 
       const trainer = await tabtune.Trainer.create({ ...given, data: jsonl, ...run, ...order });
       const steps = [];
       for await (const event of trainer.run()) if (event.type === 'step') steps.push(event.tokens);
-      const same = JSON.stringify(await trainer.previewData({ show: 40 })) === JSON.stringify(preview);
+      const same =
+        JSON.stringify(await trainer.previewData({ show: 40 })) === JSON.stringify(preview);
       const { data } = trainer;
       await trainer.dispose();
       const segments = preview.flatMap((each) => each.segments).filter(({ learned }) => learned);

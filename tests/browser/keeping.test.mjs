@@ -58,9 +58,7 @@ test('a refused import leaves no run, no piece and no history behind', async () 
     await s.create(setting);
     await s.step(1);
     await s.current().save();
-    const whole = new Uint8Array(
-      await (await s.current().checkpoints.exportFile()).arrayBuffer(),
-    );
+    const whole = new Uint8Array(await (await s.current().checkpoints.exportFile()).arrayBuffer());
     await s.current().dispose();
     const stored = async () => {
       const base = await s.database();

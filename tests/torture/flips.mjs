@@ -30,7 +30,9 @@ export async function flips(arena, tally, { times, resumes, seed = 2 }) {
         async (s, { where, resume }) => {
           await s.flip(where);
           const runs = await s.runs();
-          const named = await s.settled(runs.exportFile(where.run, { generation: where.generation }));
+          const named = await s.settled(
+            runs.exportFile(where.run, { generation: where.generation }),
+          );
           const older = await s.settled(runs.exportFile(where.run));
           let losses;
           let warned;
@@ -47,7 +49,9 @@ export async function flips(arena, tally, { times, resumes, seed = 2 }) {
             await s.current().dispose();
           }
           await s.flip(where);
-          const mended = await s.settled(runs.exportFile(where.run, { generation: where.generation }));
+          const mended = await s.settled(
+            runs.exportFile(where.run, { generation: where.generation }),
+          );
           return { named, older: older.ok, mended: mended.ok, losses, warned };
         },
         { where, resume: time < resumes },

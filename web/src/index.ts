@@ -30,12 +30,7 @@ export { applyDelta, deriveDelta, removeDelta } from './page/deltas.js';
 export type { DeltaOptions, DeriveOptions } from './page/deltas.js';
 export { inspectData } from './page/data-inspection.js';
 export type { DataOptions } from './page/data-inspection.js';
-export {
-  extractAdapter,
-  inspectFiles,
-  readTensor,
-  verifyFiles,
-} from './page/inspections.js';
+export { extractAdapter, inspectFiles, readTensor, verifyFiles } from './page/inspections.js';
 export type {
   ExtractOptions,
   InspectOptions,

@@ -77,22 +77,31 @@ describe('several wrong options of a call', () => {
         newModel(wrong({ ...SHAPE, hidden: 1 }), data, wrong({ onBadRow: 1, tokenizers: files })),
       ],
       [['reads', 'format', 'plan'], inspectFiles(files, wrong({ reads: 1, format: 1, plan: 1 }))],
-      [['name', 'nmes', 'names'], readTensor(files, wrong(Object(1)), wrong({ nmes: 1, names: 1 }))],
-      [['show', 'step', 'wasmBinary'], inspectData(data, wrong({ show: -1, step: 1, wasmBinary: 1 }))],
+      [['name', 'nmes', 'names'], readTensor(files, wrong({}), wrong({ nmes: 1, names: 1 }))],
+      [
+        ['show', 'step', 'wasmBinary'],
+        inspectData(data, wrong({ show: -1, step: 1, wasmBinary: 1 })),
+      ],
       [
         ['vocab', 'minFrequency', 'onBadRow'],
         trainTokenizer(data, wrong({ vocab: 1, minFrequency: -1, onBadRow: 1 })),
       ],
-      [['target_modules', 'r'], extractAdapter(wrong({ tuned: files, base: files, target_modules: 1 }))],
+      [
+        ['target_modules', 'r'],
+        extractAdapter(wrong({ tuned: files, base: files, target_modules: 1 })),
+      ],
       [['signals', 'worker'], openSavedRuns(wrong({ signals: 1, worker: 1 }))],
       [['maxSteps', 'max', 'signal'].slice(1), trainer.run(wrong({ max: 1, signal: 1 })).next()],
       [['maxbatches', 'signal'], trainer.evaluate(wrong({ maxbatches: 1, signal: 1 }))],
       [['base', 'tool'], trainer.score('a', wrong({ base: 1, tool: [] }))],
-      [['metric', 'top', 'batchsize'], trainer.evaluateRows(data, wrong({ top: -1, batchsize: 1 }))],
+      [
+        ['metric', 'top', 'batchsize'],
+        trainer.evaluateRows(data, wrong({ top: -1, batchsize: 1 })),
+      ],
     ];
     for (const [paths, call] of calls) expect(await pathsOf(call)).toEqual(paths);
     expect(started.length).toBe(before);
-    const sampled = (): unknown => trainer.sample(wrong(Object(1)), wrong({ max_tokens: 1 }));
+    const sampled = (): unknown => trainer.sample(wrong({}), wrong({ max_tokens: 1 }));
     expect(await pathsOf((async () => sampled())())).toEqual(['prompt', 'max_tokens']);
   });
   it('name_the_nearest_of_all_options_of_the_call', async () => {

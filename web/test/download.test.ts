@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { SourceSpec } from '../src/protocol/protocol.js';
-import type { Progress } from '../src/protocol/reports.js';
+import type { PhaseProgress } from '../src/protocol/reports.js';
 import { openSource } from '../src/worker/sources.js';
 import { bytesOf } from './saves.js';
 
@@ -60,7 +60,7 @@ const rest =
     });
 
 async function fetched(
-  onProgress: (progress: Progress) => void = () => undefined,
+  onProgress: (progress: PhaseProgress) => void = () => undefined,
   signal = new AbortController().signal,
   parts: Extract<SourceSpec, { kind: 'url' }>['parts'] = {
     headers: [['x-key', 'k']],

@@ -57,9 +57,8 @@ describe('overall', () => {
       ready,
       progressOf('read', undefined, 0, 1),
     ];
-    const found = overallOf('trainer.create', events);
-    expect(found).toEqual(found.toSorted((a, b) => a - b));
-    expect([new Set(found).size > 5, found.at(-2), Math.max(...found)]).toEqual([true, 1, 1]);
+    const expected = [0.6, 0.6, 0.7333, 0.7333, 0.9111, 1, 1, 1, 1];
+    expect(overallOf('trainer.create', events)).toEqual(expected);
   });
   it('counts_nothing_of_a_download_without_a_length', () => {
     const unknown: PhaseProgress = { phase: 'download', loaded: 9, total: 9, fraction: 0 };
@@ -80,12 +79,18 @@ describe('overall', () => {
     check(1);
     await trainTokenizer(TEXT, call);
     check(1);
-    const model = await newModel(SHAPE, TEXT, call);
+    const model = await newModel(SHAPE, TEXT, { ...call, tokenizer: { train: 300 } });
     check(1);
     fake.exportBytes = 3e7;
     await model.export({ onProgress });
     check(1);
-    await using trainer = await Trainer.create({ model, data: TEXT, steps: 3, seqLen: 16, onProgress });
+    await using trainer = await Trainer.create({
+      model,
+      data: TEXT,
+      steps: 3,
+      seqLen: 16,
+      onProgress,
+    });
     check(1);
     await trainer.save({ onProgress });
     check(1);

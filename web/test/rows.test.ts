@@ -24,16 +24,28 @@ async function written(data: unknown, validation?: unknown): Promise<Record<stri
   });
   return Object.fromEntries(await Promise.all(files));
 }
-const lines = (...rows: unknown[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+const lines = (...rows: unknown[]): string =>
+  rows.map((row) => `${JSON.stringify(row)}\n`).join('');
 
 describe('rows', () => {
   it.each<[string, DataRow[] | string[], unknown[]?]>([
     ['chats', [{ messages }, { messages, tools: [{ name: 'f' }] }]],
     ['completions', [PAIR, { prompt: messages.slice(0, 1), completion: messages.slice(1) }]],
     ['texts', [{ text: 'a\u2028b' }, { text: '' }]],
-    ['strings', ['one text', 'https://a.b is an address'], [{ text: 'one text' }, { text: 'https://a.b is an address' }]],
-    ['instructions', [{ instruction: 'i', output: 'o', input: undefined }], [{ instruction: 'i', output: 'o' }]],
-    ['own_columns', [{ question: 'q', url: 'https://a', name: 'n', nested: { a: [1, null, true, -0.5e-9] } }]],
+    [
+      'strings',
+      ['one text', 'https://a.b is an address'],
+      [{ text: 'one text' }, { text: 'https://a.b is an address' }],
+    ],
+    [
+      'instructions',
+      [{ instruction: 'i', output: 'o', input: undefined }],
+      [{ instruction: 'i', output: 'o' }],
+    ],
+    [
+      'own_columns',
+      [{ question: 'q', url: 'https://a', name: 'n', nested: { a: [1, null, true, -0.5e-9] } }],
+    ],
     ['a_text_among_other_columns', [{ text: 'a', url: 'https://a/b', size: 3 }]],
     [
       'token_ids',
@@ -43,10 +55,16 @@ describe('rows', () => {
   ])('%s_become_json_lines', async (_, rows, expected = rows) => {
     expect(await written(rows)).toEqual({ 'rows.jsonl': lines(...expected) });
     expect(await written({ files: rows, weight: 2 })).toEqual({ 'rows.jsonl': lines(...expected) });
-    expect(await written(TEXT, rows)).toMatchObject({ 'validation-rows.jsonl': lines(...expected) });
+    expect(await written(TEXT, rows)).toMatchObject({
+      'validation-rows.jsonl': lines(...expected),
+    });
   });
   it('have_weights_in_a_mixture', async () => {
-    const data: DataInput = [{ files: [PAIR], weight: 2 }, { files: ['a b'] }, new File(['c'], 'c.txt')];
+    const data: DataInput = [
+      { files: [PAIR], weight: 2 },
+      { files: ['a b'] },
+      new File(['c'], 'c.txt'),
+    ];
     expect(await written(data)).toEqual({
       '1/rows.jsonl': lines(PAIR),
       '2/rows.jsonl': lines({ text: 'a b' }),
@@ -72,7 +90,8 @@ describe('rows', () => {
     for (const prototype of [Object.prototype, Array.prototype])
       Object.defineProperty(prototype, 'toJSON', { value: () => 'x', configurable: true });
     const found = await written(rows);
-    for (const prototype of [Object.prototype, Array.prototype]) Reflect.deleteProperty(prototype, 'toJSON');
+    for (const prototype of [Object.prototype, Array.prototype])
+      Reflect.deleteProperty(prototype, 'toJSON');
     expect(found).toEqual(expected);
   });
   it('go_to_every_call_that_takes_data', async () => {
@@ -84,22 +103,48 @@ describe('rows', () => {
     const model = await newModel(SHAPE, ['one text'], { worker });
     expect(model.info.vocabSize).toBeGreaterThan(5);
     const long = Array.from({ length: 30 }, () => PAIR);
-    await using trainer = await Trainer.create({ model, data: long, validationData: rows, steps: 1, seqLen: 16 });
+    await using trainer = await Trainer.create({
+      model,
+      data: long,
+      validationData: rows,
+      steps: 1,
+      seqLen: 16,
+    });
     expect((await trainer.checkpoints.save()).dataName).toBe('rows.jsonl');
   });
   it.each<[string, unknown[], string]>([
     ['NaN', [PAIR, { ...PAIR, n: NaN }], 'data[1].n: expected a finite number, found NaN'],
     ['Dates', [{ text: 'a', day: new Date(0) }], 'data[0].day: expected a text'],
-    ['functions', [PAIR, PAIR, { messages: [{ role: 'user', content: () => 1 }] }], 'data[2].messages[0].content'],
+    [
+      'functions',
+      [PAIR, PAIR, { messages: [{ role: 'user', content: () => 1 }] }],
+      'data[2].messages[0].content',
+    ],
     ['BigInts', [{ text: 'a', id: 5n }], 'data[0].id'],
     ['holes', [{ input_ids: [1, undefined] }], 'data[0].input_ids[1]'],
     ['half_characters', ['a b', 'c \ud800'], 'data[1].text: expected text with whole characters'],
     ['null', [PAIR, null], 'data[1]: expected a row or a text, as data[0] is, found null'],
     ['numbers', [{ messages }, 5], 'data[1]: expected a row or a text, as data[0] is, found 5'],
-    ['files', [PAIR, new File(['a'], 'a.txt')], 'data[1]: expected a row or a text, as data[0] is, found a File'],
-    ['addresses', ['a text', './a.txt'], "data[1]: expected a row or a text, as data[0] is, found \"./a.txt\""],
-    ['rows_after_files', [new File(['a'], 'a.txt'), { text: 'a' }, PAIR], 'data[2]: expected a file or an address, as data[0] is'],
-    ['names_of_files', ['a.jsonl', 'b.jsonl'], "data[0]: expected a text, or an address such as './a.jsonl'"],
+    [
+      'files',
+      [PAIR, new File(['a'], 'a.txt')],
+      'data[1]: expected a row or a text, as data[0] is, found a File',
+    ],
+    [
+      'addresses',
+      ['a text', './a.txt'],
+      'data[1]: expected a row or a text, as data[0] is, found "./a.txt"',
+    ],
+    [
+      'rows_after_files',
+      [new File(['a'], 'a.txt'), { text: 'a' }, PAIR],
+      'data[2]: expected a file or an address, as data[0] is',
+    ],
+    [
+      'names_of_files',
+      ['a.jsonl', 'b.jsonl'],
+      "data[0]: expected a text, or an address such as './a.jsonl'",
+    ],
     ['nothing', [], 'data: expected at least one file or row, found "none"'],
   ])('with_%s_are_refused_by_place', async (_, data, message) => {
     await expect(toData(data as DataInput, undefined)).rejects.toThrow(`option ${message}`);
@@ -156,7 +201,9 @@ describe('an address as a text', () => {
   it('is_resolved_as_a_link_of_the_page', async () => {
     vi.stubGlobal('document', { baseURI: 'https://here/app/index.html' });
     const urls = async (data: DataInput): Promise<unknown[]> =>
-      (await toData(data, undefined)).spec.files.map((file) => (file.kind === 'url' ? file.url : file));
+      (await toData(data, undefined)).spec.files.map((file) =>
+        file.kind === 'url' ? file.url : file,
+      );
     expect(await urls('./chats.jsonl')).toEqual(['https://here/app/chats.jsonl']);
     expect(await urls('../a.txt')).toEqual(['https://here/a.txt']);
     expect(await urls(['/a.txt', 'https://there/b.txt', { url: 'c.txt' }])).toEqual([

@@ -159,9 +159,9 @@ describe('one run, one trainer', () => {
     await trainer.step(2);
     const controller = new AbortController();
     fake.onCall = ({ call }) => call === 'resume' && controller.abort();
-    await expect(trainer.checkpoints.load({ generation: 1, signal: controller.signal })).rejects.toMatchObject({
-      name: 'AbortError',
-    });
+    await expect(
+      trainer.checkpoints.load({ generation: 1, signal: controller.signal }),
+    ).rejects.toMatchObject({ name: 'AbortError' });
     fake.onCall = undefined;
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });

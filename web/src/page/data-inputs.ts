@@ -226,7 +226,8 @@ export function withWeights(settings: Values, weights: number[] | undefined): Va
 function distinct(files: SourceSpec[], inputs: Part[]): SourceSpec[] {
   return files.map((spec, at) => {
     if (files.every(({ name }, other) => other === at || name !== spec.name)) return spec;
-    const { file: input }: { file?: DataFile } = inputs[at]?.given ?? {};
+    const given = inputs[at]?.given;
+    const input = given && 'file' in given ? given.file : undefined;
     // Node's files have no such key.
     const { webkitRelativePath: path = '' }: { webkitRelativePath?: string } = isOf(input, 'File')
       ? input

@@ -227,7 +227,5 @@ export async function extractAdapter(given: ExtractOptions): Promise<Extraction>
     };
     return askOwnWorker('files.extract', { ...files, options, ...place }, call, moved);
   };
-  return to === undefined
-    ? extracted({ container: 'files' }, {})
-    : reaching(to, extracted, 'to');
+  return to === undefined ? extracted({ container: 'files' }, {}) : reaching(to, extracted, 'to');
 }

@@ -71,8 +71,7 @@ export class Link {
     const { signal } = given;
     // One for all attempts, so that it never falls.
     const all = { ...given, onProgress: withOverall(given.onProgress, tag) };
-    if (this.#failed && STORED.test(tag))
-      return (await this.#spareWorker()).call(tag, ask, all);
+    if (this.#failed && STORED.test(tag)) return (await this.#spareWorker()).call(tag, ask, all);
     for (;;) {
       const connection = await this.#ready(signal);
       try {

@@ -34,12 +34,7 @@ export interface TokenRow {
 }
 /** One row of training data; other keys are read if `columns` names them. */
 export type DataRow =
-  | ChatRow
-  | CompletionRow
-  | TextRow
-  | InstructionRow
-  | TokenRow
-  | Readonly<Record<string, unknown>>;
+  ChatRow | CompletionRow | TextRow | InstructionRow | TokenRow | Readonly<Record<string, unknown>>;
 
 /** Number of lists and objects inside each other that the core reads. */
 const DEPTH = 100;
@@ -82,7 +77,11 @@ function kindOf(entry: unknown, path: string): Kind {
   const keys = Object.keys(Object(entry) as object);
   if (keys.some((key) => ROW_KEYS.includes(key))) return 'row';
   const object = Object(entry) as object;
-  if (['read', 'getFile', 'getFileHandle'].some((key) => typeof Reflect.get(object, key) === 'function'))
+  if (
+    ['read', 'getFile', 'getFileHandle'].some(
+      (key) => typeof Reflect.get(object, key) === 'function',
+    )
+  )
     return 'input';
   // As in a file of rows, a text alone is one of them; with a name it is a file.
   if (keys.join() === 'text') return 'either';
