@@ -145,7 +145,8 @@ describe('an address', () => {
   });
   it('that_was_a_branch_is_pinned_to_its_commit', async () => {
     const specs = [await described('hf:a/b@dev'), await described('hf:c/d')] as SourceSpec[];
-    pin(specs, { hub: { repo: 'a/b', revision: 'dev', commit: 'c0' } });
+    const hub = { repo: 'a/b', revision: 'dev', commit: 'c0' };
+    pin(specs, { format: 'hf_folder', files: [], hub });
     expect(specs).toMatchObject([{ revision: 'dev', commit: 'c0' }, { revision: 'main' }]);
     expect(specs[1]).not.toHaveProperty('commit');
   });

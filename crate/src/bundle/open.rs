@@ -33,7 +33,9 @@ pub fn open_bundle_with(files: Files, options: OpenOptions) -> Result<Bundle> {
     if let Some(request) = request {
         request.check_for_model()?;
     }
+    let hub = files.iter().find_map(|file| file.hub());
     let mut bundle = open_base(files, &options)?;
+    bundle.base.hub = hub;
     if request.is_some_and(|request| request.non_finite == NonFinitePolicy::Refuse) {
         let names = bundle.names().into_iter();
         let counts = names.map(|name| bundle.non_finite(&name).map(|count| (name, count)));

@@ -35,5 +35,5 @@ pub(crate) use safetensors::dtype_bits;
 pub use safetensors::{
     SafetensorsFile, SafetensorsHeader, SafetensorsMetadata, safetensors_header,
 };
-pub use source::{ByteSink, ByteSource, MemorySource, truncated};
+pub use source::{ByteSink, ByteSource, HubOrigin, MemorySource, truncated};
 pub(crate) use source::{SourceSpan, for_each_chunk, reserved, sha256_of};

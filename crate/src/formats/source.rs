@@ -4,12 +4,28 @@ use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
+
 use super::checksum::{Digest, Hasher};
 use super::refuse::too_large;
 use crate::error::{Error, Refusal, Result, word};
 
 /// Maximum size of a single read of a payload.
 pub const CHUNK_BYTES: usize = 4 << 20;
+
+/// Commit of a repository of the Hugging Face Hub, or of a mirror, that files came from ([example](crate::portable)).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HubOrigin {
+    /// `owner/name`.
+    pub repo: String,
+    /// Branch, tag or commit that was asked for, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// The commit: 40 hexadecimal digits.
+    pub commit: String,
+}
 
 /// Random access to the bytes of one file. Reads are exact: a source that cannot fill the buffer returns an error ([example](crate)).
 pub trait ByteSource {
@@ -22,6 +38,11 @@ pub trait ByteSource {
     /// SHA-256 of each piece of 8 MiB, the last one shorter, if the owner of the file has computed them.
     #[doc(hidden)]
     fn pieces(&self) -> Option<Vec<Digest>> {
+        None
+    }
+    /// Commit of a repository that the file came from, if the owner of the file knows it.
+    #[doc(hidden)]
+    fn hub(&self) -> Option<HubOrigin> {
         None
     }
     /// True if the file has no bytes.
@@ -52,6 +73,9 @@ macro_rules! forward {
             }
             fn pieces(&self) -> Option<Vec<Digest>> {
                 (**self).pieces()
+            }
+            fn hub(&self) -> Option<HubOrigin> {
+                (**self).hub()
             }
         }
     )*};

@@ -8,6 +8,7 @@ use crate::formats::TensorType;
 
 /// A tensor that was written in another type than it had, or as the sum with an adapter ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Conversion {
     /// Name in the file that was written.

@@ -134,6 +134,7 @@ pub struct TemplateAccount {
 
 /// The digests that a document states (crate/FORMATS.md, "Digests") ([example](crate::portable)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StatedDigests {
     /// Digest of parameters and buffers.

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::request::VerifyPolicy;
 use crate::error::{base_name, shown};
-use crate::formats::{ByteSource, Digest};
+use crate::formats::{ByteSource, Digest, HubOrigin};
 
 /// Format of the files that a model came from ([example](crate::portable)).
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceFormat {
@@ -64,6 +65,7 @@ impl SourceWord {
 
 /// Model that training started from ([example](crate::portable)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Base {
     /// Name that its files state, else the name of the first file without its ending; empty in checkpoints that do not state it.
@@ -76,6 +78,9 @@ pub struct Base {
     /// Digest of its weights, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights_digest: Option<Digest>,
+    /// Repository that its files came from, if they came from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hub: Option<HubOrigin>,
     /// Files of an adapter that was merged into it before it was trained, if there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged_adapter: Vec<BaseFile>,
@@ -86,6 +91,7 @@ pub struct Base {
 
 /// A file of a [`Base`] ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BaseFile {
     /// File name.
@@ -135,6 +141,7 @@ impl Base {
             format: format.to_string(),
             files,
             weights_digest: None,
+            hub: None,
             merged_adapter: Vec::new(),
             verified: None,
         }

@@ -46,6 +46,7 @@ pub(crate) type Written<'a> = (&'a str, u64, Digest);
 /// # Ok::<(), tabtune::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelIoArtifactReceipt {
     /// Version of the format, always 1.

@@ -11,6 +11,7 @@ use crate::formats::{Digest, base_name};
 
 /// Operation that a receipt describes ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
     /// Files were read into a state dict.
@@ -33,6 +34,7 @@ pub enum Operation {
 
 /// The program that wrote a receipt ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
     /// Name of the program.
@@ -43,6 +45,7 @@ pub struct Tool {
 
 /// Record of a model's training: each value is measured or given, else absent ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrainingRecord {
     /// Settings of the run; the seed as `0x` and 16 hex digits.
@@ -63,6 +66,7 @@ pub struct TrainingRecord {
 
 /// Data that a model was trained on ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DataRecord {
     /// Name that the user gave them.
@@ -79,6 +83,7 @@ pub struct DataRecord {
 
 /// An evaluation ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum EvaluationRecord {
     /// Loss with the step and the data that it belongs to.
@@ -89,6 +94,7 @@ pub enum EvaluationRecord {
 
 /// Result of an evaluation, with the weights and data that it belongs to ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
     /// Mean over counted targets, in nats.
@@ -101,6 +107,7 @@ pub struct Evaluation {
 
 /// Measured losses in nats ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LossRecord {
     /// Loss of the last step.
@@ -117,6 +124,7 @@ pub struct LossRecord {
 
 /// A file that was read or written ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptFile {
     /// Purpose: `weights`, `optimizer`, `delta`, `adapter`, `index`, `config`, `tokenizer`, `template`, `card`, `manifest` or `other`.
@@ -169,6 +177,7 @@ impl ReceiptFile {
 
 /// Lists of tensors by their treatment, each ascending by name ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptTensors {
     /// Tensors that were taken.
@@ -186,6 +195,7 @@ pub struct ReceiptTensors {
 
 /// Lists of groups by their treatment ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptGroups {
     /// Groups that were taken.
@@ -196,6 +206,7 @@ pub struct ReceiptGroups {
 
 /// Result of a comparison that was made during the operation ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptCheck {
     /// Name of the values that were compared.
@@ -223,6 +234,7 @@ pub enum CheckResult {
 
 /// A warning of a receipt ([example](super::ModelIoArtifactReceipt)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptWarning {
     /// Stable dotted word.

@@ -68,6 +68,7 @@ pub enum NonFinitePolicy {
 
 /// Extent of the comparison with stated digests ([example](PortableModelImportRequest)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum VerifyPolicy {
     /// All values are compared.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tabtune::formats::HubOrigin;
+
 use crate::error::{Result, RunError};
 
 /// Addresses that name the same as `hf:`.
@@ -93,9 +95,35 @@ pub fn located(path: &Path) -> Result<PathBuf> {
     })
 }
 
+/// Returns the commit that a file belongs to, if it is in a copy of `huggingface_hub`.
+pub(super) fn origin_of(path: &Path) -> Option<HubOrigin> {
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    parts.windows(3).find_map(|parts| {
+        let [folder, "snapshots", commit] = parts else {
+            return None;
+        };
+        let (owner, name) = folder.strip_prefix("models--")?.split_once("--")?;
+        Some(HubOrigin {
+            repo: format!("{owner}/{name}"),
+            revision: None,
+            commit: (*commit).to_owned(),
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Name;
+    use std::path::Path;
+
+    use super::{Name, origin_of};
+
+    #[test]
+    fn a_copy_states_its_repository_and_commit() {
+        let origin = origin_of(Path::new("/c/models--a--b--c/snapshots/0f1e/x/y.gguf"));
+        let origin = origin.map(|origin| (origin.repo, origin.commit));
+        assert_eq!(origin, Some(("a/b--c".into(), "0f1e".into())));
+        assert_eq!(origin_of(Path::new("snapshots/0f1e/y.gguf")), None);
+    }
 
     #[test]
     fn names_and_addresses_mean_the_same() {

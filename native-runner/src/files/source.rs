@@ -4,8 +4,9 @@ use std::fs::{File, FileType};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::formats::{ByteSource, truncated};
+use tabtune::formats::{ByteSource, HubOrigin, truncated};
 
+use super::hub::origin_of;
 use crate::error::unreadable;
 
 /// A file that the crate reads in ranges.
@@ -47,6 +48,10 @@ impl ByteSource for FileSource {
 
     fn len(&self) -> u64 {
         self.len
+    }
+
+    fn hub(&self) -> Option<HubOrigin> {
+        origin_of(&self.path)
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {

@@ -49,6 +49,26 @@ fn a_name_opens_the_copy_on_this_machine_or_says_how_to_fetch_it() {
         let output = inspected(name, variable, folder);
         assert!(output.status.success(), "{name}: {output:?}");
     }
+    let out = text(&place.join("out"));
+    let output = Command::new(binary())
+        .args([
+            "convert",
+            "--model",
+            "hf:owner/name",
+            "--to",
+            &out,
+            "--json",
+        ])
+        .env("HF_HUB_CACHE", &cache)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let receipt = std::fs::read(Path::new(&out).join("tabtune.receipt.json")).unwrap();
+    let receipt: Value = serde_json::from_slice(&receipt).unwrap();
+    assert_eq!(
+        receipt["base"]["hub"],
+        json!({ "repo": "owner/name", "commit": "0123abc" })
+    );
     for (name, command) in [
         ("hf:owner/other", "hf download owner/other --revision main"),
         ("hf:owner/name@v2", "hf download owner/name --revision v2"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tabtune::formats::Digest;
+use tabtune::formats::{Digest, HubOrigin};
 use tabtune::state::{
     AssetAccount, Base, BaseFile, Identity, ManifestFile, StateManifest, StatedDigests,
     TemplateAccount, TensorRecord, TokenizerAccount, TokenizerRecord,
@@ -52,6 +52,11 @@ pub fn whole() -> StateManifest {
                 pieces: None,
             }],
             weights_digest: None,
+            hub: Some(HubOrigin {
+                repo: "owner/name".into(),
+                revision: Some("main".into()),
+                commit: "0".repeat(40),
+            }),
             merged_adapter: Vec::new(),
             verified: None,
         }),

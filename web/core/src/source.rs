@@ -9,7 +9,7 @@ use std::rc::Rc;
 use js_sys::{Function, Promise, Reflect, Uint8Array};
 use tabtune::data::{DataSource, TokenStorage};
 use tabtune::error::{Error, Result};
-use tabtune::formats::{ByteSource, Digest, truncated};
+use tabtune::formats::{ByteSource, Digest, HubOrigin, truncated};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -27,6 +27,8 @@ export interface JsSource {
   ahead?: () => Promise<void> | undefined;
   /** SHA-256 of each piece of 8 MiB, if they are known. */
   pieces?: string[];
+  /** Repository that it came from. */
+  hub?: { repo: string; revision: string; commit: string; page: string } | undefined;
   /** Location from which the worker can open the source again without asking. */
   origin?: FileSystemFileHandle | string | undefined;
   /** Warning about how the source was served. */
@@ -53,8 +55,19 @@ extern "C" {
     fn ahead(this: &JsSource) -> Option<Function>;
     #[wasm_bindgen(method, getter)]
     fn pieces(this: &JsSource) -> Option<Vec<String>>;
+    #[wasm_bindgen(method, getter)]
+    fn hub(this: &JsSource) -> Option<Hub>;
     #[wasm_bindgen(method, catch)]
     fn read(this: &JsSource, offset: f64, length: f64) -> std::result::Result<Uint8Array, JsValue>;
+
+    /// Place in a hub of a file of the worker.
+    type Hub;
+    #[wasm_bindgen(method, getter)]
+    fn repo(this: &Hub) -> String;
+    #[wasm_bindgen(method, getter)]
+    fn revision(this: &Hub) -> String;
+    #[wasm_bindgen(method, getter)]
+    fn commit(this: &Hub) -> String;
 
     /// Storage of tokens of the worker.
     #[wasm_bindgen(typescript_type = "JsStorage")]
@@ -130,6 +143,15 @@ impl ByteSource for Source {
     fn pieces(&self) -> Option<Vec<Digest>> {
         let known = self.object.pieces()?;
         known.iter().map(|sum| Digest::from_hex(sum)).collect()
+    }
+
+    fn hub(&self) -> Option<HubOrigin> {
+        let hub = self.object.hub()?;
+        Some(HubOrigin {
+            repo: hub.repo(),
+            revision: Some(hub.revision()),
+            commit: hub.commit(),
+        })
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {

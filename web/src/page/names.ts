@@ -5,6 +5,7 @@ import { lastSegment, ofUrl } from './request-inputs.js';
 import { brandOf } from '../protocol/brand.js';
 import { badOption, messageOf } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
+import type { Base } from '../protocol/reports.js';
 
 /** Options of files that are named: where the hub is, and what is taken and kept. */
 export interface HubOptions {
@@ -178,11 +179,9 @@ export async function addressed(
 }
 
 /** @internal Pins the revisions of sources to the commit from which a model was opened, so that it is opened from the same one again. */
-export function pin(sources: readonly SourceSpec[], base: unknown): void {
-  const { hub }: { hub?: { repo?: unknown; revision?: unknown; commit?: unknown } } = Object(
-    base,
-  ) as object;
+export function pin(sources: readonly SourceSpec[], base: Base | undefined): void {
+  const { hub } = base ?? {};
   for (const spec of sources)
-    if (spec.kind === 'hub' && spec.repo === hub?.repo && spec.revision === hub.revision)
-      spec.commit = String(hub.commit);
+    if (hub && spec.kind === 'hub' && spec.repo === hub.repo && spec.revision === hub.revision)
+      spec.commit = hub.commit;
 }

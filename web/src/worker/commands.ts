@@ -9,7 +9,7 @@ import { delivered } from './exports.js';
 import { interruptible } from './core-mutex.js';
 import { openSource, openSources, warningsOf, withWarnings } from './sources.js';
 import { looked, openData, reported } from './data.js';
-import { refuseTwice, withHub } from './hub.js';
+import { refuseTwice } from './hub.js';
 import { headed } from './remote.js';
 import { fileHandlers } from './file-calls.js';
 import type { Handlers } from './handler.js';
@@ -75,7 +75,7 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'model.detach': async () => state.detach(),
     'model.details': () =>
-      state.weights((core) => withHub(parsed.details(core.details()), state.loading)),
+      state.weights((core) => parsed.details(core.details())),
     'model.tensor': async ({ name }, { signal, onProgress, transfer }) => {
       await state.complete(signal, onProgress);
       const tensor = parsed.tensor(state.model.tensor(name));

@@ -2,7 +2,7 @@
 import { escaped, fault, finding } from '../protocol/errors.js';
 import { count, listOf, optional, record, text } from '../protocol/parse.js';
 import type { SourceSpec } from '../protocol/protocol.js';
-import type { Finding, ModelDetails, OnProgress } from '../protocol/reports.js';
+import type { Finding, OnProgress } from '../protocol/reports.js';
 import { noRoom } from './download-stores.js';
 import { refusedByHub, unansweredReason } from './http-refusals.js';
 import { request } from './http-request.js';
@@ -131,27 +131,14 @@ export async function hubFiles(
   return { specs, warnings: [...(warning ? [warning] : []), ...passed] };
 }
 
-/** The places in hubs that open files came from. */
-const places = new WeakMap<JsSource, NonNullable<UrlSpec['hub']>>();
-
-/** Remembers where an open file came from. */
-export const cameFrom = (source: JsSource, { hub }: UrlSpec): void =>
-  void (hub && places.set(source, hub));
-
-/** Returns the details of a model with the repository that its files came from. */
-export function withHub(details: ModelDetails, sources: readonly JsSource[]): ModelDetails {
-  const [hub] = sources.flatMap((source) => places.get(source) ?? []);
-  return hub && details.base ? { ...details, base: { ...details.base, hub } } : details;
-}
-
 /** Refuses a file of a repository that has the name of another file: only the first would count. */
 export function refuseTwice(sources: readonly JsSource[]): void {
   const lastOf = ({ name }: JsSource): string => name.replace(/^.*\//, '');
   for (const source of sources) {
     const subject = lastOf(source);
     const same = sources.filter((other) => lastOf(other) === subject);
-    if (same.length < 2 || !places.has(source) || /\.gguf$/i.test(subject)) continue;
-    const expected = same.map((each) => places.get(each)?.page ?? each.name).join(', ');
+    if (same.length < 2 || source.hub === undefined || /\.gguf$/i.test(subject)) continue;
+    const expected = same.map((each) => each.hub?.page ?? each.name).join(', ');
     throw fault('source.duplicate', { subject, expected, found: same.length }, { path: 'files' });
   }
 }

@@ -1,7 +1,7 @@
 /** The only module that reads files: inputs of the page become sources of synchronous range reads. */
 import { blobSource, bytesSource } from './blob-source.js';
 import type { UrlSpec } from './http-request.js';
-import { cameFrom, hubFiles } from './hub.js';
+import { hubFiles } from './hub.js';
 import { RangedSource, rangedSource } from './ranges.js';
 import { completed, remoteSource } from './remote.js';
 import { originOf } from './remote-source.js';
@@ -55,7 +55,7 @@ async function openAll(
       const sources: JsSource[] = [];
       for (const each of specs) {
         const source = await openUrl(each, signal, onProgress, extent);
-        cameFrom(source, each);
+        source.hub = each.hub;
         sources.push(source);
       }
       sources.forEach((source, at) => (source.warning ??= warnings[at]));

@@ -29,7 +29,7 @@ import {
   warning,
 } from '../protocol/generated/reports.js';
 import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/worker-codes.js';
-import { document, listOf, optional } from '../protocol/parse.js';
+import { documentOf, listOf, optional } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import { addCodes, addSentences, sentence, spokenIn } from '../protocol/sentence.js';
 import {
@@ -40,7 +40,7 @@ import {
   trainedTokenizer,
 } from '../protocol/reports.js';
 import { sampleEnd } from '../protocol/events.js';
-import type { Refusal } from '../protocol/reports.js';
+import type { Receipt, Refusal } from '../protocol/reports.js';
 
 export {
   ModelHandle,
@@ -170,7 +170,7 @@ export const parsed = {
   findings: spokenReport(listOf(warning), 'TokenStream.warnings'),
   sampleEnd: spokenReport(sampleEnd, 'TokenStream.end'),
   files: report(listOf(fileInfo), 'FileStream.files'),
-  receipt: spokenReport(optional(document), 'FileStream.receipt'),
+  receipt: spokenReport(optional(documentOf<Receipt>()), 'FileStream.receipt'),
   details: spokenReport(modelDetails, 'ModelDetails'),
   tensor: report(namedTensor, 'NamedTensor'),
   storedTensor: report(storedTensor, 'StoredTensor'),

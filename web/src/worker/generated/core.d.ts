@@ -12,6 +12,8 @@ export interface JsSource {
     ahead?: () => Promise<void> | undefined;
     /** SHA-256 of each piece of 8 MiB, if they are known. */
     pieces?: string[];
+    /** Repository that it came from. */
+    hub?: { repo: string; revision: string; commit: string; page: string } | undefined;
     /** Location from which the worker can open the source again without asking. */
     origin?: FileSystemFileHandle | string | undefined;
     /** Warning about how the source was served. */
