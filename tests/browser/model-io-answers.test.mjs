@@ -60,11 +60,11 @@ test('line 26: digests of the examples are recomputed', async () => {
     'optimizer.safetensors': recorded(vector2.state),
   };
   const { weights, optimizer } = stated(vector2);
-  const receipts = [
+  const receipts = /** @type {import('tabtune').Receipt[]} */ ([
     receipt(files, { weights, optimizer }),
     receipt(files, { weights, optimizer: other(optimizer) }),
     { ...receipt(files, { weights, optimizer }), warnings: [{ code: 'a.b', subject: '' }] },
-  ];
+  ]);
   const { verdicts, verified } = await arena.inPage(
     async (s, { documents, files, receipts }) => {
       const given = Object.entries(documents).map(

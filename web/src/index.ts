@@ -55,6 +55,7 @@ export { OPTIMIZER_TYPES } from './page/options.js';
 export type * from './page/options.js';
 export { EXPORT_FORMATS } from './protocol/generated/exports.js';
 export type { ExportFormat } from './protocol/generated/exports.js';
+export type * from './protocol/generated/documents.js';
 export type * from './protocol/generated/rules.js';
 export type * from './protocol/generated/settings.js';
 export type {
@@ -75,6 +76,8 @@ export type {
   Finding,
   GpuReport,
   InspectReport,
+  Json,
+  JsonObject,
   ModelDetails,
   ModelInfo,
   NamedFile,
@@ -82,7 +85,6 @@ export type {
   PlanReport,
   Profile,
   Progress,
-  Receipt,
   Refusal,
   SampledToken,
   Score,

@@ -121,10 +121,7 @@ describe('a model', () => {
       selection: { include_patterns: ['a.*'] },
       key_remap: { source_to_target: { fooBar: 'b' }, rename_state: true },
     };
-    expect([model.contract?.['adapter'], model.contract?.['request']]).toEqual([
-      ['adapter_model.safetensors'],
-      request,
-    ]);
+    expect(model.contract).toMatchObject({ adapter: ['adapter_model.safetensors'], request });
     expect([model.receipt, model.base]).toEqual([{ operation: 'import' }, { name: 'model' }]);
     using fresh = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     expect([fresh.receipt, fresh.base]).toEqual([undefined, undefined]);
@@ -177,7 +174,7 @@ describe('a model', () => {
       worker: fakeWorker,
       mergeAdapter: asTarget(files) as FileSystemDirectoryHandle,
     });
-    expect(model.contract?.['adapter']).toEqual(['a.gguf', 'b.gguf', 'tool_use.jinja']);
+    expect(model.contract).toMatchObject({ adapter: ['a.gguf', 'b.gguf', 'tool_use.jinja'] });
   });
   it('in_training_has_the_forms_of_export_before_its_first_step', async () => {
     await using trainer = await trainerOf();

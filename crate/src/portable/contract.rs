@@ -11,6 +11,7 @@ use crate::state::{DocumentKind, Identity, ModelStateTensorManifest, document_di
 
 /// Degree to which something can be done, in a [`ContractCell`] ([example](crate::portable)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Support {
     /// Possible without loss.
@@ -34,6 +35,7 @@ impl Support {
 
 /// Degree to which something can be done, with the reason; a cell of a [`ContractRow`] ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractCell {
     /// Degree of support.
     pub support: Support,
@@ -60,6 +62,7 @@ fn no(reason: impl Into<String>) -> ContractCell {
 
 /// One container in a [`ModelIoCompatibilityContract`] ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractRow {
     /// Name of the container.
     pub surface: String,
@@ -71,9 +74,9 @@ pub struct ContractRow {
     pub round_trip: ContractCell,
 }
 
-/// Contract that states which formats one artifact can be read from and written in: what
-/// [`PortableModelBundle::compatibility_contract`](super::PortableModelBundle::compatibility_contract) computes ([example](crate::portable)).
+/// Formats that one artifact can be read from and written in, with the reasons ([example](crate::portable)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelIoCompatibilityContract {
     /// Family of the model.
     pub model_family: String,

@@ -130,17 +130,9 @@ pub struct Inspection {
     pub tokenizer: Option<TokenizerFacts>,
     /// The weight files with their checksums.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")
-    )]
     pub base: Option<Base>,
     /// Contract that states what import, export and a round trip preserve.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")
-    )]
     pub contract: Option<ModelIoCompatibilityContract>,
     /// Formats that it can be exported to.
     pub exports: Vec<ExportChoice>,

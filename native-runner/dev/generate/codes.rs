@@ -118,6 +118,7 @@ pub fn both(sides: &Sides) -> String {
         "{HEADER}/** Every class of failure. The names are never changed; `detail.code` has the exact reason. */
 export const ERROR_CODES = [
 {classes}] as const;
+/** Class of an error; `detail.code` is the exact reason. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** Sentence of a code with places for its values, and what to do; how it is filled is written in crate/src/error/sentence.rs. */

@@ -32,6 +32,7 @@ pub fn formats() -> String {
     format!(
         "{HEADER}/** Words of the formats of exports. */
 export const EXPORT_WORDS = [{}] as const;
+/** Name of a form in which a model can leave. */
 export type ExportFormat = (typeof EXPORT_WORDS)[number];
 
 /** Options of exports that only some formats have. */

@@ -4,6 +4,7 @@ mod codes;
 mod documents;
 mod exports;
 mod keys;
+mod records;
 mod reports;
 mod schema;
 mod settings;
@@ -82,6 +83,7 @@ fn files(root: &Path) -> Result<Vec<(String, String)>> {
         in_generated("codes.ts", codes::both(&sides)),
         in_generated("page-codes.ts", codes::page(&sides)),
         in_generated("worker-codes.ts", codes::worker(&sides, &settings)),
+        in_generated("documents.ts", records::types()),
         in_generated("exports.ts", exports::formats()),
         in_generated("settings.ts", settings::interfaces(&settings)),
         in_generated("rules.ts", settings::rules(&settings)),

@@ -23,6 +23,7 @@ use tabtune_border::{
 };
 
 use super::HEADER;
+use super::records;
 use super::schema::{is_required, properties, reference, reported, without_null, words};
 use super::text::{documentation, word};
 
@@ -46,6 +47,7 @@ fn of<T: JsonSchema>(name: &'static str, kind: &'static str) -> Report {
 /// Returns all reports. One that is a part of others is before them.
 fn reports() -> Vec<Report> {
     vec![
+        of::<Refusal>("refusal", ""),
         of::<Thrown>("errorDetail", "ErrorDetail"),
         of::<StepReport>("step", ""),
         of::<EvalReport>("evaluation", "EvalReport"),
@@ -75,7 +77,6 @@ fn reports() -> Vec<Report> {
         of::<FileInfo>("fileInfo", ""),
         of::<ExportChoice>("exportChoice", "ExportChoice"),
         of::<Details>("modelDetails", "ModelDetails"),
-        of::<Refusal>("refusal", ""),
         of::<InspectReport>("fileReport", "FileReport"),
         of::<Inspection>("inspection", ""),
         of::<PlanReport>("planReport", "PlanReport"),
@@ -92,7 +93,7 @@ const OF_ERRORS: [&str; 2] = ["kind", "message"];
 /// A report that is written already: the name of its type in Rust, its parser, and its type in TypeScript.
 struct Written {
     rust: String,
-    parser: &'static str,
+    parser: String,
     kind: String,
 }
 
@@ -114,7 +115,7 @@ impl Writer<'_> {
 
     fn parser(&self, schema: &Value, indent: &str) -> String {
         let (schema, rust) = match self.resolved(schema) {
-            Ok(written) => return written.parser.into(),
+            Ok(written) => return written.parser.clone(),
             Err(found) => found,
         };
         if let Some(words) = words(schema) {
@@ -129,7 +130,9 @@ impl Writer<'_> {
                     self.parser(&schema["additionalProperties"], indent)
                 )
             }
-            Some("object") if schema.get("properties").is_none() => "document".into(),
+            Some("object") if schema.get("properties").is_none() => {
+                "documentOf<JsonObject>()".into()
+            }
             Some("object") => {
                 let inner = format!("{indent}  ");
                 format!("record({})", self.fields(schema, rust, &inner))
@@ -138,7 +141,7 @@ impl Writer<'_> {
             Some("integer" | "number") => "number".into(),
             Some("boolean") => "flag".into(),
             Some("string") => "text".into(),
-            _ => "anything".into(),
+            _ => "json".into(),
         }
     }
 
@@ -163,14 +166,12 @@ impl Writer<'_> {
                 let inner = self.kind(&schema["additionalProperties"], indent);
                 format!("Readonly<Record<string, {inner}>>")
             }
-            Some("object") if schema.get("properties").is_none() => {
-                "Readonly<Record<string, unknown>>".into()
-            }
+            Some("object") if schema.get("properties").is_none() => "JsonObject".into(),
             Some("object") => self.members(schema, rust, &format!("{indent}  ")),
             Some("integer" | "number") => "number".into(),
             Some("boolean") => "boolean".into(),
             Some("string") => "string".into(),
-            _ => "unknown".into(),
+            _ => "Json".into(),
         }
     }
 
@@ -189,8 +190,6 @@ impl Writer<'_> {
             }
             let kind = self.kind(&inner, indent);
             let _ = match null {
-                // A value of any kind may be undefined.
-                _ if kind == "unknown" => writeln!(made, "{indent}{name}?: unknown;"),
                 Null::Never => writeln!(made, "{indent}{name}: {kind};"),
                 Null::Absent | Null::Missing => {
                     writeln!(made, "{indent}{name}?: {kind} | undefined;")
@@ -262,7 +261,15 @@ fn fields<'a>(object: &'a Value, rust: &str) -> Vec<Field<'a>> {
 
 /// Returns the module with the reports.
 pub fn parsers() -> String {
-    let mut written: Vec<Written> = Vec::new();
+    let documents = records::names();
+    let imported: Vec<&str> = documents.iter().map(|(_, name)| *name).collect();
+    let imported = imported.join(", ");
+    let document = |(rust, name): (String, &str)| Written {
+        rust,
+        parser: format!("documentOf<{name}>()"),
+        kind: name.to_owned(),
+    };
+    let mut written: Vec<Written> = documents.into_iter().map(document).collect();
     let mut made = String::new();
     for Report { name, kind, schema } in reports() {
         let rust = schema["title"].as_str().unwrap_or_default().to_owned();
@@ -298,7 +305,7 @@ pub fn parsers() -> String {
         made.push('\n');
         written.push(Written {
             rust,
-            parser: name,
+            parser: name.to_owned(),
             kind: named,
         });
     }
@@ -306,8 +313,19 @@ pub fn parsers() -> String {
         .split(|letter: char| !letter.is_ascii_alphanumeric())
         .collect();
     let parsers = [
-        "anything", "count", "document", "flag", "listOf", "missing", "nullable", "number",
-        "oneOf", "optional", "record", "tableOf", "text",
+        "count",
+        "documentOf",
+        "flag",
+        "json",
+        "listOf",
+        "missing",
+        "nullable",
+        "number",
+        "oneOf",
+        "optional",
+        "record",
+        "tableOf",
+        "text",
     ];
     let used: Vec<&str> = parsers
         .into_iter()
@@ -317,6 +335,8 @@ pub fn parsers() -> String {
         "{HEADER}/** Reports and errors of the core, under the names that it gives them for TypeScript. */
 import {{ {} }} from '../parse.js';
 import type {{ Parser }} from '../parse.js';
+import type {{ Json, JsonObject }} from '../plain.js';
+import type {{ {imported} }} from './documents.js';
 
 {}
 ",

@@ -13,7 +13,11 @@ const HEAD: &str = "/** Settings by their names in TypeScript. */\n";
 fn interface(settings: &Settings) -> String {
     let mut fields = String::new();
     if let Some(tag) = &settings.tag {
-        let _ = writeln!(fields, "  type: {};", quoted(tag));
+        let _ = writeln!(
+            fields,
+            "  /** Selects these settings. */\n  type: {};",
+            quoted(tag)
+        );
     }
     for (key, kind) in settings.plain() {
         let doc = documentation(&key.doc);
@@ -55,8 +59,10 @@ pub fn rules(all: &[Settings]) -> String {
     };
     format!(
         "{HEADER}{HEAD}{}
+/** An update rule with its settings. */
 export type OptimizerOptions = {};
 
+/** A schedule of the learning rate with its settings. */
 export type ScheduleOptions = {};
 ",
         Vec::from_iter(tagged().map(interface)).join("\n"),

@@ -48,12 +48,17 @@ pub fn without_examples(text: &str) -> String {
     })
 }
 
-/// Returns Rust's documentation for TypeScript: names in camelCase, except for quoted ones, which are data; lines joined, no links.
-pub fn documentation(text: &str) -> String {
-    let text = without_examples(text)
+/// Returns Rust's documentation in one line, without links.
+pub fn joined(text: &str) -> String {
+    without_examples(text)
         .replace('\n', " ")
         .replace("[`", "`")
-        .replace("`]", "`");
+        .replace("`]", "`")
+}
+
+/// Returns Rust's documentation for TypeScript: names in camelCase, except for quoted ones, which are data; lines joined, no links.
+pub fn documentation(text: &str) -> String {
+    let text = joined(text);
     let mut made = String::new();
     let mut rest = text.as_str();
     let in_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

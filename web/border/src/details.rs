@@ -10,18 +10,16 @@ use tabtune::state::{Base, ModelIoArtifactReceipt, Operation};
 #[derive(Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Details {
+    /// Forms in which it can leave.
     exports: Vec<ExportChoice>,
     /// Parts of the model that import, export and a round trip preserve, for every format that a model can take.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::Document>"))]
     contract: Option<ModelIoCompatibilityContract>,
     /// Receipt of the import, for a model that was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::Document>"))]
     receipt: Option<ModelIoArtifactReceipt>,
     /// Files that training starts from, with their checksums.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::Document>"))]
     base: Option<Base>,
 }
 

@@ -21,11 +21,9 @@ pub struct Thrown<'a> {
     path: Option<&'a str>,
     /// Reason why a file was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     refusal: Option<&'a Refusal>,
     /// All reasons why a file was refused; never empty.
     #[serde(skip_serializing_if = "<[Refusal]>::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>"))]
     refusals: &'a [Refusal],
     /// Number of bytes, tokens or other things that are needed.
     #[serde(skip_serializing_if = "Option::is_none")]

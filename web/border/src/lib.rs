@@ -17,7 +17,3 @@ pub use names::Named;
 pub use names::{camel, is_document};
 pub use reports::{DataInspection, Estimate, Tokenized};
 pub use run::{Advanced, BaseInfo, SessionInfo};
-
-/// A document in a schema: it is not described.
-#[cfg(feature = "schema")]
-type Document = serde_json::Map<String, serde_json::Value>;

@@ -12,7 +12,9 @@ use tabtune::train::Notice;
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdapterInfo {
+    /// Rank of the factors.
     r: u64,
+    /// Their product is multiplied by alpha / r; by alpha / √r with rslora.
     alpha: f64,
     /// Names of the modules with factors.
     targets: Vec<String>,
@@ -63,8 +65,11 @@ impl AdapterInfo {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TensorInfo {
+    /// Name in Hugging Face's format.
     name: String,
+    /// Type in its file, such as `BF16` or `GGML:Q4_K`.
     dtype: String,
+    /// Shape, outermost dimension first.
     shape: Vec<usize>,
 }
 
@@ -72,16 +77,23 @@ pub struct TensorInfo {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelInfo {
+    /// Family of the model, such as `llama`.
     architecture: String,
+    /// Number of weights.
     parameters: usize,
+    /// Tensors with weights.
     tensors: Vec<TensorInfo>,
+    /// Configuration under the names that tabtune gives to the sizes and switches of all families.
     #[cfg_attr(
         feature = "schema",
         schemars(with = "serde_json::Map<String, serde_json::Value>")
     )]
     config: ModelConfig,
+    /// Number of rows of the table of embeddings.
     vocab_size: usize,
+    /// The tokenizer; null for a model without one.
     tokenizer: Option<TokenizerFacts>,
+    /// Form of the files: `hf_folder` or `gguf`; `scratch` for a new model.
     source_format: String,
     /// The separate adapter of the model, if it was opened with one.
     pub adapter: Option<AdapterInfo>,

@@ -16,8 +16,11 @@ use crate::model::{AdapterInfo, ModelInfo};
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaseInfo {
+    /// Name that its files state, else the name of the first file without its ending.
     name: String,
+    /// Form of the files: `hf_folder` or `gguf`.
     format: String,
+    /// The weight files.
     files: Vec<BaseFileInfo>,
     /// For an adapter run: number of the base's matrices on the device, by storage type.
     storage: BTreeMap<String, usize>,
@@ -28,17 +31,18 @@ pub struct BaseInfo {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BaseFileInfo {
+    /// File name.
     name: String,
+    /// Size in bytes.
     bytes: u64,
+    /// SHA-256 of the whole file, if all of it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     sha256: Option<Digest>,
+    /// SHA-256 of the part that lists its tensors.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     header_sha256: Option<Digest>,
     /// SHA-256 of the sums of its pieces, if those are known: equal for equal files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pieces_sha256: Option<Digest>,
 }
 

@@ -19,6 +19,9 @@ import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
 import type {
   AdapterInfo,
+  Base,
+  Contract,
+  ExportChoice,
   Finding,
   ModelDetails,
   ModelInfo,
@@ -99,12 +102,12 @@ export class Model {
   }
 
   /** Formats in which the model can be exported, and for the other formats the reason why not. */
-  get exports(): ModelDetails['exports'] {
+  get exports(): readonly ExportChoice[] {
     return this.#details.exports;
   }
 
   /** Parts of this model that import, export and a round trip preserve, one by one. */
-  get contract(): ModelDetails['contract'] {
+  get contract(): Contract | undefined {
     return this.#details.contract;
   }
 
@@ -114,7 +117,7 @@ export class Model {
   }
 
   /** Files that training starts from, with their checksums; a new model has none. */
-  get base(): ModelDetails['base'] {
+  get base(): Base | undefined {
     return this.#details.base;
   }
 

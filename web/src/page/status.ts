@@ -3,7 +3,8 @@ import { notify } from './given.js';
 import type { Finding } from '../protocol/reports.js';
 import type { EvalEvent, StepEvent, TrainerEvent, TrainerState } from '../protocol/events.js';
 
-type EventType = TrainerEvent['type'];
+/** Type of an event of a trainer. */
+export type EventType = TrainerEvent['type'];
 
 /** Event that a trainer dispatches; `detail` is the event that `run` yields. */
 export class TrainerMessage<T extends EventType = EventType> extends Event {

@@ -3,6 +3,7 @@
  * page and worker, or read from storage, is parsed with one.
  */
 import { isOf } from './brand.js';
+import type { Json } from './plain.js';
 
 export type Parser<T> = (value: unknown, path: string) => T;
 /** The type that a parser returns. */
@@ -50,14 +51,18 @@ export const fileHandle = primitive(
   (v): v is FileSystemFileHandle =>
     typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'file',
 );
-/** Any value, passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
+/** Any value, passed through unparsed. */
 export const anything: Parser<unknown> = (value) => value;
+/** JSON of the core, which is shown but never interpreted. */
+export const json = anything as Parser<Json>;
 /** A JSON document of the core, under its own field names. */
 export const document = primitive(
   'an object',
   (v): v is Readonly<Record<string, unknown>> =>
     typeof v === 'object' && v !== null && !Array.isArray(v),
 );
+/** The same, of a form that the core states. */
+export const documentOf = <T>(): Parser<T> => document as Parser<unknown> as Parser<T>;
 /** Target of an export: a folder, a file, or a port at whose other end the page writes to a stream. */
 export const target = primitive(
   'a directory handle, a file handle or a MessagePort',

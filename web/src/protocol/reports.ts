@@ -14,7 +14,7 @@ import {
   blob,
   bytes,
   count,
-  document,
+  documentOf,
   flag,
   floats,
   listOf,
@@ -36,7 +36,11 @@ import type {
   Refusal as CoreRefusal,
   SessionInfo as CoreSessionInfo,
 } from './generated/reports.js';
-import type { Parsed, Parser } from './parse.js';
+import type { Receipt } from './generated/documents.js';
+import type { Parser } from './parse.js';
+
+export type { Base, Contract, Receipt } from './generated/documents.js';
+export type { Json, JsonObject } from './plain.js';
 
 export type {
   AdapterInfo,
@@ -141,9 +145,6 @@ export interface Refusal extends CoreRefusal {
 }
 const refusal: Parser<Refusal> = record({ ...refusalFields, message: optional(text) });
 
-/** The document `tabtune.receipt.json`, with its own field names: the files written, their source and method, with checksums and digests. */
-export type Receipt = Parsed<typeof document>;
-
 /** One tensor, widened to f32. */
 export interface NamedTensor extends FileTensor {
   /** All values, row by row. */
@@ -202,7 +203,7 @@ export interface Written {
   /** The receipt, if one was written. */
   receipt?: Receipt | undefined;
 }
-const written = { files: listOf(namedFile), receipt: missing(document) };
+const written = { files: listOf(namedFile), receipt: missing(documentOf<Receipt>()) };
 /** Files written by an export, returned if there is no target, and its receipt. */
 export const writtenFiles: Parser<Written> = record(written);
 
@@ -225,19 +226,25 @@ export interface DeltaFiles extends Written {
 export const deltaFiles: Parser<DeltaFiles> = record({ report: deltaReport, ...written });
 
 /** A download that is kept in the origin's private files. */
-export const downloadInfo = record({
+export interface DownloadInfo {
   /** `hf:owner/name@commit/path`, or the address. */
-  name: text,
+  name: string;
   /** Number of bytes that are kept. */
-  bytes: count,
+  bytes: number;
   /** Number of bytes of the whole file. */
-  size: count,
+  size: number;
   /** False for a download that broke off; another opening continues it. */
-  complete: flag,
+  complete: boolean;
   /** SHA-256 of a complete file. */
+  sha256?: string | undefined;
+}
+export const downloadInfo: Parser<DownloadInfo> = record({
+  name: text,
+  bytes: count,
+  size: count,
+  complete: flag,
   sha256: missing(text),
 });
-export type DownloadInfo = Parsed<typeof downloadInfo>;
 
 /** Progress of one phase of a long call. Totals are known from the start. */
 export interface PhaseProgress {

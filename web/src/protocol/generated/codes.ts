@@ -26,6 +26,7 @@ export const ERROR_CODES = [
   'PROTOCOL',
   'ABORTED',
 ] as const;
+/** Class of an error; `detail.code` is the exact reason. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** Sentence of a code with places for its values, and what to do; how it is filled is written in crate/src/error/sentence.rs. */

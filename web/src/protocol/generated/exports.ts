@@ -1,6 +1,7 @@
 // Made by npm run generate; not for editing.
 /** Words of the formats of exports. */
 export const EXPORT_WORDS = ['safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'] as const;
+/** Name of a form in which a model can leave. */
 export type ExportFormat = (typeof EXPORT_WORDS)[number];
 
 /** Options of exports that only some formats have. */

@@ -1,7 +1,40 @@
 // Made by npm run generate; not for editing.
 /** Reports and errors of the core, under the names that it gives them for TypeScript. */
-import { anything, count, document, flag, listOf, missing, nullable, number, oneOf, optional, record, tableOf, text } from '../parse.js';
+import { count, documentOf, flag, json, listOf, missing, nullable, number, oneOf, optional, record, tableOf, text } from '../parse.js';
 import type { Parser } from '../parse.js';
+import type { Json, JsonObject } from '../plain.js';
+import type { Base, Receipt, Contract } from './documents.js';
+
+/** Reason for which a file was refused (crate/FORMATS.md, "Refusals"). */
+export interface Refusal {
+  /** Stable dotted code, for example `safetensors.offset.overlap`. */
+  code: string;
+  /** Stage that the file reached: `open`, `bind` or `read`. */
+  stage: string;
+  /** Name of the file, escaped. */
+  artifact: string;
+  /** Tensor, key or shard, escaped and shortened. */
+  subject?: string | undefined;
+  /** Expected value. */
+  expected?: string | undefined;
+  /** Value that was found. */
+  found?: string | undefined;
+  /** Suggestion for the user. */
+  hint?: string | undefined;
+  /** Offset in the file, in bytes. */
+  byte_offset?: number | undefined;
+}
+export const refusalFields = {
+  code: text,
+  stage: text,
+  artifact: text,
+  subject: optional(text),
+  expected: optional(text),
+  found: optional(text),
+  hint: optional(text),
+  byte_offset: optional(count),
+};
+export const refusal: Parser<Refusal> = record(refusalFields);
 
 /** Details of an error beyond its message: the dotted code, and the fields that belong to it. */
 export interface ErrorDetail {
@@ -10,9 +43,9 @@ export interface ErrorDetail {
   /** Path of the option or name of the file that is at fault. */
   path?: string | undefined;
   /** Reason why a file was refused. */
-  refusal?: unknown;
+  refusal?: Refusal | undefined;
   /** All reasons why a file was refused; never empty. */
-  refusals?: unknown[] | undefined;
+  refusals?: Refusal[] | undefined;
   /** Number of bytes, tokens or other things that are needed. */
   need?: number | undefined;
   /** Number of them that there is. */
@@ -45,8 +78,8 @@ export interface ErrorDetail {
 export const errorDetailFields = {
   code: optional(text),
   path: optional(text),
-  refusal: optional(anything),
-  refusals: optional(listOf(anything)),
+  refusal: optional(refusal),
+  refusals: optional(listOf(refusal)),
   need: optional(number),
   have: optional(number),
   limit: optional(text),
@@ -381,7 +414,9 @@ export const tokenizer: Parser<TokenizerFacts> = record(tokenizerFields);
 
 /** Facts about an adapter. */
 export interface AdapterInfo {
+  /** Rank of the factors. */
   r: number;
+  /** Their product is multiplied by alpha / r; by alpha / √r with rslora. */
   alpha: number;
   /** Names of the modules with factors. */
   targets: string[];
@@ -401,12 +436,19 @@ export const adapterInfo: Parser<AdapterInfo> = record(adapterInfoFields);
 
 /** Facts about the model that a run started from. */
 export interface BaseInfo {
+  /** Name that its files state, else the name of the first file without its ending. */
   name: string;
+  /** Form of the files: `hfFolder` or `gguf`. */
   format: string;
+  /** The weight files. */
   files: {
+    /** File name. */
     name: string;
+    /** Size in bytes. */
     bytes: number;
+    /** SHA-256 of the whole file, if all of it was read. */
     sha256?: string | undefined;
+    /** SHA-256 of the part that lists its tensors. */
     headerSha256?: string | undefined;
     /** SHA-256 of the sums of its pieces, if those are known: equal for equal files. */
     piecesSha256?: string | undefined;
@@ -433,16 +475,26 @@ export const baseInfo: Parser<BaseInfo> = record(baseInfoFields);
 
 /** Facts about a model. */
 export interface ModelInfo {
+  /** Family of the model, such as `llama`. */
   architecture: string;
+  /** Number of weights. */
   parameters: number;
+  /** Tensors with weights. */
   tensors: {
+    /** Name in Hugging Face's format. */
     name: string;
+    /** Type in its file, such as `BF16` or `GGML:Q4_K`. */
     dtype: string;
+    /** Shape, outermost dimension first. */
     shape: number[];
   }[];
-  config: Readonly<Record<string, unknown>>;
+  /** Configuration under the names that tabtune gives to the sizes and switches of all families. */
+  config: JsonObject;
+  /** Number of rows of the table of embeddings. */
   vocabSize: number;
+  /** The tokenizer; null for a model without one. */
   tokenizer: TokenizerFacts | null;
+  /** Form of the files: `hfFolder` or `gguf`; `scratch` for a new model. */
   sourceFormat: string;
   /** The separate adapter of the model, if it was opened with one. */
   adapter: AdapterInfo | null;
@@ -457,7 +509,7 @@ export const modelInfoFields = {
     dtype: text,
     shape: listOf(count),
   })),
-  config: document,
+  config: documentOf<JsonObject>(),
   vocabSize: count,
   tokenizer: nullable(tokenizer),
   sourceFormat: text,
@@ -708,13 +760,13 @@ export interface SessionInfo {
   /** Number of steps of the whole run. */
   totalSteps: number;
   /** Settings of the run. */
-  config: Readonly<Record<string, unknown>>;
+  config: JsonObject;
   /** Settings that were chosen for a new run without a learning rate, with their reasons. */
   chosen: {
     /** Name of the setting. */
     setting: string;
     /** Its value. */
-    value?: unknown;
+    value: Json;
     /** Reason for the value. */
     reason: string;
   }[];
@@ -742,10 +794,10 @@ export interface SessionInfo {
 export const sessionFields = {
   completedSteps: count,
   totalSteps: count,
-  config: document,
+  config: documentOf<JsonObject>(),
   chosen: listOf(record({
     setting: text,
-    value: anything,
+    value: json,
     reason: text,
   })),
   model: modelInfo,
@@ -838,52 +890,22 @@ export const exportChoice: Parser<ExportChoice> = record(exportChoiceFields);
 
 /** Facts about a model other than its weights. */
 export interface ModelDetails {
+  /** Forms in which it can leave. */
   exports: ExportChoice[];
   /** Parts of the model that import, export and a round trip preserve, for every format that a model can take. */
-  contract?: Readonly<Record<string, unknown>> | undefined;
+  contract?: Contract | undefined;
   /** Receipt of the import, for a model that was opened. */
-  receipt?: Readonly<Record<string, unknown>> | undefined;
+  receipt?: Receipt | undefined;
   /** Files that training starts from, with their checksums. */
-  base?: Readonly<Record<string, unknown>> | undefined;
+  base?: Base | undefined;
 }
 export const modelDetailsFields = {
   exports: listOf(exportChoice),
-  contract: optional(document),
-  receipt: optional(document),
-  base: optional(document),
+  contract: optional(documentOf<Contract>()),
+  receipt: optional(documentOf<Receipt>()),
+  base: optional(documentOf<Base>()),
 };
 export const modelDetails: Parser<ModelDetails> = record(modelDetailsFields);
-
-/** Reason for which a file was refused (crate/FORMATS.md, "Refusals"). */
-export interface Refusal {
-  /** Stable dotted code, for example `safetensors.offset.overlap`. */
-  code: string;
-  /** Stage that the file reached: `open`, `bind` or `read`. */
-  stage: string;
-  /** Name of the file, escaped. */
-  artifact: string;
-  /** Tensor, key or shard, escaped and shortened. */
-  subject?: string | undefined;
-  /** Expected value. */
-  expected?: string | undefined;
-  /** Value that was found. */
-  found?: string | undefined;
-  /** Suggestion for the user. */
-  hint?: string | undefined;
-  /** Offset in the file, in bytes. */
-  byte_offset?: number | undefined;
-}
-export const refusalFields = {
-  code: text,
-  stage: text,
-  artifact: text,
-  subject: optional(text),
-  expected: optional(text),
-  found: optional(text),
-  hint: optional(text),
-  byte_offset: optional(count),
-};
-export const refusal: Parser<Refusal> = record(refusalFields);
 
 /** Verdict on a file. */
 export interface FileReport {
@@ -943,13 +965,13 @@ export interface Inspection {
   /** List of the tensors; those of a model have Hugging Face's names. */
   tensors: FileTensor[];
   /** Shape of the model. */
-  config: Readonly<Record<string, unknown>> | null;
+  config: JsonObject | null;
   /** Tokenizer of the model. */
   tokenizer?: TokenizerFacts | undefined;
   /** The weight files with their checksums. */
-  base?: Readonly<Record<string, unknown>> | undefined;
+  base?: Base | undefined;
   /** Contract that states what import, export and a round trip preserve. */
-  contract?: Readonly<Record<string, unknown>> | undefined;
+  contract?: Contract | undefined;
   /** Formats that it can be exported to. */
   exports: ExportChoice[];
   /** Verdict on training it. */
@@ -983,10 +1005,10 @@ export interface Inspection {
 export const inspectionFields = {
   kind: oneOf('model', 'adapter', 'optimizer', 'state', 'checkpoint', 'unknown'),
   tensors: listOf(fileTensor),
-  config: nullable(document),
+  config: nullable(documentOf<JsonObject>()),
   tokenizer: optional(tokenizer),
-  base: optional(document),
-  contract: optional(document),
+  base: optional(documentOf<Base>()),
+  contract: optional(documentOf<Contract>()),
   exports: listOf(exportChoice),
   trainable: record({
     ok: flag,

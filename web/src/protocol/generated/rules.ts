@@ -2,6 +2,7 @@
 /** Settings by their names in TypeScript. */
 /** AdamW. */
 export interface AdamwOptions {
+  /** Selects these settings. */
   type: 'adamw';
   /**
    * Decay factor of the first moment, 0 ≤ β < 1.
@@ -32,6 +33,7 @@ export interface AdamwOptions {
 
 /** Adafactor. */
 export interface AdafactorOptions {
+  /** Selects these settings. */
   type: 'adafactor';
   /**
    * Exponent, < 0: in step t a new statistic of g² has the weight t^decayRate.
@@ -77,6 +79,7 @@ export interface AdafactorOptions {
 
 /** APOLLO. */
 export interface ApolloOptions {
+  /** Selects these settings. */
   type: 'apollo';
   /**
    * Decay factor of the first moment, 0 ≤ β < 1.
@@ -149,6 +152,7 @@ export interface ApolloOptions {
 
 /** SGD. */
 export interface SgdOptions {
+  /** Selects these settings. */
   type: 'sgd';
   /**
    * Momentum μ, 0 ≤ μ < 1: share of the last update that is kept; 0 disables it.
@@ -174,6 +178,7 @@ export interface SgdOptions {
 
 /** The peak rate B after a warmup. */
 export interface ConstantSchedule {
+  /** Selects these settings. */
   type: 'constant';
   /**
    * Number of steps of linear warmup.
@@ -189,6 +194,7 @@ export interface ConstantSchedule {
 
 /** From B to the minimum along half a cosine. */
 export interface CosineSchedule {
+  /** Selects these settings. */
   type: 'cosine';
   /**
    * Number of steps of linear warmup.
@@ -214,6 +220,7 @@ export interface CosineSchedule {
 
 /** From B to the minimum along a straight line. */
 export interface LinearSchedule {
+  /** Selects these settings. */
   type: 'linear';
   /**
    * Number of steps of linear warmup.
@@ -239,6 +246,7 @@ export interface LinearSchedule {
 
 /** Warmup, stable, decay: the rate stays at B until a decay starts. */
 export interface WsdSchedule {
+  /** Selects these settings. */
   type: 'wsd';
   /**
    * Number of steps of linear warmup.
@@ -276,6 +284,7 @@ export interface WsdSchedule {
 
 /** Warmup, cooldown along half a cosine, constant rate, annealing. */
 export interface InfiniteSchedule {
+  /** Selects these settings. */
   type: 'infinite';
   /**
    * Number of steps of linear warmup.
@@ -320,6 +329,8 @@ export interface InfiniteSchedule {
   minLearningRate?: number | undefined;
 }
 
+/** An update rule with its settings. */
 export type OptimizerOptions = AdamwOptions | AdafactorOptions | ApolloOptions | SgdOptions;
 
+/** A schedule of the learning rate with its settings. */
 export type ScheduleOptions = ConstantSchedule | CosineSchedule | LinearSchedule | WsdSchedule | InfiniteSchedule;
