@@ -54,7 +54,7 @@ export type { NewModelOptions, OpenOptions } from './page/opening.js';
 export { OPTIMIZER_TYPES } from './page/options.js';
 export type * from './page/options.js';
 export { EXPORT_FORMATS } from './protocol/generated/exports.js';
-export type { ExportFormat } from './protocol/generated/exports.js';
+export type { ExportFormat, OwnExportOption } from './protocol/generated/exports.js';
 export type * from './protocol/generated/documents.js';
 export type * from './protocol/generated/rules.js';
 export type * from './protocol/generated/settings.js';
@@ -65,14 +65,17 @@ export type {
   DataInspection,
   DataPreview,
   DataReport,
+  DataWarning,
   DeltaFiles,
   DeltaReport,
   DownloadInfo,
   EvalReport,
   ExportChoice,
+  ExtractReport,
   Extraction,
   FileReport,
   FileSummary,
+  FileTensor,
   Finding,
   GpuReport,
   InspectReport,
@@ -83,16 +86,20 @@ export type {
   NamedFile,
   NamedTensor,
   PlanReport,
+  Preview,
   Profile,
   Progress,
   Refusal,
+  RowPlace,
   SampledToken,
   Score,
   SessionInfo,
   StepReport,
   StoredTensor,
+  TokenizerFacts,
   TrainedTokenizer,
   Verification,
+  VerificationCheck,
 } from './protocol/reports.js';
 export type {
   CheckpointEvent,
@@ -126,7 +133,7 @@ export type { Support } from './page/support.js';
 export { trainTokenizer } from './page/tokenizers.js';
 export type { TokenizerOptions, TokenizerShape } from './page/tokenizers.js';
 export { TrainerMessage, TrainerTarget } from './page/status.js';
-export type { TrainerListener, TrainerSnapshot } from './page/status.js';
+export type { EventType, TrainerListener, TrainerSnapshot } from './page/status.js';
 export { Trainer } from './page/trainer.js';
 export type {
   CreateOptions,

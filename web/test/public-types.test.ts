@@ -47,8 +47,7 @@ function faultsOf(program: ts.Program): string[] {
   };
 
   const visit = (given: ts.Symbol, name: string): void => {
-    const symbol =
-      given.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(given) : given;
+    const symbol = given.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(given) : given;
     if (seen.has(symbol)) return;
     seen.add(symbol);
     const declarations = (symbol.declarations ?? []).filter(isOurs).filter((one) => !isHidden(one));
@@ -61,7 +60,8 @@ function faultsOf(program: ts.Program): string[] {
       for (const clause of declaration.heritageClauses ?? []) look(clause, name);
       for (const member of declaration.members) {
         const own = member.name && checker.getSymbolAtLocation(member.name);
-        if (own && !ts.isPrivateIdentifier(member.name)) visit(own, `${name}.${own.name}`);
+        if (own && !ts.isPrivateIdentifier(member.name) && !own.name.startsWith('__@'))
+          visit(own, `${name}.${own.name}`);
       }
     }
   };

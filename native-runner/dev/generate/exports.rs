@@ -33,7 +33,7 @@ pub fn formats() -> String {
         "{HEADER}/** Words of the formats of exports. */
 export const EXPORT_WORDS = [{}] as const;
 /** Name of a form in which a model can leave. */
-export type ExportFormat = (typeof EXPORT_WORDS)[number];
+export type ExportFormat = {};
 
 /** Options of exports that only some formats have. */
 export type OwnExportOption = {};
@@ -46,6 +46,7 @@ export const EXPORT_FORMATS: Readonly<Record<ExportFormat, {{ about: string; end
 {rows}}};
 ",
         words.join(", "),
+        words.join(" | "),
         Vec::from_iter(options).join(" | ")
     )
 }

@@ -81,7 +81,7 @@ fn reports() -> Vec<Report> {
         of::<Inspection>("inspection", ""),
         of::<PlanReport>("planReport", "PlanReport"),
         of::<DeltaReport>("deltaReport", "DeltaReport"),
-        of::<Check>("check", ""),
+        of::<Check>("check", "VerificationCheck"),
         of::<Verification>("verification", "Verification"),
         of::<ExtractReport>("extractReport", ""),
     ]
@@ -285,6 +285,8 @@ pub fn parsers() -> String {
         };
         if let Some(doc) = schema["description"].as_str() {
             let _ = writeln!(made, "/** {} */", documentation(doc));
+        } else if let (false, Some(items)) = (kind.is_empty(), schema.get("items")) {
+            let _ = writeln!(made, "/** List of `{}`. */", writer.kind(items, ""));
         }
         if is_struct {
             let members = writer.members(&schema, &rust, "  ");

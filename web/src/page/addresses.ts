@@ -4,7 +4,9 @@ import { badOption, fault, messageOf } from '../protocol/errors.js';
 
 /** A `TrustedScriptURL`, a type that TypeScript's own library does not declare. */
 export interface TrustedAddress {
+  /** The address. */
   toString(): string;
+  /** The address. */
   toJSON(): string;
 }
 /** A parsed address; a trusted one is passed on exactly as it was given. */

@@ -16,6 +16,7 @@ import type { AskedOptions } from './sampling.js';
 
 /** A message in the form that chat templates read; further keys that a template reads may be present too. */
 export interface ChatMessage {
+  /** Speaker: `system`, `user`, `assistant`, `tool`, or another that the template knows. */
   role: string;
   /** A text, or several texts that are joined. */
   content?: string | readonly { type?: 'text' | undefined; text: string }[] | null | undefined;
@@ -29,7 +30,7 @@ export interface TemplateOptions {
   /** Documents, for templates that read them. */
   documents?: readonly object[] | undefined;
   /** Variables specific to the template, such as `enable_thinking`. */
-  chatTemplateKwargs?: Readonly<Record<string, unknown>> | undefined;
+  chatTemplateKwargs?: object | undefined;
 }
 
 /** Options of `chat`. */
@@ -44,6 +45,7 @@ export interface ScoreOptions extends ScoreSettings, TemplateOptions {
   generation?: boolean | undefined;
   /** Scores with the base model, without its adapter. Default: false. */
   base?: boolean | undefined;
+  /** Aborts the call. */
   signal?: AbortSignal | undefined;
 }
 

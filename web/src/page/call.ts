@@ -4,6 +4,7 @@ import type { WorkerOptions } from './spawn.js';
 
 /** Options of every long call. */
 export interface Call {
+  /** Aborts the call, which then rejects with an `AbortError` and leaves the state of the last whole step. */
   signal?: AbortSignal | undefined;
   /** Called with the progress. If it throws, the error is reported as one of the page and does not affect the call. */
   onProgress?: ((progress: Progress) => void) | undefined;

@@ -29,6 +29,7 @@ export type DataRows = readonly DataRow[] | readonly string[];
  * used.
  */
 export interface WeightedData {
+  /** The files or rows. */
   files:
     | DataFile
     | FileSystemDirectoryHandle

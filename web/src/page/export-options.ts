@@ -52,6 +52,7 @@ export interface ExportOptions extends Call {
 }
 /** Statements for the model card of an export. */
 export interface ModelCard {
+  /** Name of the model. Default: that of the model it was made from. */
   name?: string | undefined;
   /** Identifier of the licence as Hugging Face writes it, such as `apache-2.0`. */
   license?: string | undefined;

@@ -1,14 +1,18 @@
-/** Sizes of a new model, under Hugging Face's names in camelCase. */
+/** Shapes of new models, under Hugging Face's names in camelCase. */
 import { boolean, objectOf, oneOf, positive, positiveInteger, translate } from './checks.js';
 import type { Values } from '../protocol/plain.js';
 import { badOption } from '../protocol/errors.js';
 import { ownFields } from './given.js';
 
+/** Sizes of a new model. */
 export interface ModelShape {
   /** Architecture. qwen2 is llama with biases on q, k and v; qwen3 is llama with norms on q and k. Default: 'llama'. */
   architecture?: 'llama' | 'qwen2' | 'qwen3' | 'gpt2' | undefined;
+  /** Width: number of values that the layers exchange for each token. */
   hiddenSize: number;
+  /** Number of layers. */
   numHiddenLayers: number;
+  /** Number of attention heads of a layer. */
   numAttentionHeads: number;
   /** Number of key and value heads. Default: numAttentionHeads. */
   numKeyValueHeads?: number | undefined;
@@ -31,7 +35,7 @@ export interface ModelShape {
 /** A new model of any family that opens. */
 export interface ModelOfConfig {
   /** A Hugging Face config.json, parsed. The tokenizer determines `vocab_size`. */
-  config: Readonly<Record<string, unknown>>;
+  config: object;
 }
 
 const SHAPE = {

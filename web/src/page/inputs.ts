@@ -13,8 +13,11 @@ import { lastSegment, ofRequest } from './request-inputs.js';
 
 /** A source with its own read function, for example over the caller's file system. */
 export interface RangeReader {
+  /** Name of the file. */
   name: string;
+  /** Its size in bytes. */
   size: number;
+  /** Returns exactly `length` bytes from `offset` on. */
   read(offset: number, length: number): Promise<Uint8Array> | Uint8Array;
 }
 /** An input of one file; a URL, an address or a Request is downloaded. `hf:owner/name` names all files of a repository. */

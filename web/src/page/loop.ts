@@ -12,6 +12,7 @@ import type { RunStatus } from './status.js';
 
 /** Options of `Trainer.run`. */
 export interface RunOptions {
+  /** Pauses the run after its last whole step; the loop over it then throws an `AbortError`. */
   signal?: AbortSignal | undefined;
   /** Stops after this many steps; the next call continues the run. */
   maxSteps?: number | undefined;

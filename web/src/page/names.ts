@@ -20,6 +20,7 @@ export interface HubOptions {
 }
 /** A file or a repository by its address, such as 'https://example.org/model.gguf' or 'hf:owner/name'. */
 export interface AddressInput extends HubOptions {
+  /** The address; a relative one is resolved as a link of the page. */
   url: string | URL;
   /** SHA-256 of the file, which is compared before its weights are used. A file that is kept is not requested again. */
   sha256?: string | undefined;

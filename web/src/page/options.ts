@@ -49,7 +49,8 @@ export const OPTIMIZER_TYPES: readonly OptimizerOptions['type'][] = Object.keys(
   OPTIMIZERS,
 ) as OptimizerOptions['type'][];
 
-type Some<T> = T extends unknown ? { [K in keyof T]?: T[K] | undefined } : never;
+/** Some of the settings of each member of a union. */
+type Some<T> = T extends object ? { [K in keyof T]?: T[K] | undefined } : never;
 /** A complete optimizer, or hyperparameters that override those of the run's optimizer. */
 export type GroupOptimizer = Some<OptimizerOptions>;
 
@@ -73,7 +74,7 @@ export interface TrainOptions extends RunSettings {
   /**
    * Settings with the names of a settings file: the object that `tabtune train --train-config` reads. Other options are laid over it. Default: none.
    */
-  settings?: Readonly<Record<string, unknown>> | undefined;
+  settings?: object | undefined;
   /** Low-rank factors to train in place of the weights; null trains all weights. Default: null. */
   adapter?: AdapterOptions | null | undefined;
   /**

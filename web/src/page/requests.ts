@@ -7,10 +7,13 @@ import { badOption } from '../protocol/errors.js';
 
 /** Selection of tensors by their names in the files. If nothing is included, all are; an exclusion overrides any inclusion. */
 export interface ImportSelection {
+  /** Names of tensors to take. */
   includeStateKeys?: readonly string[] | undefined;
+  /** Names of tensors to leave out. */
   excludeStateKeys?: readonly string[] | undefined;
   /** Patterns in which `*` matches any text, `?` one character and `{a,b}` either alternative; the whole name must match. */
   includePatterns?: readonly string[] | undefined;
+  /** Patterns of names to leave out. */
   excludePatterns?: readonly string[] | undefined;
   /** Warns about an excluded name that does not exist instead of refusing the request. Default: false. */
   allowUnknownExcludes?: boolean | undefined;
@@ -24,7 +27,9 @@ export interface KeyRemap {
 }
 /** Selects the tensors to import from a model's files, and their names. */
 export interface ImportRequest {
+  /** Tensors to take. Default: all. */
   selection?: ImportSelection | undefined;
+  /** New names. Default: the names in the files. */
   keyRemap?: KeyRemap | undefined;
   /** Treatment of an incomplete parameter group: refuse it, or take its weights without optimizer state. Default: 'require_complete'. */
   groupPolicy?: 'require_complete' | 'weights_only' | undefined;

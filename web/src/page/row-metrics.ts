@@ -31,6 +31,7 @@ export interface RowsOptions extends TrainOptions {
   top?: number | undefined;
   /** Evaluates the base model, without the adapter that is attached to it or being trained. Default: false. */
   base?: boolean | undefined;
+  /** Aborts the call. */
   signal?: AbortSignal | undefined;
 }
 

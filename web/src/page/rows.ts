@@ -8,33 +8,41 @@ import { isAddress } from './names.js';
 
 /** A conversation, whose answers are learned. */
 export interface ChatRow {
+  /** The turns, in order. */
   messages: readonly ChatMessage[];
   /** Tools that the chat template describes to the model. */
   tools?: readonly object[] | undefined;
 }
 /** A completion to learn, after a prompt that is only read: two texts, or two lists of messages. */
 export interface CompletionRow {
+  /** Text or turns that are read and not learned. */
   prompt: string | readonly ChatMessage[];
+  /** Text or turns to learn. */
   completion: string | readonly ChatMessage[];
 }
 /** A text that is learned whole. */
 export interface TextRow {
+  /** The text. */
   text: string;
 }
 /** An instruction and its answer, as in the Alpaca data. */
 export interface InstructionRow {
+  /** The task. */
   instruction: string;
+  /** What the task is about. */
   input?: string | undefined;
+  /** The answer, which is learned. */
   output: string;
 }
 /** Token ids; of `labels` those that are −100 are not learned. */
 export interface TokenRow {
+  /** Ids of the tokens. */
   input_ids: readonly number[] | Uint32Array | Int32Array;
+  /** For each token the id to learn, or −100. Default: all tokens are learned. */
   labels?: readonly number[] | Int32Array | undefined;
 }
 /** One row of training data; other keys are read if `columns` names them. */
-export type DataRow =
-  ChatRow | CompletionRow | TextRow | InstructionRow | TokenRow | Readonly<Record<string, unknown>>;
+export type DataRow = ChatRow | CompletionRow | TextRow | InstructionRow | TokenRow | object;
 
 /** Number of lists and objects inside each other that the core reads. */
 const DEPTH = 100;

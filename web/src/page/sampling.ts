@@ -6,6 +6,7 @@ import { EventQueue } from './queue.js';
 
 /** Options of every request about a text. */
 export interface AskedOptions {
+  /** Aborts the call. */
   signal?: AbortSignal | undefined;
   /**
    * Called with each warning about the text: characters without a token (`data.unknown`), control tokens in it (`data.control`). Without it the

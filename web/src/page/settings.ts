@@ -1,4 +1,5 @@
 /** The settings of a run, with those that were chosen for it. */
+import type { Json } from '../protocol/plain.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import type { TrainOptions } from './options.js';
 
@@ -7,7 +8,7 @@ export interface ChosenSetting {
   /** Name of the option. */
   name: string;
   /** Its value. */
-  value: unknown;
+  value: Json;
   /** Reason for the value. */
   reason: string;
 }
@@ -45,7 +46,7 @@ export const settingsOf = ({ config, chosen }: SessionInfo): SettingsInUse => ({
   values: asOptions(config) as TrainOptions,
   chosen: chosen.map(({ setting, value, reason }) => ({
     name: optionName(setting),
-    value: asOptions(value),
+    value: asOptions(value) as Json,
     reason,
   })),
 });

@@ -5,11 +5,17 @@ import { sentence } from '../protocol/sentence.js';
 
 /** Capabilities of this browser. If it cannot train or cannot save, `help` says in words what to do about it. */
 export interface Support {
+  /** True if training is possible here. */
   ok: boolean;
+  /** Class of the reason why not. */
   code?: Extract<ErrorCode, 'UNSUPPORTED_BROWSER' | 'NO_ADAPTER' | 'LIMIT_EXCEEDED'>;
+  /** Advice for the user, as sentences. */
   help?: string;
+  /** The GPU; `software` is true if the CPU takes its place. */
   adapter?: { vendor: string; architecture: string; description: string; software: boolean };
+  /** Optional features of WebGPU that the GPU has. */
   features: string[];
+  /** Its limits in bytes; undefined without a GPU. */
   limits: { maxBufferSize: number; maxStorageBufferBindingSize: number } | undefined;
   /** Storage in bytes, as far as the browser reports it. `indexedDb` is true if a database can be opened; without one, runs are trained but not saved. */
   storage: {

@@ -60,6 +60,7 @@ import { watchVisibility } from './visibility.js';
 export class Trainer extends TrainerTarget {
   /** Identifier of the run in storage. */
   readonly runId: string;
+  /** The saved states of this run. */
   readonly checkpoints: Checkpoints;
   /** Exports the model for other programs, to a folder, a file or a stream, while it is produced. Resolves to its receipt. */
   readonly exportTo: Exports['exportTo'];
@@ -148,6 +149,7 @@ export class Trainer extends TrainerTarget {
   /** Calls `listener` after every change of the snapshot. Returns the function that ends this. */
   readonly subscribe: (listener: () => void) => () => void;
 
+  /** Number of complete steps. */
   get completedSteps(): number {
     return this.#status.step;
   }
@@ -184,6 +186,7 @@ export class Trainer extends TrainerTarget {
     return this.#loop.pause();
   }
 
+  /** Lets a paused run continue, in the loop over `run` that is waiting. */
   async resume(): Promise<void> {
     this.#loop.resume();
   }
@@ -261,6 +264,7 @@ export class Trainer extends TrainerTarget {
     return this.#link.call('trainer.history', undefined);
   }
 
+  /** Saves the present state, as `checkpoints.save` does. */
   save(options: SaveOptions = {}): Promise<CheckpointInfo> {
     return this.checkpoints.save(options);
   }

@@ -24,7 +24,9 @@ export type Detail = Omit<ErrorDetail, 'code'> & { code?: Word | undefined };
 
 /** The only error class of the package. Its message says what failed, why, and what to do. */
 export class TabtuneError extends Error {
+  /** Class of the error; codes are never renamed. */
   readonly code: ErrorCode;
+  /** Exact reason, `detail.code`, and the values that belong to it. */
   readonly detail: ErrorDetail;
   /** @internal Creates an error; `fault` chooses the class by the code. */
   constructor(code: ErrorCode, message: string, detail: Detail = {}, cause?: unknown) {

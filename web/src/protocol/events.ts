@@ -10,10 +10,12 @@ export const sampleEnd: Parser<SampleEnd> = oneOf('stop', 'length', 'context');
 
 /** A finished step. */
 export interface StepEvent extends StepReport {
+  /** Type of the event. */
   type: 'step';
 }
 /** A text that was generated during the run. */
 export interface SampleEvent {
+  /** Type of the event. */
   type: 'sample';
   /** Number of steps before it. */
   step: number;
@@ -26,12 +28,14 @@ export interface SampleEvent {
 }
 /** An evaluation on the data that are kept for it. */
 export interface EvalEvent extends EvalReport {
+  /** Type of the event. */
   type: 'eval';
   /** Number of steps before it. */
   step: number;
 }
 /** A checkpoint that was saved. */
 export interface CheckpointEvent {
+  /** Type of the event. */
   type: 'checkpoint';
   /** Number of steps in it. */
   step: number;
@@ -44,6 +48,7 @@ export interface CheckpointEvent {
 }
 /** Something that the user should know, although the run continues. */
 export interface WarningEvent {
+  /** Type of the event. */
   type: 'warning';
   /** Number of steps before it. */
   step: number;
@@ -57,6 +62,7 @@ export type TrainerState =
   'ready' | 'running' | 'paused' | 'stopped' | 'done' | 'recovering' | 'failed';
 /** A change of the trainer's state. */
 export interface StateEvent {
+  /** Type of the event. */
   type: 'state';
   /** The new state. */
   state: TrainerState;

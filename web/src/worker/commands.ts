@@ -74,8 +74,7 @@ export function handlersOf(state: WorkerState): Handlers {
       return withWarnings(info, all);
     },
     'model.detach': async () => state.detach(),
-    'model.details': () =>
-      state.weights((core) => parsed.details(core.details())),
+    'model.details': () => state.weights((core) => parsed.details(core.details())),
     'model.tensor': async ({ name }, { signal, onProgress, transfer }) => {
       await state.complete(signal, onProgress);
       const tensor = parsed.tensor(state.model.tensor(name));

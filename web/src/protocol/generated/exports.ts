@@ -2,7 +2,7 @@
 /** Words of the formats of exports. */
 export const EXPORT_WORDS = ['safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'] as const;
 /** Name of a form in which a model can leave. */
-export type ExportFormat = (typeof EXPORT_WORDS)[number];
+export type ExportFormat = 'safetensors' | 'gguf' | 'json' | 'peft' | 'gguf-adapter';
 
 /** Options of exports that only some formats have. */
 export type OwnExportOption = 'base' | 'dtype' | 'encoding' | 'manifest' | 'optimizer' | 'requantise' | 'shardBytes' | 'type';

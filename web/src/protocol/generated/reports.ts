@@ -707,6 +707,7 @@ export const previewFields = {
 };
 export const preview: Parser<Preview> = record(previewFields);
 
+/** List of `Preview`. */
 export type DataPreview = Preview[];
 export const dataPreview: Parser<DataPreview> = listOf(preview);
 
@@ -1132,7 +1133,7 @@ export const deltaReportFields = {
 export const deltaReport: Parser<DeltaReport> = record(deltaReportFields);
 
 /** One comparison, and its result. */
-export interface Check {
+export interface VerificationCheck {
   /** Name: `receiptDigest`, `weights`, `optimizer`, `input:<file>`, `output:<file>`, … */
   name: string;
   /** Result of the comparison. */
@@ -1148,14 +1149,14 @@ export const checkFields = {
   expected: optional(text),
   found: optional(text),
 };
-export const check: Parser<Check> = record(checkFields);
+export const check: Parser<VerificationCheck> = record(checkFields);
 
 /** Result of verifying a receipt. */
 export interface Verification {
   /** True if every output is present and nothing differs. Inputs may be elsewhere. */
   ok: boolean;
   /** All comparisons. */
-  checks: Check[];
+  checks: VerificationCheck[];
 }
 export const verificationFields = {
   ok: flag,
