@@ -42,7 +42,7 @@ export type { RunOptions } from './page/loop.js';
 export { measureGpu } from './page/measuring.js';
 export { Model } from './page/model.js';
 export { newModel, openModel } from './page/opening.js';
-export type { Call, WorkerCall } from './page/call.js';
+export type { Call, PreviewOptions, WorkerCall } from './page/call.js';
 export type {
   ExportOptions,
   Exports,
@@ -135,13 +135,7 @@ export type { TokenizerOptions, TokenizerShape } from './page/tokenizers.js';
 export { TrainerMessage, TrainerTarget } from './page/status.js';
 export type { EventType, TrainerListener, TrainerSnapshot } from './page/status.js';
 export { Trainer } from './page/trainer.js';
-export type {
-  CreateOptions,
-  Estimate,
-  PreviewOptions,
-  ResumeOptions,
-  SaveOptions,
-} from './page/run-options.js';
+export type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './page/run-options.js';
 export { VERSION } from './protocol/build.js';
 
 addCodes(PAGE_CODES);

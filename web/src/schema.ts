@@ -1,8 +1,8 @@
 /** tabtune/schema: the settings of a run as JSON schemas, for forms, editors and checks. They are made by web/settings-schema.mjs. */
 
-import type { Json } from './protocol/plain.js';
+import type { Json } from './protocol/json.js';
 
-export type { Json, JsonObject } from './protocol/plain.js';
+export type { Json, JsonObject } from './protocol/json.js';
 
 /** The keywords of JSON schema that the schemas of settings have. */
 export interface JsonSchema {

@@ -18,7 +18,7 @@ const TAKEN = [
   'ISC',
 ].concat(['MIT', 'MPL-2.0', 'Unicode-3.0', 'Unlicense', 'Zlib']);
 /** Licences that are accepted for tools as well, which are not published. */
-const TAKEN_OF_TOOLS = [...TAKEN, 'BlueOak-1.0.0', 'CC-BY-4.0'];
+const TAKEN_OF_TOOLS = [...TAKEN, 'BlueOak-1.0.0', 'CC-BY-4.0', 'Python-2.0'];
 
 /** Time limit where the registry is empty at first. */
 const DOWNLOAD_MILLIS = 600_000;

@@ -39,7 +39,7 @@ const ROOMS: Record<string, { rooms: string[]; packages: boolean }> = {
 const ENTRIES: Record<string, string[]> = {
   'index.ts': ['page', 'protocol'],
   'files.ts': ['index.ts'],
-  'schema.ts': [],
+  'schema.ts': ['protocol'],
   'testing.ts': ['index.ts', 'testing'],
 };
 const roomOf = (path: string): string => path.split('/')[0] ?? '';

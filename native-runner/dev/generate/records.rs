@@ -128,7 +128,7 @@ pub fn types() -> String {
     let types: Vec<String> = all.into_values().collect();
     format!(
         "{HEADER}/** Documents of the core, under their own names. */
-import type {{ Json }} from '../plain.js';
+import type {{ Json }} from '../json.js';
 
 {}",
         types.join("\n")

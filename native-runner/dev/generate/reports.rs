@@ -337,7 +337,7 @@ pub fn parsers() -> String {
         "{HEADER}/** Reports and errors of the core, under the names that it gives them for TypeScript. */
 import {{ {} }} from '../parse.js';
 import type {{ Parser }} from '../parse.js';
-import type {{ Json, JsonObject }} from '../plain.js';
+import type {{ Json, JsonObject }} from '../json.js';
 import type {{ {imported} }} from './documents.js';
 
 {}

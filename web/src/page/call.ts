@@ -11,3 +11,8 @@ export interface Call {
 }
 /** Options of a call that starts its own worker. */
 export interface WorkerCall extends WorkerOptions, Call {}
+/** Options of `previewSchedule`. */
+export interface PreviewOptions {
+  /** Number of steps from one rate to the next. Default: 1. */
+  stride?: number | undefined;
+}

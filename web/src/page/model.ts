@@ -33,7 +33,7 @@ import type {
 import type { SampleEnd } from '../protocol/events.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
-import type { PreviewOptions } from './run-options.js';
+import type { PreviewOptions } from './call.js';
 import type { CallOptions } from './rpc.js';
 import type { AskedOptions } from './sampling.js';
 import type { WorkerOptions } from './spawn.js';

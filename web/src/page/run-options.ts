@@ -59,11 +59,6 @@ export interface ResumeOptions extends WorkerOptions, Call {
    */
   override?: readonly string[] | undefined;
 }
-/** Options of `previewSchedule`. */
-export interface PreviewOptions {
-  /** Number of steps from one rate to the next. Default: 1. */
-  stride?: number | undefined;
-}
 /** Estimated GPU memory of a run. */
 export interface Estimate {
   /** True if `needBytes` fit into memory; `undefined` if the browser does not report its memory. */

@@ -1,5 +1,5 @@
 /** The settings of a run, with those that were chosen for it. */
-import type { Json } from '../protocol/plain.js';
+import type { Json } from '../protocol/json.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import type { TrainOptions } from './options.js';
 

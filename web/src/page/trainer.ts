@@ -1,5 +1,6 @@
 import { chatted, detokenized, sampled, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
+import type { PreviewOptions } from './call.js';
 import { naturalNumber, notNegative, objectOf, planned, positiveInteger } from './checks.js';
 import { aborted } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
@@ -37,13 +38,7 @@ import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
-import type {
-  CreateOptions,
-  Estimate,
-  PreviewOptions,
-  ResumeOptions,
-  SaveOptions,
-} from './run-options.js';
+import type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { settingsOf } from './settings.js';
 import type { SettingsInUse } from './settings.js';

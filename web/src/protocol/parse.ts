@@ -3,7 +3,7 @@
  * page and worker, or read from storage, is parsed with one.
  */
 import { isOf } from './brand.js';
-import type { Json } from './plain.js';
+import type { Json } from './json.js';
 
 export type Parser<T> = (value: unknown, path: string) => T;
 /** The type that a parser returns. */

@@ -1,13 +1,6 @@
 /** Plain data: what crosses between page and worker. */
 import { badOption } from './errors.js';
 
-/** A value of a JSON document. */
-export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
-/** An object of a JSON document. */
-export interface JsonObject {
-  readonly [key: string]: Json;
-}
-
 /** Settings, options or a document, under Rust's names. */
 export type Values = Readonly<Record<string, unknown>>;
 

@@ -40,7 +40,7 @@ import type { Receipt } from './generated/documents.js';
 import type { Parser } from './parse.js';
 
 export type { Base, Contract, Receipt } from './generated/documents.js';
-export type { Json, JsonObject } from './plain.js';
+export type { Json, JsonObject } from './json.js';
 
 export type {
   AdapterInfo,

@@ -1,6 +1,6 @@
 // Made by npm run generate; not for editing.
 /** Documents of the core, under their own names. */
-import type { Json } from '../plain.js';
+import type { Json } from '../json.js';
 
 /** Model that training started from. */
 export interface Base {

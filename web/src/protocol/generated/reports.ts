@@ -2,7 +2,7 @@
 /** Reports and errors of the core, under the names that it gives them for TypeScript. */
 import { count, documentOf, flag, json, listOf, missing, nullable, number, oneOf, optional, record, tableOf, text } from '../parse.js';
 import type { Parser } from '../parse.js';
-import type { Json, JsonObject } from '../plain.js';
+import type { Json, JsonObject } from '../json.js';
 import type { Base, Receipt, Contract } from './documents.js';
 
 /** Reason for which a file was refused (crate/FORMATS.md, "Refusals"). */
