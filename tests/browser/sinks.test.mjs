@@ -54,7 +54,7 @@ const into = (format, how) =>
           });
       /** @type {import('tabtune').Trainer} */
       const trainer = held.trainer;
-      const whole = (await trainer.export({ format })).size;
+      const { size: whole, name: called, type } = await trainer.export({ format });
       const signal = abortAfter === undefined ? undefined : AbortSignal.timeout(abortAfter);
       const outcome = await trainer.exportTo(target, { format, signal }).then(
         (receipt) => ({ receipt: receipt?.operation, word: '', name: '', own: false }),
@@ -68,7 +68,7 @@ const into = (format, how) =>
       const now = { ...seen };
       await pause(later);
       const written = handle ? (await handle.getFile()).size : undefined;
-      return { whole, ...outcome, now, later: seen, written };
+      return { whole, called, type, ...outcome, now, later: seen, written };
     },
     { format, ...how },
   );
@@ -87,8 +87,11 @@ for (const format of /** @type {Format[]} */ (['gguf', 'safetensors'])) {
 
   test(`a slow sink has received all of ${format} when the export resolves`, async () => {
     const slow = { write: { slow: 20 }, close: { slow: 30 } };
-    const { whole, receipt, now } = await into(format, slow);
+    const { whole, called, type, receipt, now } = await into(format, slow);
     assert.deepEqual([receipt, now.bytes, now.closed], ['export', whole, true]);
+    const named = { gguf: 'model.gguf', safetensors: 'model.zip' }[format];
+    const of = { gguf: 'application/octet-stream', safetensors: 'application/zip' }[format];
+    assert.deepEqual([called, type], [named, of]);
   });
 
   test(`an export of ${format} to a sink that stalls waits until its signal aborts it`, async () => {

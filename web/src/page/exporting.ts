@@ -84,7 +84,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Returns the one file of an export. A zip has the name that was asked for; by default that of an adapter differs from that of a model. */
-function asFile(file: NamedFile | undefined, { format, name }: ExportOptions = {}): File {
+function asFile(file: NamedFile | undefined, options: ExportOptions = {}): File {
+  const { format, name } = ownFields(options);
   const { name: given, blob } = file ?? { name: 'model.zip', blob: new Blob() };
   const ending = given.replace(/^.*\./, '');
   const own = name ?? (EXPORT_FORMATS[format ?? 'safetensors'].adapter ? 'adapter' : 'model');

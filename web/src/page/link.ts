@@ -67,10 +67,10 @@ export class Link {
   }
 
   async call<T extends Tag>(tag: T, ask: Ask<T>, options: LinkOptions = {}): Promise<Reply<T>> {
-    const { again = () => true, ...given } = optionsOf(options, tag);
-    const { signal } = given;
+    const all = optionsOf(options, tag);
+    const { signal, again = () => true } = all;
     // One for all attempts, so that it never falls.
-    const all = { ...given, onProgress: withOverall(given.onProgress, tag) };
+    all.onProgress = withOverall(all.onProgress, tag);
     if (this.#failed && STORED.test(tag)) return (await this.#spareWorker()).call(tag, ask, all);
     for (;;) {
       const connection = await this.#ready(signal);

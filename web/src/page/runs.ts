@@ -1,6 +1,6 @@
 /** Access to this browser's checkpoints without a trainer, for example to offer them before one is created. */
 import { allOf, boolean, ifGiven, naturalNumber, string } from './checks.js';
-import { optionsOf } from './given.js';
+import { optionsOf, ownFields } from './given.js';
 import { isOf } from '../protocol/brand.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { copyBase, dropBase } from './bases.js';
@@ -67,7 +67,7 @@ function which<T extends GenerationOptions>(
   const [, given] = allOf(
     () => string(run, 'run'),
     () => optionsOf(options, what, keys),
-    () => ifGiven(Reflect.get(Object(options), 'generation'), naturalNumber, 'generation'),
+    () => ifGiven(ownFields(options).generation, naturalNumber, 'generation'),
   );
   return given;
 }
@@ -120,7 +120,7 @@ export class SavedRuns {
       () => string(run, 'run'),
       () => naturalNumber(generation, 'generation'),
       () => optionsOf(options, 'the mark', ['kept']),
-      () => ifGiven(Reflect.get(Object(options), 'kept'), boolean, 'kept'),
+      () => ifGiven(ownFields(options).kept, boolean, 'kept'),
     );
     return this.#stored.call('checkpoint.keep', { run, generation, kept });
   }
