@@ -29,7 +29,8 @@ import { cacheDir, environment, filesOf, line, ownTarget, read, root, run } from
 /** Limits of the released core, in MB of its download. @type {Record<string, number>} */
 const LIMITS = { gzip: 3.7, brotli: 2.7 };
 const INPUTS =
-  line`Cargo.toml Cargo.lock crate shaders web/border web/core web/bindgen web/build-wasm.mjs web/short-imports.mjs web/quick.toml`.flat();
+  line`Cargo.toml Cargo.lock crate shaders web/border web/core web/bindgen web/build-wasm.mjs web/core-sentences.mjs web/short-imports.mjs web/quick.toml
+  web/src/protocol/generated/worker-codes.ts`.flat();
 const TARGET = 'wasm32-unknown-unknown';
 /** It only calls cargo and wasm-bindgen. */
 const WASM_PACK = '0.15.1';
@@ -138,13 +139,16 @@ function passFetch(glue) {
   writeFileSync(glue, text);
 }
 
-/** Shortens the names of imports in a build, whose module it returns. @param {string} folder */
-function withShortImports(folder) {
+/** Shortens the names of imports in a build and adds the sentences to its module, which it returns. @param {string} folder */
+async function finished(folder) {
+  // The npm packages may be installed while the core is compiled.
+  const { withSentences } = await import('./core-sentences.mjs');
   const [module, glue] = [join(folder, 'tabtune_bg.wasm'), join(folder, 'tabtune.js')];
   const short = shortImports(readFileSync(module), readFileSync(glue, 'utf8'));
-  writeFileSync(module, short.wasm);
+  const wasm = await withSentences(short.wasm);
+  writeFileSync(module, wasm);
   writeFileSync(glue, short.glue);
-  return short.wasm;
+  return wasm;
 }
 
 /**
@@ -188,7 +192,7 @@ export async function buildWasm(
     ownTarget();
     await compile(kind, folder, onLine, tools);
     passFetch(join(folder, 'tabtune.js'));
-    const wasm = withShortImports(folder);
+    const wasm = await finished(folder);
     const sizes = sizesOf(kind, wasm);
     console.log(`browser core: ${kind}, ${checked(sizes)}`);
     const record = { inputs, sha256: createHash('sha256').update(wasm).digest('hex'), sizes };

@@ -8,7 +8,7 @@ const HEAD = 8;
 const FUNCTION = 0;
 
 /** An unsigned number as LEB128. @param {number} value */
-function encoded(value) {
+export function encoded(value) {
   const bytes = [];
   for (let rest = value; ; rest = Math.floor(rest / 128)) {
     if (rest < 128) return [...bytes, rest];
@@ -45,7 +45,7 @@ class Reader {
 }
 
 /** Returns a name as it is written in a module. @param {string} text */
-function named(text) {
+export function named(text) {
   const bytes = new TextEncoder().encode(text);
   return [...encoded(bytes.length), ...bytes];
 }

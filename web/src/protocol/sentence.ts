@@ -3,7 +3,7 @@
  * crate/src/error/sentence.rs.
  */
 import { CODES } from './generated/codes.js';
-import type { CodeRow, Row } from './generated/codes.js';
+import type { CodeRow } from './generated/codes.js';
 
 /** Values of one occurrence of a code. A hint takes the place of what the table says to do. */
 export interface Values {
@@ -23,9 +23,13 @@ export function addCodes(more: Readonly<Record<string, CodeRow>>): void {
   for (const [code, row] of Object.entries(more)) rows.set(code, row);
 }
 
-/** Adds the sentences of the core, which only the worker has, and the names of settings that they may have. */
-export function addSentences(more: Readonly<Record<string, Row>>, names: string): void {
-  for (const [code, row] of Object.entries(more)) rows.set(code, [undefined, ...row]);
+/** Adds the sentences of the core, each with what to do, and the names of settings that they may have. */
+export function addSentences(
+  more: Readonly<Record<string, readonly (string | undefined)[]>>,
+  names: string,
+): void {
+  for (const [code, [text = '', hint]] of Object.entries(more))
+    rows.set(code, [undefined, text, hint]);
   settings = new Set(names.split(' '));
 }
 

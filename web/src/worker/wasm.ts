@@ -28,8 +28,8 @@ import {
   verification,
   warning,
 } from '../protocol/generated/reports.js';
-import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/worker-codes.js';
-import { documentOf, listOf, optional } from '../protocol/parse.js';
+import { WORKER_CODES } from '../protocol/generated/worker-codes.js';
+import { documentOf, listOf, optional, record, tableOf, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import { addCodes, addSentences, sentence, spokenIn } from '../protocol/sentence.js';
 import {
@@ -66,7 +66,6 @@ export {
 export type { FileStream, JsSource, LoadedModel, TokenStream } from 'tabtune-wasm';
 
 addCodes(WORKER_CODES);
-addSentences(CORE_SENTENCES, SETTINGS);
 
 /** Instances whose constructors have run. */
 const constructed = new WeakSet<object>();
@@ -77,6 +76,19 @@ function construct(exports: unknown): void {
   constructed.add(exports);
   const constructors: unknown = Reflect.get(exports, '__wasm_call_ctors');
   if (typeof constructors === 'function') Reflect.apply(constructors, undefined, []);
+}
+
+/** Section of the core's module that web/core-sentences.mjs has added, and its form. */
+const SENTENCES = 'tabtune-sentences';
+const sentencesParser = record({ sentences: tableOf(listOf(text)), settings: text });
+
+/** Takes the sentences of errors and warnings that come with a core; a fake core has none. */
+function takeSentences(core: WebAssembly.Module): void {
+  for (const section of WebAssembly.Module.customSections(core, SENTENCES)) {
+    const json: unknown = JSON.parse(new TextDecoder().decode(section));
+    const { sentences, settings } = sentencesParser(json, SENTENCES);
+    addSentences(sentences, settings);
+  }
 }
 
 /** Source of the core: a compiled one, its bytes or its address; by default the file next to this script. */
@@ -121,9 +133,11 @@ export async function loadWasm(
     const reason = messageOf(thrown);
     throw fault('wasm.load', { found: reason }, {}, thrown);
   }
+  const compiled = api.compiled();
+  takeSentences(compiled);
   return {
     version: api.version(),
-    compiled: source instanceof WebAssembly.Module ? undefined : api.compiled(),
+    compiled: source instanceof WebAssembly.Module ? undefined : compiled,
   };
 }
 
