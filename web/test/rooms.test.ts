@@ -33,12 +33,14 @@ const ROOMS: Record<string, { rooms: string[]; packages: boolean }> = {
   protocol: { rooms: [], packages: false },
   page: { rooms: ['protocol'], packages: false },
   worker: { rooms: ['protocol'], packages: true },
-  testing: { rooms: ['worker', 'protocol'], packages: true },
+  node: { rooms: ['protocol'], packages: true },
+  testing: { rooms: ['worker', 'protocol', 'node'], packages: true },
 };
 /** The entries of the package, and what each may import. */
 const ENTRIES: Record<string, string[]> = {
   'index.ts': ['page', 'protocol'],
   'files.ts': ['index.ts'],
+  'files.node.ts': ['files.ts', 'node'],
   'schema.ts': ['protocol'],
   'testing.ts': ['index.ts', 'testing'],
 };
@@ -131,6 +133,8 @@ describe('rooms', () => {
     ['files.ts', "export { b } from './page/b.js';"],
     ['page/a.ts', "import { b } from '../testing/b.js';"],
     ['worker/a.ts', "import { b } from '../testing/b.js';"],
+    ['page/a.ts', "import { b } from '../node/b.js';"],
+    ['files.ts', "export { b } from './node/b.js';"],
     ['testing.ts', "export { b } from './worker/b.js';"],
     ['stray.ts', ''],
   ])('find_a_planted_import_in_%s', (path, source) => {

@@ -1,5 +1,6 @@
 /** A worker without a thread: page and worker in one process, with messages copied as between real ones. */
 import { isOf } from '../protocol/brand.js';
+import { isHandle, mapped } from '../node/mapped.js';
 import type { Scope } from '../worker/serve.js';
 import { serve } from '../worker/serve.js';
 import { inMemory, isInMemory } from './environment.js';
@@ -45,26 +46,6 @@ class End extends EventTarget {
     this.onClose();
   }
 }
-
-/** Returns a value in which every part that is no list and no plain object is replaced. */
-function mapped(value: unknown, replace: (part: unknown) => unknown): unknown {
-  if (Array.isArray(value)) return value.map((part) => mapped(part, replace));
-  if (
-    typeof value === 'object' &&
-    value !== null &&
-    Object.getPrototypeOf(value) === Object.prototype &&
-    !isHandle(value)
-  ) {
-    return Object.fromEntries(
-      Object.entries(value).map(([key, part]) => [key, mapped(part, replace)]),
-    );
-  }
-  return replace(value);
-}
-
-/** Returns whether a value is the handle of a file or a folder, or a stand-in for one. */
-const isHandle = (value: object): boolean =>
-  ['directory', 'file'].includes(String(Reflect.get(value, 'kind')));
 
 /** Returns a structured clone, except of what Node cannot clone and of what is handed over anyway. */
 function copied(value: unknown): unknown {

@@ -1,9 +1,7 @@
 /** Features of a worker that Node lacks: IndexedDB, an estimate of free space, and Blobs that can be read synchronously. */
-import { Buffer } from 'node:buffer';
-
 import { IDBFactory } from 'fake-indexeddb';
 
-import { isOf } from '../protocol/brand.js';
+import { MemoryBlob, MemoryFile, NodeBytes, PlatformBlob } from '../node/memory-blobs.js';
 
 export {
   IDBCursor,
@@ -16,75 +14,13 @@ export {
   IDBTransaction,
 } from 'fake-indexeddb';
 
-const PlatformBlob = globalThis.Blob;
-/** Classes of Node's own realm, in which it clones and hashes: Vitest puts those of jsdom in their place. */
-const NodeBytes = Object.getPrototypeOf(Buffer) as Uint8ArrayConstructor;
-const NodeBuffer = new NodeBytes().buffer.constructor as ArrayBufferConstructor;
-
-const bytesOf = (part: BlobPart): Uint8Array => {
-  if (typeof part === 'string') return new TextEncoder().encode(part);
-  if (part instanceof MemoryBlob) return part.content;
-  if (isOf(part, 'Blob')) throw new TypeError('a Blob of another kind');
-  return ArrayBuffer.isView(part)
-    ? new NodeBytes(part.buffer, part.byteOffset, part.byteLength)
-    : new NodeBytes(part);
-};
-
-/** A Blob of the platform that keeps its bytes. */
-class MemoryBlob extends PlatformBlob {
-  readonly content: Uint8Array<ArrayBuffer>;
-  constructor(parts: BlobPart[] = [], options: BlobPropertyBag = {}) {
-    const pieces = parts.map(bytesOf);
-    const content = new NodeBytes(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
-    let at = 0;
-    for (const piece of pieces) {
-      content.set(piece, at);
-      at += piece.byteLength;
-    }
-    super([content], options);
-    this.content = content;
-  }
-  override slice(start = 0, end = this.size, type = ''): MemoryBlob {
-    return new MemoryBlob([this.content.slice(start, end)], { type });
-  }
-  override async arrayBuffer(): Promise<ArrayBuffer> {
-    return this.content.slice().buffer;
-  }
-  override async text(): Promise<string> {
-    return new TextDecoder().decode(this.content);
-  }
-}
-
-class MemoryFile extends MemoryBlob {
-  readonly lastModified: number;
-  readonly webkitRelativePath = '';
-  constructor(
-    parts: BlobPart[],
-    readonly name: string,
-    options: FilePropertyBag = {},
-  ) {
-    super(parts, options);
-    this.lastModified = options.lastModified ?? Date.now();
-  }
-  get [Symbol.toStringTag](): string {
-    return 'File';
-  }
-}
-
-class MemoryReader {
-  readAsArrayBuffer(blob: Blob): ArrayBuffer {
-    if (blob instanceof MemoryBlob) return blob.content.slice().buffer;
-    throw new TypeError('tabtune/testing reads files that are given, and none of a folder');
-  }
-}
-
 export {
   MemoryBlob as Blob,
   MemoryFile as File,
   MemoryReader as FileReaderSync,
   NodeBuffer as ArrayBuffer,
   NodeBytes as Uint8Array,
-};
+} from '../node/memory-blobs.js';
 
 export const isInMemory = (blob: Blob): boolean => blob instanceof MemoryBlob;
 
