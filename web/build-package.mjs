@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSyn
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
-import { PACKAGE, TESTING, notices } from './licences.mjs';
+import { NODE, PACKAGE, TESTING, notices } from './licences.mjs';
 import { settingsSchemas } from './settings-schema.mjs';
 import { stage } from './stage-package.mjs';
 import { packageTypes } from './package-types.mjs';
@@ -29,6 +29,8 @@ mkdirSync(dist);
 const PARQUET = './parquet.js';
 /** The other entries share the page's script, and with it one class of errors. */
 const INDEX = './index.js';
+/** In Node, calls about files are those of browsers with another worker. */
+const FILES = './files.js';
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const hash = createHash('sha256').update(readFileSync(wasm)).digest('hex');
 const schemas = await settingsSchemas();
@@ -51,6 +53,7 @@ const settings = {
   },
 };
 await build({ ...settings, entryPoints: PACKAGE, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
+await build({ ...settings, entryPoints: NODE, external: [FILES], platform: 'node' });
 // The worker with a fake core, for tests of apps: what it takes from its surroundings is in memory, and no global object is changed.
 await build({
   ...settings,

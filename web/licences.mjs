@@ -21,6 +21,11 @@ export const PACKAGE = {
   worker: 'web/src/worker/worker.ts',
   parquet: 'web/src/worker/parquet.ts',
 };
+/** The worker of Node, and the entry that starts it. */
+export const NODE = {
+  'files.node': 'web/src/files.node.ts',
+  'node-thread': 'web/src/node/thread.ts',
+};
 /** The entry for tests of apps, which has the worker in it with a fake core. */
 export const TESTING = { testing: 'web/src/testing.ts' };
 export const PAGE = { ...PACKAGE, demo: 'web/demo/main.ts' };

@@ -1,10 +1,21 @@
-// The npm package as its users get it: packed from dist/package, and installed into an empty folder.
+// The npm package as its users get it: packed from dist/package and installed into an empty folder, or linked into one as it was built.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { built } from '../../web/core-kind.mjs';
 import { STAGED } from '../../web/stage-package.mjs';
 import { environment, root } from '../../web/toolchain.mjs';
+
+/** Makes a folder in which the built package is found as if it were installed. */
+export function linked() {
+  const folder = mkdtempSync(join(tmpdir(), 'tabtune-linked-'));
+  const own = join(folder, 'node_modules', 'tabtune');
+  mkdirSync(own, { recursive: true });
+  symlinkSync(join(root, built.package), join(own, 'dist'));
+  copyFileSync(join(root, 'package.json'), join(own, 'package.json'));
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
 
 /** @typedef {Awaited<ReturnType<typeof installed>>} Installed */
 

@@ -1,13 +1,12 @@
 // tabtune/testing: the sample in the package's README passes under Node's runner and under Vitest, on the built package, without a browser.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { transformSync } from 'esbuild';
-import { built } from '../../web/core-kind.mjs';
 import { environment, root } from '../../web/toolchain.mjs';
+import { linked } from './tarball.mjs';
 
 const readme = readFileSync(join(root, 'web', 'npm', 'README.md'), 'utf8');
 const [, SAMPLE = ''] = /^```ts\n([^`]*'tabtune\/testing'.*?)^```$/ms.exec(readme) ?? [];
@@ -20,18 +19,16 @@ const RUNNERS = {
   },
 };
 
+let app;
 let folder;
 test.beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tabtune-testing-'));
-  const own = join(folder, 'node_modules', 'tabtune');
-  mkdirSync(own, { recursive: true });
-  symlinkSync(join(root, built.package), join(own, 'dist'));
-  writeFileSync(join(own, 'package.json'), readFileSync(join(root, 'package.json')));
+  app = linked();
+  folder = app.folder;
   symlinkSync(join(root, 'node_modules', 'vitest'), join(folder, 'node_modules', 'vitest'));
   const { code } = transformSync(SAMPLE, { loader: 'ts', target: 'node20' });
   writeFileSync(join(folder, 'sample.mjs'), code);
 });
-test.afterAll(() => folder && rmSync(folder, { recursive: true, force: true }));
+test.afterAll(() => app?.remove());
 
 /** Runs a file of tests; returns what the runner prints. */
 function run(runner, tests) {

@@ -142,6 +142,8 @@ export async function rangedSource(
   spec: UrlSpec,
   signal: AbortSignal,
 ): Promise<RangedSource | undefined> {
+  // Node has no synchronous requests.
+  if (typeof XMLHttpRequest === 'undefined') return undefined;
   const { fields } = partsOf(spec);
   // Such a request is a GET with credentials or without.
   if (Object.keys(fields).some((key) => key !== 'credentials')) return undefined;
