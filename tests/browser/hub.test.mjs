@@ -272,7 +272,7 @@ test('data come by name, as files of one form, the training part of them', async
     assert.deepEqual(seen.one, [['data/test.jsonl', 40, []]], JSON.stringify(seen.one));
     assert.deepEqual(seen.pasted, seen.one);
     assert.match(seen.pictures.message, /a\.png \(\d+ bytes\), b\.png/);
-    assert.deepEqual([seen.text.code, seen.relative.code], ['BAD_OPTION', 'BAD_OPTION']);
+    assert.deepEqual([seen.text.code, seen.relative.code], ['BAD_OPTION', 'BAD_MODEL_FILE']);
   } finally {
     hub.close();
   }
