@@ -10,6 +10,7 @@ consumers    torture/consumers.mjs  Lets llama.cpp, gguf-py, safetensors and tra
 chats        torture/chats.mjs      Compares what is learned from conversations with transformers, in every template of trl's wheel.
 joints       torture/joints.mjs     Compares the ids of prompts with their completions with Hugging Face's tokenizers.
 cold         cold/run.mjs           Measures "start" or "test" on a clean clone with every cache empty.
+defaults     lab/defaults.mjs       Compares the settings that a run chooses with others, on models and rows of yours.
 same-bits    lab/same-bits.mjs      Compares the bits of this checkout's native runner with those of another commit's.
 module-in-wasm  lab/module-in-wasm.mjs  Trains, saves and resumes the Burn module of crate/README.md in Chromium.
 cuda         lab/cuda.mjs           Compares our kernels with Burn's own operations on CUDA.
