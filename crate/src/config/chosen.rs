@@ -186,7 +186,7 @@ fn rate(
     let (widest, most, what) = if adapter {
         (2e-4, 2e-3, "new factors on weights that rest")
     } else {
-        (2e-5, 3e-4, "weights that have learned before")
+        (2e-5, 2.5e-4, "weights that have learned before")
     };
     let width = beginning.model.hidden_size;
     let rate = (widest * WIDE / width as f64).clamp(widest, most);

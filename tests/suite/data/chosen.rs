@@ -101,7 +101,7 @@ fn rates_follow_the_width_and_the_kind_of_training() {
         (2048, 2e-5, 2e-4),
         (1024, 4e-5, 4e-4),
         (576, 7.1e-5, 7.1e-4),
-        (128, 3e-4, 2e-3),
+        (128, 2.5e-4, 2e-3),
     ] {
         assert_eq!(rate(json!({}), width, false), whole);
         let factors = json!({"adapter": {"target_modules": ["q_proj"]}});
@@ -133,7 +133,7 @@ fn nothing_is_chosen_over_the_user() {
         "schedule": {"type": "linear"},
     });
     let (config, chosen) = settled(given, (128, TRAINED, true), 40);
-    assert_eq!(chosen, [("learning_rate", json!(3e-4))]);
+    assert_eq!(chosen, [("learning_rate", json!(2.5e-4))]);
     assert_eq!(
         (config.steps, config.epochs, config.batch_size),
         (7, None, 4)
