@@ -24,14 +24,6 @@ describe('automatic saves', () => {
     await trainer.stop();
     expect(await trainer.checkpoints.list()).toHaveLength(2);
   });
-  it('a_stop_saves_and_a_pause_does_not', async () => {
-    fake.stepMillis = 5;
-    await using trainer = await trainerOf({ steps: 100 });
-    await collect(trainer.run({ maxSteps: 3 }));
-    expect((await trainer.checkpoints.list()).map(({ step }) => step)).toEqual([0]);
-    await trainer.stop();
-    expect((await trainer.checkpoints.list()).map(({ step }) => step)).toEqual([3, 0]);
-  });
   it('a_trainer_that_never_runs_leaves_nothing', async () => {
     const trainer = await trainerOf();
     await trainer.dispose();
@@ -73,30 +65,6 @@ describe('automatic saves', () => {
       ),
     );
     expect([second.completedSteps, told]).toMatchObject([10, { code: 'checkpoint.none' }]);
-  });
-  it('saves_are_made_at_the_chosen_steps', () => {
-    let now = 0;
-    const clock = new SaveClock({ autosave: true, saveEvery: 5, saveEverySecs: 120 }, 0, () => now);
-    now = 119_999;
-    expect([clock.due(3), clock.due(5), clock.dueHidden(3)]).toEqual([false, true, true]);
-    now = 120_000;
-    expect([clock.due(3), clock.due(0)]).toEqual([true, false]);
-    clock.savedStep = 3;
-    clock.tried(20_000);
-    now += 120_000;
-    // Ten times the last save's duration must pass first.
-    expect([clock.due(4), clock.dueHidden(4), clock.dueHidden(3)]).toEqual([false, true, false]);
-    now += 80_000;
-    expect(clock.due(4)).toBe(true);
-    clock.tried(10);
-    now += 29_999;
-    expect(clock.dueHidden(6)).toBe(false);
-    const none = new SaveClock(
-      { autosave: false, saveEvery: 0, saveEverySecs: 120 },
-      undefined,
-      () => 1e9,
-    );
-    expect([none.due(1), none.dueHidden(1)]).toEqual([false, false]);
   });
   it('time_alone_saves', async () => {
     fake.stepMillis = 4;

@@ -79,6 +79,8 @@ export class RunLoop {
     const target = maxSteps === undefined ? undefined : this.status.step + maxSteps;
     for (;;) {
       const end = await this.#inTurn('run', () => this.#advance(target, signal));
+      if (end === 'reached') this.#saveSoon(false);
+      else if (end === 'paused' && this.#state !== 'running') this.#saveSoon(true);
       if (end === 'done' || end === 'stopped' || end === 'reached') return;
       this.#become('halted');
       // The worker announces a pause by itself, unless it was lost or had not begun.
@@ -94,6 +96,11 @@ export class RunLoop {
       if (this.#state === 'stopping') return this.#stopping?.catch(() => undefined);
       if (this.#state === 'leaving') return;
     }
+  }
+
+  /** Saves the unsaved steps of a run that makes none now, in the background; a failure is reported as that of any automatic save. */
+  #saveSoon(always: boolean): void {
+    void this.link.call('checkpoint.autosave', { always }).catch(() => undefined);
   }
 
   /** Makes steps until the worker ends them or is lost, if the run is to continue and nothing waits for its turn. */

@@ -102,9 +102,12 @@ export interface DriveOptions {
   evalEvery?: number | undefined;
   /** Number of batches in one evaluation; 0 uses all. Default: 0. */
   evalBatches?: number | undefined;
-  /** Saves automatically: before the first step, by time and number of steps, when the page is hidden, and at the end. Default: true. */
+  /** Saves automatically: before the first step, by time and number of steps, at a pause, when the page is hidden, and at the end. Default: true. */
   autosave?: boolean | undefined;
-  /** Seconds between checkpoints, extended to at least ten times the duration of the last save; 0 disables saving by time. Default: 120. */
+  /**
+   * Seconds between checkpoints, extended to at least ten times the duration of the last save; 0 disables saving by time. Default: one for every
+   * 4 MiB of a checkpoint, from 10 to 120.
+   */
   saveEverySecs?: number | undefined;
   /** Number of steps between checkpoints; 0 disables saving by steps. Default: 0. */
   saveEvery?: number | undefined;

@@ -103,9 +103,11 @@ export class Trainer extends TrainerTarget {
       undefined,
       info.adapter !== null,
     ));
-    const send = (tag: 'checkpoint.autosave' | 'device.look') => (): void =>
-      void link.call(tag, undefined).catch(() => undefined);
-    this.#unwatch = watchVisibility(send('checkpoint.autosave'), send('device.look'));
+    const [hidden, shown] = [
+      () => link.call('checkpoint.autosave', { always: false }),
+      () => link.call('device.look', undefined),
+    ].map((call) => (): void => void call().catch(() => undefined));
+    this.#unwatch = watchVisibility(hidden, shown);
     this.#workerLoss.warn(info.warnings);
     if (lock.warning) status.warn(lock.warning);
   }

@@ -49,7 +49,7 @@ import { dataSpec, sourceSpec } from './sources.js';
 export type { DataSpec, SourceSpec } from './sources.js';
 
 /** Version of the protocol, incremented whenever the form of a message changes. */
-export const PROTOCOL = 14;
+export const PROTOCOL = 15;
 
 /** Files of a model, an import request, and the files of an adapter. */
 const opening = {
@@ -72,7 +72,8 @@ export const driverParser = record({
   evalBatches: otherwise(count, 0),
   autosave: otherwise(flag, true),
   saveEvery: otherwise(count, 0),
-  saveEverySecs: otherwise(number, 120),
+  /** Absent if the interval follows the size of the checkpoints. */
+  saveEverySecs: optional(number),
   saveTotalLimit: otherwise(count, 4),
   sampleEvery: otherwise(count, 0),
   samplePrompt: otherwise(text, ''),
@@ -268,8 +269,8 @@ export const REQUESTS = {
   'schedule.decay': { ask: nothing, reply: moment },
   'schedule.preview': { ask: record({ points: count, stride: count }), reply: listOf(number) },
   'checkpoint.save': { ask: nothing, reply: checkpointInfo },
-  /** Starts a save if one is due, without waiting for it, because the page is being hidden. */
-  'checkpoint.autosave': { ask: nothing, reply: nothing },
+  /** Saves unsaved steps, because the page is being hidden or the run is paused: `always`, or if the last save was long enough ago. */
+  'checkpoint.autosave': { ask: record({ always: flag }), reply: nothing },
   'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(checkpointInfo) },
   'checkpoint.history': { ask: which, reply: listOf(historyEntry) },
   'checkpoint.keep': { ask: record({ run: text, generation: count, kept: flag }), reply: nothing },

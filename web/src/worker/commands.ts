@@ -174,7 +174,7 @@ export function handlersOf(state: WorkerState): Handlers {
     'schedule.decay': () => state.trainer.startDecay(),
     'schedule.preview': ({ points, stride }) => state.trainer.preview(points, stride),
     'checkpoint.save': (_, context) => state.trainer.save(context),
-    'checkpoint.autosave': () => state.loop.saveHidden().then(nothing),
+    'checkpoint.autosave': ({ always }) => state.loop.saveUnsaved(always).then(nothing),
     'checkpoint.list': ({ run }) => {
       state.sweep();
       return store.list(run);

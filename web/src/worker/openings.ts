@@ -156,6 +156,7 @@ export async function resumeTrainer(
     generation,
   });
   state.trainer.saver.loss = manifest.loss;
+  state.trainer.saver.clock.bytes = manifest.bytes;
   const places = keptFiles(given ?? []);
   // A failure is harmless: the record only saves asking for the files later.
   if (places) await store.keepBase(run, places).catch(() => undefined);

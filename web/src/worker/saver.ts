@@ -136,6 +136,7 @@ export class Saver {
       this.generation = manifest.generation;
       this.step = step;
       this.clock.savedStep = step;
+      this.clock.bytes = manifest.bytes;
       await this.#replaceData();
       const { generation, bytes } = manifest;
       this.emit({

@@ -264,7 +264,8 @@ export class TrainingSession {
     const mark = step === this.scheduleStart ? 'decay' : undefined;
     await this.mutex.take(async () => {
       await this.#settled();
-      await this.saver.tryWrite(this.session, { mark, signal });
+      // Another save may have come first.
+      if (this.saver.clock.needed(step)) await this.saver.tryWrite(this.session, { mark, signal });
     }, signal);
   }
 

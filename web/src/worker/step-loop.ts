@@ -195,14 +195,15 @@ export class StepLoop {
     void this.trainer.saver.mirror(false);
   }
 
-  /** Saves because the page is hidden: after the current step, or immediately if no loop is running. */
-  async saveHidden(): Promise<void> {
+  /** Saves because the page is hidden or the run paused: after the current step, or immediately if no loop is running. */
+  async saveUnsaved(always: boolean): Promise<void> {
     if (this.#looping) {
       this.#saveSoon = true;
       return;
     }
     const { completedSteps } = await this.trainer.inspect();
-    if (this.trainer.saver.clock.dueHidden(completedSteps)) await this.#autosave(completedSteps);
+    if (always || this.trainer.saver.clock.dueHidden(completedSteps))
+      await this.#autosave(completedSteps);
   }
 
   /** Ends the loop after the current step and resolves when it has ended. */
