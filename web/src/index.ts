@@ -133,7 +133,7 @@ export type { Support } from './page/support.js';
 export { trainTokenizer } from './page/tokenizers.js';
 export type { TokenizerOptions, TokenizerShape } from './page/tokenizers.js';
 export { TrainerMessage, TrainerTarget } from './page/status.js';
-export type { EventType, TrainerListener, TrainerSnapshot } from './page/status.js';
+export type { EventType, RunEnd, TrainerListener, TrainerSnapshot } from './page/status.js';
 export { Trainer } from './page/trainer.js';
 export type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './page/run-options.js';
 export { VERSION } from './protocol/build.js';

@@ -1,5 +1,5 @@
 /** The page's half of the training loop: one iterator over a run, which may be paused and resumed in between. */
-import { aborted, fault, TabtuneError } from '../protocol/errors.js';
+import { aborted, fault, TabtuneError, toTabtuneError } from '../protocol/errors.js';
 import { unlessAborted } from '../protocol/abort.js';
 import { optionsOf } from './given.js';
 import type { Link } from './link.js';
@@ -8,7 +8,7 @@ import type { LoopEvent, LoopState } from './loop-state.js';
 import type { Profile } from '../protocol/reports.js';
 import type { StepEvent, TrainerEvent } from '../protocol/events.js';
 import { EventQueue } from './queue.js';
-import type { RunStatus } from './status.js';
+import type { RunEnd, RunStatus } from './status.js';
 
 /** Options of `Trainer.run`. */
 export interface RunOptions {
@@ -42,19 +42,22 @@ export class RunLoop {
     return this.#turn !== undefined;
   }
 
-  /** Yields every event until the run is done, stopped or aborted. Leaving the `for await` loop early pauses the run. */
-  async *run(options: RunOptions): AsyncGenerator<TrainerEvent, void> {
+  /**
+   * Yields every event until the run is done, stopped or aborted, and then calls `settled`. Leaving the `for await` loop early pauses the run.
+   */
+  async *run(options: RunOptions, settled: () => void): AsyncGenerator<TrainerEvent, void> {
     const { signal, maxSteps } = optionsOf(options, 'the run', ['signal', 'maxSteps']);
     this.#checkOpen();
     if (this.#state !== 'idle' || this.#reserved) throw fault('loop.running');
     this.#become('run');
+    this.status.begin();
     const queue = new EventQueue<TrainerEvent>();
     this.status.follow((event) => queue.push(event));
     const driven = this.#drive(maxSteps, signal)
       .finally(() => this.#become('ended'))
       .then(
-        () => queue.end(),
-        (thrown: unknown) => queue.end(thrown),
+        (reason) => (this.status.end(reason), queue.end()),
+        (thrown: unknown) => (this.#failed(thrown), queue.end(thrown)),
       );
     try {
       yield* queue;
@@ -64,6 +67,14 @@ export class RunLoop {
       await this.#halt().catch(() => undefined);
       await driven;
     }
+    settled();
+  }
+
+  /** Notes why a run has ended with an error. */
+  #failed(thrown: unknown): void {
+    const error = toTabtuneError(thrown);
+    const gaveUp = this.#is('closed') ? 'disposed' : 'aborted';
+    this.status.end(error.code === 'ABORTED' ? gaveUp : 'failed', error);
   }
 
   #checkOpen(): void {
@@ -75,13 +86,18 @@ export class RunLoop {
     this.#wake?.();
   }
 
-  async #drive(maxSteps: number | undefined, signal: AbortSignal | undefined): Promise<void> {
+  /** Makes steps until the run ends, and returns the reason. */
+  async #drive(
+    maxSteps: number | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<RunEnd['reason']> {
     const target = maxSteps === undefined ? undefined : this.status.step + maxSteps;
     for (;;) {
       const end = await this.#inTurn('run', () => this.#advance(target, signal));
       if (end === 'reached') this.#saveSoon(false);
       else if (end === 'paused' && this.#state !== 'running') this.#saveSoon(true);
-      if (end === 'done' || end === 'stopped' || end === 'reached') return;
+      if (end === 'done' || end === 'stopped') return end;
+      if (end === 'reached') return 'maxSteps';
       this.#become('halted');
       // The worker announces a pause by itself, unless it was lost or had not begun.
       if (this.#is('paused') && this.status.state !== 'paused') this.status.become('paused');
@@ -93,8 +109,11 @@ export class RunLoop {
         );
       this.#checkOpen();
       // The worker reports the end of the run before it answers.
-      if (this.#state === 'stopping') return this.#stopping?.catch(() => undefined);
-      if (this.#state === 'leaving') return;
+      if (this.#state === 'stopping') {
+        await this.#stopping?.catch(() => undefined);
+        return 'stopped';
+      }
+      if (this.#state === 'leaving') return 'left';
     }
   }
 
@@ -134,7 +153,10 @@ export class RunLoop {
         this.#become('pause');
         return 'recovered';
       }
-      if (thrown.code !== 'ABORTED' && thrown.code !== 'BUSY') this.status.become('failed');
+      if (thrown.code !== 'ABORTED' && thrown.code !== 'BUSY') {
+        this.status.become('failed');
+        this.status.end('failed', thrown);
+      }
       throw thrown;
     }
   }

@@ -1,5 +1,6 @@
 /** State of a run as its trainer knows it, and its listeners. */
 import { notify } from './given.js';
+import type { TabtuneError } from '../protocol/errors.js';
 import type { Finding } from '../protocol/reports.js';
 import type { EvalEvent, StepEvent, TrainerEvent, TrainerState } from '../protocol/events.js';
 
@@ -22,6 +23,19 @@ export class TrainerMessage<T extends EventType = EventType> extends Event {
 export type TrainerListener<T extends EventType> =
   ((event: TrainerMessage<T>) => void) | { handleEvent(event: TrainerMessage<T>): void };
 
+/** The end of a `run`: why its iterator gave its last event. */
+export interface RunEnd {
+  /**
+   * `done`: all steps are made; `stopped`: by `stop`; `maxSteps`: as many as were asked for; `left`: the loop over the events was left; `aborted`: by
+   * its signal; `disposed`: with the trainer; `failed`: by `error`.
+   */
+  readonly reason: 'done' | 'stopped' | 'maxSteps' | 'left' | 'aborted' | 'disposed' | 'failed';
+  /** Number of steps that were complete. */
+  readonly step: number;
+  /** Error with which `run` rejected, if it did. */
+  readonly error?: TabtuneError;
+}
+
 /** State of a run at one moment; another object as soon as anything changes. */
 export interface TrainerSnapshot {
   /** State of the run. */
@@ -34,6 +48,8 @@ export interface TrainerSnapshot {
   readonly lastStep?: StepEvent;
   /** Result of the last evaluation that was made here. */
   readonly lastEvaluation?: EvalEvent;
+  /** How the last `run` ended, until the next one begins; `failed` also after a failed `step`, or after a failure while nothing runs. */
+  readonly ended?: RunEnd;
 }
 
 /** Target of a trainer's events, with typed listeners. */
@@ -99,6 +115,20 @@ export class RunStatus {
     return this.snapshot.step;
   }
 
+  /** Forgets the end of the last run, since another one begins. */
+  begin(): void {
+    const { ended: _, ...rest } = this.snapshot;
+    this.snapshot = rest;
+  }
+
+  /** Notes how a run has ended. */
+  end(reason: RunEnd['reason'], error?: TabtuneError): void {
+    const { step } = this.snapshot;
+    const ended: RunEnd = error === undefined ? { reason, step } : { reason, step, error };
+    this.snapshot = { ...this.snapshot, ended };
+    this.#notify();
+  }
+
   /** Sets the last step, of a state that was loaded. */
   loaded(step: number): void {
     this.snapshot = { ...this.snapshot, step };
@@ -136,6 +166,10 @@ export class RunStatus {
     if (this.#loop) this.#loop(event);
     else if (event.type === 'warning') this.#unseen.push(event);
     this.target.dispatchEvent(TrainerMessage.of(event));
+    this.#notify();
+  }
+
+  #notify(): void {
     for (const subscriber of this.#subscribers) notify(subscriber, undefined);
   }
 

@@ -98,16 +98,8 @@ export class Trainer extends TrainerTarget {
       exportTo: this.exportTo,
       export: this.export,
       exportFiles: this.exportFiles,
-    } = exportsOf(
-      (ask, more) => link.call('model.export', ask, more),
-      undefined,
-      info.adapter !== null,
-    ));
-    const [hidden, shown] = [
-      () => link.call('checkpoint.autosave', { always: false }),
-      () => link.call('device.look', undefined),
-    ].map((call) => (): void => void call().catch(() => undefined));
-    this.#unwatch = watchVisibility(hidden, shown);
+    } = exportsOf((...of) => this.#ask('model.export', ...of), undefined, info.adapter !== null));
+    this.#unwatch = watchVisibility(link);
     this.#workerLoss.warn(info.warnings);
     if (lock.warning) status.warn(lock.warning);
   }
@@ -155,12 +147,7 @@ export class Trainer extends TrainerTarget {
   run(options: RunOptions = {}): AsyncGenerator<TrainerEvent, void> {
     const { maxSteps } = ownFields(objectOf(options, 'options') as RunOptions);
     if (maxSteps !== undefined) positiveInteger(maxSteps, 'maxSteps');
-    return this.#ran(options);
-  }
-
-  async *#ran(options: RunOptions): AsyncGenerator<TrainerEvent, void> {
-    yield* this.#loop.run(options);
-    this.#workerLoss.settle();
+    return this.#loop.run(options, () => this.#workerLoss.settle());
   }
 
   /** Makes exactly `count` steps, fewer only if it is stopped, and returns their reports. Throws BUSY while a run makes steps. */

@@ -109,8 +109,9 @@ export class WorkerLoss implements Owner {
     if (!this.loop.running) this.status.become('paused');
   }
 
-  failed(_error: TabtuneError): void {
+  failed(error: TabtuneError): void {
     this.status.become('failed');
+    this.status.end('failed', error);
     this.release();
   }
 }
