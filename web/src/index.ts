@@ -135,7 +135,13 @@ export type { TokenizerOptions, TokenizerShape } from './page/tokenizers.js';
 export { TrainerMessage, TrainerTarget } from './page/status.js';
 export type { EventType, RunEnd, TrainerListener, TrainerSnapshot } from './page/status.js';
 export { Trainer } from './page/trainer.js';
-export type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './page/run-options.js';
+export type {
+  CreateOptions,
+  DisposeOptions,
+  Estimate,
+  ResumeOptions,
+  SaveOptions,
+} from './page/run-options.js';
 export { VERSION } from './protocol/build.js';
 
 addCodes(PAGE_CODES);

@@ -31,6 +31,8 @@ export class RunLoop {
   /** True from the call of a step, a profile or a load until its end. */
   #reserved = false;
   #stopping: Promise<void> | undefined;
+  /** True once the trainer is to end, which saves by itself. */
+  #ending = false;
 
   constructor(
     private readonly link: Link,
@@ -119,6 +121,7 @@ export class RunLoop {
 
   /** Saves the unsaved steps of a run that makes none now, in the background; a failure is reported as that of any automatic save. */
   #saveSoon(always: boolean): void {
+    if (this.#ending) return;
     void this.link.call('checkpoint.autosave', { always }).catch(() => undefined);
   }
 
@@ -209,6 +212,15 @@ export class RunLoop {
       .finally(() => (this.#stopping = undefined));
     this.#become('stop');
     await this.#stopping;
+  }
+
+  /** Ends all steps and does the last work of the trainer; nothing if it has ended. */
+  async last(work: () => unknown): Promise<void> {
+    if (this.#state === 'closed') return;
+    this.#ending = true;
+    this.#become('pause');
+    if (this.#turn !== undefined) await this.link.call('loop.pause', undefined);
+    await this.#inTurn('other', async () => work());
   }
 
   /** Ends a run that is paused, when its trainer ends; one that makes steps ends with the worker. */

@@ -82,3 +82,8 @@ export interface Estimate {
 }
 /** Options of `save`. */
 export type SaveOptions = Call;
+/** Options of `dispose`. */
+export interface DisposeOptions {
+  /** Pauses the run and saves its unsaved steps first, also without `autosave`. Default: false. */
+  save?: boolean | undefined;
+}

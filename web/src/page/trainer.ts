@@ -1,7 +1,14 @@
 import { chatted, detokenized, sampled, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
 import type { PreviewOptions } from './call.js';
-import { naturalNumber, notNegative, objectOf, planned, positiveInteger } from './checks.js';
+import {
+  boolean,
+  naturalNumber,
+  notNegative,
+  objectOf,
+  planned,
+  positiveInteger,
+} from './checks.js';
 import { aborted } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
@@ -38,7 +45,13 @@ import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
-import type { CreateOptions, Estimate, ResumeOptions, SaveOptions } from './run-options.js';
+import type {
+  CreateOptions,
+  DisposeOptions,
+  Estimate,
+  ResumeOptions,
+  SaveOptions,
+} from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { settingsOf } from './settings.js';
 import type { SettingsInUse } from './settings.js';
@@ -268,15 +281,21 @@ export class Trainer extends TrainerTarget {
     return this.#link.call('trainer.inspect', undefined);
   }
 
-  /** Ends the worker and frees everything; unsaved steps are lost. */
-  async dispose(): Promise<void> {
-    this.#unwatch();
-    this.#link.close(aborted('the trainer'));
-    this.#loop.close();
-    this.#lock.release();
-    void dropTokens();
-    // Nothing else needs the base of a run that no resume can find.
-    if (!this.#recovery.kept) dropBase(this.runId);
+  /** Ends the worker and frees everything. Unsaved steps are lost, except with `save`; if that save fails, it rejects once all is freed. */
+  async dispose(options: DisposeOptions = {}): Promise<void> {
+    const { save = false } = optionsOf(options, 'the end', ['save']);
+    boolean(save, 'save');
+    try {
+      if (save) await this.#loop.last(() => this.#workerLoss.unsaved && this.save());
+    } finally {
+      this.#unwatch();
+      this.#link.close(aborted('the trainer'));
+      this.#loop.close();
+      this.#lock.release();
+      void dropTokens();
+      // Nothing else needs the base of a run that no resume can find.
+      if (!this.#recovery.kept) dropBase(this.runId);
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -32,6 +32,11 @@ export class WorkerLoss implements Owner {
     this.#saved = info.completedSteps;
   }
 
+  /** True if steps were made since the newest generation, as far as is known. */
+  get unsaved(): boolean {
+    return this.status.step !== this.#saved;
+  }
+
   /** Reports warnings of the start, each only once. */
   warn(findings: readonly Finding[]): void {
     for (const warning of findings) {
