@@ -165,7 +165,8 @@ test('a base given as a handle or a URL is found and verified in another page', 
     };
     const handle = await put('base.gguf', await a.base(setting));
     await put('elsewhere.gguf', await handle.getFile());
-    await a.start(handle, setting);
+    // A small file would be kept with the run otherwise.
+    await a.start(handle, { ...setting, options: { ...setting.options, keepData: false } });
     const losses = await s.step(2);
     const { run } = await s.current().save();
     const fork = await s.current().checkpoints.fork();
@@ -186,20 +187,20 @@ test('a base given as a handle or a URL is found and verified in another page', 
     const ofUrl = await s.current().save();
     const next = await s.step(1);
     await s.current().dispose();
-    return { run, losses, fork: fork.run, ofUrl: ofUrl.run, next };
+    return { run, losses, fork: fork.run, ofUrl: ofUrl.run, next, data: { text: setting.text } };
   }, SMALL);
 
-  const second = await inPage(async ({ s, ...a }, { run, fork, ofUrl }) => {
+  const second = await inPage(async ({ s, ...a }, { run, fork, ofUrl, data }) => {
     const goOn = async (given, steps) => {
       await s.resume(given);
       const losses = await s.step(steps);
       return losses;
     };
-    const losses = await goOn({ run }, 2);
+    const losses = await goOn({ run, data }, 2);
     // The base of the adapter, into which it is merged, is available as well.
     const merged = (await s.current().exportFiles({ dtype: 'f32' })).map(({ name }) => name);
     await s.current().dispose();
-    const forked = await goOn({ run: fork }, 1);
+    const forked = await goOn({ run: fork, data }, 1);
     await s.current().dispose();
     const next = await goOn({ run: ofUrl }, 1);
     await s.current().dispose();
@@ -210,21 +211,21 @@ test('a base given as a handle or a URL is found and verified in another page', 
     const writable = await handle.createWritable();
     await writable.write(changed);
     await writable.close();
-    const resumed = () => s.settled(s.tabtune.Trainer.resume({ run, worker: s.workers() }));
+    const resumed = () => s.settled(s.tabtune.Trainer.resume({ run, data, worker: s.workers() }));
     const refused = [await resumed()];
     // The flipped bit is in no header.
-    await s.resume({ run, verify: 'header' });
+    await s.resume({ run, data, verify: 'header' });
     const { base: loose } = await s.current().details();
     await s.current().dispose();
     await folder.removeEntry('base.gguf');
     refused.push(await resumed());
-    await s.resume({ run, base: await folder.getFileHandle('elsewhere.gguf') });
+    await s.resume({ run, data, base: await folder.getFileHandle('elsewhere.gguf') });
     await s.current().dispose();
     return { losses, merged, forked, next, refused, loose: loose.verified };
   }, first);
 
-  const third = await inPage(async ({ s }, { run }) => {
-    await s.resume({ run });
+  const third = await inPage(async ({ s }, { run, data }) => {
+    await s.resume({ run, data });
     const { completedSteps } = await s.current().info();
     await s.current().dispose();
     return completedSteps;

@@ -20,7 +20,8 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
   }, HARD);
   const first = await inPage(async ({ s, ...a }, setting) => {
     const base = await a.base(setting);
-    await a.start(base, setting);
+    // Its small base would be kept with the run, like its data.
+    await a.start(base, { ...setting, options: { ...setting.options, keepData: false } });
     const losses = await s.step(3);
     const { run, bytes } = await s.current().save();
     const info = await s.current().info();
@@ -41,6 +42,7 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
   const second = await inPage(
     async ({ s, ...a }, { run, setting }) => {
       const base = await a.base(setting);
+      const data = { text: setting.text };
       const refused = [];
       for (const given of [
         undefined,
@@ -51,6 +53,7 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
           await s.settled(
             s.tabtune.Trainer.resume({
               run,
+              data,
               ...(given && { base: given }),
               worker: s.workers(),
             }).catch((error) => {
@@ -59,7 +62,7 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
           ),
         );
       }
-      await s.resume({ run, base: new File([base], 'moved and renamed.gguf') });
+      await s.resume({ run, data, base: new File([base], 'moved and renamed.gguf') });
       const losses = await s.step(3);
       const ended = {
         refused,
@@ -69,7 +72,7 @@ test('a run resumed in another process has the bits of the uninterrupted one, an
       };
       // From this point on the page knows it.
       await s.current().dispose();
-      await s.resume({ run });
+      await s.resume({ run, data });
       await s.current().dispose();
       return ended;
     },

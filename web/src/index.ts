@@ -85,6 +85,7 @@ export type {
   ModelInfo,
   NamedFile,
   NamedTensor,
+  NeededFile,
   PlanReport,
   Preview,
   Profile,
@@ -121,6 +122,7 @@ export type {
   GenerationOptions,
   KeepOptions,
   RemoveOptions,
+  SavedRun,
   SavedRunsOptions,
 } from './page/runs.js';
 export type { ImportRequest, ImportSelection, KeyRemap } from './page/requests.js';

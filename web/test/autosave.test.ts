@@ -114,7 +114,7 @@ describe('steps that are not saved', () => {
     await collect(off.run({ maxSteps: 3 }));
     await using single = await trainerOf();
     await single.step(3);
-    for (const trainer of [off, single]) await trainer.inspect();
+    for (const trainer of [off, single]) await trainer.info();
     expect([await saved(off), await saved(single)]).toEqual([[], [0]]);
     await single.stop();
     expect(await saved(single)).toEqual([3, 0]);

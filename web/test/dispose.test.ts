@@ -8,7 +8,7 @@ import { collect, origin, trainerOf } from './runs.js';
 
 const savedSteps = async (run: string): Promise<number[]> => {
   using runs = await openSavedRuns({ worker: fakeWorker });
-  return (await runs.list(run)).map(({ step }) => step);
+  return (await runs.list({ run })).map(({ step }) => step);
 };
 const alive = (): number => started.filter(({ terminated }) => !terminated).length;
 
@@ -66,7 +66,7 @@ describe('a trainer that is disposed', () => {
     // The lock is free.
     using runs = await openSavedRuns({ worker: fakeWorker });
     await runs.remove(trainer.runId);
-    expect(await runs.list(trainer.runId)).toEqual([]);
+    expect(await runs.list({ run: trainer.runId })).toEqual([]);
   });
   it('knows_its_options', async () => {
     await using trainer = await trainerOf();

@@ -46,3 +46,10 @@ export async function opened(
     throw thrown;
   }
 }
+
+/** @internal How a model was opened. */
+export interface Kept {
+  allowNonFinite?: boolean;
+  files?: SourceSpec[];
+  alone?: () => void;
+}

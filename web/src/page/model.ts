@@ -13,7 +13,7 @@ import { optionsOf, ownFields } from './given.js';
 import type { DataInput } from './data-inputs.js';
 import type { Link, LinkOptions } from './link.js';
 import { opened } from './model-worker.js';
-import type { Open, Opened } from './model-worker.js';
+import type { Kept, Open, Opened } from './model-worker.js';
 import { runSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
@@ -292,11 +292,4 @@ export function checkModel(given: unknown): asserts given is Model {
   const expected = 'a model of openModel or newModel';
   if (brandOf(given) !== 'Model') throw badOption('model', expected, given);
   throw invalidOption('model', expected, 'a model of another copy of the package');
-}
-
-/** How a model was opened. */
-interface Kept {
-  allowNonFinite?: boolean;
-  files?: SourceSpec[];
-  alone?: () => void;
 }

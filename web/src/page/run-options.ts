@@ -23,7 +23,10 @@ export interface CreateOptions extends TrainOptions, DriveOptions, Call {
   override?: readonly string[] | undefined;
   /** Name of the run in lists. Default: the name of the data. */
   label?: string | undefined;
-  /** Stores the data with the checkpoints (up to 64 MiB), so that the run can be resumed without passing them again. Default: true. */
+  /**
+   * Stores the data with the checkpoints (up to 64 MiB), and the base files of an adapter that have no address (the smallest ones, up to 64 MiB
+   * together), so that the run can be resumed without passing them again. Default: true.
+   */
   keepData?: boolean | undefined;
   /** Trains even if some weights in the files are not finite. Default: the option passed to `openModel`, or false. */
   allowNonFinite?: boolean | undefined;
@@ -42,8 +45,8 @@ export interface ResumeOptions extends WorkerOptions, Call {
   /** The same validation data, if `data` is given. */
   validationData?: DataInput | undefined;
   /**
-   * Files of the base model of an adapter, under any names. Needed only if they cannot be found again: this page has not read them, and they were
-   * neither URLs nor handles that may still be read.
+   * Files of the base model of an adapter, under any names: those that a list of checkpoints names in `needsBase`, or all of them. Needed only if this
+   * page has not read them, they are not stored with the run, and they were neither addresses nor handles that may still be read.
    */
   base?: FilesInput | undefined;
   /** Verification of the base: every piece is compared, or, of a large base, only size and header; later checkpoints record this. Default: 'full'. */

@@ -3,7 +3,7 @@ import { allOf, boolean, ifGiven, naturalNumber, string } from './checks.js';
 import { optionsOf, ownFields } from './given.js';
 import { isOf } from '../protocol/brand.js';
 import { aborted, badOption } from '../protocol/errors.js';
-import { copyBase, dropBase } from './bases.js';
+import { copyBase, dropBase, listed } from './bases.js';
 import type { Link } from './link.js';
 import type { CheckpointInfo, NamedFile, SessionInfo } from '../protocol/reports.js';
 import type { HistoryEntry } from '../protocol/events.js';
@@ -42,6 +42,16 @@ export interface KeepOptions {
 export interface SavedRunsOptions extends WorkerOptions {
   /** Aborts only the opening. */
   signal?: AbortSignal | undefined;
+}
+/** A saved run with its checkpoints. */
+export interface SavedRun extends Pick<
+  CheckpointInfo,
+  'run' | 'label' | 'dataName' | 'hasData' | 'needsBase'
+> {
+  /** The newest checkpoint that can be resumed; undefined if none can. */
+  newest: CheckpointInfo | undefined;
+  /** All checkpoints, newest first. */
+  checkpoints: CheckpointInfo[];
 }
 /** A `.tabtune` file, or the files of a checkpoint folder. */
 export type CheckpointInput = Blob | FileList | readonly File[];
@@ -93,7 +103,21 @@ export class SavedRuns {
   async list(options: { run?: string | undefined } = {}): Promise<CheckpointInfo[]> {
     const { run } = optionsOf(options, 'the list', ['run']);
     ifGiven(run, string, 'run');
-    return this.#stored.call('checkpoint.list', { run });
+    return Promise.all((await this.#stored.call('checkpoint.list', { run })).map(listed));
+  }
+
+  /** Lists all runs, the one that was saved last first, each with its checkpoints and with what a resume has to be given. */
+  async runs(): Promise<SavedRun[]> {
+    const groups = new Map<string, CheckpointInfo[]>();
+    for (const info of await this.list())
+      groups.set(info.run, [...(groups.get(info.run) ?? []), info]);
+    return [...groups].map(([run, checkpoints]) => {
+      const newest = checkpoints.find(({ fault }) => fault === undefined);
+      const [{ label, dataName, hasData, needsBase }] = newest
+        ? [newest]
+        : (checkpoints as [CheckpointInfo]);
+      return { run, label, dataName, hasData, needsBase, newest, checkpoints };
+    });
   }
 
   /** Returns the steps, evaluations and samples up to a generation, by default the newest. */
@@ -131,7 +155,7 @@ export class SavedRuns {
     ifGiven(label, string, 'label');
     const info = await this.#stored.call('checkpoint.fork', { run, generation, label });
     copyBase(run, info.run);
-    return info;
+    return listed(info);
   }
 
   /** Exports a checkpoint as one file, `label-step-N.tabtune`, which `importFile` and `tabtune train --resume` read. */
@@ -155,10 +179,9 @@ export class SavedRuns {
 
   /** Imports an exported file or the files of a folder after verifying them; an existing run is never overwritten. */
   async importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
-    return this.#stored.call(
-      'checkpoint.import',
-      { files: importedFiles(file) },
-      options satisfies CallOptions,
+    const files = importedFiles(file);
+    return listed(
+      await this.#stored.call('checkpoint.import', { files }, options satisfies CallOptions),
     );
   }
 
@@ -226,8 +249,8 @@ export class Checkpoints {
   }
 
   /** Saves a checkpoint; resolves once the data are on disk. */
-  save(options: SaveOptions = {}): Promise<CheckpointInfo> {
-    return this.#link.call('checkpoint.save', undefined, options);
+  async save(options: SaveOptions = {}): Promise<CheckpointInfo> {
+    return listed(await this.#link.call('checkpoint.save', undefined, options));
   }
 
   /** Returns the trainer to a saved generation, by default the newest complete one. Throws BUSY while it runs. */

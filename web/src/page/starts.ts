@@ -1,8 +1,8 @@
 /** Gives a trainer its worker, the lock of its run, and the means to recover. */
 import { allOf, boolean, ifGiven, naturalNumber, oneOf, string } from './checks.js';
-import { aborted, badOption } from '../protocol/errors.js';
+import { aborted, badOption, TabtuneError, withDetail } from '../protocol/errors.js';
 import { plain } from '../protocol/plain.js';
-import { baseOf, keepBase } from './bases.js';
+import { baseOf, keepBase, wholeBase } from './bases.js';
 import { optionsOf } from './given.js';
 import { toData, withWeights } from './data-inputs.js';
 import { toSources } from './inputs.js';
@@ -71,6 +71,10 @@ const NOTHING_YET: Owner = {
   failed: () => undefined,
   events: () => undefined,
 };
+
+/** Returns whether an error is that of a file that cannot be opened. */
+const isOfSource = (thrown: unknown): thrown is TabtuneError =>
+  thrown instanceof TabtuneError && thrown.detail.code?.startsWith('source.') === true;
 
 /** Runs `start` under the run's lock, which is released if it throws. */
 async function locked(run: string, start: (lock: RunLock) => Promise<Started>): Promise<Started> {
@@ -181,30 +185,43 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
   const config = given?.weights
     ? withWeights(changes?.config ?? {}, given.weights)
     : changes?.config;
-  const files = base === undefined ? baseOf(run) : await toSources(base, 'base', signal);
+  const again = base === undefined ? undefined : await toSources(base, 'base', signal);
   return locked(run, async (lock) => {
     const link = await Link.open(worker, NOTHING_YET, signal);
     try {
+      const known = again === undefined ? baseOf(run) : undefined;
+      const files =
+        known ?? (await wholeBase(await link.call('checkpoint.base', { run }, { signal }), again));
       const ask = {
         run,
         generation,
         data: given?.spec,
         base: files,
+        keepBase: base !== undefined,
         verify,
         config: config && plain(config, 'settings'),
         override: changes?.override,
       };
-      const info = await link.call('trainer.resume', ask, {
-        signal,
-        onProgress,
-        graceMillis: GRACE_MILLIS,
+      const call = { signal, onProgress, graceMillis: GRACE_MILLIS };
+      const info = await link.call('trainer.resume', ask, call).catch(async (thrown: unknown) => {
+        // Then the address is one of the base's, which is asked for like a missing file.
+        if (known || again || given || !isOfSource(thrown)) throw thrown;
+        const refused: unknown = await link
+          .call('trainer.resume', { ...ask, base: [] }, call)
+          .catch((error: unknown) => error);
+        if (!(refused instanceof TabtuneError)) throw thrown;
+        const { message } = thrown;
+        throw withDetail(refused, { reason: message }, `${refused.message} ${message}`);
       });
       keepBase(run, files, info.base);
       return {
         link,
         lock,
         info,
-        recovery: new Recovery({ ...ask, changesUpTo: info.generation }, undefined),
+        recovery: new Recovery(
+          { ...ask, keepBase: false, changesUpTo: info.generation },
+          undefined,
+        ),
       };
     } catch (thrown) {
       link.close(aborted('the trainer'));

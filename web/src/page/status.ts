@@ -53,7 +53,14 @@ export interface TrainerSnapshot {
 }
 
 /** Target of a trainer's events, with typed listeners. */
-export class TrainerTarget extends EventTarget {
+export abstract class TrainerTarget extends EventTarget {
+  /** Ends the trainer. */
+  abstract dispose(): Promise<void>;
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
   /** Adds a listener, whose event has the report as `detail`. */
   override addEventListener<T extends EventType>(
     type: T,

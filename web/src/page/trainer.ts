@@ -297,8 +297,4 @@ export class Trainer extends TrainerTarget {
       if (!this.#recovery.kept) dropBase(this.runId);
     }
   }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.dispose();
-  }
 }

@@ -1,4 +1,5 @@
 /** The requests of the protocol between page and worker. Both sides import this file; it imports neither. Tags are noun.verb. */
+import { storedBaseFile } from './base-files.js';
 import {
   dataInspection,
   dataPreview,
@@ -13,7 +14,7 @@ import {
   verification,
 } from './generated/reports.js';
 import {
-  checkpointInfo,
+  storedCheckpoint,
   deltaFiles,
   downloadInfo,
   extractedFiles,
@@ -244,6 +245,8 @@ export const REQUESTS = {
       data: optional(dataSpec),
       /** Base model files of the adapter that is trained. */
       base: optional(listOf(sourceSpec)),
+      /** True to keep them with the run, as those of a new run are kept. */
+      keepBase: optional(flag),
       /** How thoroughly the base is compared. */
       verify: optional(oneOf('full', 'header')),
     }),
@@ -268,15 +271,17 @@ export const REQUESTS = {
   'rate.set': { ask: record({ rate: optional(number) }), reply: moment },
   'schedule.decay': { ask: nothing, reply: moment },
   'schedule.preview': { ask: record({ points: count, stride: count }), reply: listOf(number) },
-  'checkpoint.save': { ask: nothing, reply: checkpointInfo },
+  'checkpoint.save': { ask: nothing, reply: storedCheckpoint },
   /** Saves unsaved steps, because the page is being hidden or the run is paused: `always`, or if the last save was long enough ago. */
   'checkpoint.autosave': { ask: record({ always: flag }), reply: nothing },
-  'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(checkpointInfo) },
+  'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(storedCheckpoint) },
+  /** Returns the base files of the run's adapter, with the bytes of those that are stored and whole. */
+  'checkpoint.base': { ask: record({ run: text }), reply: listOf(storedBaseFile) },
   'checkpoint.history': { ask: which, reply: listOf(historyEntry) },
   'checkpoint.keep': { ask: record({ run: text, generation: count, kept: flag }), reply: nothing },
   'checkpoint.fork': {
     ask: record({ run: text, generation: optional(count), label: optional(text) }),
-    reply: checkpointInfo,
+    reply: storedCheckpoint,
   },
   'checkpoint.remove': { ask: which, reply: nothing },
   'checkpoint.export': { ask: which, reply: namedFile },
@@ -284,7 +289,7 @@ export const REQUESTS = {
     ask: record({ run: text, generation: optional(count), handle: directory }),
     reply: nothing,
   },
-  'checkpoint.import': { ask: record({ files: listOf(namedFile) }), reply: checkpointInfo },
+  'checkpoint.import': { ask: record({ files: listOf(namedFile) }), reply: storedCheckpoint },
 } satisfies Record<string, { ask: Parser<unknown>; reply: Parser<unknown> }>;
 
 export type Tag = keyof typeof REQUESTS;

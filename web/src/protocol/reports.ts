@@ -1,4 +1,6 @@
 /** The worker's reports: those of the core, to which the worker adds what only it knows, and checkpoints. */
+import { baseFile } from './base-files.js';
+import type { BaseFile } from './base-files.js';
 import {
   deltaReport,
   extractReport,
@@ -88,6 +90,13 @@ export const sessionInfo: Parser<SessionInfo> = record({
   generation: optional(count),
 });
 
+/** A file that a resume must be given again. */
+export interface NeededFile {
+  /** Name that it had; it may have another one. */
+  name: string;
+  /** Number of bytes. */
+  bytes: number;
+}
 /** A saved checkpoint of a run. */
 export interface CheckpointInfo {
   /** Identifier of the run. */
@@ -112,6 +121,8 @@ export interface CheckpointInfo {
   dataName: string;
   /** True if the training data are stored with the run. */
   hasData: boolean;
+  /** Files of an adapter's base that `Trainer.resume` must be given again as `base`; false if it finds them itself, or needs none. */
+  needsBase: false | NeededFile[];
   /** True if the checkpoint is marked, so that retention never drops it. */
   kept: boolean;
   /** Storage location: the database, or the alternative in the origin's private file system. */
@@ -119,7 +130,11 @@ export interface CheckpointInfo {
   /** Reason why it cannot be resumed, as a dotted code. */
   fault?: string | undefined;
 }
-export const checkpointInfo: Parser<CheckpointInfo> = record({
+/** A saved checkpoint as the worker reports it: with the records of the run's base. */
+export type StoredCheckpoint = Omit<CheckpointInfo, 'needsBase'> & {
+  base?: BaseFile[] | undefined;
+};
+export const storedCheckpoint: Parser<StoredCheckpoint> = record({
   run: text,
   generation: count,
   step: count,
@@ -131,6 +146,7 @@ export const checkpointInfo: Parser<CheckpointInfo> = record({
   label: text,
   dataName: text,
   hasData: flag,
+  base: optional(listOf(baseFile)),
   kept: flag,
   home: oneOf('indexeddb', 'opfs'),
   fault: optional(text),

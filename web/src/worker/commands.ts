@@ -179,6 +179,7 @@ export function handlersOf(state: WorkerState): Handlers {
       state.sweep();
       return store.list(run);
     },
+    'checkpoint.base': ({ run }) => store.runBase(run),
     'checkpoint.history': async ({ run, generation }) => {
       const found = (await store.list(run)).filter(
         (info) =>

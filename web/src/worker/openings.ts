@@ -2,7 +2,6 @@
 import { aborted, escaped, fault, finding } from '../protocol/errors.js';
 import type { Ask, SourceSpec } from '../protocol/protocol.js';
 import type { SessionInfo } from '../protocol/reports.js';
-import { keptFiles, reopened } from './bases.js';
 import { completed } from './remote.js';
 import { blobSource, openSources } from './sources.js';
 import { summed } from './sums.js';
@@ -124,9 +123,8 @@ export async function resumeTrainer(
     ? await openData(ask.data, signal, onProgress)
     : kept && (await dataIn(kept, keptFilesOfData));
   if (!data) throw fault('data.missing', {}, { path: 'data' });
-  const given = ask.base && (await openSources(ask.base, signal, onProgress, 'beginning'));
   const header = ask.verify === 'header';
-  const opened = given ?? (await reopened(record.base ?? [], signal, onProgress));
+  const opened = await openSources(ask.base ?? [], signal, onProgress, 'beginning');
   await completed(opened, signal, onProgress);
   const base = header ? opened : await summed(opened, signal, onProgress);
   const device = await state.device();
@@ -150,16 +148,15 @@ export async function resumeTrainer(
     header,
     run,
     label,
-    keepData: record.data !== undefined,
+    keepData: (record.data ?? record.baseData) !== undefined,
     driver,
     newData,
     generation,
   });
   state.trainer.saver.loss = manifest.loss;
   state.trainer.saver.clock.bytes = manifest.bytes;
-  const places = keptFiles(given ?? []);
-  // A failure is harmless: the record only saves asking for the files later.
-  if (places) await store.keepBase(run, places).catch(() => undefined);
+  // A failure is harmless: what is kept only saves asking for the files later.
+  if (ask.keepBase) await state.trainer.saver.keepBase().catch(() => undefined);
   onProgress(ready);
   const passed = warnings.map(({ code, detail, message }) => ({
     code: detail.code ?? code,

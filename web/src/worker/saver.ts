@@ -1,13 +1,13 @@
 /** Saves of one run: writes the core's files into storage, with the history that belongs to them. */
 import { SaveClock } from './autosave.js';
-import { keptFiles } from './bases.js';
+import { keepBase, listOfFiles } from './bases.js';
 import { keptOf } from './data.js';
 import type { RunData } from './data.js';
 import { finding, TabtuneError } from '../protocol/errors.js';
 import { inPieces } from './sources.js';
 import type { CoreMutex } from './core-mutex.js';
 import type { Driver } from '../protocol/protocol.js';
-import type { CheckpointInfo, OnProgress } from '../protocol/reports.js';
+import type { NeededFile, OnProgress, StoredCheckpoint } from '../protocol/reports.js';
 import type { HistoryEntry, TrainerEvent } from '../protocol/events.js';
 import { infoOf } from './storage/checkpoints.js';
 import type { CheckpointStore } from './storage/checkpoints.js';
@@ -15,8 +15,8 @@ import { storedDriver } from './storage/driver.js';
 import { parsed } from './wasm.js';
 import type { JsSource, Session } from './wasm.js';
 
-/** Maximum size of training data that are stored with the run, so that it can be resumed with one click. */
-const KEPT_DATA_BYTES = 64 << 20;
+/** Maximum size of training data, and of an adapter's base files, that are stored with the run, so that it can be resumed with one click. */
+const KEPT_BYTES = 64 << 20;
 const OF_STORAGE = /^(QUOTA_EXCEEDED|STORAGE_|CHECKPOINT_)/;
 
 export interface SaverParts {
@@ -102,7 +102,7 @@ export class Saver {
   async write(
     session: Session,
     { mark, signal, onProgress }: SaveCall = {},
-  ): Promise<CheckpointInfo> {
+  ): Promise<StoredCheckpoint> {
     const { run, label, store, version, adapter, driver } = this.parts;
     const begun = performance.now();
     const { completedSteps: step, totalSteps } = parsed.session(session.info());
@@ -200,7 +200,7 @@ export class Saver {
   }
 
   async #putRecord(): Promise<void> {
-    const { run, label, data, base, driver, keepData, store } = this.parts;
+    const { run, label, data, driver, store } = this.parts;
     const dataFiles = keptOf(data);
     const dataName = `${dataFiles[0]?.name ?? ''}${data.files.length > 1 ? ` and ${data.files.length - 1} more` : ''}`;
     const record = {
@@ -210,23 +210,38 @@ export class Saver {
       dataName,
       dataFiles,
       driver: storedDriver(driver),
-      base: keptFiles(base),
     };
     const bytes = dataFiles.reduce((sum, file) => sum + file.bytes, 0);
-    const kept =
-      keepData && bytes <= KEPT_DATA_BYTES
-        ? { bytes, next: inPieces([...data.files, ...data.validation]) }
-        : undefined;
+    const keep = async (room: number): Promise<NeededFile[]> => {
+      const next = inPieces([...data.files, ...data.validation]);
+      await store.registerRun(record, bytes <= room ? { bytes, next } : undefined);
+      return this.keepBase(room);
+    };
     try {
-      await store.registerRun(record, kept);
+      const missing = await keep(this.#room);
+      if (bytes > KEPT_BYTES) missing.push(...dataFiles);
+      if (missing.length > 0 && this.#room > 0)
+        this.#warnUnkept(`more than ${KEPT_BYTES} bytes are not kept: ${listOfFiles(missing)}.`);
     } catch (thrown) {
       if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'source.read') throw thrown;
-      await store.registerRun(record, undefined);
-      this.emit({
-        type: 'warning',
-        step: this.clock.savedStep ?? 0,
-        ...finding('data.not-kept', { found: thrown.message }),
-      });
+      await keep(0);
+      this.#warnUnkept(thrown.message);
     }
+  }
+
+  /** Maximum size of training data, and of base files, that the run stores. */
+  get #room(): number {
+    return this.parts.keepData ? KEPT_BYTES : 0;
+  }
+
+  /** Records the base files of the adapter with the run, and stores the small ones. Returns those that a resume has to be given again. */
+  async keepBase(room = this.#room): Promise<NeededFile[]> {
+    const { run, base, store } = this.parts;
+    return base.length > 0 ? keepBase(store, run, base, room) : [];
+  }
+
+  #warnUnkept(found: string): void {
+    const step = this.clock.savedStep ?? 0;
+    this.emit({ type: 'warning', step, ...finding('data.not-kept', { found }) });
   }
 }

@@ -9,7 +9,7 @@ import type { Values } from '../protocol/plain.js';
 import type { Moment } from '../protocol/protocol.js';
 import type { DataPreview } from '../protocol/reports.js';
 import type {
-  CheckpointInfo,
+  StoredCheckpoint,
   EvalReport,
   Finding,
   Profile,
@@ -275,7 +275,7 @@ export class TrainingSession {
     await this.saver.mirror(true);
   }
 
-  async save(call: SaveCall): Promise<CheckpointInfo> {
+  async save(call: SaveCall): Promise<StoredCheckpoint> {
     const info = await this.mutex.take(async () => {
       await this.#settled();
       return this.saver.write(this.session, call);

@@ -258,8 +258,10 @@ export class WorkerState {
       watch: this.#watch,
       outbox,
     };
-    const { completedSteps } = parsed.session(session.info());
-    const trainer = new TrainingSession({ ...rest, ...shared }, session, completedSteps);
+    const { completedSteps, adapter } = parsed.session(session.info());
+    // The files of a model that is trained itself are not needed again.
+    const parts = { ...rest, ...shared, base: adapter ? rest.base : [] };
+    const trainer = new TrainingSession(parts, session, completedSteps);
     try {
       const info = await trainer.inspect();
       refuseSkip(rest.driver, info.config);

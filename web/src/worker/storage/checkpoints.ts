@@ -1,6 +1,7 @@
 /** The checkpoints of this origin and the operations on them, in all storage locations. */
 import { fault } from '../../protocol/errors.js';
-import type { CheckpointInfo, NamedFile, OnProgress } from '../../protocol/reports.js';
+import type { BaseFile, StoredBaseFile } from '../../protocol/base-files.js';
+import type { NamedFile, OnProgress, StoredCheckpoint } from '../../protocol/reports.js';
 import type { HistoryEntry } from '../../protocol/events.js';
 import { Connection } from './connection.js';
 import { absent, unlessFailed } from './faults.js';
@@ -13,13 +14,13 @@ import { listAll } from './listing.js';
 import { loadNewest } from './loading.js';
 import type { Loaded } from './loading.js';
 import { infoOf } from './manifest.js';
-import type { KeptFile, Manifest, RunRecord } from './manifest.js';
+import type { Manifest, RunRecord } from './manifest.js';
 import { mirrorNewest, restoreRun } from './mirror.js';
 import { asFileName } from './names.js';
 import { evict, resident } from './opfs.js';
 import { chunksIn, chunksOf } from './generation-copy.js';
 import type { GenerationCopy } from './generation-copy.js';
-import { recordOf, storedData, writeRecord } from './run-records.js';
+import { recordOf, storedBase, storedData, writeBase, writeRecord } from './run-records.js';
 import type { RunData } from './run-records.js';
 import { saveGeneration } from './saving.js';
 import type { SaveRequest } from './saving.js';
@@ -59,18 +60,21 @@ export class CheckpointStore {
   }
 
   /** Registers a run, with its training data if they are to be stored. */
-  registerRun(record: Omit<RunRecord, 'data'>, data?: RunData): Promise<void> {
+  registerRun(
+    record: Omit<RunRecord, 'data' | 'base' | 'baseData'>,
+    data?: RunData,
+  ): Promise<void> {
     return this.#connection.hold(() => writeRecord(this.#connection, record, data));
   }
 
-  /** Records other locations from which the base of an adapter can be opened again. */
-  keepBase(run: string, base: KeptFile[]): Promise<void> {
-    return this.#connection.hold(async () => {
-      const record = await recordOf(this.#connection, run);
-      await this.#connection.use(async (database) =>
-        database.put('runs', { ...record, base }, run),
-      );
-    });
+  /** Records the files of an adapter's base, with the bytes of those that are stored. */
+  keepBase(run: string, base: readonly BaseFile[], bytes?: RunData): Promise<void> {
+    return this.#connection.hold(() => writeBase(this.#connection, run, base, bytes));
+  }
+
+  /** Returns the files of the run's base, with the bytes of those that are stored and whole. */
+  runBase(run: string): Promise<StoredBaseFile[]> {
+    return this.#connection.hold(() => storedBase(this.#connection, run));
   }
 
   /** Returns the record of the run, from the database or else from the alternative storage. */
@@ -143,7 +147,7 @@ export class CheckpointStore {
   }
 
   /** Lists all generations, newest first; those that cannot be read have a `fault`. */
-  list(run?: string): Promise<CheckpointInfo[]> {
+  list(run?: string): Promise<StoredCheckpoint[]> {
     return this.#connection.hold(() => listAll(this.#connection, run));
   }
 
@@ -191,7 +195,7 @@ export class CheckpointStore {
     label: string,
     signal?: AbortSignal,
     onProgress?: OnProgress,
-  ): Promise<CheckpointInfo> {
+  ): Promise<StoredCheckpoint> {
     return this.#connection.hold(async () => {
       const { manifest, record } = await takeIn(
         this.#connection,
@@ -247,7 +251,7 @@ export class CheckpointStore {
     given: Blob | readonly NamedFile[],
     signal?: AbortSignal,
     onProgress?: OnProgress,
-  ): Promise<CheckpointInfo> {
+  ): Promise<StoredCheckpoint> {
     return this.#connection.hold(async () => {
       const copy = given instanceof Blob ? await readContainer(given) : await readFolder(given);
       const { run, label } = copy.manifest;

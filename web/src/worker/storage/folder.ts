@@ -1,13 +1,21 @@
 /** A checkpoint as a folder of files, as the native runner writes and reads it, and as a user may pick it. */
 import { sinkFault, TabtuneError } from '../../protocol/errors.js';
 import type { NamedFile, OnProgress } from '../../protocol/reports.js';
-import { count, listOf, record, ParseError, text } from '../../protocol/parse.js';
+import {
+  count,
+  document,
+  listOf,
+  missing,
+  record,
+  ParseError,
+  text,
+} from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
 import { sha256 } from './chunks.js';
 import { CHUNK_BYTES } from './database.js';
 import { corrupt, quoted, tooNew } from './faults.js';
 import { CHECKPOINT_JSON, MANIFEST_FORMAT, sumOf } from './manifest.js';
-import type { ChunkRecord, FileRecord, Manifest } from './manifest.js';
+import type { ChunkRecord, FileRecord, Manifest, RunRecord } from './manifest.js';
 import { isFileName } from './names.js';
 import { bytesOf, carried, chunksIn } from './generation-copy.js';
 import type { GenerationCopy } from './generation-copy.js';
@@ -18,24 +26,25 @@ const DOCUMENT_VERSION = 1;
 const MAX_DOCUMENT_BYTES = 64 << 20;
 
 const documentParser = record({
-  train: record({ steps: count }),
+  train: record({ steps: count, adapter: missing(document) }),
   progress: record({ completed_steps: count }),
   environment: record({ version: text, adapter: text }),
   files: listOf(record({ name: text, bytes: count, pieces: listOf(text) })),
+  base: missing(record({ files: listOf(record({ name: text, bytes: count })) })),
 });
 type Document = Parsed<typeof documentParser>;
 
 /** Checks the files of a folder against its `checkpoint.json`. Files that it does not name are ignored. */
 export async function readFolder(given: readonly NamedFile[]): Promise<GenerationCopy> {
   const files = new Map(given.map(({ name, blob }) => [name, blob]));
-  const document = files.get(CHECKPOINT_JSON);
-  if (document === undefined)
+  const own = files.get(CHECKPOINT_JSON);
+  if (own === undefined)
     throw corrupt(
       `${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`,
       'checkpoint.corrupt',
       { path: CHECKPOINT_JSON },
     );
-  const description = await parsedDocument(document);
+  const description = await parsedDocument(own);
   const listed: FileRecord[] = [];
   let index = 0;
   for (const file of description.files) {
@@ -62,17 +71,23 @@ export async function readFolder(given: readonly NamedFile[]): Promise<Generatio
     listed.push({ name: file.name, bytes: file.bytes, chunks });
   }
   const ownChunks: ChunkRecord[] = [];
-  for (let at = 0; at < document.size; at += CHUNK_BYTES) {
-    const bytes = await document.slice(at, at + CHUNK_BYTES).arrayBuffer();
+  for (let at = 0; at < own.size; at += CHUNK_BYTES) {
+    const bytes = await own.slice(at, at + CHUNK_BYTES).arrayBuffer();
     ownChunks.push({ index: index++, bytes: bytes.byteLength, sha256: await sha256(bytes) });
   }
-  listed.push({ name: CHECKPOINT_JSON, bytes: document.size, chunks: ownChunks });
+  listed.push({ name: CHECKPOINT_JSON, bytes: own.size, chunks: ownChunks });
   return {
     manifest: manifestOf(description, listed),
-    record: undefined,
+    record: recordOf(description),
     history: [],
     ...chunksIn(files, undefined),
   };
+}
+
+/** Returns the record of a run that trains an adapter, whose base files are not in the folder. */
+function recordOf({ train, base }: Document): RunRecord | undefined {
+  if (!train.adapter || !base) return undefined;
+  return { run: '', label: '', createdAt: 0, dataName: '', driver: '{}', base: base.files };
 }
 
 function manifestOf({ train, progress, environment }: Document, files: FileRecord[]): Manifest {

@@ -114,17 +114,24 @@ export async function filesOf(
   return new Map([...pieces].map(([name, blobs]) => [name, new Blob(blobs)]));
 }
 
-/** Returns the run's stored data after verifying them. */
-export async function dataOf({
-  record,
-  data,
-}: Pick<GenerationCopy, 'record' | 'data'>): Promise<Blob | undefined> {
-  if (record?.data === undefined) return undefined;
+/** Returns the bytes that a run has stored, after verifying them. */
+export async function bytesIn(
+  stored: RunRecord['data'],
+  read: GenerationCopy['data'],
+): Promise<Blob | undefined> {
+  if (stored === undefined) return undefined;
   const pieces: Blob[] = [];
   let offset = 0;
-  for (const chunk of record.data.chunks) {
-    pieces.push(new Blob([await data(offset, chunk)]));
+  for (const chunk of stored.chunks) {
+    pieces.push(new Blob([await read(offset, chunk)]));
     offset += chunk.bytes;
   }
   return new Blob(pieces);
 }
+
+/** Returns the run's stored data after verifying them. */
+export const dataOf = ({
+  record,
+  data,
+}: Pick<GenerationCopy, 'record' | 'data'>): Promise<Blob | undefined> =>
+  bytesIn(record?.data, data);

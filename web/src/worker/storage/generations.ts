@@ -79,13 +79,13 @@ export async function publish(
       heads.get(SAVES),
       transaction.objectStore('runs').getKey(run),
       chunks.count(everyChunk(run, generation)),
-      record?.data ? chunks.count(everyChunk(run, 0)) : undefined,
+      record ? chunks.count(everyChunk(run, 0)) : undefined,
     ]);
     if (known === undefined && record === undefined) throw vanished(run, 'the record');
     const expected = manifest.files.reduce((sum, file) => sum + file.chunks.length, 0);
     if (count !== expected) throw vanished(run, `${expected - count} of ${expected} chunks`);
-    if (dataCount !== undefined && dataCount !== record?.data?.chunks.length)
-      throw vanished(run, 'the data');
+    const inputs = [record?.data, record?.baseData].flatMap((stored) => stored?.chunks ?? []);
+    if (dataCount !== undefined && dataCount !== inputs.length) throw vanished(run, 'the data');
     const keys = await manifests.getAllKeys(everyGeneration(run));
     const found = await sorted({ keys, values: await manifests.getAll(everyGeneration(run)) }, run);
     const older = found.whole.filter(

@@ -3,6 +3,7 @@ import { historyEntry } from '../../protocol/events.js';
 import { count, listOf, optional, record } from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
 import { MANIFEST_FORMAT, manifestParser, runParser } from './manifest.js';
+import type { RunRecord } from './manifest.js';
 import type { GenerationCopy } from './generation-copy.js';
 
 /** Parser of this JSON, whose format 1 had no history. */
@@ -24,6 +25,12 @@ const restored = (_key: string, value: unknown): unknown => {
   return word === 'NaN' || word === 'Infinity' || word === '-Infinity' ? Number(word) : value;
 };
 
+/** Returns what leaves the database of a run's base: neither locations nor bytes. */
+const left = ({ base }: RunRecord): Pick<RunRecord, 'base' | 'baseData'> => ({
+  base: base?.map(({ name, bytes }) => ({ name, bytes })),
+  baseData: undefined,
+});
+
 export function headJson({
   manifest,
   record: run,
@@ -31,7 +38,7 @@ export function headJson({
 }: Pick<GenerationCopy, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(
     JSON.stringify(
-      { format: MANIFEST_FORMAT, manifest, run: run && { ...run, base: undefined }, history },
+      { format: MANIFEST_FORMAT, manifest, run: run && { ...run, ...left(run) }, history },
       spelled,
     ),
   );

@@ -1,6 +1,6 @@
 /** Lists the existing checkpoints, complete or not. */
 import { TabtuneError } from '../../protocol/errors.js';
-import type { CheckpointInfo } from '../../protocol/reports.js';
+import type { StoredCheckpoint } from '../../protocol/reports.js';
 import type { Connection } from './connection.js';
 import { storageError } from './faults.js';
 import { infoOf, readManifest, readRun, unreadable } from './manifest.js';
@@ -9,7 +9,7 @@ import { resident, residents } from './opfs.js';
 
 /** A generation in the list, with the number of its save. */
 interface Listed {
-  info: CheckpointInfo;
+  info: StoredCheckpoint;
   serial: number;
 }
 
@@ -20,7 +20,7 @@ interface Listed {
 export async function listAll(
   connection: Connection,
   run: string | undefined,
-): Promise<CheckpointInfo[]> {
+): Promise<StoredCheckpoint[]> {
   let failure: TabtuneError | undefined;
   const found = await inDatabase(connection, run).catch((thrown: unknown) => {
     const error = storageError(thrown);
@@ -45,7 +45,7 @@ export async function listAll(
   return all;
 }
 
-function newestFirst(found: readonly Listed[]): CheckpointInfo[] {
+function newestFirst(found: readonly Listed[]): StoredCheckpoint[] {
   const last = new Map<string, number>();
   for (const { info, serial } of found)
     last.set(info.run, Math.max(serial, last.get(info.run) ?? 0));

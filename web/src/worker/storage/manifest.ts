@@ -1,9 +1,9 @@
 /** Stored records of generations and of runs. */
 import { messageOf } from '../../protocol/errors.js';
-import type { CheckpointInfo } from '../../protocol/reports.js';
+import { baseFile } from '../../protocol/base-files.js';
+import type { StoredCheckpoint } from '../../protocol/reports.js';
 import {
   count,
-  fileHandle,
   flag,
   listOf,
   number,
@@ -12,7 +12,7 @@ import {
   record,
   text,
 } from '../../protocol/parse.js';
-import type { Parsed, Parser } from '../../protocol/parse.js';
+import type { Parsed } from '../../protocol/parse.js';
 import { corrupt, quoted, tooNew } from './faults.js';
 
 /** Format version in every manifest and every exported file; a newer one is CHECKPOINT_VERSION. */
@@ -58,20 +58,21 @@ const runFields = {
   dataFiles: optional(listOf(record({ name: text, bytes: count, validation: flag }))),
   driver: text,
   data: optional(record({ bytes: count, chunks: listOf(chunkParser) })),
+  /** Files of the base of the adapter that the run trains. */
+  base: optional(listOf(record({ name: text, bytes: count }))),
 };
 /** The record of a run in the form in which it leaves the database. */
 export const runParser = record(runFields);
 
-const origin: Parser<FileSystemFileHandle | string> = (value, path) =>
-  typeof value === 'string' ? value : fileHandle(value, path);
-const keptFile = record({ name: text, from: origin });
-export type KeptFile = Parsed<typeof keptFile>;
-
 /**
- * The record of a run, in addition to its generations: its name, the training data if they are stored, and the location of an adapter's base, which
- * does not leave the database.
+ * The record of a run, in addition to its generations: its name, the training data if they are stored, and the files of an adapter's base, whose
+ * locations and bytes do not leave the database.
  */
-const storedRun = record({ ...runFields, base: optional(listOf(keptFile)) });
+const storedRun = record({
+  ...runFields,
+  base: optional(listOf(baseFile)),
+  baseData: runFields.data,
+});
 export type RunRecord = Parsed<typeof storedRun>;
 
 /** Parses a stored manifest, and checks its consistency and its key. */
@@ -121,7 +122,7 @@ export function infoOf(
   known: RunRecord | undefined,
   home: 'indexeddb' | 'opfs' = 'indexeddb',
   fault?: string,
-): CheckpointInfo {
+): StoredCheckpoint {
   const {
     run,
     generation,
@@ -134,7 +135,6 @@ export function infoOf(
     label,
     kept = false,
   } = manifest;
-  const data = { dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
   return {
     run,
     generation,
@@ -148,9 +148,18 @@ export function infoOf(
     kept,
     home,
     fault,
-    ...data,
+    ...inputsOf(known),
   };
 }
+
+/** Returns what a list entry says of the run's inputs. */
+const inputsOf = (
+  known: RunRecord | undefined,
+): Pick<StoredCheckpoint, 'dataName' | 'hasData' | 'base'> => ({
+  dataName: known?.dataName ?? '',
+  hasData: known?.data !== undefined,
+  base: known?.base,
+});
 
 /** Returns the list entry of a generation that cannot be read. */
 export function unreadable(
@@ -158,7 +167,7 @@ export function unreadable(
   generation: number,
   known: RunRecord | undefined,
   fault: string,
-): CheckpointInfo {
+): StoredCheckpoint {
   const nothing = {
     step: 0,
     totalSteps: 0,
@@ -166,14 +175,5 @@ export function unreadable(
     savedAt: known?.createdAt ?? 0,
     label: known?.label ?? run,
   };
-  return {
-    run,
-    generation,
-    ...nothing,
-    kept: false,
-    home: 'indexeddb',
-    fault,
-    dataName: known?.dataName ?? '',
-    hasData: known?.data !== undefined,
-  };
+  return { run, generation, ...nothing, kept: false, home: 'indexeddb', fault, ...inputsOf(known) };
 }

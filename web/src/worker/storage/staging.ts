@@ -37,7 +37,8 @@ export async function takeIn(
   copy: GenerationCopy,
   wish: Wish,
 ): Promise<Staged> {
-  const need = copy.manifest.bytes + (copy.record?.data?.bytes ?? 0);
+  const { data, baseData } = copy.record ?? {};
+  const need = copy.manifest.bytes + (data?.bytes ?? 0) + (baseData?.bytes ?? 0);
   await makeRoom(need, async () => undefined);
   const lock = await newRun(connection, wish.run);
   try {
@@ -101,7 +102,12 @@ async function stage(
     offset += chunk.bytes;
     data.push({ ...chunk, index: data.length });
   }
-  const { driver = '{}', dataName = '', dataFiles } = copy.record ?? {};
+  const { driver = '{}', dataName = '', dataFiles, base, baseData } = copy.record ?? {};
+  // Only a run of this database has them.
+  for (const chunk of baseData?.chunks ?? []) {
+    if (signal?.aborted) throw aborted('the call');
+    await put(0, chunk.index, await copy.data(0, chunk));
+  }
   const kept = copy.record?.data && { bytes: sumOf(data), chunks: data };
   const record: RunRecord = {
     run,
@@ -111,7 +117,8 @@ async function stage(
     dataFiles,
     driver,
     data: kept,
-    base: copy.record?.base,
+    base,
+    baseData,
   };
   const { step, totalSteps, loss, validationLoss, bytes, environment } = copy.manifest;
   const manifest: Manifest = {
