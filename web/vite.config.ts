@@ -6,7 +6,7 @@ import type { Plugin } from 'vite';
 
 import { built } from './core-kind.mjs';
 import { PAGE, notices } from './licences.mjs';
-import { POLICY } from './policy.mjs';
+import { DEMO_POLICY } from './policy.mjs';
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const core = at(`../${built.core}`);
@@ -22,7 +22,7 @@ const policyInPage: Plugin = {
       : [
           {
             tag: 'meta',
-            attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY },
+            attrs: { 'http-equiv': 'Content-Security-Policy', content: DEMO_POLICY },
             injectTo: 'head-prepend',
           },
         ],
@@ -70,6 +70,10 @@ export default defineConfig({
     modulePreload: { polyfill: false },
   },
   plugins: [policyInPage, licencesOfOthers],
-  server: { port: 5173, fs: { allow: [at('..')] }, headers: { 'Content-Security-Policy': POLICY } },
-  preview: { headers: { 'Content-Security-Policy': POLICY } },
+  server: {
+    port: 5173,
+    fs: { allow: [at('..')] },
+    headers: { 'Content-Security-Policy': DEMO_POLICY },
+  },
+  preview: { headers: { 'Content-Security-Policy': DEMO_POLICY } },
 });

@@ -238,7 +238,8 @@ test('the policy binds the worker too: it cannot ask another address, and the Ab
     const { page } = await at.open('/demo/');
     await page.waitForSelector('#start:enabled', { timeout: 180_000 });
     await page.click('#about-open');
-    const enforced = /^The browser enforces this: .* both talk to this address only/;
+    const enforced =
+      /^The browser enforces this: .* both talk to this address and to the Hugging Face Hub only/;
     await says(page, '#policy', enforced);
     const asked = (url) =>
       fetch(url).then(

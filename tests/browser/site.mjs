@@ -3,7 +3,7 @@ import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize, resolve } from 'node:path';
 import { built } from '../../web/core-kind.mjs';
-import { POLICY } from '../../web/policy.mjs';
+import { DEMO_POLICY, POLICY } from '../../web/policy.mjs';
 import { root } from '../../web/toolchain.mjs';
 
 const TYPES = {
@@ -34,12 +34,12 @@ function textOf(path, { text, work }, worksFirst) {
 
 /**
  * Serves the package, the demo, the modules that tests run in pages, `folders` (address prefix → folder, of the repository
- * or absolute), and an empty page at `/`. Every response, including those to workers, carries the policy, unless another
- * one or null is given, and the headers `more`. `scripts` are by their addresses.
+ * or absolute), and an empty page at `/`. Every response, including those to workers, carries the policy of the demo or, for
+ * all else, that of the package, unless another one or null is given, and the headers `more`. `scripts` are by their addresses.
  * @param {Record<string, string>} folders @param {Options} options
  * @returns {Promise<{ url: string, ranges: [string, number, number][], close: () => Promise<unknown> }>}
  */
-export function serve(folders = {}, { policy = POLICY, scripts = {}, ...more } = {}) {
+export function serve(folders = {}, { policy: given, scripts = {}, ...more } = {}) {
   /** Requested ranges, as `[path, first byte, bytes]`. @type {[string, number, number][]} */
   const ranges = [];
   /** @type {Record<string, string>} */
@@ -57,6 +57,8 @@ export function serve(folders = {}, { policy = POLICY, scripts = {}, ...more } =
       'cross-origin-resource-policy': 'same-origin',
       ...more,
     };
+    const usual = pathname.startsWith('/demo/') ? DEMO_POLICY : POLICY;
+    const policy = given === undefined ? usual : given;
     if (policy !== null) headers['content-security-policy'] = policy;
     if (pathname === '/') {
       response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);
