@@ -9,7 +9,7 @@ import { build, createServer } from 'vite';
 import webpack from 'webpack';
 import { POLICY } from '../../web/policy.mjs';
 import { root } from '../../web/toolchain.mjs';
-import { planned, table, written } from '../bench/fit.mjs';
+import { planned, SUGGESTED, suggested, table, written } from '../bench/fit.mjs';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
 import { installed } from './tarball.mjs';
@@ -168,9 +168,11 @@ test('packed: an esbuild build by the recipe trains', async () => {
   await trainsLikeTheOthers(`${site.url}/app/www/short.html`);
 });
 
-test('the table of models in README.md matches the planner', async () => {
+test('the table of models in README.md and the sizes that the demo states match the planner', async () => {
   const { page, record } = await browser.open(`${site.url}/`);
-  assert.equal(written(front), table(await planned(page)), 'run node tests/bench/fit.mjs --write');
+  const write = 'run node tests/bench/fit.mjs --write';
+  assert.equal(written(front), table(await planned(page)), write);
+  assert.equal(readFileSync(SUGGESTED, 'utf8'), await suggested(page), write);
   assert.deepEqual(record.errors, []);
   await page.close();
 });
