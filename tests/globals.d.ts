@@ -12,6 +12,8 @@ interface Window {
   workers(): number;
   /** Words of faults that the page has shown: the same file collects them. */
   faults: Set<string>;
+  /** Words of the status line, one after the other: `demo-hub.test.mjs` collects them. */
+  said: string[];
 }
 interface Performance {
   /** Only isolated pages of Chromium have it. */

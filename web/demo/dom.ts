@@ -17,6 +17,16 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Returns the value of the chosen radio button of a group. */
+export const checked = (name: string): string =>
+  document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
+
+/** Chooses a radio button of a group. */
+export function check(name: string, value: string): void {
+  const radio = document.querySelector<HTMLInputElement>(`input[name="${name}"][value="${value}"]`);
+  if (radio) radio.checked = true;
+}
+
 export function actionButton(text: string, label: string, act: () => void): HTMLButtonElement {
   const button = make('button', text);
   button.type = 'button';

@@ -12,7 +12,10 @@ function fields(): Field[] {
   ];
   return all.filter(
     (each): each is Field =>
-      (each instanceof HTMLInputElement && each.type !== 'file' && each.type !== 'radio') ||
+      (each instanceof HTMLInputElement &&
+        !/^(file|radio|password)$/.test(each.type) &&
+        // A choice for one download.
+        each.closest('#hub-asked') === null) ||
       each instanceof HTMLSelectElement,
   );
 }

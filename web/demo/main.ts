@@ -7,6 +7,7 @@ import { keepForm, restoreForm } from './form.js';
 import { grouped, when } from './format.js';
 import { CheckpointPanel } from './panels/checkpoints.js';
 import { Controls } from './panels/controls.js';
+import { DownloadsPanel } from './panels/downloads.js';
 import { ExportPanel } from './panels/export-as.js';
 import { Figures } from './panels/figures.js';
 import { GpuPanel } from './panels/gpu.js';
@@ -46,9 +47,10 @@ const controls: Controls = new Controls({
 });
 const samples = new Samples(complain);
 const view = new View(charts, figures, samples);
+const downloads = new DownloadsPanel();
 const setup = new Setup((plan) => {
   if (controls.state === 'setup' && charts.empty) charts.plan(plan);
-});
+}, downloads);
 const kernels = new KernelPanel(complain);
 const checkpoints: CheckpointPanel = new CheckpointPanel({
   resume: (info, generation) => void run.resume(info, generation).catch(complain),
@@ -115,7 +117,7 @@ async function begin(): Promise<void> {
   keepForm();
   rememberTyping();
   // The saved runs need no GPU, and a browser may look for one for a while.
-  const listed = checkpoints.refresh();
+  const listed = Promise.all([checkpoints.refresh(), downloads.refresh()]);
   const { ok, adapter } = await checkSupport();
   await answered(() => listed);
   if (ok && adapter?.software === true) useSoftwareDefaults(!restored);

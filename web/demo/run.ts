@@ -51,7 +51,7 @@ export class Run {
   start(): Promise<void> {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
-      await setup.settle();
+      await setup.settle(signal);
       const drive = driveOptions();
       const options = { ...setup.options, ...drive, data: setup.data, label: setup.label };
       const create = async ({ evalEvery, sampleEvery }: Intervals): Promise<Opened> => {
@@ -198,7 +198,9 @@ export class Run {
 
   /** An arrow function, because it is passed as a callback. */
   readonly #onProgress = (progress: Progress): void => {
-    if (this.panels.controls.state === 'starting') this.panels.controls.say(progressOf(progress));
+    if (this.panels.controls.state !== 'starting') return;
+    this.panels.controls.say(progressOf(progress));
+    this.panels.setup.showProgress(progress);
   };
 
   async togglePause(): Promise<void> {

@@ -3,7 +3,7 @@ import { escaped, TabtuneError } from 'tabtune';
 import type { Progress } from 'tabtune';
 
 import { make } from './dom.js';
-import { percent } from './format.js';
+import { bytes, percent } from './format.js';
 
 export const PHASES: Record<Progress['phase'], string> = {
   download: 'Downloading',
@@ -23,7 +23,7 @@ export const begun = (text: string): string =>
   text.replace(/^[a-z](?=[a-z]*[ ,])/, (letter) => letter.toUpperCase());
 
 /** Returns the code of a failure. */
-const codeOf = (thrown: unknown): string =>
+export const codeOf = (thrown: unknown): string =>
   thrown instanceof TabtuneError ? (thrown.detail.code ?? thrown.code) : '';
 
 const messageOf = (thrown: unknown): string =>
@@ -60,7 +60,8 @@ const FINAL = new Set([
 export const isFinal = (thrown: unknown): boolean =>
   thrown instanceof TabtuneError && FINAL.has(thrown.code);
 
-export function progressOf({ phase, file, fraction }: Progress): string {
-  const share = fraction > 0 && fraction < 1 ? `, ${percent(fraction)}` : '';
+export function progressOf({ phase, file, fraction, total }: Progress): string {
+  const of = phase === 'download' ? ` of ${bytes(total)}` : '';
+  const share = fraction > 0 && fraction < 1 ? `, ${percent(fraction)}${of}` : '';
   return `${PHASES[phase]}${file === undefined ? '' : ` ${escaped(file)}`}${share} …`;
 }

@@ -1,11 +1,11 @@
 /** The setup of the next run: its model, text and settings, its memory, and the learning rate it plans. */
-import { escaped, newModel, openModel, Trainer } from 'tabtune';
-import type { DataInput, Model, ModelInfo, TrainOptions } from 'tabtune';
+import { escaped, newModel, Trainer } from 'tabtune';
+import type { DataInput, Model, ModelInfo, Progress, TrainOptions } from 'tabtune';
 
 import austen from '../assets/pride-and-prejudice.txt?raw';
 import { strideOf } from '../curve.js';
 import type { Plan } from '../curve.js';
-import { byId } from '../dom.js';
+import { byId, check, checked } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
@@ -21,26 +21,23 @@ import type { Trained } from '../settings.js';
 import { showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { DataPanel, isLarge, LOOKED_AT } from './data.js';
+import type { DownloadsPanel } from './downloads.js';
 import { showMemory } from './memory.js';
+import { ModelChoice } from './model-choice.js';
 import { showFindings } from './model-findings.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
 /** Number of parameters above which an adapter is preselected. */
 const LARGE = 100_000_000;
-const chosen = (name: string): string =>
-  document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
-const choose = (name: string, value: string): void => {
-  const radio = document.querySelector<HTMLInputElement>(`input[name="${name}"][value="${value}"]`);
-  if (radio) radio.checked = true;
-};
 
 export class Setup {
-  #modelFiles: File[] = [];
+  readonly #choice: ModelChoice;
   #dataFiles: readonly File[] = [];
+  /** Number of times that data files were chosen. */
+  #dataCount = 0;
   #model: { key: string; opened: Promise<Model> } | undefined;
-  #fileCount = 0;
-  /** Number of the choice of files for which the kinds of training were last offered. */
-  #offered = 0;
+  /** The chosen model for which the kinds of training were last offered. */
+  #offered = '';
   #timer: ReturnType<typeof setTimeout> | undefined;
   #showing: Promise<void> = Promise.resolve();
   #round = 0;
@@ -50,28 +47,32 @@ export class Setup {
   readonly #lesson = new DataPanel();
   readonly #fault = byId('setup-fault', HTMLElement);
 
-  constructor(private readonly onPlan: (plan: Plan) => void) {
-    const section = byId('setup', HTMLElement);
-    section.addEventListener('input', () => this.refresh(250));
-    for (const [id, choice, take] of [
-      ['model', 'files', (files: File[]) => (this.#modelFiles = files)],
-      ['data', 'file', (files: File[]) => (this.#dataFiles = files)],
-    ] as const) {
-      const taken: Take = (files, left) => {
-        byId(`${id}-left`, HTMLElement).textContent = left;
-        if (files.length === 0) return;
-        take(files);
-        this.#fileCount += 1;
-        choose(id, choice);
-        this.refresh(0);
-      };
-      onChoice(byId(`${id}-${choice}`, HTMLInputElement), taken);
-      onDrop(byId(`drop-${id}`, HTMLElement), taken, (thrown) => showFault(this.#fault, thrown));
-    }
+  constructor(
+    private readonly onPlan: (plan: Plan) => void,
+    downloads: DownloadsPanel,
+  ) {
+    const fail = (thrown: unknown): void => showFault(this.#fault, thrown);
+    this.#choice = new ModelChoice(() => this.refresh(0), fail, downloads);
+    byId('setup', HTMLElement).addEventListener('input', ({ target }) => {
+      if (!this.#choice.isTypedIn(target)) this.refresh(250);
+    });
+    const taken: Take = (files, left) => {
+      byId('data-left', HTMLElement).textContent = left;
+      if (files.length === 0) return;
+      this.#dataFiles = files;
+      this.#dataCount += 1;
+      check('data', 'file');
+      this.refresh(0);
+    };
+    onChoice(byId('data-file', HTMLInputElement), taken);
+    onDrop(byId('drop-data', HTMLElement), taken, fail);
+    downloads.onRemoved((names) => {
+      if (this.#choice.forget(names)) this.release();
+    });
   }
 
   get data(): DataInput {
-    if (chosen('data') !== 'file') return AUSTEN;
+    if (checked('data') !== 'file') return AUSTEN;
     const [first] = this.#dataFiles;
     if (!first) throw new Error('Choose a text file first, or train on Pride and Prejudice.');
     return this.#dataFiles.length > 1 ? this.#dataFiles : first;
@@ -79,26 +80,19 @@ export class Setup {
 
   get dataLabel(): string {
     const [first, ...more] = this.#dataFiles;
-    return chosen('data') === 'file'
+    return checked('data') === 'file'
       ? `${first?.name ?? 'text'}${more.length > 0 ? ` and ${more.length} more` : ''}`
       : 'Pride and Prejudice';
   }
 
-  /** Name of the file with the weights: of a folder's files, the first may be any. */
-  get #modelName(): string {
-    const weights = this.#modelFiles.find(({ name }) => /\.(gguf|safetensors)$/i.test(name));
-    return (weights ?? this.#modelFiles[0])?.name ?? 'model';
-  }
-
   get label(): string {
-    const model = chosen('model') === 'files' ? this.#modelName : 'small Llama';
-    return `${model} on ${this.dataLabel}`;
+    return `${this.#choice.isOpened ? this.#choice.name : 'small Llama'} on ${this.dataLabel}`;
   }
 
   /** Part of the chosen model that is trained. */
   get trained(): Trained {
-    if (chosen('model') !== 'files') return 'fresh';
-    return chosen('trained') === 'adapter' ? 'adapter' : 'all';
+    if (!this.#choice.isOpened) return 'fresh';
+    return checked('trained') === 'adapter' ? 'adapter' : 'all';
   }
 
   get options(): TrainOptions & { steps: number; seqLen: number } {
@@ -108,11 +102,11 @@ export class Setup {
 
   /** Offers the kinds of training for the model; for a large one the adapter is preselected. */
   #offer({ parameters: count }: ModelInfo): void {
-    const files = chosen('model') === 'files';
-    byId('trained', HTMLFieldSetElement).hidden = !files;
-    if (!files || this.#offered === this.#fileCount) return;
-    this.#offered = this.#fileCount;
-    choose('trained', count > LARGE ? 'adapter' : 'all');
+    const { isOpened, key } = this.#choice;
+    byId('trained', HTMLFieldSetElement).hidden = !isOpened;
+    if (!isOpened || this.#offered === key) return;
+    this.#offered = key;
+    check('trained', count > LARGE ? 'adapter' : 'all');
   }
 
   /** Shows the bytes needed by both kinds of training, before anything is allocated. */
@@ -131,9 +125,8 @@ export class Setup {
   /** Shows the heading of the current choice, even of files that are refused later, unless a run is open. */
   #headline(): void {
     if (this.#runOpen) return;
-    const reader = chosen('model') === 'files' ? escaped(this.#modelName) : 'A small new Llama';
-    const text = chosen('data') === 'file' ? escaped(this.dataLabel) : 'Austen';
-    byId('run-title', HTMLElement).textContent = `${reader} reads ${text}`;
+    const text = checked('data') === 'file' ? escaped(this.dataLabel) : 'Austen';
+    byId('run-title', HTMLElement).textContent = `${this.#choice.reader} reads ${text}`;
   }
 
   /** Shows what is trained, below the heading. */
@@ -144,9 +137,9 @@ export class Setup {
         ? `An adapter is trained on top of its ${parameters(info.parameters)} parameters, which do not change`
         : `All ${parameters(info.parameters)} parameters are trained`;
     const story = byId('run-story', HTMLElement);
-    if (chosen('model') === 'files')
-      story.textContent = `${what}, on your GPU; everything stays on this device.`;
-    else if (chosen('data') === 'file')
+    if (this.#choice.isOpened)
+      story.textContent = `${what}, on your GPU; your text and the result stay on this device.`;
+    else if (checked('data') === 'file')
       story.textContent =
         'A small Llama with random weights reads your text letter by letter. Watch it find words.';
     else story.replaceChildren(...this.#austenStory);
@@ -154,26 +147,19 @@ export class Setup {
 
   /** Opens the chosen model; returns the same object until the choice changes. */
   #open(): Promise<Model> {
-    const files = chosen('model') === 'files';
-    if (files && this.#modelFiles.length === 0)
-      throw new Error(
-        'Choose the model’s files first: one GGUF, or config.json, model.safetensors and every tokenizer file of the folder.',
-      );
     const { columns } = this.#lesson;
-    const key = JSON.stringify([
-      files,
-      chosen('data'),
-      this.#fileCount,
-      files ? 0 : [contextOf(), columns],
-    ]);
+    const { isOpened, isNamed, key: model } = this.#choice;
+    const fresh = [checked('data'), this.#dataCount, contextOf(), columns];
+    const key = JSON.stringify([model, ...(isOpened ? [] : fresh)]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
-    const opened = files
-      ? openModel(this.#modelFiles, { workerUrl })
+    const opened = isOpened
+      ? this.#choice.open()
       : newModel(scratchShape(), this.data, columns ? { workerUrl, columns } : { workerUrl });
     this.#model = { key, opened };
     opened.catch(() => {
-      if (this.#model?.opened === opened) this.#model = undefined;
+      // The hub is asked again only when somebody asks for it.
+      if (this.#model?.opened === opened && !isNamed) this.#model = undefined;
     });
     return opened;
   }
@@ -185,7 +171,7 @@ export class Setup {
 
   /** Shows the beginning of a large text first: the vocabulary of a new model has all characters of its text, which takes a while to read. */
   async #lookAt(data: DataInput): Promise<boolean> {
-    if (chosen('model') === 'files' || !isLarge(data)) return false;
+    if (this.#choice.isOpened || !isLarge(data)) return false;
     const { columns } = this.#lesson;
     const model = await newModel(scratchShape(), data, {
       workerUrl,
@@ -214,6 +200,8 @@ export class Setup {
       if (this.#model) await model.dispose();
       else this.#model = held;
       throw thrown;
+    } finally {
+      this.#choice.show(undefined);
     }
   }
 
@@ -232,6 +220,7 @@ export class Setup {
 
   /** Closes the open model, if any. */
   release(): void {
+    this.#choice.stop();
     void this.#model?.opened.then((model) => model.dispose()).catch(() => undefined);
     this.#model = undefined;
   }
@@ -242,8 +231,18 @@ export class Setup {
     this.#timer = setTimeout(() => void this.show(), delay);
   }
 
-  /** Waits until the effects of the current choice are shown, among them the prompt that its data suggest. */
-  settle(): Promise<void> {
+  /** Shows the progress of a start. */
+  showProgress(progress: Progress): void {
+    this.#choice.show(progress);
+  }
+
+  /**
+   * Waits until the effects of the current choice are shown, among them the prompt that its data suggest. A name that was typed and not opened is
+   * opened now; the signal stops that.
+   */
+  settle(signal: AbortSignal): Promise<void> {
+    this.#choice.renew();
+    signal.addEventListener('abort', () => this.#choice.stop(), { once: true });
     return this.#timer === undefined ? this.#showing : this.show();
   }
 
@@ -260,7 +259,7 @@ export class Setup {
     try {
       data = this.data;
       byId('data-facts', HTMLElement).textContent =
-        chosen('data') === 'file'
+        checked('data') === 'file'
           ? this.#dataFiles.map(({ name, size }) => `${escaped(name)}, ${bytes(size)}`).join('; ')
           : `${bytes(austen.length)} of text, embedded in this page`;
       const looked = await this.#lookAt(data);
@@ -291,7 +290,8 @@ export class Setup {
       this.#fault.hidden = true;
     } catch (thrown) {
       if (round !== this.#round || (data && (await this.#lesson.refuse(data, thrown)))) return;
-      showFault(this.#fault, thrown);
+      if (this.#choice.shows(thrown)) this.#fault.hidden = true;
+      else showFault(this.#fault, thrown);
     }
   }
 }
