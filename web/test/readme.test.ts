@@ -5,6 +5,7 @@ import { support } from '../src/index.js';
 import { ERROR_CODES } from '../src/protocol/errors.js';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+const packaged = readFileSync(new URL('../npm/README.md', import.meta.url), 'utf8');
 const front = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 
 describe('readme', () => {
@@ -27,5 +28,11 @@ describe('readme', () => {
   });
   it('every_error_code_is_listed', () => {
     for (const code of ERROR_CODES) expect(readme).toContain(`\`${code}\``);
+  });
+  it('its_programs_wait_for_calls_on_what_using_disposes', () => {
+    const programs = [...packaged.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = '']) => text);
+    const using = programs.filter((program) => /\busing \w+ =/.test(program));
+    expect(using.length).toBeGreaterThan(2);
+    for (const program of using) expect(program).not.toMatch(/return (?!await )\w+\.\w+\(/);
   });
 });
