@@ -3,7 +3,7 @@ import tseslint from 'typescript-eslint';
 export default tseslint.config(
   { ignores: ['**/dist/', '**/pkg/', '**/pkg-quick/', 'node_modules/', 'target/'] },
   {
-    files: ['web/**/*.ts'],
+    files: ['web/**/*.ts', 'examples/*.ts', 'examples/private-data/*.ts'],
     extends: [tseslint.configs.strictTypeChecked],
     languageOptions: {
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },

@@ -40,7 +40,7 @@ function faultsOf(program: ts.Program): string[] {
     if (ts.isTypeReferenceNode(node) || ts.isExpressionWithTypeArguments(node)) {
       const place = ts.isTypeReferenceNode(node) ? node.typeName : node.expression;
       const symbol = checker.getSymbolAtLocation(place);
-      if (symbol) visit(symbol, String(place.getText()));
+      if (symbol) visit(symbol, place.getText());
     }
     if (ts.isBlock(node) || isHidden(node)) return;
     ts.forEachChild(node, (child) => look(child, name));

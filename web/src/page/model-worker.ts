@@ -1,5 +1,6 @@
 /** The worker of a model, and how a model is opened in it. */
 import { aborted } from '../protocol/errors.js';
+import type { SourceSpec } from '../protocol/protocol.js';
 import type { ModelDetails, ModelInfo } from '../protocol/reports.js';
 import { Link } from './link.js';
 import type { Owner } from './link.js';
