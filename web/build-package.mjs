@@ -83,7 +83,7 @@ if (built.kind === 'quick') process.exit(0);
 packageTypes(dist);
 // Editors check files of settings with it.
 writeFileSync(`${dist}/settings.schema.json`, `${JSON.stringify(schemas.settings, null, 1)}\n`);
-writeFileSync(`${dist}/licences.txt`, notices({ ...PACKAGE, ...TESTING }));
+writeFileSync(`${dist}/licences.txt`, notices({ ...PACKAGE, ...NODE, ...TESTING }));
 stage();
 
 for (const [name, budget] of Object.entries(BUDGETS)) {

@@ -67,6 +67,19 @@ test('package: publint and are-the-types-wrong find nothing', async () => {
   assert.deepEqual(found, []);
 });
 
+test('package: its calls about files run in Node', () => {
+  pack.write(
+    'look.mjs',
+    `import { readFileSync } from 'node:fs';
+import { inspectData, inspectFiles } from 'tabtune/files';
+const [data] = await inspectData({ text: 'Arms and the man.' });
+const { kind } = await inspectFiles(readFileSync(process.argv[2]));
+console.log(data.form, kind);`,
+  );
+  const model = join(root, 'tests/golden/lora/tiny.gguf');
+  assert.equal(pack.shell(process.execPath, ['look.mjs', model]), 'text model\n');
+});
+
 test('package: the licences are those of every package that it contains', () => {
   const notices = textOf('NOTICES.txt');
   const named = [...notices.matchAll(/^(\S+) (\d\S*): \S.*; (?:text \d|no text)/gm)].map(
