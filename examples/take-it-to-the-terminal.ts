@@ -7,9 +7,9 @@ import { openSavedRuns, Trainer } from 'tabtune';
  *
  *     tabtune train --resume mine.tabtune --data data.jsonl --out continued
  */
-export async function asFile(trainer: Trainer): Promise<Blob> {
+export async function asFile(trainer: Trainer): Promise<File> {
   await trainer.save();
-  return (await trainer.checkpoints.exportFile()).blob;
+  return trainer.checkpoints.exportFile();
 }
 
 /**

@@ -45,10 +45,17 @@ describe('hub_names', () => {
 it('a_download_is_shown_with_its_share_of_the_bytes', () => {
   const file = 'model.safetensors';
   const words = (loaded: number): string =>
-    progressOf({ phase: 'download', file, loaded, total: 269e6, fraction: loaded / 269e6 });
+    progressOf({
+      phase: 'download',
+      file,
+      loaded,
+      total: 269e6,
+      fraction: loaded / 269e6,
+      overall: 0,
+    });
   expect(words(0)).toBe('Downloading model.safetensors …');
   expect(words(91e6)).toBe('Downloading model.safetensors, 34 % of 269 MB …');
-  expect(progressOf({ phase: 'verify', file, loaded: 1, total: 2, fraction: 0.5 })).toBe(
-    'Checking model.safetensors, 50 % …',
-  );
+  expect(
+    progressOf({ phase: 'verify', file, loaded: 1, total: 2, fraction: 0.5, overall: 1 }),
+  ).toBe('Checking model.safetensors, 50 % …');
 });
