@@ -98,6 +98,13 @@ export class Saver {
     this.clock.savedStep = undefined;
   }
 
+  /** Returns the newest generation, if it holds this step and nothing that belongs to it came later. */
+  async newest(step: number): Promise<StoredCheckpoint | undefined> {
+    if (this.clock.savedStep !== step) return undefined;
+    const saved = await this.parts.store.list(this.parts.run);
+    return saved.find(({ generation, fault }) => generation === this.generation && !fault);
+  }
+
   /** Writes a generation in a turn of the mutex, so that the saved state is that of one step. */
   async write(
     session: Session,

@@ -278,7 +278,10 @@ export class TrainingSession {
   async save(call: SaveCall): Promise<StoredCheckpoint> {
     const info = await this.mutex.take(async () => {
       await this.#settled();
-      return this.saver.write(this.session, call);
+      return (
+        (await this.saver.newest(this.#info().completedSteps)) ??
+        this.saver.write(this.session, call)
+      );
     }, call.signal);
     this.confirmed = info.step;
     void this.saver.mirror(false);
