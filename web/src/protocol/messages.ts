@@ -13,7 +13,7 @@ import {
   wasmModule,
 } from './parse.js';
 import type { Parsed } from './parse.js';
-import { progress } from './reports.js';
+import { progress } from './progress.js';
 import { trainerEvent } from './events.js';
 
 /**
