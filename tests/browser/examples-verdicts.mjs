@@ -1,4 +1,4 @@
-// What the trials of examples-page.mjs have to find, and the table of the programs in the package's README.
+// Results that the trials of examples-page.mjs must have, and the table of the programs in the package's README.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';

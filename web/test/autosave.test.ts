@@ -44,7 +44,7 @@ describe('the clock', () => {
     expect(clock.due(1)).toBe(false);
     now += 1;
     expect(clock.due(1)).toBe(true);
-    // What the caller chooses is not changed.
+    // The caller's choice is not changed.
     const chosen = clockOf({ saveEverySecs: 60 }, 0);
     chosen.bytes = 1;
     now = 59_999;

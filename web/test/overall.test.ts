@@ -67,7 +67,7 @@ describe('overall', () => {
   it('is_in_the_progress_of_every_call', async () => {
     const heard: Progress[] = [];
     const onProgress = (progress: Progress): void => void heard.push(progress);
-    /** Checks what one call has told. */
+    /** Checks what one call has reported. */
     const check = (last: number): void => {
       const all = heard.splice(0).map(({ overall }) => overall);
       expect(all.length).toBeGreaterThan(0);

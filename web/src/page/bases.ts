@@ -100,7 +100,7 @@ export async function wholeBase(
   const base = recorded.map((file) => ({ ...file, stored: file.blob !== undefined }));
   const missing = await missingFiles(base);
   if (given === undefined && missing.length > 0) return [];
-  // A name of a hub stands for all files.
+  // A name of a hub means all files.
   const isWhole = (specs: SourceSpec[]): boolean =>
     specs.length > missing.length || specs.some(({ kind }) => kind === 'hub');
   if (given !== undefined && isWhole(given)) return given;

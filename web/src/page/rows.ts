@@ -29,7 +29,7 @@ export interface TextRow {
 export interface InstructionRow {
   /** The task. */
   instruction: string;
-  /** What the task is about. */
+  /** Subject of the task. */
   input?: string | undefined;
   /** The answer, which is learned. */
   output: string;
