@@ -16,7 +16,7 @@ import { root } from './toolchain.mjs';
  * Maximum gzip sizes of the scripts, with the libraries in them and the glue of wasm-bindgen: 100 kB for page and worker together. The sentences of
  * the core's errors are in its module.
  */
-const BUDGETS = { 'index.js': 34_500, 'worker.js': 58_500, 'parquet.js': 23_000 };
+const BUDGETS = { 'index.js': 37_000, 'worker.js': 58_500, 'parquet.js': 23_000 };
 
 const [dist, core] = [join(root, built.package), join(root, built.core)];
 const wasm = `${core}/tabtune_bg.wasm`;

@@ -25,6 +25,7 @@ const DOCUMENTS = {
   'crate/SETTINGS.md': 'crate/SETTINGS.md',
   'web/ERRORS.md': 'web/ERRORS.md',
   'web/README.md': 'web/README.md',
+  'web/reference': 'web/reference',
   recipes: 'recipes',
 };
 /** Parts of dist that are not packed as they are. */

@@ -114,6 +114,9 @@ test('package: the licences are those of every package that it contains', () => 
   assert.match(notices, /^ +Apache License$/m);
 });
 
+/** The package's documents. */
+const documents = () => pack.files.filter((path) => path.endsWith('.md'));
+
 /** Names that parts of programs take as given. */
 const GIVEN = `import { openModel, Trainer } from 'tabtune';
 export async function part(trainer: Trainer, run: string, base: File[], data: File, rows: File) {
@@ -131,8 +134,8 @@ for (const compiler of ['old-typescript', 'typescript']) {
     ['node16', 'node16'],
   ]) {
     test(`package: README's programs compile with ${compiler}, ${moduleResolution}`, () => {
-      const programs = [...programsIn('README.md'), ...programsIn('web/README.md')];
-      assert.ok(programs.length > 7);
+      const programs = documents().flatMap(programsIn);
+      assert.ok(programs.length > 7, `${programs.length} programs`);
       const entries = ['', '/files', '/worker', '/schema', '/package.json'];
       programs.push(`${entries.map((entry) => `import('tabtune${entry}');`).join('\n')}\n`);
       const names = programs.map((program, index) => {
@@ -163,9 +166,8 @@ test('package: links in its documents point to files and headings of the package
         .replace(/[^\w -]/g, '')
         .replaceAll(' ', '-'),
     );
-  const documents = pack.files.filter((path) => path.endsWith('.md'));
-  assert.ok(documents.includes('README.md') && documents.length > 2, `${documents}`);
-  const dead = documents.flatMap((path) => {
+  assert.ok(documents().includes('README.md') && documents().length > 2, `${documents()}`);
+  const dead = documents().flatMap((path) => {
     const links = [...textOf(path).matchAll(/\]\(([^)\s]+)\)/g)]
       .map(([, link = '']) => link)
       .filter((link) => !/^[a-z]+:/.test(link));

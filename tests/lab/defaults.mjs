@@ -37,8 +37,14 @@ function tabtune(...args) {
 const all = readFileSync(rows, 'utf8').split('\n').filter(Boolean);
 const [learned, held] = [join(place, 'learned.jsonl'), join(place, 'held.jsonl')];
 const part = (keep) => all.filter((_, at) => keep(at % HELD_OUT === 0)).join('\n') + '\n';
-writeFileSync(learned, part((isHeld) => !isHeld));
-writeFileSync(held, part((isHeld) => isHeld));
+writeFileSync(
+  learned,
+  part((isHeld) => !isHeld),
+);
+writeFileSync(
+  held,
+  part((isHeld) => isHeld),
+);
 
 /** Returns the loss of a model on data. */
 function loss(data, ...of) {
@@ -51,7 +57,10 @@ const losses = (...of) => [held, other].map((data) => (data ? loss(data, ...of) 
 function trained(settings, seed) {
   const [config, out] = ['settings.json', 'run'].map((name) => join(place, name));
   rmSync(out, { recursive: true, force: true });
-  writeFileSync(config, JSON.stringify({ ...settings, ...(kind === 'adapter' && { adapter: {} }) }));
+  writeFileSync(
+    config,
+    JSON.stringify({ ...settings, ...(kind === 'adapter' && { adapter: {} }) }),
+  );
   const from = [kind === 'fresh' ? '--config' : '--model', model];
   const asked = ['--train-config', config, '--seed', String(seed), '--to', out];
   const records = tabtune('train', ...from, '--data', learned, ...asked);
@@ -72,18 +81,31 @@ const ofSeeds = (settings) => SEEDS.map((seed) => trained(settings, seed));
 console.log('| settings | held-out rows | other text |\n|---|---|---|');
 if (kind !== 'fresh') line('before', [losses('--model', model)]);
 const own = ofSeeds({});
-line('chosen', own.map((each) => each.losses));
+line(
+  'chosen',
+  own.map((each) => each.losses),
+);
 const { eval_every: _, ...chosen } = Object.fromEntries(
   own[0].chosen.map(({ setting, value }) => [setting, value]),
 );
 const { learning_rate: rate, epochs } = chosen;
 const others = {
-  ...Object.fromEntries([1 / 10, 1 / 3, 3, 10].map((factor) => [`rate × ${factor.toFixed(2)}`, { learning_rate: rate * factor }])),
+  ...Object.fromEntries(
+    [1 / 10, 1 / 3, 3, 10].map((factor) => [
+      `rate × ${factor.toFixed(2)}`,
+      { learning_rate: rate * factor },
+    ]),
+  ),
   'a third of the passes': { epochs: epochs / 3 },
   'three times the passes': { epochs: epochs * 3 },
   'constant rate': { schedule: { type: 'constant' } },
   f32: { precision: 'f32' },
 };
 for (const [name, change] of Object.entries(others))
-  line(name, ofSeeds({ ...chosen, ...change }).map((each) => each.losses));
-console.log(`\nchosen: ${own[0].chosen.map(({ setting, value }) => `${setting} ${JSON.stringify(value)}`).join('; ')}`);
+  line(
+    name,
+    ofSeeds({ ...chosen, ...change }).map((each) => each.losses),
+  );
+console.log(
+  `\nchosen: ${own[0].chosen.map(({ setting, value }) => `${setting} ${JSON.stringify(value)}`).join('; ')}`,
+);

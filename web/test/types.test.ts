@@ -11,9 +11,10 @@ import { packageTypes } from '../package-types.mjs';
 import { manifest } from '../stage-package.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** The `lib` that web/README.md states. */
+/** The `lib` that web/reference/page.md states. */
 const [, LIBRARIES = ''] =
-  /`"lib": \[([^\]]+)\]`/.exec(readFileSync(join(root, 'web', 'README.md'), 'utf8')) ?? [];
+  /`"lib": \[([^\]]+)\]`/.exec(readFileSync(join(root, 'web', 'reference', 'page.md'), 'utf8')) ??
+  [];
 const PROGRAM = `
 import { newModel, openSavedRuns, Trainer } from 'tabtune';
 import type { TrainerEvent } from 'tabtune';

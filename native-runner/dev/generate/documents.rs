@@ -2,11 +2,10 @@
 
 use tabtune::error::Class;
 use tabtune::families::titles;
-use tabtune_border::camel;
 
 use super::codes::coded;
 use super::keys::{Key, Kind, Settings};
-use super::text::{documentation, in_table, json, row, shown};
+use super::text::{in_table, json, row};
 
 /// Returns a document whose section of this heading has a new table; the rest of it is written by hand.
 fn with_table(document: &str, heading: &str, table: &[String]) -> String {
@@ -102,28 +101,17 @@ pub fn errors(document: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns the table of settings under Rust's names, or TypeScript's.
-fn table(keys: &[Key], typescript: bool) -> Vec<String> {
+/// Returns the table of settings.
+fn table(keys: &[Key]) -> Vec<String> {
     let cells = |key: &Key| {
-        let name = if typescript {
-            camel(&key.key)
-        } else {
-            key.key.clone()
-        };
         let default = match key.value["type"].as_str() {
             Some(tag) => tag.into(),
-            None if typescript => shown(&key.value),
             None => json(&key.value),
         };
         let default = match (key.required, key.value.is_null()) {
             (true, _) => "required".into(),
             (_, true) => String::new(),
             _ => format!("`{default}`"),
-        };
-        let doc = if typescript {
-            documentation(&key.doc)
-        } else {
-            key.doc.clone()
         };
         let allowed = match &key.kind {
             Some(Kind::Words(words)) => {
@@ -132,9 +120,8 @@ fn table(keys: &[Key], typescript: bool) -> Vec<String> {
             }
             _ => String::new(),
         };
-        let quote = if typescript { "'" } else { "\"" };
-        let doc = in_table(&doc) + &allowed.replace('"', quote);
-        row(&[&format!("`{name}`"), &default, &doc])
+        let doc = in_table(&key.doc) + &allowed;
+        row(&[&format!("`{}`", key.key), &default, &doc])
     };
     let head = [row(&["key", "default", "meaning"]), "|---|---|---|".into()];
     head.into_iter().chain(keys.iter().map(cells)).collect()
@@ -157,15 +144,8 @@ fn heading(settings: &Settings) -> Option<String> {
 pub fn settings(document: &str, all: &[Settings]) -> String {
     all.iter().fold(document.to_owned(), |document, settings| {
         match heading(settings) {
-            Some(heading) => with_table(&document, &heading, &table(&settings.keys, false)),
+            Some(heading) => with_table(&document, &heading, &table(&settings.keys)),
             None => document,
         }
     })
-}
-
-/// Returns web/README.md.
-pub fn readme(document: &str, all: &[Settings]) -> String {
-    let sample = all.iter().find(|settings| settings.of == "sample");
-    let sample = sample.expect("there are settings of samples");
-    with_table(document, "### Samples", &table(&sample.keys, true))
 }

@@ -76,7 +76,6 @@ fn files(root: &Path) -> Result<Vec<(String, String)>> {
     let in_generated = |name: &str, text: String| (format!("{GENERATED}/{name}"), text);
     let errors = documents::errors(&document("web/ERRORS.md")?);
     let keys = documents::settings(&document("crate/SETTINGS.md")?, &settings);
-    let readme = documents::readme(&document("web/README.md")?, &settings);
     let of_models =
         |path: &str| document(path).map(|text| (path.to_owned(), documents::models(&text)));
     Ok(vec![
@@ -91,7 +90,6 @@ fn files(root: &Path) -> Result<Vec<(String, String)>> {
         in_generated("reports.ts", reports::parsers()),
         ("web/ERRORS.md".into(), errors),
         ("crate/SETTINGS.md".into(), keys),
-        ("web/README.md".into(), readme),
         of_models("README.md")?,
         of_models("web/demo/index.html")?,
     ])
