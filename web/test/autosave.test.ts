@@ -119,4 +119,14 @@ describe('steps that are not saved', () => {
     await single.stop();
     expect(await saved(single)).toEqual([3, 0]);
   });
+  it('include_a_change_by_hand_after_the_last_save', async () => {
+    await using trainer = await trainerOf();
+    await trainer.step(2);
+    const { generation } = await trainer.save();
+    expect((await trainer.save()).generation).toBe(generation);
+    await trainer.setLearningRate(5e-4);
+    expect((await trainer.save()).generation).toBe(generation + 1);
+    await trainer.checkpoints.load();
+    expect((await trainer.step())[0]?.learningRate).toBe(5e-4);
+  });
 });

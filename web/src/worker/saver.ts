@@ -92,10 +92,15 @@ export class Saver {
     this.#lastEval = undefined;
   }
 
+  /** Notes that the state was changed by hand since it was saved. */
+  changed(): void {
+    this.clock.savedStep = undefined;
+  }
+
   /** Notes that the run has no generations left. */
   removed(): void {
     this.generation = undefined;
-    this.clock.savedStep = undefined;
+    this.changed();
   }
 
   /** Returns the newest generation, if it holds this step and nothing that belongs to it came later. */

@@ -235,6 +235,7 @@ export class TrainingSession {
   setLearningRate(rate: number | undefined): Promise<Moment> {
     return this.mutex.take(() => {
       this.session.setLearningRate(rate);
+      this.saver.changed();
       return this.#moment();
     });
   }
@@ -245,6 +246,7 @@ export class TrainingSession {
       await this.#settled();
       if (this.parts.driver.autosave) await this.saver.tryWrite(this.session, { mark: 'decay' });
       this.session.startDecay();
+      this.saver.changed();
       this.scheduleStart = undefined;
       return this.#moment();
     });
