@@ -144,11 +144,12 @@ export class HubPanel {
         signal: controller.signal,
         onProgress: (progress) => isCurrent() && this.show(progress),
       });
-      const hub = Object(model.base?.['hub']) as Readonly<Record<string, string | undefined>>;
-      if (hub['commit'] !== undefined) this.#from = `hf:${hub['repo']}@${hub['commit']}`;
+      const hub = model.base?.hub;
+      if (hub) this.#from = `hf:${hub.repo}@${hub.commit}`;
       return model;
     } catch (thrown) {
       if (isCurrent()) {
+        // Only somebody who presses Open or Train asks the hub again.
         this.#wanted = undefined;
         this.#refused(thrown, controller.signal.aborted);
       }

@@ -148,7 +148,7 @@ export class Setup {
   /** Opens the chosen model; returns the same object until the choice changes. */
   #open(): Promise<Model> {
     const { columns } = this.#lesson;
-    const { isOpened, isNamed, key: model } = this.#choice;
+    const { isOpened, key: model } = this.#choice;
     const fresh = [checked('data'), this.#dataCount, contextOf(), columns];
     const key = JSON.stringify([model, ...(isOpened ? [] : fresh)]);
     if (this.#model?.key === key) return this.#model.opened;
@@ -158,8 +158,7 @@ export class Setup {
       : newModel(scratchShape(), this.data, columns ? { workerUrl, columns } : { workerUrl });
     this.#model = { key, opened };
     opened.catch(() => {
-      // The hub is asked again only when somebody asks for it.
-      if (this.#model?.opened === opened && !isNamed) this.#model = undefined;
+      if (this.#model?.opened === opened) this.#model = undefined;
     });
     return opened;
   }
