@@ -129,7 +129,7 @@ codes! {
     "data.newlines" => Warning, Core, "{subject} has line ends CR LF or CR; each is read as LF, as Python reads a text.";
     "data.no-targets" => BadOption, Core, "no example has anything to learn in its first {expected} tokens (number of examples: {found}).", "Use longer sequences.";
     "data.no-validation" => BadOption, Core, "there are too few data to evaluate on: expected {expected}, found {found}.";
-    "data.not-kept" => Warning, Page, "the run is saved without its data: {found}", "It will ask for them when it is resumed.";
+    "data.not-kept" => Warning, Page, "the run is saved without some of its files: {found}", "It will ask for them when it is resumed.";
     "data.parquet" => BadOption, Both, "[{found} cannot be read here: expected {expected}|the Parquet file cannot be read: {found}].", "Convert it to JSON lines.";
     "data.quotes" => Warning, Core, "[{?subject}a quote opens a field that holds whole lines, each with as many fields as a row, and they are read as one row|the quotes are not those of a table (text after a closing quote, a quote that is not closed, or a backslash before a quote), so each of these lines is read as a row, as it is written, with its quotes].", "If a quote is a mistake, take it out.";
     "data.room" => QuotaExceeded, Page, "the tokens of the data need {expected} bytes, and the browser [allows {found} more|has no room left].", "Delete older runs, or train on less data.";

@@ -22,7 +22,7 @@ export const WORKER_CODES = {
   'core.build': ['PROTOCOL', 'the page and its training core are of different builds: expected {expected}, found {found}.', 'Reload the page.'],
   'core.panic': ['WORKER_CRASHED', 'the training core crashed: {found}.', 'Reload the page; the last checkpoint is kept.'],
   'data.missing': ['BAD_OPTION', 'the training data of this run were not saved with it.', 'Give the same data again, as the option data.'],
-  'data.not-kept': ['WARNING', 'the run is saved without its data: {found}', 'It will ask for them when it is resumed.'],
+  'data.not-kept': ['WARNING', 'the run is saved without some of its files: {found}', 'It will ask for them when it is resumed.'],
   'data.parquet': ['BAD_OPTION', '[{found} cannot be read here: expected {expected}|the Parquet file cannot be read: {found}].', 'Convert it to JSON lines.'],
   'data.room': ['QUOTA_EXCEEDED', 'the tokens of the data need {expected} bytes, and the browser [allows {found} more|has no room left].', 'Delete older runs, or train on less data.'],
   'data.validation.unused': ['WARNING', 'nothing evaluates {subject}.', 'Use {expected}.'],
