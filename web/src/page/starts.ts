@@ -213,7 +213,7 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
         const { message } = thrown;
         throw withDetail(refused, { reason: message }, `${refused.message} ${message}`);
       });
-      // What was found by its record is found again, also if a file has changed in the meantime.
+      // A base that was found by its record is found again, also if a file has changed in the meantime.
       if (known || again) keepBase(run, files, info.base);
       return {
         link,
