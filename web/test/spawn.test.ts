@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import { Loading } from '../src/page/loading.js';
 import { newModel } from '../src/index.js';
 import type { WorkerOptions } from '../src/index.js';
 import { channel, fakeWorker } from '../src/testing/channel.js';
@@ -114,5 +115,15 @@ describe('data', () => {
     );
     expect(trainer.completedSteps).toBe(3);
     expect(fake.sessions).toBe(1);
+  });
+});
+
+describe('a script that a bundler left out', () => {
+  it.each([
+    ['https://here/node_modules/.vite/deps/tabtune.js?v=1', true],
+    ['https://here/assets/index-1.js', false],
+  ])('is_explained_where_vite_serves_%s', async (here, explained) => {
+    const { message } = await new Loading(undefined, here).why();
+    expect(message.includes("optimizeDeps: { exclude: ['tabtune'] }")).toBe(explained);
   });
 });

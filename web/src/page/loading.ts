@@ -6,9 +6,13 @@ import { limited } from '../protocol/limited.js';
 /** Time limit for requesting the script once more, to see the response. */
 const ASK_MILLIS = 10_000;
 const SCRIPTS = /^(worker-src|child-src|script-src|default-src)/;
+/** Folder of the dependencies that Vite before version 8 bundles while it serves; it leaves their workers out. */
+const BUNDLED_BY_VITE = /\/\.vite\/deps\//;
 
-/** Returns what to do about a script of another origin that a worker made from a Blob could not import; undefined for one of the own. */
-function adviceAbout(address: string | undefined): string | undefined {
+/** Returns what to do about a script that Vite left out, or one of another origin that a worker made from a Blob could not import; else undefined. */
+function adviceAbout(address: string | undefined, here: string): string | undefined {
+  if (address === undefined && BUNDLED_BY_VITE.test(here))
+    return "add optimizeDeps: { exclude: ['tabtune'] } to Vite's configuration: before version 8 Vite loses the worker of a package that it bundles while it serves";
   const origin = address === undefined ? globalThis.origin : new URL(address).origin;
   return origin === globalThis.origin
     ? undefined
@@ -23,8 +27,11 @@ export class Loading {
       this.#violated = event;
   };
 
-  /** `address` is that of the script, if it is known. */
-  constructor(private readonly address: string | undefined) {
+  /** `address` is that of the script, if it is known, `here` that of this module. */
+  constructor(
+    private readonly address: string | undefined,
+    private readonly here = import.meta.url,
+  ) {
     globalThis.document?.addEventListener('securitypolicyviolation', this.#hear);
   }
 
@@ -44,7 +51,7 @@ export class Loading {
   async why(): Promise<TabtuneError> {
     const script =
       this.address === undefined ? 'its script' : `its script ${escaped(this.address)}`;
-    const hint = adviceAbout(this.address);
+    const hint = adviceAbout(this.address, this.here);
     const failed = (reason: string): TabtuneError =>
       fault('worker.failed', { found: `${script} could not be loaded${reason}`, hint });
     // The violation may be reported after the error.
