@@ -12,16 +12,6 @@ export interface Training {
 
 const never = () => () => undefined;
 
-/** Ends a run that nobody looks at any more, without losing steps. */
-async function leave(trainer: Trainer): Promise<void> {
-  try {
-    await trainer.pause();
-    if (trainer.completedSteps > 0) await trainer.save();
-  } finally {
-    await trainer.dispose();
-  }
-}
-
 /** `start` opens a model and creates the trainer. Wrap it in `useCallback`: another function is another run. */
 export function useTrainer(start: (signal: AbortSignal) => Promise<Trainer>): Training {
   const [{ trainer, error }, set] = useState<{ trainer?: Trainer; error?: unknown }>({});
@@ -35,7 +25,7 @@ export function useTrainer(start: (signal: AbortSignal) => Promise<Trainer>): Tr
     return () => {
       unmounted.abort();
       set({});
-      started.then(leave).catch(() => undefined);
+      started.then((trainer) => trainer.dispose({ save: true })).catch(() => undefined);
     };
   }, [start]);
   const snapshot = useSyncExternalStore(
