@@ -124,7 +124,10 @@ test('20 MB are learned with progress, and an abort ends it', async () => {
 test('a new model learns its tokenizer from its data, and trains', async () => {
   const found = await inPage(
     async ({ tabtune, losses }, { shape, text, run }) => {
-      const data = [{ text }, { text: `${text} The end.` }];
+      const data = [
+        { text, name: 'one' },
+        { text: `${text} The end.`, name: 'other' },
+      ];
       const tokenizer = { train: 300 };
       const model = await tabtune.newModel(shape, data, { tokenizer });
       const { vocabSize } = model.info;
