@@ -9,6 +9,7 @@ torture      torture/run.mjs        Breaks browser, GPU, disk and tabs on purpos
 consumers    torture/consumers.mjs  Lets llama.cpp, gguf-py, safetensors and transformers read what tabtune writes.
 chats        torture/chats.mjs      Compares what is learned from conversations with transformers, in every template of trl's wheel.
 joints       torture/joints.mjs     Compares the ids of prompts with their completions with Hugging Face's tokenizers.
+bundlers     bundlers/run.mjs       Trains with the packed package in projects of Vite, webpack, Rollup, Next.js and others; runs the programs of examples/.
 cold         cold/run.mjs           Measures "start" or "test" on a clean clone with every cache empty.
 defaults     lab/defaults.mjs       Compares the settings that a run chooses with others, on models and rows of yours.
 same-bits    lab/same-bits.mjs      Compares the bits of this checkout's native runner with those of another commit's.
