@@ -1,0 +1,1 @@
+import 'tabtune/worker';
