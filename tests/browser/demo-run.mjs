@@ -45,7 +45,13 @@ export const says = (page, selector, words) => expect(page.locator(selector)).to
 
 /** Fills numbers of the form, by the ends of their ids. @param {Page} page @param {Record<string, number>} numbers */
 export async function fill(page, numbers) {
-  for (const [id, value] of Object.entries(numbers)) await page.fill(`#s-${id}`, String(value));
+  // Playwright's own fill adds to a number that is there in Firefox.
+  for (const [id, value] of Object.entries(numbers))
+    await page.locator(`#s-${id}`).evaluate((/** @type {HTMLInputElement} */ input, value) => {
+      input.value = String(value);
+      for (const type of ['input', 'change'])
+        input.dispatchEvent(new Event(type, { bubbles: true }));
+    }, value);
 }
 
 /** @param {Page} page */
