@@ -45,13 +45,7 @@ export const says = (page, selector, words) => expect(page.locator(selector)).to
 
 /** Fills numbers of the form, by the ends of their ids. @param {Page} page @param {Record<string, number>} numbers */
 export async function fill(page, numbers) {
-  // Playwright's own fill adds to a number that is there in Firefox.
-  for (const [id, value] of Object.entries(numbers))
-    await page.locator(`#s-${id}`).evaluate((/** @type {HTMLInputElement} */ input, value) => {
-      input.value = String(value);
-      for (const type of ['input', 'change'])
-        input.dispatchEvent(new Event(type, { bubbles: true }));
-    }, value);
+  for (const [id, value] of Object.entries(numbers)) await page.fill(`#s-${id}`, String(value));
 }
 
 /** @param {Page} page */

@@ -34,6 +34,20 @@ export class Firefox extends Browser {
     });
   }
 
+  /** @override @param {Parameters<Browser['open']>} given */
+  async open(...given) {
+    const opened = await super.open(...given);
+    const { page } = opened;
+    // Playwright's own fill adds digits to a number that is there.
+    page.fill = (selector, value) =>
+      page.locator(selector).evaluate((/** @type {HTMLInputElement} */ field, value) => {
+        field.value = value;
+        for (const type of ['input', 'change'])
+          field.dispatchEvent(new Event(type, { bubbles: true }));
+      }, value);
+    return opened;
+  }
+
   /** @override @param {string} command @param {string} profile */
   isFirst(command, profile) {
     return command.includes(`--profile ${profile} `) && !command.includes(' -contentproc ');

@@ -12,6 +12,8 @@ const ENV = { TABTUNE_BROWSER: 'firefox' };
 /** Causes for which a test cannot run in Firefox, by words of its error. @type {[RegExp, string][]} */
 const CAUSES = [
   [/CDP session is only available/, "uses Chromium's DevTools protocol"],
+  [/grantPermissions/, 'grants a permission that WebDriver BiDi does not know'],
+  [/The operation is insecure/, 'clears the storage of a page before it has an address'],
   [/measureUserAgentSpecificMemory/, "reads Chromium's measurement of memory"],
 ];
 
