@@ -21,9 +21,15 @@ const STRICT =
   "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data: blob:";
 const OPEN = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' };
 
-/** Copies the page of a project next to what its bundler made. @param {At} at @param {string[]} names */
-const withPage = ({ folder }, names = ['index.html'], to = 'dist') =>
-  names.forEach((name) => cpSync(join(folder, name), join(folder, to, name)));
+/** Copies the page of a project next to what its bundler made. @param {At} at @param {string} to */
+const withPage = ({ folder }, to, page = 'index.html') =>
+  cpSync(join(folder, page), join(folder, to, 'index.html'));
+
+/** Copies the worker and the wasm of the package there, as its README says. @param {At} at @param {string} to */
+const withAssets = ({ folder }, to) =>
+  ['worker.js', 'tabtune_bg.wasm'].forEach((name) =>
+    cpSync(join(folder, 'node_modules/tabtune/dist', name), join(folder, to, name)),
+  );
 
 /** The plain page, served with these headers and this policy. @param {At} at @param {import('../browser/site.mjs').Options & { policy?: string }} [options] */
 const plain = (at, { policy, ...headers } = {}) =>
@@ -49,10 +55,10 @@ async function secondOrigin(at) {
     try {
       return await lossesAt(at.browser, `${site.url}/app/cdn.html`);
     } finally {
-      await site.close();
+      void site.close();
     }
   } finally {
-    await cdn.close();
+    void cdn.close();
   }
 }
 
@@ -60,18 +66,15 @@ async function secondOrigin(at) {
 async function offline(at) {
   const policy = withMap(textOf(at, 'offline.html'));
   const site = await serve({ '/app/': at.folder }, { policy });
-  let open = true;
-  const close = () => (open ? site.close() : undefined);
   try {
     const url = `${site.url}/app/offline.html`;
     const online = await lossesAt(at.browser, url);
-    await close();
-    open = false;
+    void site.close();
     await assert.rejects(fetch(url), 'the site is gone');
     assert.deepEqual(await lossesAt(at.browser, url), online);
     return online;
   } finally {
-    await close();
+    void site.close();
   }
 }
 
@@ -132,7 +135,7 @@ export const CONSUMERS = {
     packages: ['webpack'],
     async check(at) {
       await at.shell('webpack');
-      withPage(at);
+      withPage(at, 'dist');
       return lossesOf(at, 'dist');
     },
   },

@@ -7,16 +7,15 @@ import { POLICY } from '../../web/policy.mjs';
 import { serve } from '../browser/site.mjs';
 
 /** @typedef {import('./install.mjs').Project & { browser: import('../browser/chromium.mjs').Browser }} At */
-/** @typedef {import('playwright-core').Page} Page */
 
 const HANGING_MILLIS = 300_000;
 const STEPS = 5;
 
 /**
- * Opens a page and returns the losses of its program; an error on the console fails. `first` works in the page before it is closed.
- * @param {At['browser']} browser @param {string} url @param {(page: Page) => Promise<unknown>} [first]
+ * Opens a page and returns the losses of its program; an error on the console fails.
+ * @param {At['browser']} browser @param {string} url
  */
-export async function lossesAt(browser, url, first = async () => undefined) {
+export async function lossesAt(browser, url) {
   const { page, record } = await browser.open('about:blank');
   try {
     const failed = new Promise((_, reject) => {
@@ -36,7 +35,6 @@ export async function lossesAt(browser, url, first = async () => undefined) {
     const text = await page.locator('[data-losses]').first().getAttribute('data-losses');
     /** @type {number[]} */
     const losses = JSON.parse(`${text}`);
-    await first(page);
     assert.deepEqual(record.errors, []);
     assert.equal(losses.length, STEPS);
     assert.ok(losses.every(Number.isFinite) && losses[0] > losses[STEPS - 1], `${losses}`);
@@ -62,7 +60,8 @@ export async function lossesOf({ browser, folder }, inside = '.', options = {}) 
   try {
     return await lossesAt(browser, `${site.url}/app/index.html`);
   } finally {
-    await site.close();
+    // It serves no one from now on; a connection that the browser opened in advance would be waited for.
+    void site.close();
   }
 }
 
