@@ -139,4 +139,14 @@ export const CONSUMERS = {
       return lossesOf(at, 'dist');
     },
   },
+  'webpack-worker': {
+    about: "production, an app's own worker that imports tabtune/worker",
+    fixture: 'webpack',
+    packages: ['webpack'],
+    async check(at) {
+      await at.shell('webpack');
+      withPage(at, 'dist', 'own.html');
+      return lossesOf(at, 'dist');
+    },
+  },
 };
