@@ -149,4 +149,28 @@ export const CONSUMERS = {
       return lossesOf(at, 'dist');
     },
   },
+  rollup: {
+    about: 'the worker as an entry with an asset plugin; two files copied',
+    fixture: 'rollup',
+    packages: ['rollup', '@web/rollup-plugin-import-meta-assets'],
+    async check(at) {
+      await at.shell('rollup', '--config');
+      withAssets(at, 'copied');
+      for (const folder of ['dist', 'copied']) withPage(at, folder);
+      const losses = await lossesOf(at, 'dist');
+      assert.deepEqual(await lossesOf(at, 'copied'), losses);
+      return losses;
+    },
+  },
+  esbuild: {
+    about: 'two files copied',
+    fixture: 'esbuild',
+    packages: ['esbuild'],
+    async check(at) {
+      await at.shell('esbuild', 'main.js', '--bundle', '--format=esm', '--outdir=dist');
+      withAssets(at, 'dist');
+      withPage(at, 'dist');
+      return lossesOf(at, 'dist');
+    },
+  },
 };

@@ -1,0 +1,3 @@
+import { show } from './program.js';
+
+show();
