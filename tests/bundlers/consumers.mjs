@@ -78,6 +78,14 @@ async function offline(at) {
   }
 }
 
+/** A server that renders: what it wrote into the page, and what the page trains. @param {At} at @param {string[]} line */
+const rendered = (at, line) =>
+  at.serving(line, async (url) => {
+    const html = await (await fetch(url)).text();
+    assert.match(html, /\d+\.\d+\.\d+ false UNSUPPORTED_BROWSER/);
+    return lossesAt(at.browser, url);
+  });
+
 /** @type {Record<string, Consumer>} */
 export const CONSUMERS = {
   'import-map': { about: 'a page with an import map', fixture: 'plain', check: plain },
@@ -171,6 +179,24 @@ export const CONSUMERS = {
       withAssets(at, 'dist');
       withPage(at, 'dist');
       return lossesOf(at, 'dist');
+    },
+  },
+  next: {
+    about: 'a server component that imports it, a client component that trains',
+    fixture: 'next',
+    packages: ['next', 'react'],
+    async check(at) {
+      await at.shell('next', 'build');
+      return rendered(at, ['next', 'start', '--hostname', '127.0.0.1', '--port', '0']);
+    },
+  },
+  sveltekit: {
+    about: 'rendered on the server, trains in the page',
+    fixture: 'sveltekit',
+    packages: ['@sveltejs/kit', 'svelte', 'vite'],
+    async check(at) {
+      await at.shell('vite', 'build');
+      return rendered(at, ['vite', 'preview', '--host', '127.0.0.1', '--port', '4199']);
     },
   },
 };
