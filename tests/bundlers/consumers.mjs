@@ -4,6 +4,7 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { serve } from '../browser/site.mjs';
 import { lossesAt, lossesOf, textOf, withMap } from './page.mjs';
+import { types } from './types.mjs';
 
 /** @typedef {import('./page.mjs').At} At */
 /**
@@ -198,5 +199,11 @@ export const CONSUMERS = {
       await at.shell('vite', 'build');
       return rendered(at, ['vite', 'preview', '--host', '127.0.0.1', '--port', '4199']);
     },
+  },
+  typescript: {
+    about: 'moduleResolution bundler and node16, every entry, skipLibCheck false',
+    fixture: 'typescript',
+    packages: ['typescript'],
+    check: types,
   },
 };
