@@ -4,7 +4,7 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { serve } from '../browser/site.mjs';
 import { lossesAt, lossesOf, textOf, withMap } from './page.mjs';
-import { types } from './types.mjs';
+import { types } from './type-checks.mjs';
 
 /** @typedef {import('./page.mjs').At} At */
 /**

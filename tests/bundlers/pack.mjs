@@ -35,7 +35,7 @@ function staged(folder) {
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest(own)));
 }
 
-/** Packs the package. Its name has a part of its sum, so that npm installs another one anew. @returns {string} */
+/** Packs the package. Its name has a part of its sum, so that npm installs another one. @returns {string} */
 export function packed() {
   const place = join(cacheDir, 'bundlers', 'package');
   rmSync(place, { recursive: true, force: true });
