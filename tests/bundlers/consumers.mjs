@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { serve } from '../browser/site.mjs';
+import { examples } from './examples.mjs';
 import { lossesAt, lossesOf, textOf, withMap } from './page.mjs';
 import { types } from './type-checks.mjs';
 
@@ -205,5 +206,11 @@ export const CONSUMERS = {
     fixture: 'typescript',
     packages: ['typescript'],
     check: types,
+  },
+  examples: {
+    about: 'the programs of examples/, with what they need of others',
+    fixture: 'examples',
+    packages: ['react', 'svelte', '@wllama/wllama'],
+    check: examples,
   },
 };

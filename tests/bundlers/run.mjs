@@ -1,5 +1,5 @@
 // npm run lab -- bundlers [NAME …]: installs the packed package into small projects of other bundlers and frameworks, builds and serves them, and
-// trains five steps in Chromium: equal losses everywhere, no error on the console. Without a name all of
+// trains five steps in Chromium: equal losses everywhere, no error on the console. `examples` runs the programs of examples/. Without a name all of
 // them. What is installed is kept in the cache folder; the results are results.json.
 // TABTUNE_CORE=quick packs the quick core; TABTUNE names the native program.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
