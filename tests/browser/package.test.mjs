@@ -158,6 +158,24 @@ for (const compiler of ['old-typescript', 'typescript']) {
   }
 }
 
+test('package: the demo compiles against its types, with the libraries of ES2022 and the DOM', () => {
+  const types = (/** @type {string} */ entry) => [join(pack.own, 'dist', `${entry}.d.ts`)];
+  const compilerOptions = {
+    ...{ lib: ['es2022', 'dom'], types: ['vite/client'], skipLibCheck: false, checkJs: false },
+    ...{ incremental: false, tsBuildInfoFile: null, typeRoots: [join(root, 'node_modules')] },
+    paths: { tabtune: types('index'), 'tabtune/files': types('files') },
+  };
+  const include = [join(root, 'web/demo/**/*.ts')];
+  const config = { extends: join(root, 'tsconfig.json'), compilerOptions, include };
+  pack.write('tsconfig.demo.json', JSON.stringify(config));
+  try {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    pack.shell(process.execPath, [tsc, '--project', 'tsconfig.demo.json']);
+  } catch (/** @type {any} */ thrown) {
+    assert.fail(thrown.stdout);
+  }
+});
+
 test('package: links in its documents point to files and headings of the package', () => {
   const anchors = (/** @type {string} */ text) =>
     [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>

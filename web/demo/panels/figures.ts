@@ -74,7 +74,7 @@ export class Figures {
       byId('f-time', HTMLElement).textContent = last ? secs(last.secs) : '–';
       byId('f-eval', HTMLElement).textContent = this.#evaluations.at(-1)?.loss.toFixed(3) ?? '–';
       this.#speed(last?.step ?? 0);
-      byId('rows', HTMLElement).replaceChildren(...this.#last.toReversed().map(row));
+      byId('rows', HTMLElement).replaceChildren(...[...this.#last].reverse().map(row));
     });
   }
 
