@@ -9,6 +9,8 @@ const LARGE = {
 
 async function refused(s, { truth, arm }) {
   const run = s.current().runId;
+  // A step that is saved already is not saved again.
+  await s.step(1);
   const before = (await s.current().checkpoints.list())[0];
   if (arm) await s.tell('arm', { at: { ...arm, do: 'quota' } });
   const saved = await s.settled(s.current().save());

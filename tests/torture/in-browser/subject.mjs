@@ -205,10 +205,10 @@ export async function freed(run) {
 export async function takenUp(run) {
   await freed(run);
   const all = await runs();
-  const list = await all.list(run);
+  const list = await all.list({ run });
   const torn = [];
   for (const { generation } of list)
-    if (!(await settled(all.exportFile(run, generation))).ok) torn.push(generation);
+    if (!(await settled(all.exportFile(run, { generation }))).ok) torn.push(generation);
   const from = timeline.length;
   const resumed = await settled(resume({ run }));
   if (!resumed.ok) return { list, torn, resumed };
