@@ -15,7 +15,7 @@ import type { ExportTarget } from './export-options.js';
 import { reaching } from './exporting.js';
 import { optionsOf } from './given.js';
 import { toSources } from './inputs.js';
-import { hubOptions } from './names.js';
+import { HUB_OPTIONS, hubOptions } from './names.js';
 import type { FilesInput } from './inputs.js';
 import { signalOf } from './request-inputs.js';
 import { openingOf } from './opening.js';
@@ -78,10 +78,7 @@ const INSPECT = Object.keys({
   read: 1,
   plan: 1,
   names: 1,
-  hub: 1,
-  token: 1,
-  quant: 1,
-  keepDownloads: 1,
+  ...HUB_OPTIONS,
   signal: 1,
   onProgress: 1,
 } satisfies Record<Exclude<keyof InspectOptions, keyof WorkerOptions>, 1>);

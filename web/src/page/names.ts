@@ -18,6 +18,12 @@ export interface HubOptions {
   /** Keeps what is downloaded in the origin's private files, so that it is downloaded once. Default: true. */
   keepDownloads?: boolean | undefined;
 }
+/** @internal Names of these options. */
+export const HUB_OPTIONS = { hub: 1, token: 1, quant: 1, keepDownloads: 1 } satisfies Record<
+  keyof HubOptions,
+  1
+>;
+
 /** A file or a repository by its address, such as 'https://example.org/model.gguf' or 'hf:owner/name'. */
 export interface AddressInput extends HubOptions {
   /** The address; a relative one is resolved as a link of the page. */

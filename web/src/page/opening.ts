@@ -8,7 +8,7 @@ import { beginningOf, toData } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { toSource, toSources } from './inputs.js';
 import type { FilesInput, Input } from './inputs.js';
-import { hubOptions, pin } from './names.js';
+import { HUB_OPTIONS, hubOptions, pin } from './names.js';
 import type { HubOptions } from './names.js';
 import { signalOf } from './request-inputs.js';
 import { Model } from './model.js';
@@ -54,10 +54,7 @@ const OPEN = Object.keys({
   adapter: 1,
   chatTemplate: 1,
   allowNonFinite: 1,
-  hub: 1,
-  token: 1,
-  quant: 1,
-  keepDownloads: 1,
+  ...HUB_OPTIONS,
   signal: 1,
   onProgress: 1,
 } satisfies Record<Exclude<keyof OpenOptions, keyof WorkerOptions>, 1>);
