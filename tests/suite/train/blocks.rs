@@ -314,7 +314,7 @@ fn gradients_exist_of_what_trains_alone() {
 #[test]
 fn nothing_is_computed_backward_below_the_lowest_block() {
     let Some(device) = gpu() else { return };
-    let launched = |blocks: usize, again: bool| {
+    let launched_once = |blocks: usize, again: bool| {
         let config = settings(
             json!({"block_coordinate": {"order": "descending"}, "gradient_checkpointing": again}),
         );
@@ -324,6 +324,9 @@ fn nothing_is_computed_backward_below_the_lowest_block() {
         block_on(run.step()).unwrap();
         dispatches() - before
     };
+    // A step may have one launch more, see `least_of_a_step`. Here each step trains another block, so the same step of several runs counts.
+    let launched =
+        |blocks: usize, again: bool| (0..3).map(|_| launched_once(blocks, again)).min().unwrap();
     let forward = |blocks: usize| {
         let model = block_on(Model::init(
             &shape(blocks),
