@@ -44,7 +44,7 @@ test('inspectData shows the contents of data, and a run learns what was shown', 
       const half = [written.slice(0, 20), written.slice(20)].map((part) => part.join('\n') + '\n');
       const members = await Promise.all(half.map(pack));
       const columns = { prompt: 'question', completion: 'answer' };
-      const given = { model, columns };
+      const given = { model, columns, learningRate: run.learningRate };
       const [summary] = await tabtune.inspectData(file('rows.txt', table), {});
       const jsonl = file('rows.jsonl', lines);
       const refused = await failure(tabtune.inspectData(jsonl, { model }));
@@ -148,7 +148,7 @@ test('a run reads several files, weighted mixtures, validation data and Parquet'
       const [a, b, validationData] = [rows('a', 30), rows('b', 30), rows('c', 5)];
       /** @param {import('tabtune').DataInput} data @param {import('tabtune').TrainOptions & { validationData?: File }} options */
       const counted = async (data, options = {}) => {
-        const given = { model, packing: false, ...options };
+        const given = { model, packing: false, learningRate: 1e-3, ...options };
         const { files, examples, validation, windows } = (await tabtune.inspectData(data, given))
           .report;
         const names = files.map(({ name, rows }) => `${name} ${rows}`).join();

@@ -111,3 +111,20 @@ test('rows in memory are learned as those of a file', async () => {
   assert.equal(found.losses[0]?.length, 4);
   assert.ok(found.vocabSize >= 3, String(found.vocabSize));
 });
+
+test('inspectData gives the settings that a run on the data has, with their reasons', async () => {
+  const found = await inPage(async ({ tabtune }) => {
+    const rows = Array.from({ length: 30 }, (_, at) => ({ text: `${at} is a number. `.repeat(9) }));
+    const shape = { hiddenSize: 16, numHiddenLayers: 1, numAttentionHeads: 2 };
+    const model = await tabtune.newModel(shape, rows);
+    const { settings } = await tabtune.inspectData(rows, { model, batchSize: 2 });
+    const given = await tabtune.inspectData(rows, { model, learningRate: 1e-3 });
+    const trainer = await tabtune.Trainer.create({ model, data: rows, batchSize: 2 });
+    const run = trainer.settings;
+    await trainer.dispose();
+    return { settings, run, given: given.settings.chosen };
+  });
+  assert.deepEqual(found.settings, found.run);
+  assert.ok(found.run.chosen.some(({ name }) => name === 'evalEvery'));
+  assert.deepEqual(found.given, []);
+});

@@ -29,7 +29,7 @@ export type {
 export { applyDelta, deriveDelta, removeDelta } from './page/deltas.js';
 export type { DeltaOptions, DeriveOptions } from './page/deltas.js';
 export { inspectData } from './page/data-inspection.js';
-export type { DataOptions } from './page/data-inspection.js';
+export type { DataInspection, DataOptions } from './page/data-inspection.js';
 export { extractAdapter, inspectFiles, readTensor, verifyFiles } from './page/inspections.js';
 export type {
   ExtractOptions,
@@ -62,7 +62,6 @@ export type {
   AdapterInfo,
   BaseInfo,
   CheckpointInfo,
-  DataInspection,
   DataPreview,
   DataReport,
   DataWarning,

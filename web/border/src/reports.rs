@@ -1,6 +1,7 @@
 //! Reports that only the browser's side has.
 
 use serde::Serialize;
+use tabtune::config::{ChosenSetting, TrainConfig};
 use tabtune::data::{DataReport, Preview};
 use tabtune::tokenizer::TextWarning;
 use tabtune::train::MemoryPlan;
@@ -59,6 +60,14 @@ pub struct DataInspection {
     pub report: DataReport,
     /// The first examples.
     pub preview: Vec<Preview>,
+    /// The settings of a run on these data.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "serde_json::Map<String, serde_json::Value>")
+    )]
+    pub config: TrainConfig,
+    /// Settings that would be chosen for it, with their reasons; none if a learning rate is given, or if the data are the beginning of a file.
+    pub chosen: Vec<ChosenSetting>,
 }
 
 /// Ids of a text, and warnings about it.

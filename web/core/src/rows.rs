@@ -28,7 +28,9 @@ impl ModelHandle {
         show: usize,
     ) -> Result<DataInspection> {
         let config = train_config(given.clone(), self.files())?;
-        let (dataset, config, _) = self.dataset(data, config, given, partial, false).await?;
+        // What is chosen depends on all of the data.
+        let read = self.dataset(data, config, given, partial, !partial);
+        let (dataset, config, chosen) = read.await?;
         dataset.check_vocabulary(self.shape().vocab_size)?;
         let loader = Loader::for_run(&dataset, &config)?;
         let preview = match self.tokenizer() {
@@ -38,6 +40,8 @@ impl ModelHandle {
         Ok(DataInspection {
             report: dataset.report(&config, &loader),
             preview,
+            config,
+            chosen,
         })
     }
 }

@@ -11,7 +11,9 @@ import type { TrainOptions } from './options.js';
 import { askOwnWorker, workerCall } from './own-worker.js';
 import { signalOf } from './request-inputs.js';
 import { plain } from '../protocol/plain.js';
-import type { DataInspection, FileSummary } from '../protocol/reports.js';
+import type { DataPreview, DataReport, FileSummary } from '../protocol/reports.js';
+import { settingsOf } from './settings.js';
+import type { SettingsInUse } from './settings.js';
 
 /** Options of `inspectData`: the settings of a run, which determine how the data are read. */
 export interface DataOptions extends WorkerCall, TrainOptions {
@@ -25,6 +27,19 @@ export interface DataOptions extends WorkerCall, TrainOptions {
   show?: number | undefined;
   /** Number of bytes of a File or Blob to read and report on: a quick preview of a large file. Default: all. */
   bytes?: number | undefined;
+}
+
+/** What a run would learn from data, and with which settings. */
+export interface DataInspection {
+  /** Report on the data. */
+  report: DataReport;
+  /** The first examples, token by token. */
+  preview: DataPreview;
+  /**
+   * The settings that the run would have. `chosen` is empty if a learning rate is given, since nothing is chosen then, and if only the beginning of a
+   * file is read.
+   */
+  settings: SettingsInUse;
 }
 
 /** Names of the options of `inspectData` that are no settings. */
@@ -81,7 +96,13 @@ export async function inspectData(
   const { read, partial } = beginningOf(data, bytes);
   const { spec, weights } = await toData(read, validationData, signal);
   const config = plain(withWeights(checked.config, weights), 'options');
-  if (model)
-    return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
+  if (model) {
+    const ask = { data: spec, config, partial, show };
+    const { report, preview, ...chosen } = await model.call('model.data', ask, {
+      signal,
+      onProgress,
+    });
+    return { report, preview, settings: settingsOf(chosen) };
+  }
   return askOwnWorker('files.data', { data: spec, config, partial }, call);
 }

@@ -1,6 +1,6 @@
 /** The settings of a run, with those that were chosen for it. */
 import type { Json } from '../protocol/json.js';
-import type { SessionInfo } from '../protocol/reports.js';
+import type { DataInspection, SessionInfo } from '../protocol/reports.js';
 import type { TrainOptions } from './options.js';
 
 /** A setting that was chosen, since the run was created without a learning rate. */
@@ -42,7 +42,10 @@ function asOptions(value: unknown): unknown {
 }
 
 /** @internal Returns the settings of a run as the core states them. */
-export const settingsOf = ({ config, chosen }: SessionInfo): SettingsInUse => ({
+export const settingsOf = ({
+  config,
+  chosen,
+}: Pick<SessionInfo | DataInspection, 'config' | 'chosen'>): SettingsInUse => ({
   values: asOptions(config) as TrainOptions,
   chosen: chosen.map(({ setting, value, reason }) => ({
     name: optionName(setting),

@@ -156,7 +156,7 @@ export class ModelHandle {
   }
   async inspectData(
     data: JsData,
-    _config: Values,
+    config: Values,
     partial: boolean,
     show: number,
   ): Promise<unknown> {
@@ -167,6 +167,8 @@ export class ModelHandle {
         row: null,
         segments: [{ text, tokens: [{ id: 1, text }], learned: !partial }],
       })),
+      config: Object(config) as object,
+      chosen: fake.chosen,
     };
   }
   async rows(data: JsData, config: Values): Promise<unknown> {

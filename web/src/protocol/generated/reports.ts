@@ -747,10 +747,27 @@ export interface DataInspection {
   report: DataReport;
   /** The first examples. */
   preview: Preview[];
+  /** The settings of a run on these data. */
+  config: JsonObject;
+  /** Settings that would be chosen for it, with their reasons; none if a learning rate is given, or if the data are the beginning of a file. */
+  chosen: {
+    /** Name of the setting. */
+    setting: string;
+    /** Its value. */
+    value: Json;
+    /** Reason for the value. */
+    reason: string;
+  }[];
 }
 export const dataInspectionFields = {
   report: dataReport,
   preview: listOf(preview),
+  config: documentOf<JsonObject>(),
+  chosen: listOf(record({
+    setting: text,
+    value: json,
+    reason: text,
+  })),
 };
 export const dataInspection: Parser<DataInspection> = record(dataInspectionFields);
 
