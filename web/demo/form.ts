@@ -1,5 +1,5 @@
 /** The form of the next run, kept over a reload or a crash. Files cannot be kept: a page may read them only after they were chosen. */
-import { byId } from './dom.js';
+import { byId, nextRun } from './dom.js';
 import { suggestionOf } from './prompt.js';
 
 const KEY = 'tabtune.form';
@@ -7,7 +7,7 @@ type Field = HTMLInputElement | HTMLSelectElement;
 
 function fields(): Field[] {
   const all = [
-    ...byId('setup', HTMLElement).querySelectorAll('input, select'),
+    ...nextRun().flatMap((part) => [...part.querySelectorAll('input, select')]),
     ...byId('sampler', HTMLElement).querySelectorAll('input'),
   ];
   return all.filter(
@@ -55,5 +55,6 @@ export function keepForm(): void {
       // Nothing depends on it.
     }
   };
-  for (const id of ['setup', 'sampler']) byId(id, HTMLElement).addEventListener('input', keep);
+  for (const part of [...nextRun(), byId('sampler', HTMLElement)])
+    part.addEventListener('input', keep);
 }

@@ -1,7 +1,7 @@
 import { VERSION } from 'tabtune';
 
 import { Charts } from './charts.js';
-import { byId } from './dom.js';
+import { byId, check, nextRun } from './dom.js';
 import { ignoreStrayDrops } from './drop.js';
 import { keepForm, restoreForm } from './form.js';
 import { grouped, when } from './format.js';
@@ -18,6 +18,7 @@ import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
 import { installTheme } from './panels/theme.js';
 import { Warnings } from './panels/warnings.js';
+import { goTo, installPath } from './path.js';
 import { sayPolicy } from './policy.js';
 import { answered } from './patience.js';
 import { Run } from './run.js';
@@ -86,6 +87,14 @@ const speed = new GpuPanel((work) => run.alone(work), complain);
 new Inspector();
 ignoreStrayDrops();
 installTheme(() => charts.repaint());
+installPath();
+byId('watch', HTMLButtonElement).addEventListener('click', () => {
+  check('model', 'scratch');
+  check('data', 'austen');
+  goTo('train');
+  run.start().catch(complain);
+});
+byId('tune', HTMLButtonElement).addEventListener('click', () => goTo('model'));
 const about = byId('about', HTMLDialogElement);
 byId('about-open', HTMLButtonElement).addEventListener('click', () => {
   about.showModal();
@@ -100,11 +109,16 @@ async function lastRun(): Promise<string> {
   const { run: id, label, step, totalSteps, savedAt } = last;
   view.restore(await checkpoints.history(id), totalSteps, { run: id, label });
   // The next run's plan replaces the last run's curves as soon as something is chosen for it.
-  byId('setup', HTMLElement).addEventListener(
-    'input',
-    () => controls.state === 'setup' && view.clear(0),
-    { once: true },
-  );
+  const replaced = new AbortController();
+  for (const part of nextRun())
+    part.addEventListener(
+      'input',
+      () => {
+        replaced.abort();
+        if (controls.state === 'setup') view.clear(0);
+      },
+      { signal: replaced.signal },
+    );
   run.offer(last);
   return ` Your last run: ${label}, step ${grouped(step)} of ${grouped(totalSteps)}, saved ${when(savedAt)}.`;
 }
@@ -131,6 +145,7 @@ async function begin(): Promise<void> {
     return;
   }
   controls.enable('start', true);
+  byId('watch', HTMLButtonElement).disabled = false;
   speed.enable();
   const ready =
     adapter?.software === true

@@ -8,7 +8,7 @@ import type {
   TrainOptions,
 } from 'tabtune';
 
-import { byId } from './dom.js';
+import { byId, nextRun } from './dom.js';
 import { chosenPrompt } from './prompt.js';
 import type { Intervals } from './waiting.js';
 
@@ -82,9 +82,10 @@ const typed = new Set<string>();
 
 /** Remembers the fields that the user types into: the browser may still be looking for a GPU, and its answer must not overwrite them. */
 export function rememberTyping(): void {
-  byId('setup', HTMLElement).addEventListener('input', ({ target }) => {
-    if (target instanceof HTMLInputElement) typed.add(target.id);
-  });
+  for (const part of nextRun())
+    part.addEventListener('input', ({ target }) => {
+      if (target instanceof HTMLInputElement) typed.add(target.id);
+    });
 }
 
 /** Applies the defaults for a software adapter, except where a number was typed, or if all numbers were restored. */

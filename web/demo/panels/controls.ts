@@ -2,6 +2,7 @@
 import { escaped } from 'tabtune';
 
 import { byId } from '../dom.js';
+import { show } from '../path.js';
 
 /**
  * State of the page. With `failed` the run stopped at an error and can still be saved; with `lost` its worker or GPU is gone, but not the checkpoint.
@@ -76,6 +77,10 @@ export class Controls {
     this.#main.dataset['state'] = state;
     this.#buttons();
     byId('progress', HTMLElement).hidden = state === 'setup';
+    if (state === 'starting') {
+      byId('numbers', HTMLDetailsElement).open = false;
+      show('train');
+    } else if (state === 'setup') byId('numbers', HTMLDetailsElement).open = true;
     if (words !== undefined) this.say(words);
   }
 

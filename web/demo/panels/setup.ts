@@ -5,7 +5,7 @@ import type { DataInput, Model, ModelInfo, Progress, TrainOptions } from 'tabtun
 import austen from '../assets/pride-and-prejudice.txt?raw';
 import { strideOf } from '../curve.js';
 import type { Plan } from '../curve.js';
-import { byId, check, checked } from '../dom.js';
+import { byId, check, checked, nextRun } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
@@ -53,9 +53,10 @@ export class Setup {
   ) {
     const fail = (thrown: unknown): void => showFault(this.#fault, thrown);
     this.#choice = new ModelChoice(() => this.refresh(0), fail, downloads);
-    byId('setup', HTMLElement).addEventListener('input', ({ target }) => {
-      if (!this.#choice.isTypedIn(target)) this.refresh(250);
-    });
+    for (const part of nextRun())
+      part.addEventListener('input', ({ target }) => {
+        if (!this.#choice.isTypedIn(target)) this.refresh(250);
+      });
     const taken: Take = (files, left) => {
       byId('data-left', HTMLElement).textContent = left;
       if (files.length === 0) return;
