@@ -48,6 +48,8 @@ pub struct Choices {
     given: Map<String, Value>,
     chooses: bool,
     evaluates_apart: bool,
+    /// True for new weights.
+    pub(crate) fresh: bool,
     pub(crate) context: usize,
     /// The chosen settings, in the order of their choice.
     pub list: Vec<ChosenSetting>,
@@ -67,6 +69,7 @@ impl Choices {
             given: given.clone(),
             chooses: beginning.chooses && !given.contains_key("learning_rate"),
             evaluates_apart: beginning.evaluates_apart,
+            fresh: beginning.fresh,
             context: beginning.model.max_position_embeddings,
             list: Vec::new(),
         };
@@ -139,6 +142,23 @@ impl Choices {
             value,
             reason,
         });
+        Ok(config)
+    }
+
+    /// Replaces a setting that was chosen before, and its reason.
+    pub(crate) fn choose_again(
+        &mut self,
+        config: TrainConfig,
+        setting: &'static str,
+        value: Value,
+        reason: String,
+    ) -> Result<TrainConfig> {
+        let config = config.overlaid(json!({ setting: value }))?;
+        for chosen in &mut self.list {
+            if chosen.setting == setting {
+                (chosen.value, chosen.reason) = (value.clone(), reason.clone());
+            }
+        }
         Ok(config)
     }
 

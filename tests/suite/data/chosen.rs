@@ -85,6 +85,31 @@ fn trained_weights_get_a_low_rate_bf16_and_three_passes() {
     assert_eq!((cosine.warmup_steps, cosine.total_steps), (4, 36));
 }
 
+/// New weights pass over little data more often, for 300 steps, but at most 16 times.
+#[test]
+fn new_weights_have_some_hundred_steps() {
+    let chosen = |given: Value, rows| {
+        let (config, list) = settled(given, (128, true, true), rows);
+        let epochs = list.iter().find(|(name, _)| *name == "epochs");
+        (config.steps, epochs.map(|(_, value)| value.clone()))
+    };
+    assert_eq!(
+        chosen(json!({"batch_size": 1}), 40),
+        (324, Some(json!(9.0)))
+    );
+    assert_eq!(
+        chosen(json!({"batch_size": 3}), 40),
+        (192, Some(json!(16.0)))
+    );
+    assert_eq!(chosen(json!({"batch_size": 1}), 200), (720, Some(json!(4))));
+    assert_eq!(
+        chosen(json!({"epochs": 2, "batch_size": 1}), 40),
+        (72, None)
+    );
+    let trained = settled(json!({"batch_size": 3}), (128, TRAINED, true), 40);
+    assert_eq!(trained.0.epochs, Some(3.0));
+}
+
 #[test]
 fn rates_follow_the_width_and_the_kind_of_training() {
     let rate = |given: Value, width, fresh| {

@@ -52,6 +52,10 @@ impl Choices {
     fn complete(&mut self, config: TrainConfig, dataset: &Dataset) -> Result<TrainConfig> {
         /// Number of steps that an epoch should have at least: a model learns by steps.
         const STEPS: f64 = 10.0;
+        /// Number of steps that new weights should have, if no more passes than [`PASSES`] are needed for it.
+        const FRESH_STEPS: f64 = 300.0;
+        /// Number of passes beyond which data teach new weights little more (Muennighoff et al. 2023, "Scaling Data-Constrained Language Models").
+        const PASSES: f64 = 16.0;
         let mut config = config;
         if self.has("validation_fraction") && dataset.validation_tokens() == 0 {
             self.list
@@ -65,10 +69,15 @@ impl Choices {
             let reason = format!("an epoch of {sequences} sequences has more steps that way");
             config = self.choose(config, "batch_size", json!(batch), reason)?;
         }
+        let epoch = (sequences / (config.batch_size as f64 * accumulated)).ceil();
+        let passes = (FRESH_STEPS / epoch.max(1.0)).ceil().min(PASSES);
+        if self.fresh && self.has("epochs") && config.epochs.is_some_and(|few| few < passes) {
+            let reason = format!("an epoch has {epoch} steps, and new weights need some hundreds");
+            config = self.choose_again(config, "epochs", json!(passes), reason)?;
+        }
         let config = self.warmed_up(config.with_steps_of(dataset)?);
         if self.evaluates() {
-            let a_step = config.batch_size as f64 * accumulated;
-            let epoch = (sequences / a_step).ceil().max(1.0) as u64;
+            let epoch = epoch.max(1.0) as u64;
             self.list.push(ChosenSetting {
                 setting: EVAL_EVERY,
                 value: json!(epoch.min(config.steps)),
