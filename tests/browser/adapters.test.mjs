@@ -223,10 +223,10 @@ test('impossible settings are refused in one error, and the model stays usable',
     const { adapter: _, ...rest } = setting.options;
     const refused = [];
     const make = async (adapter, of = model) => {
-      const { code, word, message } = await s.settled(
+      const { code, word, message, detail } = await s.settled(
         a.trainer(of, setting.text, { ...rest, adapter }),
       );
-      refused.push([code, word, message]);
+      refused.push([code, word, message, detail?.refusals?.map(({ subject }) => subject)]);
     };
     await make({ rank: 3, targetModules: 7, dropout: 'high' });
     await make({ r: 0, alpha: -1, dropout: 1, layersPattern: 'h' });
@@ -260,8 +260,9 @@ test('impossible settings are refused in one error, and the model stays usable',
   ]);
   for (const path of ['adapter.rank', 'adapter.targetModules', 'adapter.dropout'])
     assert.ok(keys[2].includes(path), keys[2]);
-  for (const path of ['adapter.r', 'adapter.alpha', 'adapter.dropout', 'adapter.layersPattern'])
-    assert.ok(values[2].includes(path), values[2]);
+  const faulty = ['adapter.r', 'adapter.alpha', 'adapter.dropout', 'adapter.layersPattern'];
+  for (const path of faulty) assert.ok(values[2].includes(path), values[2]);
+  assert.deepEqual([...values[3]].sort(), [...faulty].sort());
   assert.deepEqual([unmatched[1], tied[1]], ['adapter.target.unknown', 'adapter.target.tied']);
   assert.ok(unmatched[2].includes('no_such') && !unmatched[2].includes('q_proj'), unmatched[2]);
   assert.deepEqual([fresh[0], fresh[1]], ['BAD_OPTION', 'config.invalid']);

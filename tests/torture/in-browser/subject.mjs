@@ -53,6 +53,7 @@ export async function settled(promise) {
       name: error.name,
       code: error.code,
       word: error.detail?.code,
+      detail: error.detail,
       step: error.detail?.step,
       recovered: error.detail?.recovered,
       message: error.message,

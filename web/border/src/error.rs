@@ -1,7 +1,9 @@
 //! Errors as they are thrown, with the fields that belong to them.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
-use tabtune::error::{Error, Fault, Refusal};
+use tabtune::error::{Error, Fault, Refusal, word};
 
 use crate::names::camel;
 
@@ -22,9 +24,9 @@ pub struct Thrown<'a> {
     /// Reason why a file was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<&'a Refusal>,
-    /// All reasons why a file was refused; never empty.
+    /// All reasons why a file was refused, or all settings that were; never empty.
     #[serde(skip_serializing_if = "<[Refusal]>::is_empty")]
-    refusals: &'a [Refusal],
+    refusals: Cow<'a, [Refusal]>,
     /// Number of bytes, tokens or other things that are needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
@@ -82,7 +84,7 @@ impl<'a> Thrown<'a> {
         };
         match error {
             Error::Refused(list) => {
-                (thrown.refusal, thrown.refusals) = (list.first(), list);
+                (thrown.refusal, thrown.refusals) = (list.first(), Cow::Borrowed(list.as_slice()));
                 thrown.offset = list.first().and_then(|refusal| refusal.byte_offset);
                 if let Some(base) = list
                     .first()
@@ -108,6 +110,11 @@ impl<'a> Thrown<'a> {
             | Error::StateMismatch(faults)
             | Error::ResumeMismatch(faults) => {
                 thrown.path = faults.first().map(|fault| fault.key.as_str());
+                let refusal = |Fault { key, rule, value }: &Fault| Refusal {
+                    code: error.code(),
+                    ..Refusal::filled(word!("config.invalid"), [key, rule, value])
+                };
+                thrown.refusals = faults.iter().map(refusal).collect();
             }
             Error::UnsupportedModel { what, .. } | Error::CheckpointCorrupt { what, .. } => {
                 thrown.path = Some(what)

@@ -44,7 +44,7 @@ export interface ErrorDetail {
   path?: string | undefined;
   /** Reason why a file was refused. */
   refusal?: Refusal | undefined;
-  /** All reasons why a file was refused; never empty. */
+  /** All reasons why a file was refused, or all settings that were; never empty. */
   refusals?: Refusal[] | undefined;
   /** Number of bytes, tokens or other things that are needed. */
   need?: number | undefined;
