@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{DataSettings, ModelConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
 use crate::error::Result;
 
-/// Width from which on a trained model gets the lowest rates: updates by Adam change the outputs of a layer in proportion to its width.
+/// Width from which on a trained model gets the lowest rates, a new one from a quarter of it: updates by Adam change the outputs of a layer in proportion to its width.
 const WIDE: f64 = 2048.0;
 /// Name of the schedule among the settings.
 const SCHEDULE: &str = "schedule";
@@ -200,16 +200,15 @@ fn rate(
         OptimizerConfig::Adafactor(config) if config.relative_step => return None,
         _ => {}
     }
-    if beginning.fresh {
-        return Some((1e-3, "usual for new weights".into()));
-    }
-    let (widest, most, what) = if adapter {
-        (2e-4, 2e-3, "new factors on weights that rest")
+    let (widest, most, wide, what) = if beginning.fresh {
+        (1e-3, 2e-3, WIDE / 4.0, "new weights")
+    } else if adapter {
+        (2e-4, 2e-3, WIDE, "new factors on weights that rest")
     } else {
-        (2e-5, 2.5e-4, "weights that have learned before")
+        (2e-5, 2.5e-4, WIDE, "weights that have learned before")
     };
     let width = beginning.model.hidden_size;
-    let rate = (widest * WIDE / width as f64).clamp(widest, most);
+    let rate = (widest * wide / width as f64).clamp(widest, most);
     // Two digits.
     let unit = 10f64.powi(rate.log10().floor() as i32 - 1);
     let rate = ((rate / unit).round() * unit * 1e12).round() / 1e12;

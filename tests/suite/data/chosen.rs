@@ -121,17 +121,18 @@ fn rates_follow_the_width_and_the_kind_of_training() {
         );
         config.learning_rate
     };
-    for (width, whole, adapter) in [
-        (4096, 2e-5, 2e-4),
-        (2048, 2e-5, 2e-4),
-        (1024, 4e-5, 4e-4),
-        (576, 7.1e-5, 7.1e-4),
-        (128, 2.5e-4, 2e-3),
+    for (width, whole, adapter, fresh) in [
+        (4096, 2e-5, 2e-4, 1e-3),
+        (2048, 2e-5, 2e-4, 1e-3),
+        (1024, 4e-5, 4e-4, 1e-3),
+        (576, 7.1e-5, 7.1e-4, 1e-3),
+        (384, 1.1e-4, 1.1e-3, 1.3e-3),
+        (128, 2.5e-4, 2e-3, 2e-3),
     ] {
         assert_eq!(rate(json!({}), width, false), whole);
         let factors = json!({"adapter": {"target_modules": ["q_proj"]}});
         assert_eq!(rate(factors, width, false), adapter);
-        assert_eq!(rate(json!({}), width, true), 1e-3);
+        assert_eq!(rate(json!({}), width, true), fresh);
     }
     let sgd = settled(
         json!({"optimizer": {"type": "sgd"}}),
