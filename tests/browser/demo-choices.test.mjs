@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { demoTests, fill, says, textOf, untilState } from './demo-run.mjs';
+import { demoTests, fill, forget, says, textOf, untilState } from './demo-run.mjs';
 
 const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
 const OTHER = join(root, 'tests/golden/models/llama3.gguf');
@@ -90,7 +90,7 @@ test('demo trains an adapter, keeps a small base with the run, and asks for one 
 test('the heading names the chosen files, even refused ones, and while a run is open those of the run', async ({
   demo,
 }) => {
-  const { page } = await demo('/demo/', () => localStorage.clear());
+  const { page } = await demo('/demo/', forget);
   const text = (name, words) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(words) });
   const titleIs = (/** @type {string} */ title) =>
     expect(page.locator('#run-title')).toHaveText(title);

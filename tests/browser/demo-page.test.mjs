@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { demoTests, fill, says, textOf, untilState, untilStep } from './demo-run.mjs';
+import { demoTests, fill, forget, says, textOf, untilState, untilStep } from './demo-run.mjs';
 
 const { at, test } = demoTests();
 
@@ -140,7 +140,7 @@ function forms() {
 test('the prompt of samples is the beginning of what is learned, in every form of data', async ({
   demo,
 }) => {
-  const { page } = await demo('/demo/', () => localStorage.clear());
+  const { page } = await demo('/demo/', forget);
   const suggests = async (/** @type {any[]} */ [name, content, prompt]) => {
     await page.setInputFiles('#data-file', { name, mimeType: '', buffer: Buffer.from(content) });
     await expect(page.locator('#prompt'), name).toHaveValue(prompt);

@@ -37,6 +37,12 @@ export function demoTests(at = siteAndBrowser()) {
   return { at, test: base.extend(fixtures) };
 }
 
+/** Runs in the page, before it: forgets the form of earlier tests. */
+export function forget() {
+  // A page without an address, which comes first, has no storage.
+  if (location.protocol !== 'about:') localStorage.clear();
+}
+
 /** Returns the text of an element. @param {Page} page @param {string} selector */
 export const textOf = async (page, selector) => String(await page.textContent(selector));
 

@@ -150,9 +150,20 @@ test('a reload restores curve, samples and form, and the run continues, also aft
   );
 });
 
+/** Trains a little, unless a run is saved already. @param {import('@playwright/test').Page} page */
+async function withSavedRun(page) {
+  if (await page.isVisible('#goon')) return;
+  await fill(page, { sample: 0, batch: 1, length: 16 });
+  await page.click('#start');
+  await untilStep(page, 2);
+  await stop(page);
+  await page.reload();
+  await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });
+}
+
 test('resuming another run asks before the current one is ended', async ({ demo }) => {
   const { page } = await demo();
-  await page.waitForSelector('#goon:not([hidden])', { timeout: 180_000 });
+  await withSavedRun(page);
   const runs = await page.locator('#checkpoints > li').count();
   await page.locator('#checkpoints > li > details > summary').first().click();
   await page
@@ -192,8 +203,11 @@ test('resuming another run asks before the current one is ended', async ({ demo 
   await stop(page);
 });
 
-test('demo without WebGPU explains that, and stored runs can be downloaded and deleted', async () => {
-  const { page } = await at.open('/');
+test('demo without WebGPU explains that, and stored runs can be downloaded and deleted', async ({
+  demo,
+}) => {
+  const { page } = await demo();
+  await withSavedRun(page);
   await page.addInitScript(() =>
     Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }),
   );
@@ -228,7 +242,6 @@ test('demo without WebGPU explains that, and stored runs can be downloaded and d
     .click();
   await page.locator('#ask').getByRole('button', { name: 'Delete' }).click();
   await expect(runs).toHaveCount(count - 1);
-  await page.close();
 });
 
 test('the policy binds the worker too: it cannot ask another address, and the About box says so', async () => {

@@ -1,7 +1,7 @@
 // npm run lab -- torture firefox [families|suite [word …]]: the system's Firefox on lavapipe; results are results/firefox.json.
 //   families   a third of the reference cases of ../shared/assets/families-public.json; FAMILIES names the folder of their models
-//   suite      the browser tests, or those of the files that words name, with the cause of each that cannot run there
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+//   suite      the browser tests, with the cause of each that cannot run there; of those that words name, the rows of the results are replaced
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { findFirefox, line, missingFirefox, read, root, run } from '../../web/toolchain.mjs';
@@ -13,9 +13,15 @@ const ENV = { TABTUNE_BROWSER: 'firefox' };
 const CAUSES = [
   [/CDP session is only available/, "uses Chromium's DevTools protocol"],
   [/grantPermissions/, 'grants a permission that WebDriver BiDi does not know'],
-  [/The operation is insecure/, 'clears the storage of a page before it has an address'],
+  [/worker\.evaluate/, 'looks into a worker, which Playwright cannot over WebDriver BiDi'],
+  [/Expected: .*dark/, 'asks for dark colours, which WebDriver BiDi cannot'],
+  [/no GPU process runs/, "ends the GPU's process, which Firefox does not have without a screen"],
+  [/webkitdirectory/, 'picks a folder, which WebDriver BiDi cannot'],
   [/measureUserAgentSpecificMemory/, "reads Chromium's measurement of memory"],
 ];
+
+/** How the result of a test begins that fails for no known cause. */
+const FAILED = 'FAILED: ';
 
 /** @typedef {{ columns: string[], rows: unknown[][], failed: number }} Found */
 
@@ -54,7 +60,7 @@ const specsOf = ({ file, specs = [], suites = [] }) => [
   ...suites.flatMap(specsOf),
 ];
 
-/** Runs the browser tests: a row for each file, and one for each test that cannot run or fails. @param {string[]} words @returns {Promise<Found>} */
+/** Runs the browser tests, or those of the files that words name. @param {string[]} words */
 async function suite(words) {
   const scratch = mkdtempSync(join(tmpdir(), 'tabtune-firefox-'));
   const report = join(scratch, 'report.json');
@@ -64,14 +70,17 @@ async function suite(words) {
   const args = [...command[1], ...[chosen, options].flatMap(([first, more]) => [first, ...more])];
   const env = { ...ENV, PLAYWRIGHT_JSON_OUTPUT_FILE: report };
   await run(command[0], args, { env, allowFailure: true });
-  /** @type {{ suites: Suite[] }} */
-  const { suites } = JSON.parse(readFileSync(report, 'utf8'));
+  const found = rowsOf(JSON.parse(readFileSync(report, 'utf8')));
   rmSync(scratch, { recursive: true });
+  return found;
+}
+
+/** Returns a row for each file of a report, and one for each test that cannot run or fails. @param {{ suites: Suite[] }} report */
+export function rowsOf({ suites }) {
   /** @type {Map<string, number>} */
   const passed = new Map();
-  /** @type {unknown[][]} */
+  /** @type {string[][]} */
   const others = [];
-  let failed = 0;
   for (const [file, { title, tests }] of suites.flatMap(specsOf)) {
     const { status = 'skipped', errors = [] } = tests[0]?.results.at(-1) ?? {};
     const name = basename(file, '.test.mjs');
@@ -79,11 +88,21 @@ async function suite(words) {
     if (status === 'passed' || status === 'skipped') continue;
     const message = errors.map((error) => error.message ?? '').join('\n');
     const cause = CAUSES.find(([pattern]) => pattern.test(message))?.[1];
-    if (!cause) failed++;
-    others.push([`${name}: ${title}`, cause ?? `FAILED: ${message.split('\n')[0]}`]);
+    others.push([name, title, cause ?? `${FAILED}${message.split('\n')[0]}`]);
   }
-  const rows = [...[...passed].map(([name, count]) => [name, `${count} passed`]), ...others];
-  return { columns: ['file or test', 'result'], rows, failed };
+  return [...[...passed].map(([name, count]) => [name, '', `${count} passed`]), ...others];
+}
+
+/** Returns the results of the browser tests; those of other files than `rows` has stay. @param {string[][]} rows @returns {Found} */
+export function withRows(rows) {
+  const results = new URL('./results/firefox.json', import.meta.url);
+  const earlier = existsSync(results) ? JSON.parse(readFileSync(results, 'utf8')).suite : undefined;
+  const files = new Set(rows.map(([file]) => file));
+  /** @type {string[][]} */
+  const kept = (earlier?.rows ?? []).filter((/** @type {string[]} */ [file]) => !files.has(file));
+  const all = [...kept, ...rows].sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
+  const failed = rows.filter(([, , result]) => result?.startsWith(FAILED)).length;
+  return { columns: ['file', 'test', 'result'], rows: all, failed };
 }
 
 /** Runs the parts that are named first, or all, and returns the exit code. @param {string[]} asked */
@@ -97,10 +116,11 @@ export async function firefox(asked) {
   const browser = await read(findFirefox() ?? '', ['--version']);
   let failures = 0;
   for (const name of part ? [part] : PARTS) {
-    const { failed, ...found } = await (name === 'families' ? families() : suite(words));
+    const { failed, ...found } = await (name === 'families'
+      ? families()
+      : withRows(await suite(words)));
     failures += failed;
-    if (words.length === 0)
-      written('firefox', PARTS, name, { browser, adapter: 'lavapipe', ...found });
+    written('firefox', PARTS, name, { browser, adapter: 'lavapipe', ...found });
     console.log(`${name}: ${found.rows.length} rows, ${failed} failed`);
   }
   return failures === 0 ? 0 : 1;
