@@ -49,7 +49,7 @@ test('demo trains an adapter, keeps a small base with the run, and asks for one 
   await fill(page, { steps: 6, batch: 1, length: 8, sample: 0, rank: 2, alpha: 4 });
   await says(page, '#memory-parts', 'adapter');
   await expect(page.locator('#memory-total')).not.toHaveText(all);
-  await expect(page.locator('#s-rate')).toHaveValue('0.0002');
+  await expect(page.locator('#s-rate')).toHaveValue('0.002');
   const [adapter, weights] = await Promise.all(
     ['#t-adapter', '#t-all'].map((id) => textOf(page, id)),
   );

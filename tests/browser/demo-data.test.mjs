@@ -106,9 +106,10 @@ test('the page shows every data code that chosen files can raise, with its rows'
   const nth = (each) => can.filter((other) => kindOf(other) === kindOf(each)).indexOf(each);
   const shown = can.filter((each) => process.env.TABTUNE_FULL !== undefined || nth(each) < 2);
   for (const { code, refused, lines, data, model, options } of shown) {
-    if (options.seq_len !== undefined) await page.fill('#s-length', String(options.seq_len));
     await page.setInputFiles('#model-files', model);
     await page.setInputFiles('#data-file', data);
+    // A number is typed for the model and data that are chosen.
+    if (options.seq_len !== undefined) await page.fill('#s-length', String(options.seq_len));
     const place = refused ? '#lesson-fault' : '#lesson-warnings';
     const inFault = code === 'data.too-short' ? 'are needed' : data.name;
     const wanted = lines.length > 0 ? `line ${lines[0]}` : inFault;
@@ -138,8 +139,10 @@ test('the sequence length follows the rows, and is restored for a text', async (
   assert.doesNotMatch(await textOf(page, '#lesson-warnings'), /data\.long/);
   await choose('text.txt', 'It is a truth. '.repeat(400));
   await lengthIs(before);
-  await page.fill('#s-length', '100');
   await choose('rows.jsonl', row.repeat(40));
+  await lengthIs('512');
+  await page.fill('#s-length', '100');
+  await choose('rows.jsonl', row.repeat(41));
   await says(page, '#lesson-warnings', 'data.long');
   await lengthIs('100');
   // Only the beginning of a large file is inspected, before the model has read all of it.

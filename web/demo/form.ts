@@ -1,5 +1,6 @@
 /** The form of the next run, kept over a reload or a crash. Files cannot be kept: a page may read them only after they were chosen. */
 import { byId, nextRun } from './dom.js';
+import { isNumber } from './numbers.js';
 import { suggestionOf } from './prompt.js';
 
 const KEY = 'tabtune.form';
@@ -12,23 +13,25 @@ function fields(): Field[] {
   ];
   return all.filter(
     (each): each is Field =>
-      (each instanceof HTMLInputElement &&
+      // Numbers are kept by the model and data for which they were typed.
+      !isNumber(each.id) &&
+      ((each instanceof HTMLInputElement &&
         !/^(file|radio|password)$/.test(each.type) &&
         // A choice for one download.
         each.closest('#hub-asked') === null) ||
-      each instanceof HTMLSelectElement,
+        each instanceof HTMLSelectElement),
   );
 }
 
-/** Restores the typed values; returns false if none were stored. */
-export function restoreForm(): boolean {
+/** Restores the typed values. */
+export function restoreForm(): void {
   let kept: unknown;
   try {
     kept = JSON.parse(localStorage.getItem(KEY) ?? 'null');
   } catch {
     // Storage may be disabled, or contain something else: then the defaults are used.
   }
-  if (typeof kept !== 'object' || kept === null) return false;
+  if (typeof kept !== 'object' || kept === null) return;
   for (const field of fields()) {
     const value: unknown = Reflect.get(kept, field.id);
     if (typeof value !== 'string') continue;
@@ -37,7 +40,6 @@ export function restoreForm(): boolean {
     // A value that is not among the options would leave a list without a choice.
     if (field.value === '' && value !== '') field.value = before;
   }
-  return true;
 }
 
 export function keepForm(): void {

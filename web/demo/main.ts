@@ -18,11 +18,13 @@ import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
 import { installTheme } from './panels/theme.js';
 import { Warnings } from './panels/warnings.js';
+import { followNumbers } from './numbers.js';
+import { offerOptimizers } from './optimizers.js';
 import { goTo, installPath } from './path.js';
 import { sayPolicy } from './policy.js';
 import { answered } from './patience.js';
 import { Run } from './run.js';
-import { offerOptimizers, rememberTyping, useSoftwareDefaults } from './settings.js';
+import { suggest, useSoftware } from './suggestions.js';
 import { View } from './view.js';
 import { faultOf } from './words.js';
 import { workerUrl } from './worker.js';
@@ -127,14 +129,18 @@ async function begin(): Promise<void> {
   controls.show('setup');
   controls.enable('start', false);
   offerOptimizers();
-  const restored = restoreForm();
+  restoreForm();
   keepForm();
-  rememberTyping();
+  followNumbers(
+    () => setup.label,
+    () => setup.refresh(0),
+  );
+  suggest('fresh', setup.label, undefined);
   // The saved runs need no GPU, and a browser may look for one for a while.
   const listed = Promise.all([checkpoints.refresh(), downloads.refresh()]);
   const { ok, adapter } = await checkSupport();
   await answered(() => listed);
-  if (ok && adapter?.software === true) useSoftwareDefaults(!restored);
+  if (ok && adapter?.software === true) useSoftware();
   await answered(() => checkpoints.trains(ok));
   // A fault in stored data must not prevent the start.
   const last =

@@ -52,7 +52,7 @@ export class Run {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
       await setup.settle(signal);
-      const drive = driveOptions();
+      const drive = driveOptions(setup.trained);
       const options = { ...setup.options, ...drive, data: setup.data, label: setup.label };
       const create = async ({ evalEvery, sampleEvery }: Intervals): Promise<Opened> => {
         const trainer = await setup.handOver((model) =>

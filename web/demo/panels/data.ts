@@ -49,23 +49,23 @@ export class DataPanel {
   }
 
   /**
-   * Shows what a run with these options would learn, and suggests a prompt of it. If the sequence length follows the data, the length that rows
-   * propose is used and returned. A refusal is shown, and rows with other keys can be given column names.
+   * Shows what a run with these options would learn, suggests a prompt of it, and returns the inspection. If the sequence length follows the data,
+   * rows propose one, and a text of an opened model, whose options have none. A refusal is shown, and rows with other keys can be given column names.
    */
   async show(
     data: DataInput,
     model: Model,
-    options: TrainOptions & { seqLen: number },
+    options: TrainOptions,
     lengthFollows: boolean,
-  ): Promise<number | undefined> {
+  ): Promise<DataInspection | undefined> {
     if (data !== this.#data) this.#columns.hidden = true;
     this.#data = data;
     const large = isLarge(data);
     const part = large ? { bytes: LOOKED_AT } : {};
-    let proposed: number | undefined;
+    let found: DataInspection | undefined;
     try {
       const { seqLen, ...free } = options;
-      const inspect = (length: { seqLen?: number }): Promise<DataInspection> =>
+      const inspect = (length: { seqLen?: number | undefined }): Promise<DataInspection> =>
         inspectData(data, {
           ...free,
           ...length,
@@ -76,9 +76,10 @@ export class DataPanel {
         });
       let inspection = await inspect(lengthFollows && data !== this.#stream ? {} : { seqLen });
       const isStream = inspection.report.lengths === null;
-      if (isStream && data !== this.#stream) inspection = await inspect({ seqLen });
+      if (isStream && seqLen !== undefined && data !== this.#stream)
+        inspection = await inspect({ seqLen });
       this.#stream = isStream ? data : undefined;
-      if (!isStream) proposed = inspection.report.seqLen;
+      found = inspection;
       this.#report(inspection, large ? data : undefined);
       suggestPrompt(promptOf(inspection.preview, inspection.report.end));
       this.#fault.hidden = true;
@@ -86,7 +87,7 @@ export class DataPanel {
       if (!(await this.refuse(data, thrown))) throw thrown;
     }
     this.#section.hidden = false;
-    return proposed;
+    return found;
   }
 
   /** Shows why data cannot be learned, if that is the error, and offers to name the columns if that helps. Returns true if the error was shown. */

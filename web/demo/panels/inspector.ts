@@ -6,7 +6,7 @@ import { byId, make } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
 import { bytes, counted, grouped } from '../format.js';
-import { ruleName } from '../settings.js';
+import { ruleName } from '../optimizers.js';
 import { begun, showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { choiceFacts, choiceName } from './export-as.js';

@@ -1,7 +1,10 @@
-import type { Estimate } from 'tabtune';
+import { Trainer } from 'tabtune';
+import type { Estimate, Model } from 'tabtune';
 
 import { byId, make } from '../dom.js';
 import { bytes } from '../format.js';
+import type { Trained } from '../optimizers.js';
+import { trainOptions } from '../settings.js';
 
 /** Shows the memory bar: what a run with these settings will need, by kind. */
 export function showMemory({ needBytes, haveBytes, ok, parts }: Estimate): void {
@@ -29,5 +32,18 @@ export function showMemory({ needBytes, haveBytes, ok, parts }: Estimate): void 
     const item = make('span');
     item.append(make('i', '', kind), `${label} ${bytes(parts[kind])}`);
     list.append(item);
+  }
+}
+
+/** Shows the bytes needed by both kinds of training of an opened model, before anything is allocated. */
+export async function compareKinds(model: Model, trained: Trained): Promise<void> {
+  if (trained === 'fresh') return;
+  byId('t-numbers', HTMLElement).hidden = trained !== 'adapter';
+  for (const way of ['adapter', 'all'] as const) {
+    const need = await Trainer.estimate(model, trainOptions(way)).then(
+      ({ needBytes }) => `about ${bytes(needBytes)}`,
+      () => '',
+    );
+    byId(`t-${way}`, HTMLOutputElement).textContent = need;
   }
 }

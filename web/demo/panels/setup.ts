@@ -1,5 +1,5 @@
 /** The setup of the next run: its model, text and settings, its memory, and the learning rate it plans. */
-import { escaped, newModel, Trainer } from 'tabtune';
+import { escaped, inspectData, newModel, Trainer } from 'tabtune';
 import type { DataInput, Model, ModelInfo, Progress, TrainOptions } from 'tabtune';
 
 import austen from '../assets/pride-and-prejudice.txt?raw';
@@ -9,26 +9,21 @@ import { byId, check, checked, nextRun } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
-import {
-  contextOf,
-  lengthFollows,
-  proposeLength,
-  scratchShape,
-  suggestRate,
-  trainOptions,
-} from '../settings.js';
-import type { Trained } from '../settings.js';
+import { isTyped } from '../numbers.js';
+import type { Trained } from '../optimizers.js';
+import { contextOf, lookOptions, scratchShape, trainOptions } from '../settings.js';
+import { ofLarge, suggest } from '../suggestions.js';
 import { showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import type { DownloadsPanel } from './downloads.js';
-import { showMemory } from './memory.js';
+import { compareKinds, showMemory } from './memory.js';
 import { ModelChoice } from './model-choice.js';
 import { showFindings } from './model-findings.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
 /** Number of parameters above which an adapter is preselected. */
-const LARGE = 100_000_000;
+const LARGE = 10_000_000;
 
 export class Setup {
   readonly #choice: ModelChoice;
@@ -97,8 +92,12 @@ export class Setup {
   }
 
   get options(): TrainOptions & { steps: number; seqLen: number } {
+    return { ...trainOptions(this.trained), ...this.#columns };
+  }
+
+  get #columns(): Pick<TrainOptions, 'columns'> {
     const { columns } = this.#lesson;
-    return { ...trainOptions(this.trained), ...(columns ? { columns } : {}) };
+    return columns ? { columns } : {};
   }
 
   /** Offers the kinds of training for the model; for a large one the adapter is preselected. */
@@ -108,19 +107,6 @@ export class Setup {
     if (!isOpened || this.#offered === key) return;
     this.#offered = key;
     check('trained', count > LARGE ? 'adapter' : 'all');
-  }
-
-  /** Shows the bytes needed by both kinds of training, before anything is allocated. */
-  async #compare(model: Model): Promise<void> {
-    if (this.trained === 'fresh') return;
-    byId('t-numbers', HTMLElement).hidden = this.trained !== 'adapter';
-    for (const way of ['adapter', 'all'] as const) {
-      const need = await Trainer.estimate(model, trainOptions(way)).then(
-        ({ needBytes }) => `about ${bytes(needBytes)}`,
-        () => '',
-      );
-      byId(`t-${way}`, HTMLOutputElement).textContent = need;
-    }
   }
 
   /** Shows the heading of the current choice, even of files that are refused later, unless a run is open. */
@@ -164,9 +150,19 @@ export class Setup {
     return opened;
   }
 
-  /** Shows what the model would learn; rows determine the sequence length. */
+  /** Shows what the model would learn, and suggests numbers for it. */
   async #teach(data: DataInput, model: Model): Promise<void> {
-    proposeLength(await this.#lesson.show(data, model, this.options, lengthFollows()));
+    const { trained, label } = this;
+    const options = { ...lookOptions(trained), ...this.#columns };
+    const found = await this.#lesson.show(data, model, options, !isTyped('s-length'));
+    if (!found || label !== this.label) return;
+    suggest(
+      trained,
+      label,
+      isLarge(data) && trained !== 'fresh'
+        ? await ofLarge(data, found, () => inspectData(AUSTEN, { ...options, model }))
+        : found,
+    );
   }
 
   /** Shows the beginning of a large text first: the vocabulary of a new model has all characters of its text, which takes a while to read. */
@@ -272,7 +268,7 @@ export class Setup {
       byId('model-facts', HTMLElement).textContent =
         `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer).replaceAll('_', ' ')})`;
       this.#offer(info);
-      suggestRate(this.trained);
+      suggest(this.trained, this.label, undefined);
       if (!looked) await this.#teach(data, model);
       if (round !== this.#round) return;
       const { options } = this;
@@ -283,7 +279,7 @@ export class Setup {
         await model.previewSchedule(options, options.steps, { stride }),
       ];
       if (round !== this.#round) return;
-      await this.#compare(model);
+      await compareKinds(model, this.trained);
       if (round !== this.#round) return;
       showMemory(estimate);
       this.onPlan({ rates, stride });

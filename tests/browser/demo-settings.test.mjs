@@ -1,0 +1,46 @@
+// The numbers of the demo's next run: suggested for what is trained, with reasons, until somebody types others.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { root } from '../../web/toolchain.mjs';
+import { demoTests, says, textOf } from './demo-run.mjs';
+
+const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
+
+const { test } = demoTests();
+
+/** @param {import('@playwright/test').Page} page @param {string} id @param {string} value */
+const has = (page, id, value) => expect(page.locator(id)).toHaveValue(value);
+
+test('numbers follow the model with a reason, and typed ones stay with the model and data that they were typed for', async ({
+  demo,
+}) => {
+  const { page } = await demo();
+  await says(page, '#numbers-said', 'Quick numbers');
+  const quick = await page.inputValue('#s-steps');
+  await page.setInputFiles('#model-files', MODEL);
+  await says(page, '#s-rate-why', 'For weights that have learned before');
+  await has(page, '#s-rate', '0.00025');
+  await has(page, '#s-precision', 'bf16');
+  await has(page, '#s-batch', '4');
+  // In software a run of this model is short.
+  await has(page, '#s-steps', '20');
+  await says(page, '#s-steps-why', /^Few, .* one pass over your data is \d+ steps/);
+  await page.fill('#s-rate', '0.001');
+  await says(page, '#s-rate-why', 'Yours. Suggested: 0.00025');
+  await page.check('input[name="trained"][value="adapter"]');
+  await says(page, '#s-rate-why', 'Suggested: 0.002');
+  await has(page, '#s-rate', '0.001');
+  await has(page, '#s-precision', 'f32');
+  await page.getByRole('button', { name: 'Back to suggested: 0.002' }).click();
+  await has(page, '#s-rate', '0.002');
+  await says(page, '#s-rate-why', 'For new factors on weights that rest');
+  await page.fill('#s-steps', '7');
+  await page.check('input[name="model"][value="scratch"]');
+  await has(page, '#s-steps', quick);
+  await has(page, '#s-rate', '0.002');
+  await says(page, '#s-steps-why', /^$/);
+  await page.check('input[name="model"][value="files"]');
+  await has(page, '#s-steps', '7');
+  assert.equal(await page.isHidden('#setup-fault'), true, await textOf(page, '#setup-fault'));
+});
