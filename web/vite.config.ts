@@ -7,10 +7,12 @@ import type { Plugin } from 'vite';
 import { built } from './core-kind.mjs';
 import { PAGE, notices } from './licences.mjs';
 import { DEMO_POLICY } from './policy.mjs';
+import { settingsSchemas } from './settings-schema.mjs';
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const core = at(`../${built.core}`);
 const wasm = `${core}/tabtune_bg.wasm`;
+const schemas = await settingsSchemas();
 const { version } = JSON.parse(readFileSync(at('../package.json'), 'utf8')) as { version: string };
 
 /** The policy inside the built page too, for hosts that cannot send headers; it does not reach the worker. */
@@ -52,12 +54,15 @@ export default defineConfig({
     __TABTUNE_WASM_HASH__: JSON.stringify(
       existsSync(wasm) ? createHash('sha256').update(readFileSync(wasm)).digest('hex') : 'unbuilt',
     ),
+    __TABTUNE_SETTINGS_SCHEMA__: JSON.stringify(schemas.settings),
+    __TABTUNE_OPTIONS_SCHEMA__: JSON.stringify(schemas.options),
   },
   optimizeDeps: { include: ['uplot', 'idb'] },
   resolve: {
     alias: [
       { find: 'tabtune-wasm', replacement: `${core}/tabtune.js` },
       { find: /^tabtune\/worker(?=\?)/, replacement: at('./src/worker/worker.ts') },
+      { find: /^tabtune\/schema$/, replacement: at('./src/schema.ts') },
       { find: /^tabtune$/, replacement: at('./src/index.ts') },
     ],
   },

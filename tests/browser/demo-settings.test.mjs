@@ -1,9 +1,10 @@
 // The numbers of the demo's next run: suggested for what is trained, with reasons, until somebody types others.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { demoTests, says, textOf } from './demo-run.mjs';
+import { demoTests, fill, says, textOf, untilState } from './demo-run.mjs';
 
 const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
 
@@ -43,4 +44,33 @@ test('numbers follow the model with a reason, and typed ones stay with the model
   await page.check('input[name="model"][value="files"]');
   await has(page, '#s-steps', '7');
   assert.equal(await page.isHidden('#setup-fault'), true, await textOf(page, '#setup-fault'));
+});
+
+test('every setting of a run has a field, which says what is wrong with its value, and the run has it', async ({
+  demo,
+}) => {
+  const { page } = await demo();
+  await page.click('#advanced-title');
+  const field = page.locator('#a-maxGradNorm');
+  await expect(field).toHaveAttribute('placeholder', '1');
+  await says(page, '#a-maxGradNorm-about', 'Maximum global 2-norm');
+  await field.fill('-1');
+  await says(page, '#a-maxGradNorm-fault', /-1/);
+  await expect(field).toHaveAttribute('aria-invalid', 'true');
+  await field.fill('0.5');
+  await expect(field).toHaveAttribute('aria-invalid', 'false');
+  await page.selectOption('#s-optimizer', 'apollo');
+  await page.fill('#a-optimizer-apollo-rank', '3');
+  await says(page, '#advanced-title', '2 changed');
+  await fill(page, { steps: 1, batch: 1, length: 8, sample: 0 });
+  await page.click('#start');
+  await untilState(page, 'done');
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.evaluate(() => document.querySelector('#log-json').click()),
+  ]);
+  const { settings } = JSON.parse(readFileSync(await file.path(), 'utf8'));
+  assert.deepEqual([settings.max_grad_norm, settings.optimizer.rank], [0.5, 3]);
+  await page.reload();
+  await says(page, '#advanced-title', '2 changed');
 });

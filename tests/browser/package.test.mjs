@@ -163,7 +163,11 @@ test('package: the demo compiles against its types, with the libraries of ES2022
   const compilerOptions = {
     ...{ lib: ['es2022', 'dom'], types: ['vite/client'], skipLibCheck: false, checkJs: false },
     ...{ incremental: false, tsBuildInfoFile: null, typeRoots: [join(root, 'node_modules')] },
-    paths: { tabtune: types('index'), 'tabtune/files': types('files') },
+    paths: {
+      tabtune: types('index'),
+      'tabtune/files': types('files'),
+      'tabtune/schema': types('schema'),
+    },
   };
   const include = [join(root, 'web/demo/**/*.ts')];
   const config = { extends: join(root, 'tsconfig.json'), compilerOptions, include };

@@ -15,6 +15,7 @@ function fields(): Field[] {
     (each): each is Field =>
       // Numbers are kept by the model and data for which they were typed.
       !isNumber(each.id) &&
+      each.closest('#advanced') === null &&
       ((each instanceof HTMLInputElement &&
         !/^(file|radio|password)$/.test(each.type) &&
         // A choice for one download.

@@ -1,6 +1,7 @@
 /** Translates the form to options of a run. */
 import type { DriveOptions, ModelShape, ScheduleOptions, TrainOptions } from 'tabtune';
 
+import { withAdvanced } from './advanced.js';
 import { byId } from './dom.js';
 import { isTyped } from './numbers.js';
 import { optimizerOf } from './optimizers.js';
@@ -80,7 +81,7 @@ const adapterOf = (): Pick<TrainOptions, 'adapter'> => ({
 /** Options by which the data are inspected: those of an opened model have only the numbers that were typed, and the package chooses the others. */
 export function lookOptions(trained: Trained): TrainOptions {
   if (trained === 'fresh') return trainOptions(trained);
-  return {
+  return withAdvanced({
     ...(isTyped('s-steps') && { steps: numberOf('s-steps') }),
     ...(isTyped('s-batch') && { batchSize: numberOf('s-batch') }),
     ...(isTyped('s-length') && { seqLen: numberOf('s-length') }),
@@ -88,10 +89,13 @@ export function lookOptions(trained: Trained): TrainOptions {
     seed: numberOf('s-seed'),
     ...optimizerOf(trained),
     ...(trained === 'adapter' && adapterOf()),
-  };
+  });
 }
 
-export function trainOptions(trained: Trained): TrainOptions & { steps: number; seqLen: number } {
+type FormOptions = TrainOptions & { steps: number; seqLen: number };
+
+/** Returns the options of the form without advanced settings. */
+export function formOptions(trained: Trained): FormOptions {
   const steps = numberOf('s-steps');
   const learningRate = numberOf('s-rate');
   return {
@@ -107,6 +111,8 @@ export function trainOptions(trained: Trained): TrainOptions & { steps: number; 
     ...(trained === 'adapter' && adapterOf()),
   };
 }
+
+export const trainOptions = (trained: Trained): FormOptions => withAdvanced(formOptions(trained));
 
 export function driveOptions(trained: Trained): DriveOptions & Intervals {
   const { every, batches } = evaluation(trained, numberOf('s-steps'));

@@ -11,10 +11,11 @@ import type { Take } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { isTyped } from '../numbers.js';
 import type { Trained } from '../optimizers.js';
-import { contextOf, lookOptions, scratchShape, trainOptions } from '../settings.js';
+import { contextOf, formOptions, lookOptions, scratchShape, trainOptions } from '../settings.js';
 import { ofLarge, suggest } from '../suggestions.js';
 import { showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
+import { AdvancedFold } from './advanced-fold.js';
 import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import type { DownloadsPanel } from './downloads.js';
 import { compareKinds, showMemory } from './memory.js';
@@ -41,6 +42,7 @@ export class Setup {
   readonly #austenStory = [...byId('run-story', HTMLElement).childNodes];
   readonly #lesson = new DataPanel();
   readonly #fault = byId('setup-fault', HTMLElement);
+  readonly #advanced: AdvancedFold;
 
   constructor(
     private readonly onPlan: (plan: Plan) => void,
@@ -48,6 +50,7 @@ export class Setup {
   ) {
     const fail = (thrown: unknown): void => showFault(this.#fault, thrown);
     this.#choice = new ModelChoice(() => this.refresh(0), fail, downloads);
+    this.#advanced = new AdvancedFold(() => formOptions(this.trained), fail);
     for (const part of nextRun())
       part.addEventListener('input', ({ target }) => {
         if (!this.#choice.isTypedIn(target)) this.refresh(250);
@@ -282,9 +285,11 @@ export class Setup {
       await compareKinds(model, this.trained);
       if (round !== this.#round) return;
       showMemory(estimate);
+      this.#advanced.mark();
       this.onPlan({ rates, stride });
       this.#fault.hidden = true;
     } catch (thrown) {
+      if (round === this.#round) this.#advanced.mark(thrown);
       if (round !== this.#round || (data && (await this.#lesson.refuse(data, thrown)))) return;
       if (this.#choice.shows(thrown)) this.#fault.hidden = true;
       else showFault(this.#fault, thrown);
