@@ -13,6 +13,7 @@ import { Figures } from './panels/figures.js';
 import { GpuPanel } from './panels/gpu.js';
 import { Inspector } from './panels/inspector.js';
 import { KernelPanel } from './panels/kernels.js';
+import { memoryRemedies } from './panels/memory-remedies.js';
 import { checkSupport } from './panels/notice.js';
 import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
@@ -51,9 +52,13 @@ const controls: Controls = new Controls({
 const samples = new Samples(complain);
 const view = new View(charts, figures, samples);
 const downloads = new DownloadsPanel();
-const setup = new Setup((plan) => {
-  if (controls.state === 'setup' && charts.empty) charts.plan(plan);
-}, downloads);
+const setup = new Setup(
+  (plan) => {
+    if (controls.state === 'setup' && charts.empty) charts.plan(plan);
+  },
+  downloads,
+  acting(() => run.start()),
+);
 const kernels = new KernelPanel(complain);
 const checkpoints: CheckpointPanel = new CheckpointPanel({
   resume: (info, generation) => void run.resume(info, generation).catch(complain),
@@ -61,6 +66,8 @@ const checkpoints: CheckpointPanel = new CheckpointPanel({
   trainerOf: (id) => run.trainerOf(id),
 });
 const warnings = new Warnings((code) => {
+  if (code === 'run.memory' || code === 'device.out-of-memory')
+    return memoryRemedies(run, setup, checkpoints, acting);
   if (code === 'storage.quota') {
     const stored = {
       text: 'See what is stored',

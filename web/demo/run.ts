@@ -1,6 +1,6 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, TabtuneError, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
+import type { CheckpointInfo, DataInput, Progress, ResumeOptions } from 'tabtune';
 
 import { ask, askToEnd } from './ask.js';
 import { showBase, withBase } from './base-model.js';
@@ -43,6 +43,11 @@ export class Run {
     });
   }
 
+  /** The trainer of the open run. */
+  get trainer(): Trainer | undefined {
+    return this.#live?.trainer;
+  }
+
   /** Returns the trainer of the run with this id, if it is open in this page and not lost. */
   trainerOf(run: string): Trainer | undefined {
     return this.#live?.trainer.runId === run && !this.#live.lost ? this.#live.trainer : undefined;
@@ -52,6 +57,10 @@ export class Run {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
       await setup.settle(signal);
+      if (setup.fit.blocks)
+        throw new Error(
+          'This run is not planned to fit: choose below how it needs less memory, or train it as it is.',
+        );
       const drive = driveOptions(setup.trained);
       const options = { ...setup.options, ...drive, data: setup.data, label: setup.label };
       const create = async ({ evalEvery, sampleEvery }: Intervals): Promise<Opened> => {
@@ -81,7 +90,11 @@ export class Run {
   }
 
   /** Resumes a saved run, from `generation` or else from its newest complete one. */
-  async resume(info: CheckpointInfo, generation?: number): Promise<void> {
+  async resume(
+    info: CheckpointInfo,
+    generation?: number,
+    changes: Pick<ResumeOptions, 'settings' | 'override'> = {},
+  ): Promise<void> {
     const { run, label } = info;
     const data = info.hasData ? undefined : await this.#dataFor(info);
     if (!info.hasData && data === undefined) return;
@@ -98,6 +111,7 @@ export class Run {
           generation,
           data,
           ...base,
+          ...changes,
           signal,
           onProgress: this.#onProgress,
         });
@@ -146,11 +160,13 @@ export class Run {
     const opened = this.#open(words, open, controller.signal).catch(async (thrown: unknown) => {
       await this.#close();
       // The form is still there, for another try.
+      this.panels.setup.fit.failed(thrown);
       this.panels.setup.comeBack();
       this.panels.controls.show(
         'setup',
         controller.signal.aborted ? 'The start was cancelled.' : faultOf(thrown),
       );
+      if (!controller.signal.aborted) this.panels.setup.fit.ask();
       return undefined;
     });
     const starting = { controller, over: opened };

@@ -18,9 +18,11 @@ import { workerUrl } from '../worker.js';
 import { AdvancedFold } from './advanced-fold.js';
 import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import type { DownloadsPanel } from './downloads.js';
+import { FitPanel } from './fit.js';
 import { compareKinds, showMemory } from './memory.js';
 import { ModelChoice } from './model-choice.js';
 import { showFindings } from './model-findings.js';
+import { tellStory } from './story.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
 /** Number of parameters above which an adapter is preselected. */
@@ -39,15 +41,17 @@ export class Setup {
   #round = 0;
   /** True while a run is open, whose heading does not follow the form. */
   #runOpen = false;
-  readonly #austenStory = [...byId('run-story', HTMLElement).childNodes];
   readonly #lesson = new DataPanel();
   readonly #fault = byId('setup-fault', HTMLElement);
   readonly #advanced: AdvancedFold;
+  readonly fit: FitPanel;
 
   constructor(
     private readonly onPlan: (plan: Plan) => void,
     downloads: DownloadsPanel,
+    start: () => void,
   ) {
+    this.fit = new FitPanel(start);
     const fail = (thrown: unknown): void => showFault(this.#fault, thrown);
     this.#choice = new ModelChoice(() => this.refresh(0), fail, downloads);
     this.#advanced = new AdvancedFold(() => formOptions(this.trained), fail);
@@ -121,18 +125,8 @@ export class Setup {
 
   /** Shows what is trained, below the heading. */
   #story(info: ModelInfo): void {
-    if (this.#runOpen) return;
-    const what =
-      this.trained === 'adapter'
-        ? `An adapter is trained on top of its ${parameters(info.parameters)} parameters, which do not change`
-        : `All ${parameters(info.parameters)} parameters are trained`;
-    const story = byId('run-story', HTMLElement);
-    if (this.#choice.isOpened)
-      story.textContent = `${what}, on your GPU; your text and the result stay on this device.`;
-    else if (checked('data') === 'file')
-      story.textContent =
-        'A small Llama with random weights reads your text letter by letter. Watch it find words.';
-    else story.replaceChildren(...this.#austenStory);
+    if (!this.#runOpen)
+      tellStory(info, this.#choice.isOpened ? this.trained : 'fresh', checked('data') === 'file');
   }
 
   /** Opens the chosen model; returns the same object until the choice changes. */
@@ -285,6 +279,8 @@ export class Setup {
       await compareKinds(model, this.trained);
       if (round !== this.#round) return;
       showMemory(estimate);
+      await this.fit.show(model, options, this.trained, estimate, () => round === this.#round);
+      if (round !== this.#round) return;
       this.#advanced.mark();
       this.onPlan({ rates, stride });
       this.#fault.hidden = true;

@@ -1,0 +1,27 @@
+/** What can be done after a run was out of memory: it continues from its checkpoint with settings that need less, or a new one is set up. */
+import { resumeWays } from '../lighter.js';
+import type { Run } from '../run.js';
+import type { CheckpointPanel } from './checkpoints.js';
+import type { Setup } from './setup.js';
+import type { Remedy } from './warnings.js';
+
+/** Returns the remedies for the open run; `acting` shows why one failed. */
+export function memoryRemedies(
+  run: Run,
+  setup: Setup,
+  checkpoints: CheckpointPanel,
+  acting: (work: () => Promise<void>) => () => void,
+): Remedy[] {
+  const { trainer } = run;
+  if (!trainer) return [];
+  setup.fit.ranOut();
+  const ways = resumeWays(trainer.settings.values).map(({ text, settings }) => ({
+    text,
+    act: acting(async () => {
+      const newest = await checkpoints.newest(trainer.runId);
+      if (!newest) throw new Error('There is no checkpoint to resume from.');
+      await run.resume(newest, undefined, { settings, override: Object.keys(settings) });
+    }),
+  }));
+  return [...ways, { text: 'Set up a new run', act: acting(() => run.again()) }];
+}
