@@ -1,28 +1,8 @@
-/**
- * The losses and rates of a run in a bounded number of buckets, each with its lowest and its highest loss, so that a chart of a million steps shows
- * every spike and costs no more than one of a thousand. A bucket covers a fixed range of steps, so that drawn points do not move while the run grows.
- */
+/** The measured values of a run as columns of charts. */
+import { LIMIT, Line } from './line.js';
+import type { Step } from './log.js';
 
-/** Maximum number of buckets: more than the chart has pixels would only cost time. */
-const LIMIT = 1024;
-/** Weight of the previous value in the exponential mean: about ten steps. */
-const MEMORY = 0.9;
-
-interface Point {
-  step: number;
-  loss: number;
-  smooth: number;
-}
-interface Bucket {
-  /** Number of the bucket, which holds the steps `key·stride + 1` to `(key + 1)·stride`. */
-  key: number;
-  low: Point;
-  high: Point;
-  /** Learning rate of the bucket's first step. */
-  rate: number;
-  validation: number | null;
-}
-type Column = (number | null)[];
+export type Column = (number | null)[];
 
 /** The planned rates of every `stride`-th step from the first; the stride is a power of two. */
 export interface Plan {
@@ -37,22 +17,48 @@ export function strideOf(steps: number): number {
   return stride;
 }
 
+/** Returns the columns of two curves over the steps of both; `first` has its own columns first. */
+export function joined(
+  first: readonly [number[], ...Column[]],
+  second: readonly [number[], ...Column[]],
+): [number[], ...Column[]] {
+  const [a, ...as] = first;
+  const [b, ...bs] = second;
+  const steps: number[] = [];
+  const columns = [...as, ...bs].map((): Column => []);
+  for (let i = 0, j = 0; i < a.length || j < b.length;) {
+    const step = Math.min(a[i] ?? Infinity, b[j] ?? Infinity);
+    const [inFirst, inSecond] = [a[i] === step, b[j] === step];
+    steps.push(step);
+    as.forEach((column, at) => columns[at]?.push(inFirst ? (column[i] ?? null) : null));
+    bs.forEach((column, at) =>
+      columns[as.length + at]?.push(inSecond ? (column[j] ?? null) : null),
+    );
+    if (inFirst) i++;
+    if (inSecond) j++;
+  }
+  return [steps, ...columns];
+}
+
 export class Curve {
-  readonly #steps: number[] = [];
-  readonly #losses: number[] = [];
-  readonly #rates: number[] = [];
+  readonly #loss = new Line();
+  readonly #rate = new Line();
+  readonly #norm = new Line();
+  readonly #speed = new Line();
+  readonly #memory = new Line();
   #evaluations: { step: number; loss: number }[] = [];
-  #buckets: Bucket[] = [];
-  #stride = 1;
-  #average = 0;
-  #weight = 0;
 
   get length(): number {
-    return this.#steps.length;
+    return this.#loss.length;
   }
 
   get lastStep(): number {
-    return this.#steps.at(-1) ?? 0;
+    return this.#loss.lastStep;
+  }
+
+  /** True once the size of the GPU's memory was reported. */
+  get hasMemory(): boolean {
+    return this.#memory.length > 0;
   }
 
   clear(): void {
@@ -60,122 +66,81 @@ export class Curve {
   }
 
   /** Adds a step. A step that already exists is where the run continued: it and all later ones are replaced. */
-  push(step: number, loss: number, rate: number): void {
+  push({ step, loss, learningRate, gradNorm, tokens, secs }: Step): void {
     if (step <= this.lastStep) this.cut(step - 1);
-    this.#steps.push(step);
-    this.#losses.push(loss);
-    this.#rates.push(rate);
-    this.#place(step, loss, rate);
+    this.#loss.push(step, loss);
+    this.#rate.push(step, learningRate);
+    this.#norm.push(step, gradNorm);
+    if (secs > 0) this.#speed.push(step, tokens / secs);
   }
 
   evaluation(step: number, loss: number): void {
     this.#evaluations.push({ step, loss });
-    const bucket = this.#buckets.at(-1);
-    if (bucket) bucket.validation = loss;
+  }
+
+  /** Notes the bytes that the GPU has reserved after `step`. */
+  memory(step: number, bytes: number): void {
+    this.#memory.push(step, bytes);
   }
 
   /** Forgets everything after `step`. */
   cut(step: number): void {
-    let kept = this.#steps.length;
-    while (kept > 0 && (this.#steps[kept - 1] ?? 0) > step) kept--;
-    for (const list of [this.#steps, this.#losses, this.#rates]) list.length = kept;
+    for (const line of [this.#loss, this.#rate, this.#norm, this.#speed, this.#memory])
+      line.cut(step);
     this.#evaluations = this.#evaluations.filter((evaluation) => evaluation.step <= step);
-    this.#rebuild();
   }
 
-  #rebuild(): void {
-    this.#buckets = [];
-    this.#stride = 1;
-    this.#average = 0;
-    this.#weight = 0;
-    this.#steps.forEach((step, index) =>
-      this.#place(step, this.#losses[index] ?? 0, this.#rates[index] ?? 0),
-    );
-    const byKey = new Map(this.#buckets.map((bucket) => [bucket.key, bucket]));
-    for (const { step, loss } of this.#evaluations) {
-      const bucket = byKey.get(this.#key(step));
-      if (bucket) bucket.validation = loss;
-    }
-  }
-
-  #key(step: number): number {
-    return Math.floor((step - 1) / this.#stride);
-  }
-
-  #place(step: number, loss: number, rate: number): void {
-    this.#weight = MEMORY * this.#weight + 1 - MEMORY;
-    this.#average = MEMORY * this.#average + (1 - MEMORY) * loss;
-    const point = { step, loss, smooth: this.#average / this.#weight };
-    const last = this.#buckets.at(-1);
-    if (last?.key === this.#key(step)) {
-      if (loss < last.low.loss) last.low = point;
-      if (loss > last.high.loss) last.high = point;
-      return;
-    }
-    this.#buckets.push({ key: this.#key(step), low: point, high: point, rate, validation: null });
-    if (this.#buckets.length > LIMIT) this.#halve();
-  }
-
-  /** Doubles the number of steps in each bucket. */
-  #halve(): void {
-    this.#stride *= 2;
-    const merged: Bucket[] = [];
-    for (const bucket of this.#buckets) {
-      const key = Math.floor(bucket.key / 2);
-      const last = merged.at(-1);
-      if (last?.key !== key) merged.push({ ...bucket, key });
-      else {
-        if (bucket.low.loss < last.low.loss) last.low = bucket.low;
-        if (bucket.high.loss > last.high.loss) last.high = bucket.high;
-        last.validation = bucket.validation ?? last.validation;
-      }
-    }
-    this.#buckets = merged;
-  }
-
-  /** Returns steps, losses, smoothed losses, validation losses: columns of a chart. */
+  /** Returns steps, losses, means of the losses around each, and validation losses. */
   losses(): [number[], Column, Column, Column] {
-    const columns: [number[], Column, Column, Column] = [[], [], [], []];
-    for (const { low, high, validation } of this.#buckets) {
-      const points =
-        low.step === high.step ? [low] : low.step < high.step ? [low, high] : [high, low];
-      points.forEach(({ step, loss, smooth }, index) => {
-        const values = [
-          step,
-          loss,
-          smooth,
-          index === points.length - 1 ? validation : null,
-        ] as const;
-        columns[0].push(values[0]);
-        columns[1].push(values[1]);
-        columns[2].push(values[2]);
-        columns[3].push(values[3]);
-      });
+    const [steps, losses, means] = this.#loss.columns();
+    const validation: Column = steps.map(() => null);
+    let at = 0;
+    for (const { step, loss } of this.#evaluations) {
+      while (at + 1 < steps.length && (steps[at + 1] ?? 0) <= step) at++;
+      if (steps.length > 0) validation[at] = loss;
     }
-    return columns;
+    return [steps, losses, means, validation];
+  }
+
+  /** Returns the same as perplexities: a mean is that of the loss. */
+  perplexities(): [number[], Column, Column, Column] {
+    const [steps, ...columns] = this.losses();
+    const of = (column: Column): Column =>
+      column.map((loss) => (loss === null ? null : Math.exp(loss)));
+    return [steps, of(columns[0]), of(columns[1]), of(columns[2])];
+  }
+
+  /** Returns steps, gradient norms and their means. */
+  norms(): [number[], Column, Column] {
+    return this.#norm.columns();
+  }
+
+  /** Returns steps, tokens per second in each, and their means. */
+  speeds(): [number[], Column, Column] {
+    return this.#speed.columns();
+  }
+
+  /** Returns steps and the bytes that the GPU had reserved. */
+  memories(): [number[], Column] {
+    const [steps, bytes] = this.#memory.columns();
+    return [steps, bytes];
   }
 
   /** Returns steps, planned rates, used rates, over the whole plan. */
   rates({ rates, stride }: Plan): [number[], Column, Column] {
     const length = Math.max((rates.length - 1) * stride + 1, this.lastStep);
-    let grid = Math.max(this.#stride, stride);
+    let grid = Math.max(this.#rate.stride, stride);
     while (length / grid > LIMIT) grid *= 2;
-    const columns: [number[], Column, Column] = [[], [], []];
-    let at = 0;
-    for (let step = 1; step <= length; step += grid) {
-      while (at < this.#buckets.length && (this.#buckets[at]?.key ?? 0) < this.#key(step)) at++;
-      const bucket = this.#buckets[at];
-      columns[0].push(step);
-      columns[1].push(rates[(step - 1) / stride] ?? null);
-      columns[2].push(bucket?.key === this.#key(step) ? bucket.rate : null);
-    }
-    return columns;
+    const steps: number[] = [];
+    for (let step = 1; step <= length; step += grid) steps.push(step);
+    const planned = steps.map((step) => rates[(step - 1) / stride] ?? null);
+    return [steps, planned, this.#rate.firsts(steps)];
   }
 
   /** Returns the curve in one sentence, for people who cannot see it. */
   summary(): string {
-    const [first] = this.#losses;
-    if (first === undefined) return '';
-    return `From ${first.toFixed(2)} at step ${this.#steps[0] ?? 1} to ${(this.#average / this.#weight).toFixed(2)} (smoothed) at step ${this.lastStep}.`;
+    const { ends } = this.#loss;
+    if (ends === undefined) return '';
+    return `From ${ends[0].toFixed(2)} at step ${this.#loss.firstStep} to ${ends[1].toFixed(2)} (smoothed) at step ${this.lastStep}.`;
   }
 }

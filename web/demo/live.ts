@@ -25,6 +25,7 @@ export interface Shown {
   warnings: Warnings;
 }
 
+const MEMORY_EVERY_MILLIS = 5000;
 /** Title of the tab while nothing runs. */
 const TITLE = document.title;
 const TYPES = ['step', 'eval', 'sample', 'checkpoint', 'warning', 'state'] as const;
@@ -37,6 +38,8 @@ const RESTING = {
 export class LiveRun {
   /** Number of steps of the whole run. */
   total = 0;
+  /** Time of the last question for the GPU's memory. */
+  #asked = -Infinity;
   #saved: number;
   #lost = false;
   readonly #leaving = new AbortController();
@@ -106,6 +109,7 @@ export class LiveRun {
         byId('main', HTMLElement).dataset['step'] = String(event.step);
         document.title = `${grouped(event.step)} of ${grouped(this.total)}, loss ${event.loss.toFixed(2)} · tabtune`;
         view.add(event);
+        this.#askMemory();
         return;
       case 'eval':
       case 'sample':
@@ -125,6 +129,20 @@ export class LiveRun {
       default:
         event satisfies never;
     }
+  }
+
+  /** Asks for the bytes that the GPU has reserved, now and then, because no event has them. */
+  #askMemory(): void {
+    if (performance.now() - this.#asked < MEMORY_EVERY_MILLIS) return;
+    this.#asked = performance.now();
+    this.trainer.info().then(
+      ({ gpuBytes, completedSteps }) => {
+        if (gpuBytes !== undefined && completedSteps > 0)
+          this.shown.view.memory(completedSteps, gpuBytes);
+      },
+      // A lost GPU is reported by the run itself.
+      () => undefined,
+    );
   }
 
   #state(state: TrainerState, step: number): void {

@@ -26,6 +26,7 @@ export interface Panels extends Shown {
 
 interface Opened {
   trainer: Trainer;
+  label: string;
   /** Unknown for a run that is resumed with its own options. */
   intervals?: Intervals;
 }
@@ -74,7 +75,7 @@ export class Run {
             onProgress: this.#onProgress,
           }),
         );
-        return { trainer, intervals: { evalEvery, sampleEvery } };
+        return { trainer, label: options.label, intervals: { evalEvery, sampleEvery } };
       };
       try {
         return await create(drive);
@@ -115,7 +116,7 @@ export class Run {
           signal,
           onProgress: this.#onProgress,
         });
-      return { trainer: await withBase(open) };
+      return { trainer: await withBase(open), label };
     });
   }
 
@@ -181,7 +182,7 @@ export class Run {
     await this.#close();
     controls.show('starting', words);
     warnings.clear();
-    const { trainer, intervals } = await open(signal);
+    const { trainer, label, intervals } = await open(signal);
     const live = new LiveRun(trainer, this.panels);
     this.#live = live;
     const info = await trainer.info();
@@ -201,7 +202,8 @@ export class Run {
     charts.plan({ rates, stride });
     const history = await trainer.history();
     live.intervals = intervals ?? intervalsOf(history);
-    view.restore(history, totalSteps, { run: trainer.runId, adapter: device, settings: config });
+    const about = { run: trainer.runId, label, adapter: device, settings: config };
+    view.restore(history, totalSteps, about);
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
     kernels.clear();
     samples.use(trainer);

@@ -7,6 +7,12 @@ import type { Figures } from './panels/figures.js';
 import { KEPT } from './panels/samples.js';
 import type { Samples } from './panels/samples.js';
 
+/** The run that is shown, in its log and in the legend of its chart. */
+export interface About {
+  run: string;
+  label: string;
+}
+
 export class View {
   readonly #log = new Log();
   #about: object = {};
@@ -35,8 +41,9 @@ export class View {
   }
 
   /** Shows the history of a run, from its first step. */
-  restore(entries: readonly Entry[], totalSteps: number, about: object): void {
+  restore(entries: readonly Entry[], totalSteps: number, about: About): void {
     this.clear(totalSteps, about);
+    this.charts.open(about.run, about.label, totalSteps);
     const samples = entries.filter((entry) => entry.type === 'sample').slice(-KEPT);
     for (const entry of entries) if (entry.type !== 'sample') this.#take(entry, false);
     for (const sample of samples) this.samples.add(sample.step, sample.prompt, sample.text);
@@ -49,10 +56,14 @@ export class View {
     this.#take(entry, true);
   }
 
+  memory(step: number, reserved: number): void {
+    this.charts.memory(step, reserved);
+  }
+
   #take(entry: Entry, live: boolean): void {
     switch (entry.type) {
       case 'step':
-        this.charts.step(entry.step, entry.loss, entry.learningRate);
+        this.charts.step(entry);
         this.figures.step(entry, live);
         return;
       case 'eval':

@@ -1,0 +1,55 @@
+// The charts of the demo: what they draw, and the values that they say.
+import assert from 'node:assert/strict';
+import { expect } from '@playwright/test';
+import { demoTests, fill, says, stop, textOf, untilState, untilStep } from './demo-run.mjs';
+
+const { test } = demoTests();
+
+test('charts draw what is chosen, say the values of a step, and keep the previous run’s losses', async ({
+  demo,
+}) => {
+  const { page } = await demo();
+  await fill(page, { steps: 12, batch: 1, length: 16, sample: 0 });
+  await page.click('#start');
+  await untilState(page, 'done');
+  // By keyboard.
+  await page.focus('#plot-loss');
+  await page.keyboard.press('Home');
+  await says(page, '#chart-said', /^Step 1: each step \d\.\d{3}, smoothed \d\.\d{3}\.$/);
+  await page.keyboard.press('ArrowRight');
+  await says(page, '#chart-said', /^Step 2: each step /);
+  await expect(page.locator('#plot-loss')).toHaveAttribute('aria-valuenow', '2');
+  const said = await textOf(page, '#chart-said');
+  assert.equal(await page.getAttribute('#plot-loss', 'aria-valuetext'), said);
+  await page.keyboard.press('End');
+  await says(page, '#chart-said', /^Step 12: .*validation \d\.\d{3}/);
+  // Under the pointer.
+  await page.hover('#plot-loss', { position: { x: 90, y: 60 } });
+  await says(page, '#chart-said', /^Step [1-4]: /);
+  for (const [value, words] of [
+    ['perplexity', /each step \d/],
+    ['rate', /planned .*used /],
+    ['speed', /each step \d/],
+    ['norm', /each step \d/],
+  ]) {
+    await page.selectOption('#chart-of', String(value));
+    await page.focus('#theme');
+    await page.focus('#plot-loss');
+    await says(page, '#chart-said', words);
+  }
+  await page.uncheck('#chart-lines input >> nth=0');
+  await page.check('#chart-log');
+  await page.reload();
+  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+  await expect(page.locator('#chart-title')).toHaveText('Gradient norm');
+  assert.equal(await page.isChecked('#chart-log'), true);
+  assert.equal(await page.isChecked('#chart-lines input >> nth=0'), false);
+  await page.selectOption('#chart-of', 'loss');
+  await page.check('#chart-lines input >> nth=0');
+  await page.click('#start');
+  await untilStep(page, 2);
+  await says(page, '#chart-lines', 'previous run: small Llama on Pride and Prejudice');
+  await page.focus('#plot-loss');
+  await says(page, '#chart-said', /previous run: small Llama on Pride and Prejudice \d/);
+  await stop(page);
+});
