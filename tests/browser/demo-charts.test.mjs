@@ -1,7 +1,7 @@
-// The charts of the demo: what they draw, and the values that they say.
+// The charts of the demo, and what it says it is doing.
 import assert from 'node:assert/strict';
 import { expect } from '@playwright/test';
-import { demoTests, fill, says, stop, textOf, untilState, untilStep } from './demo-run.mjs';
+import { demoTests, fill, says, shown, stop, textOf, untilState, untilStep } from './demo-run.mjs';
 
 const { test } = demoTests();
 
@@ -52,4 +52,15 @@ test('charts draw what is chosen, say the values of a step, and keep the previou
   await page.focus('#plot-loss');
   await says(page, '#chart-said', /previous run: small Llama on Pride and Prejudice \d/);
   await stop(page);
+});
+
+test('the first step and a last sample are named, and the sample is skipped', async ({ demo }) => {
+  const { page } = await demo();
+  await fill(page, { steps: 4, batch: 1, length: 16, sample: 4 });
+  await page.click('#start');
+  await says(page, '#work', /^The first step: .*kernels are compiled/);
+  await page.click('#skip', { timeout: 180_000 });
+  await untilState(page, 'done');
+  assert.equal((await shown(page)).samples, 0);
+  assert.equal(await page.isHidden('#work'), true);
 });

@@ -10,10 +10,11 @@ import type { KernelPanel } from './panels/kernels.js';
 import type { Samples } from './panels/samples.js';
 import type { Warnings } from './panels/warnings.js';
 import type { View } from './view.js';
+import { TimeLeft } from './time-left.js';
 import { Waiting } from './waiting.js';
-import type { Intervals } from './waiting.js';
+import type { Intervals, Work } from './waiting.js';
 import { keepAwake } from './wake.js';
-import { faultOf, isFinal } from './words.js';
+import { faultOf, isAbort, isFinal } from './words.js';
 
 export interface Shown {
   controls: Controls;
@@ -36,8 +37,11 @@ const RESTING = {
 };
 
 export class LiveRun {
-  /** Number of steps of the whole run. */
-  total = 0;
+  #total = 0;
+  #left = new TimeLeft(0, { evalEvery: 0, sampleEvery: 0, saveEvery: 0 });
+  /** Ends the steps in order to leave out a sample. */
+  #part = new AbortController();
+  #stopping = false;
   /** Time of the last question for the GPU's memory. */
   #asked = -Infinity;
   #saved: number;
@@ -50,7 +54,7 @@ export class LiveRun {
     private readonly shown: Shown,
   ) {
     this.#saved = trainer.completedSteps;
-    this.#waiting = new Waiting((work, elapsed) => shown.controls.showWork(work, elapsed));
+    this.#waiting = new Waiting((words, elapsed, work) => this.#showWork(words, elapsed, work));
     // An idle trainer also has events, for example a lost GPU.
     for (const type of TYPES)
       trainer.addEventListener(type, ({ detail }) => this.#show(detail), {
@@ -63,8 +67,11 @@ export class LiveRun {
     return this.#lost;
   }
 
-  set intervals(intervals: Intervals) {
-    this.#waiting.intervals = intervals;
+  /** Sets what the run consists of, and whether it has a checkpoint. */
+  plan(total: number, intervals: Intervals, saved: boolean): void {
+    this.#total = total;
+    this.#left = new TimeLeft(total, intervals);
+    Object.assign(this.#waiting, { total, intervals, saved });
   }
 
   get going(): boolean {
@@ -86,8 +93,9 @@ export class LiveRun {
         ? undefined
         : `Continuing after step ${grouped(this.trainer.completedSteps)}.`,
     );
+    this.#stopping = false;
     try {
-      for await (const _ of this.trainer.run());
+      while (!(await this.#steps()));
     } catch (thrown) {
       if (!this.#leaving.signal.aborted) this.#fail(thrown);
     } finally {
@@ -101,13 +109,53 @@ export class LiveRun {
       controls.show('paused', 'Paused.');
   }
 
+  /** Makes steps until the run rests, or, without a result, until a sample was left out. */
+  async #steps(): Promise<boolean> {
+    this.#part = new AbortController();
+    const { signal } = this.#part;
+    try {
+      for await (const _ of this.trainer.run({ signal }));
+      return true;
+    } catch (thrown) {
+      if (!signal.aborted || this.#leaving.signal.aborted || this.#lost || !isAbort(thrown))
+        throw thrown;
+    }
+    if (this.#stopping) await this.trainer.stop();
+    return this.#stopping;
+  }
+
+  /** Leaves out the sample that is being written. */
+  skip(): void {
+    if (this.#waiting.work === 'sample') this.#part.abort();
+  }
+
+  /** Stops after the current step, without the sample that is being written. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#waiting.stop();
+    if (this.#waiting.work === 'sample') this.#part.abort();
+    else await this.trainer.stop();
+  }
+
+  #showWork(words: string, elapsed: string, work: Work | undefined): void {
+    this.shown.controls.showWork(words, elapsed, work);
+    if (words === '') return;
+    this.shown.figures.left(this.#left.left());
+    // The last step is not the end.
+    if (this.trainer.completedSteps >= this.#total) document.title = `${words} · tabtune`;
+  }
+
   #show(event: TrainerEvent): void {
-    const { controls, view, checkpoints, warnings } = this.shown;
+    const { controls, figures, view, checkpoints, warnings } = this.shown;
+    this.#left.follow(event);
+    // While a sample is left out, the run rests for a moment only.
+    if (event.type === 'state' && event.state === 'paused' && this.#part.signal.aborted) return;
     this.#waiting.follow(event);
+    if (this.going) figures.left(this.#left.left());
     switch (event.type) {
       case 'step':
         byId('main', HTMLElement).dataset['step'] = String(event.step);
-        document.title = `${grouped(event.step)} of ${grouped(this.total)}, loss ${event.loss.toFixed(2)} · tabtune`;
+        document.title = `${grouped(event.step)} of ${grouped(this.#total)}, loss ${event.loss.toFixed(2)} · tabtune`;
         view.add(event);
         this.#askMemory();
         return;

@@ -48,6 +48,7 @@ const controls: Controls = new Controls({
   export: acting(() => run.export()),
   take: acting(() => run.take()),
   again: acting(() => run.again()),
+  skip: acting(() => run.skip()),
 });
 const samples = new Samples(complain);
 const view = new View(charts, figures, samples);

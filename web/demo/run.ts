@@ -75,7 +75,8 @@ export class Run {
             onProgress: this.#onProgress,
           }),
         );
-        return { trainer, label: options.label, intervals: { evalEvery, sampleEvery } };
+        const { saveEvery } = drive;
+        return { trainer, label: options.label, intervals: { evalEvery, sampleEvery, saveEvery } };
       };
       try {
         return await create(drive);
@@ -188,7 +189,6 @@ export class Run {
     const info = await trainer.info();
     const { totalSteps, completedSteps, device, model, config } = info;
     showBase(info);
-    live.total = totalSteps;
     const stride = strideOf(totalSteps);
     const rates = await trainer.previewSchedule(totalSteps, { stride }).catch((thrown: unknown) => {
       if (!(thrown instanceof TabtuneError) || isFinal(thrown)) throw thrown;
@@ -201,7 +201,7 @@ export class Run {
     });
     charts.plan({ rates, stride });
     const history = await trainer.history();
-    live.intervals = intervals ?? intervalsOf(history);
+    live.plan(totalSteps, intervals ?? intervalsOf(history), info.generation !== undefined);
     const about = { run: trainer.runId, label, adapter: device, settings: config };
     view.restore(history, totalSteps, about);
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
@@ -246,7 +246,12 @@ export class Run {
 
   async stop(): Promise<void> {
     this.#starting?.controller.abort();
-    await this.#live?.trainer.stop();
+    await this.#live?.stop();
+  }
+
+  /** Leaves out the sample that is being written; the run continues. */
+  async skip(): Promise<void> {
+    this.#live?.skip();
   }
 
   async save(): Promise<void> {

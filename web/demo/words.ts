@@ -60,6 +60,9 @@ const FINAL = new Set([
 export const isFinal = (thrown: unknown): boolean =>
   thrown instanceof TabtuneError && FINAL.has(thrown.code);
 
+export const isAbort = (thrown: unknown): boolean =>
+  thrown instanceof TabtuneError && thrown.code === 'ABORTED';
+
 export function progressOf({ phase, file, fraction, total }: Progress): string {
   const of = phase === 'download' ? ` of ${bytes(total)}` : '';
   const share = fraction > 0 && fraction < 1 ? `, ${percent(fraction)}${of}` : '';

@@ -3,6 +3,7 @@ import { escaped } from 'tabtune';
 
 import { byId } from '../dom.js';
 import { show } from '../path.js';
+import type { Work } from '../waiting.js';
 
 /**
  * State of the page. With `failed` the run stopped at an error and can still be saved; with `lost` its worker or GPU is gone, but not the checkpoint.
@@ -18,7 +19,7 @@ export type PageState =
   | 'failed'
   | 'lost';
 export type Action =
-  'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'take' | 'again';
+  'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'take' | 'again' | 'skip';
 
 const SHOWN: Record<PageState, Action[]> = {
   setup: ['start', 'goon'],
@@ -60,6 +61,7 @@ export class Controls {
   constructor(acts: Record<Action, () => void>) {
     for (const action of ACTIONS)
       byId(action, HTMLButtonElement).addEventListener('click', acts[action]);
+    byId('skip', HTMLButtonElement).addEventListener('click', acts.skip);
   }
 
   get state(): PageState {
@@ -109,12 +111,18 @@ export class Controls {
     );
   }
 
-  /** Shows long work between two steps, and how long it has taken, which screen readers do not read out every second. */
-  showWork(work: string, elapsed: string): void {
-    this.#work.hidden = work === '';
+  /**
+   * Shows long work, and how long it has taken, which screen readers do not read out every second. They do not read out steps either, which change too
+   * often. A sample can be left out.
+   */
+  showWork(words: string, elapsed: string, work?: Work): void {
+    this.#work.hidden = words === '';
+    const isStep = work === 'step';
+    const name = isStep ? '' : words;
     // The same text set again would be announced again.
-    if (this.#workName.textContent !== work) this.#workName.textContent = work;
-    this.#workTime.textContent = elapsed;
+    if (this.#workName.textContent !== name) this.#workName.textContent = name;
+    this.#workTime.textContent = isStep ? `${words} ${elapsed}` : elapsed;
+    byId('skip', HTMLButtonElement).hidden = work !== 'sample';
   }
 
   #speak(): void {

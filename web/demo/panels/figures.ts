@@ -73,7 +73,7 @@ export class Figures {
       byId('f-loss', HTMLElement).textContent = last?.loss.toFixed(3) ?? '–';
       byId('f-time', HTMLElement).textContent = last ? secs(last.secs) : '–';
       byId('f-eval', HTMLElement).textContent = this.#evaluations.at(-1)?.loss.toFixed(3) ?? '–';
-      this.#speed(last?.step ?? 0);
+      this.#speed();
       byId('rows', HTMLElement).replaceChildren(...[...this.#last].reverse().map(row));
     });
   }
@@ -85,7 +85,7 @@ export class Figures {
     bar.querySelector('span')?.style.setProperty('transform', `scaleX(${share})`);
   }
 
-  #speed(step: number): void {
+  #speed(): void {
     const [first] = this.#recent;
     const last = this.#recent.at(-1);
     if (!first || !last || last.at - first.at < 200) return;
@@ -94,9 +94,14 @@ export class Figures {
     byId('f-rate', HTMLElement).textContent = grouped(
       counted.reduce((sum, item) => sum + item.tokens, 0) / elapsed,
     );
-    const left = this.#total - step;
-    byId('f-eta', HTMLElement).textContent =
-      left > 0 ? duration((left * elapsed) / counted.length) : '–';
+  }
+
+  /** Shows the time that the run still needs, or at least needs if parts of it were not measured yet. */
+  left(time: { secs: number; whole: boolean } | undefined): void {
+    const shown = byId('f-eta', HTMLElement);
+    if (time === undefined) shown.textContent = '–';
+    else if (time.whole) shown.textContent = duration(time.secs);
+    else shown.replaceChildren(make('small', 'at least'), ` ${duration(time.secs)}`);
   }
 
   /** Shows the end of the run: no time remains. */
