@@ -5,6 +5,9 @@ import { demoTests, fill, says, shown, stop, textOf, untilState, untilStep } fro
 
 const { test } = demoTests();
 
+/** Returns what the samples say about themselves, newest first. @param {import('@playwright/test').Page} page */
+const samplesOf = (page) => page.locator('#samples .when').allTextContents();
+
 test('charts draw what is chosen, say the values of a step, and keep the previous run’s losses', async ({
   demo,
 }) => {
@@ -54,7 +57,7 @@ test('charts draw what is chosen, say the values of a step, and keep the previou
   await stop(page);
 });
 
-test('the first step and a last sample are named, and the sample is skipped', async ({ demo }) => {
+test('a last sample is named and skipped, and another is written each time', async ({ demo }) => {
   const { page } = await demo();
   await fill(page, { steps: 4, batch: 1, length: 16, sample: 4 });
   await page.click('#start');
@@ -63,4 +66,26 @@ test('the first step and a last sample are named, and the sample is skipped', as
   await untilState(page, 'done');
   assert.equal((await shown(page)).samples, 0);
   assert.equal(await page.isHidden('#work'), true);
+  for (const seed of ['', '', '7', '7']) {
+    await page.fill('#sample-seed', seed);
+    const before = (await samplesOf(page)).length;
+    await page.click('#write');
+    await expect(page.locator('#samples li')).toHaveCount(before + 1);
+    await page.waitForFunction(
+      () => document.querySelector('#samples p').textContent.length > 40,
+      undefined,
+      { timeout: 120_000 },
+    );
+    await page.click('#write');
+    await expect(page.locator('#write')).toHaveText('Write now');
+  }
+  const [again, fixed, second, first] = await samplesOf(page);
+  assert.deepEqual([again, fixed], ['Step 4 · seed 7', 'Step 4 · seed 7']);
+  assert.match(first, /^Step 4 · seed \d+$/);
+  assert.notEqual(first, second);
+  const texts = (await page.locator('#samples p').allTextContents()).map((each) =>
+    each.slice(0, 40),
+  );
+  assert.equal(texts[0], texts[1]);
+  assert.notEqual(texts[2], texts[3]);
 });

@@ -11,6 +11,14 @@ import { begun } from '../words.js';
 /** Number of entries shown; the log contains all of them. */
 export const KEPT = 60;
 const TOKENS = 300;
+/** Number of seeds from which one is chosen. */
+const SEEDS = 1_000_000;
+
+/** Returns the typed seed, or else another one each time. */
+function chosenSeed(): number {
+  const { value, valueAsNumber } = byId('sample-seed', HTMLInputElement);
+  return value === '' ? Math.floor(Math.random() * SEEDS) : valueAsNumber;
+}
 
 export class Samples {
   readonly #list = byId('samples', HTMLOListElement);
@@ -50,14 +58,14 @@ export class Samples {
     this.#empty.hidden = this.#list.childElementCount > 0;
   }
 
-  /** Adds an entry, to which the model's text is appended. */
-  #entry(step: number, prompt: string): HTMLElement {
+  /** Adds an entry, to which the model's text is appended; `how` says how its tokens are chosen. */
+  #entry(step: number, prompt: string, how = ''): HTMLElement {
     this.#empty.hidden = true;
     const item = make('li');
     item.dataset['step'] = String(step);
     const page = make('p');
     page.append(make('b', prompt));
-    item.append(make('span', `Step ${grouped(step)}`, 'when'), page);
+    item.append(make('span', `Step ${grouped(step)}${how}`, 'when'), page);
     this.#list.prepend(item);
     while (this.#list.childElementCount > KEPT) this.#list.lastElementChild?.remove();
     return page;
@@ -70,11 +78,16 @@ export class Samples {
     this.#writing = controller;
     this.#button.textContent = 'Stop writing';
     const prompt = chosenPrompt();
+    const { temperature } = sampling();
+    const seed = chosenSeed();
+    // Without spread there is nothing to choose.
+    const how = temperature === 0 ? ' · always the likeliest token' : ` · seed ${seed}`;
     try {
-      const page = this.#entry(trainer.completedSteps, prompt);
+      const page = this.#entry(trainer.completedSteps, prompt, how);
       const onWarning = ({ code, message }: Finding): void =>
         page.after(make('span', `${begun(escaped(message))} · ${escaped(code)}`, 'when'));
-      const options = { ...sampling(), maxTokens: TOKENS, signal: controller.signal, onWarning };
+      const { signal } = controller;
+      const options = { temperature, seed, maxTokens: TOKENS, signal, onWarning };
       for await (const token of trainer.sample(prompt, options)) page.append(token.text);
     } catch (thrown) {
       if (!controller.signal.aborted) this.onError(thrown);
