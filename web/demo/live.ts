@@ -51,6 +51,8 @@ export class LiveRun {
 
   constructor(
     readonly trainer: Trainer,
+    /** Name of the run. */
+    readonly label: string,
     private readonly shown: Shown,
   ) {
     this.#saved = trainer.completedSteps;

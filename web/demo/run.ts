@@ -10,6 +10,7 @@ import { byId } from './dom.js';
 import { grouped } from './format.js';
 import { LiveRun } from './live.js';
 import type { Shown } from './live.js';
+import { stemOf } from './names.js';
 import type { ExportPanel } from './panels/export-as.js';
 import type { Setup } from './panels/setup.js';
 import { driveOptions } from './settings.js';
@@ -26,6 +27,7 @@ export interface Panels extends Shown {
 
 interface Opened {
   trainer: Trainer;
+  /** Name of the run. */
   label: string;
   /** Unknown for a run that is resumed with its own options. */
   intervals?: Intervals;
@@ -184,7 +186,7 @@ export class Run {
     controls.show('starting', words);
     warnings.clear();
     const { trainer, label, intervals } = await open(signal);
-    const live = new LiveRun(trainer, this.panels);
+    const live = new LiveRun(trainer, label, this.panels);
     this.#live = live;
     const info = await trainer.info();
     const { totalSteps, completedSteps, device, model, config } = info;
@@ -264,7 +266,7 @@ export class Run {
   }
 
   async export(): Promise<void> {
-    if (this.#live) await this.panels.exporting.open(this.#live.trainer);
+    if (this.#live) await this.panels.exporting.open(this.#live.trainer, stemOf(this.#live.label));
   }
 
   /** Downloads the newest checkpoint of the run as a file. */

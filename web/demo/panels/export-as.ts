@@ -13,6 +13,7 @@ import type {
 import { byId, download, make } from '../dom.js';
 import { onChoice } from '../drop.js';
 import { bytes, counted, grouped } from '../format.js';
+import { exportName } from '../names.js';
 import { pickFile, pickFolder, picks } from '../pick.js';
 import { faultOf, progressOf } from '../words.js';
 
@@ -53,6 +54,8 @@ export class ExportPanel {
   readonly #choice = byId('x-choice', HTMLSelectElement);
   readonly #status = byId('x-status', HTMLElement);
   #trainer: Trainer | undefined;
+  /** Names of the exports before their endings. */
+  #stem = 'model';
   #details: ModelDetails | undefined;
   #hasAdapter = false;
   /** Files that were chosen as the base. */
@@ -83,8 +86,9 @@ export class ExportPanel {
     this.#dialog.addEventListener('close', () => this.#writing?.abort());
   }
 
-  /** Offers the formats in which this trainer's weights can be exported. */
-  async open(trainer: Trainer): Promise<void> {
+  /** Offers the formats in which this trainer's weights can be exported, in files whose names begin with `stem`. */
+  async open(trainer: Trainer, stem: string): Promise<void> {
+    this.#stem = stem;
     const details = await trainer.details();
     this.#hasAdapter = (await trainer.info()).adapter !== null;
     if (trainer !== this.#trainer) this.#base = [];
@@ -122,7 +126,7 @@ export class ExportPanel {
 
   get #name(): string {
     const { format } = this.#chosenOne ?? { format: 'safetensors' };
-    return `tabtune-model${isFolder(format) ? '.zip' : EXPORT_FORMATS[format].ending}`;
+    return exportName(this.#stem, format);
   }
 
   #chosen(): void {
@@ -154,9 +158,11 @@ export class ExportPanel {
         data: words('x-data'),
       }).filter(([, value]) => value !== undefined),
     );
+    const stored = format === 'safetensors' || format === 'peft';
     return {
       format,
-      ...(type === undefined ? {} : { type: type as GgufType }),
+      name: this.#stem,
+      ...(type === undefined ? {} : stored ? { dtype: type as 'f32' } : { type: type as GgufType }),
       ...(this.#needs(this.#chosenOne) ? { base: this.#base } : {}),
       card,
     };
