@@ -4,18 +4,19 @@ import type {
   ExportChoice,
   ExportOptions,
   ExportTarget,
-  GgufType,
+  ModelCard,
   ModelDetails,
-  Receipt,
   Trainer,
 } from 'tabtune';
 
-import { byId, download, make } from '../dom.js';
+import { byId, make } from '../dom.js';
 import { onChoice } from '../drop.js';
-import { bytes, counted, grouped } from '../format.js';
+import { optionsOf, write } from '../exporting.js';
+import { bytes } from '../format.js';
 import { exportName } from '../names.js';
 import { pickFile, pickFolder, picks } from '../pick.js';
 import { faultOf, progressOf } from '../words.js';
+import { receiptOf } from './receipt.js';
 
 /** Returns whether an export in this format is a folder, which is downloaded as a zip. */
 const isFolder = (format: ExportChoice['format']): boolean => EXPORT_FORMATS[format].ending === '';
@@ -43,11 +44,15 @@ function namesOf(base: ModelDetails['base']): string {
   return names.join(', ') || 'the GGUF file that the model came from';
 }
 
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const field = (of: unknown, key: string): string => {
-  const value: unknown = Reflect.get(Object(of), key);
-  return typeof value === 'string' || typeof value === 'number' ? escaped(String(value)) : '';
-};
+/** Returns the statements for the model card that were written into the dialog. */
+export function modelCard(): ModelCard {
+  const card: ModelCard = {};
+  for (const key of ['name', 'license', 'data'] as const) {
+    const words = byId(`x-${key}`, HTMLInputElement).value.trim();
+    if (words !== '') card[key] = words;
+  }
+  return card;
+}
 
 export class ExportPanel {
   readonly #dialog = byId('export-as', HTMLDialogElement);
@@ -148,23 +153,11 @@ export class ExportPanel {
   }
 
   get #options(): ExportOptions {
-    const { format = 'safetensors', type } = this.#chosenOne ?? {};
-    const words = (id: string): string | undefined =>
-      byId(id, HTMLInputElement).value.trim() || undefined;
-    const card = Object.fromEntries(
-      Object.entries({
-        name: words('x-name'),
-        license: words('x-license'),
-        data: words('x-data'),
-      }).filter(([, value]) => value !== undefined),
-    );
-    const stored = format === 'safetensors' || format === 'peft';
+    const choice = this.#chosenOne ?? { format: 'safetensors', ok: true };
     return {
-      format,
-      name: this.#stem,
-      ...(type === undefined ? {} : stored ? { dtype: type as 'f32' } : { type: type as GgufType }),
-      ...(this.#needs(this.#chosenOne) ? { base: this.#base } : {}),
-      card,
+      ...optionsOf(choice, this.#stem),
+      ...(this.#needs(choice) ? { base: this.#base } : {}),
+      card: modelCard(),
     };
   }
 
@@ -188,8 +181,8 @@ export class ExportPanel {
         signal: controller.signal,
         onProgress: (progress: Parameters<typeof progressOf>[0]) => show(progressOf(progress)),
       };
-      if (target) this.#receipt(await trainer.exportTo(target, options));
-      else download(this.#name, await trainer.export(options));
+      const receipt = await write(trainer, target ?? this.#name, options);
+      byId('x-receipt', HTMLElement).replaceChildren(...receiptOf(receipt));
       show(`Exported: ${choiceName(this.#chosenOne ?? { format: 'safetensors', ok: true })}.`);
     } catch (thrown) {
       show(
@@ -201,37 +194,5 @@ export class ExportPanel {
       this.#writing = undefined;
       this.#chosen();
     }
-  }
-
-  /** Shows the written files with their checksums. */
-  #receipt(receipt: Receipt | undefined): void {
-    const box = byId('x-receipt', HTMLElement);
-    if (!receipt) return;
-    const list = make('ul', '', 'facts findings');
-    for (const output of listOf(receipt['outputs'])) {
-      const item = make(
-        'li',
-        `${field(output, 'name')}, ${grouped(Number(field(output, 'bytes')))} bytes`,
-      );
-      const sum = field(output, 'sha256');
-      if (sum !== '') item.append(make('br'), make('code', sum));
-      list.append(item);
-    }
-    const converted = listOf(receipt['conversions']).length;
-    const notes = [
-      converted === 0 ? '' : `${counted(converted, 'tensor')} in another type. `,
-      ...listOf(receipt['warnings']).map(
-        (warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `,
-      ),
-    ].join('');
-    box.replaceChildren(
-      make('h3', 'Receipt'),
-      list,
-      make(
-        'p',
-        `${notes}To check the files later, call verifyFiles or run tabtune verify.`,
-        'facts',
-      ),
-    );
   }
 }
