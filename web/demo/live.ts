@@ -9,6 +9,7 @@ import type { Figures } from './panels/figures.js';
 import type { KernelPanel } from './panels/kernels.js';
 import type { Samples } from './panels/samples.js';
 import type { Warnings } from './panels/warnings.js';
+import type { Trying } from './trying.js';
 import type { View } from './view.js';
 import { TimeLeft } from './time-left.js';
 import { Waiting } from './waiting.js';
@@ -22,6 +23,7 @@ export interface Shown {
   kernels: KernelPanel;
   samples: Samples;
   checkpoints: CheckpointPanel;
+  trying: Trying;
   view: View;
   warnings: Warnings;
 }
@@ -248,6 +250,7 @@ export class LiveRun {
     this.#waiting.end();
     this.shown.kernels.use(undefined);
     this.shown.samples.use(undefined);
+    this.shown.trying.use(undefined);
     await this.trainer.dispose();
   }
 }

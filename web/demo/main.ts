@@ -26,6 +26,7 @@ import { sayPolicy } from './policy.js';
 import { answered } from './patience.js';
 import { Run } from './run.js';
 import { suggest, useSoftware } from './suggestions.js';
+import { Trying } from './trying.js';
 import { View } from './view.js';
 import { faultOf } from './words.js';
 import { workerUrl } from './worker.js';
@@ -89,6 +90,7 @@ const run: Run = new Run({
   samples,
   setup,
   checkpoints,
+  trying: new Trying({ alone: (work) => run.alone(work), pause: acting(() => run.togglePause()) }),
   view,
   warnings,
 });

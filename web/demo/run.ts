@@ -181,7 +181,7 @@ export class Run {
   }
 
   async #open(words: string, open: Open, signal: AbortSignal): Promise<LiveRun> {
-    const { controls, charts, kernels, samples, view, warnings } = this.panels;
+    const { controls, charts, kernels, samples, trying, view, warnings } = this.panels;
     await this.#close();
     controls.show('starting', words);
     warnings.clear();
@@ -209,6 +209,7 @@ export class Run {
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
     kernels.clear();
     samples.use(trainer);
+    trying.use({ trainer, info });
     controls.offer('Resume');
     controls.say(`Training on ${device}: ${grouped(model.parameters)} parameters.`);
     // The list shows which run is open here.
