@@ -28,7 +28,7 @@ impl ModelHandle {
         show: usize,
     ) -> Result<DataInspection> {
         let config = train_config(given.clone(), self.files())?;
-        // What is chosen depends on all of the data.
+        // The choices depend on all of the data.
         let read = self.dataset(data, config, given, partial, !partial);
         let (dataset, config, chosen) = read.await?;
         dataset.check_vocabulary(self.shape().vocab_size)?;

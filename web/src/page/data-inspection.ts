@@ -29,7 +29,7 @@ export interface DataOptions extends WorkerCall, TrainOptions {
   bytes?: number | undefined;
 }
 
-/** What a run would learn from data, and with which settings. */
+/** The examples that a run would learn from data, and its settings. */
 export interface DataInspection {
   /** Report on the data. */
   report: DataReport;
