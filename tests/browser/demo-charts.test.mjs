@@ -1,4 +1,4 @@
-// The charts of the demo, and what it says it is doing.
+// The charts of the demo, what it says it is doing, and what can be changed about a run that has begun.
 import assert from 'node:assert/strict';
 import { expect } from '@playwright/test';
 import { demoTests, fill, says, shown, stop, textOf, untilState, untilStep } from './demo-run.mjs';
@@ -57,7 +57,9 @@ test('charts draw what is chosen, say the values of a step, and keep the previou
   await stop(page);
 });
 
-test('a last sample is named and skipped, and another is written each time', async ({ demo }) => {
+test('a last sample is named and skipped, another is written each time, and the run becomes longer', async ({
+  demo,
+}) => {
   const { page } = await demo();
   await fill(page, { steps: 4, batch: 1, length: 16, sample: 4 });
   await page.click('#start');
@@ -88,4 +90,24 @@ test('a last sample is named and skipped, and another is written each time', asy
   );
   assert.equal(texts[0], texts[1]);
   assert.notEqual(texts[2], texts[3]);
+
+  assert.equal(await page.inputValue('#more-steps'), '2');
+  await page.click('#longer button');
+  await untilStep(page, 6);
+  await untilState(page, 'done');
+  await says(page, '#f-step', 'of 6');
+  assert.equal(await page.inputValue('#more-steps'), '3');
+});
+
+test('a planned decay begins at once when asked', async ({ demo }) => {
+  const { page } = await demo();
+  await fill(page, { steps: 400, batch: 1, length: 8, sample: 0 });
+  await page.selectOption('#s-schedule', 'wsd');
+  await page.click('#start');
+  await untilStep(page, 22);
+  await page.click('#decay');
+  const rateOf = async () => Number(await textOf(page, '#rows tr:first-child td:nth-child(4)'));
+  await expect.poll(rateOf, { timeout: 180_000 }).toBeLessThan(0.0019);
+  assert.equal(await page.isHidden('#decay'), true);
+  await stop(page);
 });

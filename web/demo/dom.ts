@@ -6,8 +6,7 @@ export function byId<T extends HTMLElement>(id: string, kind: abstract new () =>
 }
 
 /** The parts of the page that describe the next run: its model and data, and its settings. */
-export const nextRun = (): HTMLElement[] =>
-  ['setup', 'numbers'].map((id) => byId(id, HTMLElement));
+export const nextRun = (): HTMLElement[] => ['setup', 'numbers'].map((id) => byId(id, HTMLElement));
 
 /** Returns a new element with text content; the text is never parsed as HTML. */
 export function make<K extends keyof HTMLElementTagNameMap>(

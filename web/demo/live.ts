@@ -161,6 +161,7 @@ export class LiveRun {
         byId('main', HTMLElement).dataset['step'] = String(event.step);
         document.title = `${grouped(event.step)} of ${grouped(this.#total)}, loss ${event.loss.toFixed(2)} · tabtune`;
         view.add(event);
+        controls.stepped(event.step);
         this.#askMemory();
         return;
       case 'eval':

@@ -50,6 +50,8 @@ const controls: Controls = new Controls({
   take: acting(() => run.take()),
   again: acting(() => run.again()),
   skip: acting(() => run.skip()),
+  decay: acting(() => run.decay()),
+  longer: acting(() => run.longer()),
 });
 const samples = new Samples(complain);
 const view = new View(charts, figures, samples);

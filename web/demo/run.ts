@@ -1,11 +1,10 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, TabtuneError, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, Progress, ResumeOptions } from 'tabtune';
+import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
 
 import { ask, askToEnd } from './ask.js';
 import { showBase, withBase } from './base-model.js';
 import type { Charts } from './charts.js';
-import { strideOf } from './curve.js';
 import { byId } from './dom.js';
 import { grouped } from './format.js';
 import { LiveRun } from './live.js';
@@ -13,10 +12,12 @@ import type { Shown } from './live.js';
 import { stemOf } from './names.js';
 import type { ExportPanel } from './panels/export-as.js';
 import type { Setup } from './panels/setup.js';
+import { decay, moreSteps, showSchedule } from './schedule.js';
+import type { Changes } from './schedule.js';
 import { driveOptions } from './settings.js';
 import { intervalsOf } from './waiting.js';
 import type { Intervals } from './waiting.js';
-import { faultOf, isFinal, progressOf } from './words.js';
+import { faultOf, progressOf } from './words.js';
 import { workerUrl } from './worker.js';
 
 export interface Panels extends Shown {
@@ -94,11 +95,7 @@ export class Run {
   }
 
   /** Resumes a saved run, from `generation` or else from its newest complete one. */
-  async resume(
-    info: CheckpointInfo,
-    generation?: number,
-    changes: Pick<ResumeOptions, 'settings' | 'override'> = {},
-  ): Promise<void> {
+  async resume(info: CheckpointInfo, generation?: number, changes: Changes = {}): Promise<void> {
     const { run, label } = info;
     const data = info.hasData ? undefined : await this.#dataFor(info);
     if (!info.hasData && data === undefined) return;
@@ -181,7 +178,7 @@ export class Run {
   }
 
   async #open(words: string, open: Open, signal: AbortSignal): Promise<LiveRun> {
-    const { controls, charts, kernels, samples, trying, view, warnings } = this.panels;
+    const { controls, kernels, samples, trying, view, warnings } = this.panels;
     await this.#close();
     controls.show('starting', words);
     warnings.clear();
@@ -191,17 +188,7 @@ export class Run {
     const info = await trainer.info();
     const { totalSteps, completedSteps, device, model, config } = info;
     showBase(info);
-    const stride = strideOf(totalSteps);
-    const rates = await trainer.previewSchedule(totalSteps, { stride }).catch((thrown: unknown) => {
-      if (!(thrown instanceof TabtuneError) || isFinal(thrown)) throw thrown;
-      warnings.add({
-        step: completedSteps,
-        code: thrown.detail.code ?? thrown.code,
-        message: `the planned learning rates are not shown: ${thrown.message}`,
-      });
-      return [];
-    });
-    charts.plan({ rates, stride });
+    await showSchedule(trainer, info, this.panels);
     const history = await trainer.history();
     live.plan(totalSteps, intervals ?? intervalsOf(history), info.generation !== undefined);
     const about = { run: trainer.runId, label, adapter: device, settings: config };
@@ -250,6 +237,23 @@ export class Run {
   async stop(): Promise<void> {
     this.#starting?.controller.abort();
     await this.#live?.stop();
+  }
+
+  /** Lets the learning rate decay from now on. */
+  async decay(): Promise<void> {
+    const trainer = this.#live?.trainer;
+    if (trainer) await decay(trainer, this.panels, (changes) => this.#reopen(trainer, changes));
+  }
+
+  /** Continues a run that is done with more steps. */
+  async longer(): Promise<void> {
+    const trainer = this.#live?.trainer;
+    if (trainer) await this.#reopen(trainer, moreSteps(trainer));
+  }
+
+  /** Opens a run again as it is now, with changes. */
+  async #reopen(trainer: Trainer, changes: Changes): Promise<void> {
+    await this.resume(await trainer.save(), undefined, changes);
   }
 
   /** Leaves out the sample that is being written; the run continues. */

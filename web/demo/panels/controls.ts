@@ -19,12 +19,23 @@ export type PageState =
   | 'failed'
   | 'lost';
 export type Action =
-  'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'take' | 'again' | 'skip';
+  | 'start'
+  | 'pause'
+  | 'one'
+  | 'stop'
+  | 'goon'
+  | 'save'
+  | 'export'
+  | 'take'
+  | 'again'
+  | 'skip'
+  | 'decay'
+  | 'longer';
 
 const SHOWN: Record<PageState, Action[]> = {
   setup: ['start', 'goon'],
   starting: ['stop'],
-  running: ['pause', 'stop', 'save'],
+  running: ['pause', 'stop', 'decay', 'save'],
   recovering: ['stop'],
   paused: ['pause', 'one', 'stop', 'save', 'export'],
   done: ['save', 'export', 'again'],
@@ -37,6 +48,7 @@ const ACTIONS: Action[] = [
   'pause',
   'one',
   'stop',
+  'decay',
   'goon',
   'save',
   'export',
@@ -55,6 +67,7 @@ export class Controls {
   readonly #workTime = byId('work-time', HTMLElement);
   #state: PageState = 'setup';
   #goOn: string | undefined;
+  #decayStart = 0;
   #lastSpoken = -Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -62,6 +75,10 @@ export class Controls {
     for (const action of ACTIONS)
       byId(action, HTMLButtonElement).addEventListener('click', acts[action]);
     byId('skip', HTMLButtonElement).addEventListener('click', acts.skip);
+    byId('longer', HTMLFormElement).addEventListener('submit', (event) => {
+      event.preventDefault();
+      acts.longer();
+    });
   }
 
   get state(): PageState {
@@ -72,6 +89,17 @@ export class Controls {
   offer(words: string | undefined): void {
     this.#goOn = words;
     this.#buttons();
+  }
+
+  /** Offers to start the decay of the learning rate, until it starts by itself after a step; 0 offers nothing. */
+  offerDecay(until: number): void {
+    this.#decayStart = until;
+    this.#buttons();
+  }
+
+  /** Shows what can be done after a step. */
+  stepped(step: number): void {
+    if (this.#decayStart > 0 && step >= this.#decayStart) this.offerDecay(0);
   }
 
   show(state: PageState, words?: string): void {
@@ -89,8 +117,11 @@ export class Controls {
   #buttons(): void {
     const active = document.activeElement;
     const shown = SHOWN[this.#state].filter(
-      (action) => action !== 'goon' || this.#goOn !== undefined,
+      (action) =>
+        (action !== 'goon' || this.#goOn !== undefined) &&
+        (action !== 'decay' || this.#decayStart > 0),
     );
+    byId('longer', HTMLFormElement).hidden = this.#state !== 'done';
     for (const action of ACTIONS) byId(action, HTMLButtonElement).hidden = !shown.includes(action);
     byId('goon', HTMLButtonElement).textContent = this.#goOn ?? '';
     byId('pause', HTMLButtonElement).textContent = this.#state === 'paused' ? 'Resume' : 'Pause';
