@@ -74,3 +74,32 @@ test('every setting of a run has a field, which says what is wrong with its valu
   await page.reload();
   await says(page, '#advanced-title', '2 changed');
 });
+
+test('the duration of a run is measured when asked for, and a long run can be made lighter', async ({
+  demo,
+}) => {
+  const { page } = await demo();
+  await fill(page, { steps: 40, batch: 1, length: 8, sample: 0 });
+  await says(page, '#time', 'is known after its first steps');
+  await page.click('#how-long');
+  await says(
+    page,
+    '#time',
+    /^\s*About \d+ (second|minute)s? on this computer\. 40 steps of .* as measured/,
+  );
+  assert.equal(await page.getAttribute('#main', 'data-state'), 'setup');
+  assert.equal(await page.getAttribute('#main', 'data-step'), '0');
+  assert.equal(await page.locator('#checkpoints > li').count(), 0, 'nothing of it is kept');
+  await page.fill('#s-steps', '90000000');
+  await says(page, '#time', 'hours');
+  await page.click('#lighter');
+  await says(page, '#time', 'minutes');
+  assert.ok(Number(await page.inputValue('#s-steps')) < 90000000);
+  // Other settings have another speed, which a run shows as well.
+  await fill(page, { steps: 4, length: 16 });
+  await says(page, '#time', 'is known after its first steps');
+  await page.click('#start');
+  await untilState(page, 'done');
+  await page.click('#again');
+  await says(page, '#time', '4 steps of');
+});

@@ -10,6 +10,7 @@ import type { KernelPanel } from './panels/kernels.js';
 import type { Samples } from './panels/samples.js';
 import type { Warnings } from './panels/warnings.js';
 import type { Trying } from './trying.js';
+import { keepNoted, noteStep } from './speeds.js';
 import type { View } from './view.js';
 import { TimeLeft } from './time-left.js';
 import { Waiting } from './waiting.js';
@@ -46,6 +47,8 @@ export class LiveRun {
   #stopping = false;
   /** Time of the last question for the GPU's memory. */
   #asked = -Infinity;
+  /** Identifies the settings whose speed is measured; empty for those of a resumed run. */
+  speedKey = '';
   #saved: number;
   #lost = false;
   readonly #leaving = new AbortController();
@@ -105,6 +108,7 @@ export class LiveRun {
     } finally {
       awake();
       this.#waiting.end();
+      keepNoted();
       figures.finish();
       view.summarise();
       document.title = TITLE;
@@ -158,6 +162,7 @@ export class LiveRun {
     if (this.going) figures.left(this.#left.left());
     switch (event.type) {
       case 'step':
+        if (this.speedKey !== '') noteStep(this.speedKey, event.step, event.secs);
         byId('main', HTMLElement).dataset['step'] = String(event.step);
         document.title = `${grouped(event.step)} of ${grouped(this.#total)}, loss ${event.loss.toFixed(2)} · tabtune`;
         view.add(event);

@@ -57,11 +57,14 @@ const samples = new Samples(complain);
 const view = new View(charts, figures, samples);
 const downloads = new DownloadsPanel();
 const setup = new Setup(
-  (plan) => {
-    if (controls.state === 'setup' && charts.empty) charts.plan(plan);
+  {
+    onPlan: (plan) => {
+      if (controls.state === 'setup' && charts.empty) charts.plan(plan);
+    },
+    start: acting(() => run.start()),
+    measure: acting(() => run.measure()),
   },
   downloads,
-  acting(() => run.start()),
 );
 const kernels = new KernelPanel(complain);
 const checkpoints: CheckpointPanel = new CheckpointPanel({

@@ -1,13 +1,14 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, TabtuneError, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
+import type { CheckpointInfo, Progress } from 'tabtune';
 
-import { ask, askToEnd } from './ask.js';
+import { askToEnd } from './ask.js';
 import { showBase, withBase } from './base-model.js';
 import type { Charts } from './charts.js';
 import { byId } from './dom.js';
 import { grouped } from './format.js';
 import { LiveRun } from './live.js';
+import { measureNext } from './measure.js';
 import type { Shown } from './live.js';
 import { stemOf } from './names.js';
 import type { ExportPanel } from './panels/export-as.js';
@@ -15,6 +16,7 @@ import type { Setup } from './panels/setup.js';
 import { decay, moreSteps, showSchedule } from './schedule.js';
 import type { Changes } from './schedule.js';
 import { driveOptions } from './settings.js';
+import { dataFor } from './missing-data.js';
 import { intervalsOf } from './waiting.js';
 import type { Intervals } from './waiting.js';
 import { faultOf, progressOf } from './words.js';
@@ -32,6 +34,8 @@ interface Opened {
   label: string;
   /** Unknown for a run that is resumed with its own options. */
   intervals?: Intervals;
+  /** Identifies the settings whose speed is measured. */
+  speedKey?: string;
 }
 type Open = (signal: AbortSignal) => Promise<Opened>;
 
@@ -61,10 +65,8 @@ export class Run {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
       await setup.settle(signal);
-      if (setup.fit.blocks)
-        throw new Error(
-          'This run is not planned to fit: choose below how it needs less memory, or train it as it is.',
-        );
+      setup.fit.check();
+      const { speedKey } = setup;
       const drive = driveOptions(setup.trained);
       const options = { ...setup.options, ...drive, data: setup.data, label: setup.label };
       const create = async ({ evalEvery, sampleEvery }: Intervals): Promise<Opened> => {
@@ -78,8 +80,8 @@ export class Run {
             onProgress: this.#onProgress,
           }),
         );
-        const { saveEvery } = drive;
-        return { trainer, label: options.label, intervals: { evalEvery, sampleEvery, saveEvery } };
+        const intervals = { evalEvery, sampleEvery, saveEvery: drive.saveEvery };
+        return { trainer, label: options.label, intervals, speedKey };
       };
       try {
         return await create(drive);
@@ -94,10 +96,31 @@ export class Run {
     });
   }
 
+  /** Measures two steps of the next run, which are thrown away. */
+  async measure(): Promise<void> {
+    const { controls, setup } = this.panels;
+    const controller = new AbortController();
+    const measured = measureNext(setup, controller.signal, this.#onProgress);
+    const starting = { controller, over: measured.catch(() => undefined) };
+    this.#starting = starting;
+    controls.show('starting', 'Measuring two steps …');
+    const said = await measured.then(
+      () => 'Measured.',
+      (thrown: unknown) => {
+        setup.fit.failed(thrown);
+        return controller.signal.aborted ? 'The measurement was cancelled.' : faultOf(thrown);
+      },
+    );
+    if (this.#starting !== starting) return;
+    this.#starting = undefined;
+    setup.comeBack();
+    controls.show('setup', said);
+  }
+
   /** Resumes a saved run, from `generation` or else from its newest complete one. */
   async resume(info: CheckpointInfo, generation?: number, changes: Changes = {}): Promise<void> {
     const { run, label } = info;
-    const data = info.hasData ? undefined : await this.#dataFor(info);
+    const data = info.hasData ? undefined : await dataFor(info, this.panels.setup);
     if (!info.hasData && data === undefined) return;
     return this.#begin('Opening the checkpoint …', async (signal) => {
       // Two models need not be open at once.
@@ -118,21 +141,6 @@ export class Run {
         });
       return { trainer: await withBase(open), label };
     });
-  }
-
-  /** Returns the text for a run that does not store its own: the one chosen in the form, if the user agrees. */
-  async #dataFor({ dataName }: CheckpointInfo): Promise<DataInput | undefined> {
-    const { data, dataLabel } = this.panels.setup;
-    const own =
-      dataName === ''
-        ? 'Its text is not kept with this run.'
-        : `Its text, ${dataName}, is not kept with this run.`;
-    const answer = await ask(
-      'Which text?',
-      `${own} It continues only with the same text. The form below has ${dataLabel}.`,
-      { go: `Resume with ${dataLabel}` },
-    );
-    return answer === undefined ? undefined : data;
   }
 
   /** Offers to continue a saved run. */
@@ -182,8 +190,9 @@ export class Run {
     await this.#close();
     controls.show('starting', words);
     warnings.clear();
-    const { trainer, label, intervals } = await open(signal);
+    const { trainer, label, intervals, speedKey = '' } = await open(signal);
     const live = new LiveRun(trainer, label, this.panels);
+    live.speedKey = speedKey;
     this.#live = live;
     const info = await trainer.info();
     const { totalSteps, completedSteps, device, model, config } = info;

@@ -23,6 +23,8 @@ export class FitPanel {
   #have: number | undefined;
   /** Planned bytes of a run that ran out of memory. */
   #failed = Infinity;
+  /** Planned bytes of a run whose buffers are larger than the GPU takes. */
+  #limited = Infinity;
   /** Planned bytes up to which a run starts although it is not planned to fit. */
   #allowed = 0;
 
@@ -30,19 +32,31 @@ export class FitPanel {
   constructor(private readonly start: () => void) {}
 
   /** True if the run is not to start before something is chosen. */
-  get blocks(): boolean {
+  get #blocks(): boolean {
     return (
       this.#need > this.#allowed &&
       (this.#need > (this.#have ?? Infinity) || this.#need >= this.#failed)
     );
   }
 
+  /** True if there is a reason to show ways. */
+  get #shows(): boolean {
+    return this.#blocks || this.#need >= this.#limited;
+  }
+
+  /** Throws if something is to be chosen first. */
+  check(): void {
+    if (this.#blocks)
+      throw new Error(
+        'This run is not planned to fit: choose below how it needs less memory, or train it as it is.',
+      );
+  }
+
   /** Notes that a run with the planned bytes failed, if it is for want of memory. */
   failed(thrown: unknown): void {
-    const isMemory =
-      thrown instanceof TabtuneError &&
-      (thrown.code === 'OUT_OF_MEMORY' || thrown.detail.code === 'device.limit');
-    if (isMemory) this.ranOut();
+    if (!(thrown instanceof TabtuneError)) return;
+    if (thrown.code === 'OUT_OF_MEMORY') this.ranOut();
+    if (thrown.detail.code === 'device.limit') this.#limited = Math.min(this.#limited, this.#need);
   }
 
   /** Notes that a run with the planned bytes ran out of memory. */
@@ -61,8 +75,8 @@ export class FitPanel {
   ): Promise<void> {
     [this.#need, this.#have] = [needBytes, haveBytes];
     const ways: Planned[] = [];
-    if (this.blocks) {
-      const limit = Math.min(haveBytes ?? Infinity, this.#failed - 1);
+    if (this.#shows) {
+      const limit = Math.min(haveBytes ?? Infinity, this.#failed - 1, this.#limited - 1);
       for (const kind of waysOf(options, trained, trainOptions('adapter'))) {
         const found = await leastChange(model, kind, limit);
         if (found && found.need < needBytes) ways.push(found);
@@ -72,19 +86,21 @@ export class FitPanel {
   }
 
   #draw(ways: readonly Planned[]): void {
-    this.#place.hidden = !this.blocks;
+    this.#place.hidden = !this.#shows;
     const why =
       this.#need >= this.#failed
         ? 'A run that was planned like this did not get the memory that it needs.'
-        : `This run is planned to need ${bytes(this.#need)}, and this browser has about ${bytes(this.#have ?? 0)} for it.`;
+        : this.#need >= this.#limited
+          ? 'A run that was planned like this needs larger buffers than this GPU takes.'
+          : `This run is planned to need ${bytes(this.#need)}, and this browser has about ${bytes(this.#have ?? 0)} for it.`;
     const anyway = (): void => {
       this.#allowed = this.#need;
       this.#draw([]);
       this.start();
     };
     render(
-      this.blocks
-        ? html`<p class="fault" id="fit-said">
+      this.#shows
+        ? html`<p class="fault" id="fit-said" role="alert">
               ${why} ${ways.length > 0 ? 'These ways need less:' : 'A smaller model needs less.'}
             </p>
             <div class="acts">
@@ -94,7 +110,13 @@ export class FitPanel {
                     ${way.text}: about ${bytes(way.need)}
                   </button>`,
               )}
-              <button type="button" id="fit-anyway" @click=${anyway}>Train as it is</button>
+              ${
+                this.#blocks
+                  ? html`<button type="button" id="fit-anyway" @click=${anyway}>
+                      Train as it is
+                    </button>`
+                  : nothing
+              }
             </div>`
         : nothing,
       this.#place,

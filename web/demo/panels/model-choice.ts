@@ -48,6 +48,11 @@ export class ModelChoice {
     return checked('model') === 'hub';
   }
 
+  /** False if the model is downloaded whenever it is opened. */
+  get isKept(): boolean {
+    return !this.isNamed || !byId('hub-unkept', HTMLInputElement).checked;
+  }
+
   /** Identifies the chosen model among all that were chosen. */
   get key(): string {
     return `${checked('model')} ${this.#count}`;

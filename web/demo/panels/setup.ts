@@ -3,8 +3,6 @@ import { escaped, inspectData, newModel, Trainer } from 'tabtune';
 import type { DataInput, Model, ModelInfo, Progress, TrainOptions } from 'tabtune';
 
 import austen from '../assets/pride-and-prejudice.txt?raw';
-import { strideOf } from '../curve.js';
-import type { Plan } from '../curve.js';
 import { byId, check, checked, nextRun } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
@@ -12,16 +10,18 @@ import { bytes, grouped, parameters } from '../format.js';
 import { isTyped } from '../numbers.js';
 import type { Trained } from '../optimizers.js';
 import { contextOf, formOptions, lookOptions, scratchShape, trainOptions } from '../settings.js';
+import { speedKey } from '../speeds.js';
 import { ofLarge, suggest } from '../suggestions.js';
 import { showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { AdvancedFold } from './advanced-fold.js';
 import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import type { DownloadsPanel } from './downloads.js';
-import { FitPanel } from './fit.js';
-import { compareKinds, showMemory } from './memory.js';
+import type { FitPanel } from './fit.js';
 import { ModelChoice } from './model-choice.js';
 import { showFindings } from './model-findings.js';
+import { PlanPanel } from './plan.js';
+import type { Planning } from './plan.js';
 import { tellStory } from './story.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
@@ -44,14 +44,10 @@ export class Setup {
   readonly #lesson = new DataPanel();
   readonly #fault = byId('setup-fault', HTMLElement);
   readonly #advanced: AdvancedFold;
-  readonly fit: FitPanel;
+  readonly #plan: PlanPanel;
 
-  constructor(
-    private readonly onPlan: (plan: Plan) => void,
-    downloads: DownloadsPanel,
-    start: () => void,
-  ) {
-    this.fit = new FitPanel(start);
+  constructor(planning: Planning, downloads: DownloadsPanel) {
+    this.#plan = new PlanPanel(planning);
     const fail = (thrown: unknown): void => showFault(this.#fault, thrown);
     this.#choice = new ModelChoice(() => this.refresh(0), fail, downloads);
     this.#advanced = new AdvancedFold(() => formOptions(this.trained), fail);
@@ -100,6 +96,15 @@ export class Setup {
 
   get options(): TrainOptions & { steps: number; seqLen: number } {
     return { ...trainOptions(this.trained), ...this.#columns };
+  }
+
+  get fit(): FitPanel {
+    return this.#plan.fit;
+  }
+
+  /** Identifies all that the duration of a step depends on. */
+  get speedKey(): string {
+    return speedKey(this.label, this.options);
   }
 
   get #columns(): Pick<TrainOptions, 'columns'> {
@@ -268,25 +273,18 @@ export class Setup {
       suggest(this.trained, this.label, undefined);
       if (!looked) await this.#teach(data, model);
       if (round !== this.#round) return;
-      const { options } = this;
+      const { options, trained, speedKey } = this;
       this.#story(info);
-      const stride = strideOf(options.steps);
-      const [estimate, rates] = [
-        await Trainer.estimate(model, options),
-        await model.previewSchedule(options, options.steps, { stride }),
-      ];
-      if (round !== this.#round) return;
-      await compareKinds(model, this.trained);
-      if (round !== this.#round) return;
-      showMemory(estimate);
-      await this.fit.show(model, options, this.trained, estimate, () => round === this.#round);
+      const next = { options, trained, speedKey, canMeasure: this.#choice.isKept };
+      await this.#plan.show(model, next, () => round === this.#round);
       if (round !== this.#round) return;
       this.#advanced.mark();
-      this.onPlan({ rates, stride });
       this.#fault.hidden = true;
     } catch (thrown) {
-      if (round === this.#round) this.#advanced.mark(thrown);
-      if (round !== this.#round || (data && (await this.#lesson.refuse(data, thrown)))) return;
+      if (round !== this.#round) return;
+      this.#advanced.mark(thrown);
+      this.#plan.none();
+      if (data && (await this.#lesson.refuse(data, thrown))) return;
       if (this.#choice.shows(thrown)) this.#fault.hidden = true;
       else showFault(this.#fault, thrown);
     }
