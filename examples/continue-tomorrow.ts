@@ -1,12 +1,15 @@
 // Starts a run, lists the runs that this browser keeps, and continues one of them bit for bit, after a
-// reload or a week later. A run saves itself: every two minutes, when its tab is hidden, when it is
-// stopped and at its end.
+// reload or a week later. A run saves itself: every 10 seconds to two minutes, depending on its size,
+// when its tab is hidden, when it is paused or stopped, and at its end.
 import { openSavedRuns, Trainer } from 'tabtune';
 import type { CheckpointInfo, DataInput, Model } from 'tabtune';
 
-/** Call this within a click: some browsers only then promise not to clear the storage. */
-export async function start(model: Model, data: DataInput, label: string): Promise<Trainer> {
-  await navigator.storage.persist();
+/**
+ * Call this within a click: some browsers only then promise not to clear the storage. Firefox asks the
+ * user, so the run does not wait for the answer.
+ */
+export function start(model: Model, data: DataInput, label: string): Promise<Trainer> {
+  void navigator.storage.persist();
   return Trainer.create({ model, data, label });
 }
 
