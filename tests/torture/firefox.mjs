@@ -4,7 +4,15 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { findFirefox, line, missingFirefox, read, root, run } from '../../web/toolchain.mjs';
+import {
+  cacheDir,
+  findFirefox,
+  line,
+  missingFirefox,
+  read,
+  root,
+  run,
+} from '../../web/toolchain.mjs';
 import { written } from './report.mjs';
 
 const PARTS = ['families', 'suite'];
@@ -68,7 +76,9 @@ async function suite(words) {
   const options = line`--reporter list,json --output ${join(scratch, 'output')}`;
   const command = line`playwright test --config tests --timeout 180000`;
   const args = [...command[1], ...[chosen, options].flatMap(([first, more]) => [first, ...more])];
-  const env = { ...ENV, PLAYWRIGHT_JSON_OUTPUT_FILE: report };
+  // The cases of the kernels are those that the Rust tests of `npm test` recorded.
+  const cases = { TABTUNE_CASES: process.env.TABTUNE_CASES || join(cacheDir, 'cases') };
+  const env = { ...ENV, ...cases, PLAYWRIGHT_JSON_OUTPUT_FILE: report };
   await run(command[0], args, { env, allowFailure: true });
   const found = rowsOf(JSON.parse(readFileSync(report, 'utf8')));
   rmSync(scratch, { recursive: true });
