@@ -1,5 +1,5 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
-import { escaped, TabtuneError, Trainer } from 'tabtune';
+import { escaped, Trainer } from 'tabtune';
 import type { CheckpointInfo, Progress } from 'tabtune';
 
 import { askToEnd } from './ask.js';
@@ -11,14 +11,14 @@ import { LiveRun } from './live.js';
 import { measureNext } from './measure.js';
 import type { Shown } from './live.js';
 import { stemOf } from './names.js';
+import { openNext } from './next-run.js';
+import type { Opened } from './next-run.js';
 import type { ExportPanel } from './panels/export-as.js';
 import type { Setup } from './panels/setup.js';
 import { decay, moreSteps, showSchedule } from './schedule.js';
 import type { Changes } from './schedule.js';
-import { driveOptions } from './settings.js';
 import { dataFor } from './missing-data.js';
 import { intervalsOf } from './waiting.js';
-import type { Intervals } from './waiting.js';
 import { faultOf, progressOf } from './words.js';
 import { workerUrl } from './worker.js';
 
@@ -28,15 +28,6 @@ export interface Panels extends Shown {
   setup: Setup;
 }
 
-interface Opened {
-  trainer: Trainer;
-  /** Name of the run. */
-  label: string;
-  /** Unknown for a run that is resumed with its own options. */
-  intervals?: Intervals;
-  /** Identifies the settings whose speed is measured. */
-  speedKey?: string;
-}
 type Open = (signal: AbortSignal) => Promise<Opened>;
 
 export class Run {
@@ -62,38 +53,11 @@ export class Run {
   }
 
   start(): Promise<void> {
-    const { setup } = this.panels;
-    return this.#begin('Starting a run …', async (signal) => {
-      await setup.settle(signal);
-      setup.fit.check();
-      const { speedKey } = setup;
-      const drive = driveOptions(setup.trained);
-      const options = { ...setup.options, ...drive, data: setup.data, label: setup.label };
-      const create = async ({ evalEvery, sampleEvery }: Intervals): Promise<Opened> => {
-        const trainer = await setup.handOver((model) =>
-          Trainer.create({
-            model,
-            ...options,
-            evalEvery,
-            sampleEvery,
-            signal,
-            onProgress: this.#onProgress,
-          }),
-        );
-        const intervals = { evalEvery, sampleEvery, saveEvery: drive.saveEvery };
-        return { trainer, label: options.label, intervals, speedKey };
-      };
-      try {
-        return await create(drive);
-      } catch (thrown) {
-        if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'data.no-validation')
-          throw thrown;
-        this.panels.controls.say(
-          'The text is too short to keep a part of it for evaluations: there will be none.',
-        );
-        return create({ ...drive, evalEvery: 0 });
-      }
-    });
+    const { controls, setup } = this.panels;
+    const say = (words: string): void => controls.say(words);
+    return this.#begin('Starting a run …', (signal) =>
+      openNext(setup, say, { signal, onProgress: this.#onProgress }),
+    );
   }
 
   /** Measures two steps of the next run, which are thrown away. */
@@ -190,7 +154,7 @@ export class Run {
     await this.#close();
     controls.show('starting', words);
     warnings.clear();
-    const { trainer, label, intervals, speedKey = '' } = await open(signal);
+    const { trainer, label, intervals, speedKey = '', again } = await open(signal);
     const live = new LiveRun(trainer, label, this.panels);
     live.speedKey = speedKey;
     this.#live = live;
@@ -205,7 +169,7 @@ export class Run {
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
     kernels.clear();
     samples.use(trainer);
-    trying.use({ trainer, info });
+    trying.use({ trainer, info, again });
     controls.offer('Resume');
     controls.say(`Training on ${device}: ${grouped(model.parameters)} parameters.`);
     // The list shows which run is open here.

@@ -1,19 +1,22 @@
 /** A conversation with the model of a run, through its own chat template; a model without one continues texts. */
 import { escaped } from 'tabtune';
-import type { ChatMessage } from 'tabtune';
 import { html, nothing } from 'lit-html';
 import type { TemplateResult } from 'lit-html';
 
 import { counted } from '../format.js';
-import { begun, faultOf } from '../words.js';
-import { answered, emptyAnswer, ENDS } from './answers.js';
-import type { Answer, Choice, Prompt } from './answers.js';
+import { begun } from '../words.js';
+import { answered, baseAnswered, emptyAnswer, ENDS } from './answers.js';
+import type { Answer, Prompt } from './answers.js';
+import { LIKELIEST } from './continued.js';
+import type { Choice } from './continued.js';
 import type { Desk } from './desk.js';
+import { faultLine } from './fault-line.js';
 
-/** One message of the person, and the answer to it. */
+/** One message of the person, and the answers to it. */
 interface Turn {
   said: string;
   answer: Answer;
+  base?: Answer;
 }
 
 /** Minimum time between two answers that are read out. */
@@ -23,6 +26,8 @@ export class Chat {
   #turns: Turn[] = [];
   #fault: unknown;
   #seed = 1;
+  /** True if the base answers too. */
+  #paired = false;
   /** The answer that screen readers read out, and when the last one was. */
   #spoken = '';
   #lastSpoken = -Infinity;
@@ -45,6 +50,7 @@ export class Chat {
         }
         Enter sends; Shift and Enter begin a new line.
       </p>
+      ${this.#pairing()}
       ${
         this.#turns.length === 0
           ? nothing
@@ -78,18 +84,29 @@ export class Chat {
           aria-describedby="talk-fault"
           @keydown=${sendOnEnter}
         ></textarea>
-        <p class="fault" id="talk-fault" role="alert">
-          ${this.#fault === undefined ? '' : faultOf(this.#fault)}
-        </p>
+        ${faultLine('talk-fault', this.#fault)}
         <div class="choice-of">
           <label
-            >Temperature<input name="temperature" type="number" min="0" step="0.1" value="0.7"
+            >Temperature<input
+              id="talk-temperature"
+              name="temperature"
+              type="number"
+              min="0"
+              step="0.1"
+              value="0.7"
           /></label>
           <label
-            >Tokens at most<input name="length" type="number" min="1" step="1" value="200"
+            >Tokens at most<input
+              id="talk-length"
+              name="length"
+              type="number"
+              min="1"
+              step="1"
+              value="200"
           /></label>
           <label
             >Seed of the next answer<input
+              id="talk-seed"
               name="seed"
               type="number"
               min="0"
@@ -118,17 +135,47 @@ export class Chat {
     </section>`;
   }
 
-  #turn({ said, answer }: Turn): TemplateResult {
-    return this.#talks
-      ? html`<li>
-          <p class="said"><b>You</b>${said}</p>
-          ${answerView(answer, html`<b>Model</b>`, this.#isLive(answer))}
-        </li>`
-      : html`<li>${answerView(answer, html`<mark>${said}</mark>`, this.#isLive(answer))}</li>`;
+  /** The switch for a second column, where the base can answer. */
+  #pairing(): TemplateResult | typeof nothing {
+    const { base } = this.desk;
+    if (!base.isReady) return nothing;
+    return html`<label class="choice"
+        ><input
+          type="checkbox"
+          id="talk-pair"
+          .checked=${this.#paired}
+          @change=${({ currentTarget }: Event) => {
+            this.#paired = (currentTarget as HTMLInputElement).checked;
+            this.desk.changed();
+          }}
+        />
+        Base and tuned side by side</label
+      >
+      ${
+        this.#paired && !this.#talks
+          ? html`<p class="facts">
+              Side by side, both choose each token among the ${LIKELIEST} likeliest. The base
+              computes the whole text again for each token.
+            </p>`
+          : nothing
+      }`;
   }
 
-  #isLive(answer: Answer): boolean {
-    return this.desk.busy && answer.end === undefined && answer === this.#turns.at(-1)?.answer;
+  #turn({ said, answer, base }: Turn): TemplateResult {
+    const view = (each: Answer, name: string): TemplateResult =>
+      answerView(
+        each,
+        html`<b>${name}</b>${this.#talks ? nothing : html`<mark>${said}</mark>`}`,
+        this.desk.busy && each.end === undefined && this.#turns.at(-1)?.answer === answer,
+      );
+    return html`<li>
+      ${this.#talks ? html`<p class="said"><b>You</b>${said}</p>` : nothing}
+      ${
+        base
+          ? html`<div class="pair-of">${view(base, 'Base')}${view(answer, 'Tuned')}</div>`
+          : view(answer, 'Model')
+      }
+    </li>`;
   }
 
   #clear(): void {
@@ -152,46 +199,62 @@ export class Chat {
       maxTokens: number('length'),
       seed: number('seed'),
     };
-    const prompt = this.#talks ? this.#messages(word('system'), said) : said;
+    const system = word('system');
     const turn: Turn = { said, answer: emptyAnswer(choice) };
+    if (this.#paired) turn.base = emptyAnswer(choice);
+    const before = this.#turns;
     this.#turns = [...this.#turns, turn];
     const field = form.querySelector<HTMLTextAreaElement>('#talk-text');
     if (field) field.value = '';
     this.#seed = choice.seed;
-    const fault = await this.desk.ask((signal) => this.#answer(turn, prompt, choice, signal));
+    const fault = await this.desk.ask(async (signal) => {
+      const how = { signal, grown: this.desk.changed };
+      if (turn.base)
+        await baseAnswered(
+          this.desk,
+          this.#prompt(before, system, turn, 'base'),
+          choice,
+          turn.base,
+          how,
+        );
+      const prompt = this.#prompt(before, system, turn, 'answer');
+      await answered(this.desk, prompt, choice, turn.answer, { ...how, paired: this.#paired });
+    });
     this.#fault = fault;
-    if (turn.answer.tokens === 0 && turn.answer.end === undefined) {
+    if ([turn.answer, turn.base].every((each) => !each || (each.tokens === 0 && !each.end))) {
       // Nothing was answered: the text can be sent again.
       this.#turns = this.#turns.filter((each) => each !== turn);
       if (field?.value === '') field.value = said;
     } else {
       this.#seed = choice.seed + 1;
-      this.#speak(turn.answer.text);
+      this.#speak(turn);
     }
     this.desk.changed();
   }
 
-  #messages(system: string, said: string): ChatMessage[] {
+  /** Returns the text to continue, or the conversation: each side has its own earlier answers in it. */
+  #prompt(
+    before: readonly Turn[],
+    system: string,
+    { said }: Turn,
+    side: 'answer' | 'base',
+  ): Prompt {
+    if (!this.#talks) return said;
     return [
       ...(system.trim() === '' ? [] : [{ role: 'system', content: system }]),
-      ...this.#turns.flatMap((turn) => [
+      ...before.flatMap((turn) => [
         { role: 'user', content: turn.said },
-        { role: 'assistant', content: turn.answer.text },
+        { role: 'assistant', content: (turn[side] ?? turn.answer).text },
       ]),
       { role: 'user', content: said },
     ];
   }
 
-  #answer(turn: Turn, prompt: Prompt, choice: Choice, signal: AbortSignal): Promise<void> {
-    const grown = this.desk.changed;
-    return answered(this.desk.trainer, prompt, choice, turn.answer, { signal, grown });
-  }
-
-  /** Lets screen readers read out a whole answer, unless the one before it is still read. */
-  #speak(text: string): void {
+  /** Lets screen readers read out the answers, unless those before are still read. */
+  #speak({ answer, base }: Turn): void {
     if (performance.now() < this.#lastSpoken + SPOKEN_EVERY_MILLIS) return;
     this.#lastSpoken = performance.now();
-    this.#spoken = text;
+    this.#spoken = base ? `Base: ${base.text} Tuned: ${answer.text}` : answer.text;
   }
 }
 

@@ -233,7 +233,7 @@ export class DataPanel {
 }
 
 /** Returns the position of a row in the form that people can find: JSON may have many rows on one line. */
-function placeOf(
+export function placeOf(
   { file, line, row }: NonNullable<DataPreview[number]['row']>,
   { files }: Pick<DataReport, 'files'>,
 ): string {

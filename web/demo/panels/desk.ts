@@ -2,16 +2,21 @@
 import type { Trainer } from 'tabtune';
 
 import type { Subject, TryHost } from '../trying.js';
+import { BaseAgain } from './base-again.js';
 
 export class Desk {
+  readonly base: BaseAgain;
   #work: AbortController | undefined;
+  #ends: number[] | undefined;
 
   /** `changed` is called when anything that is shown has changed. */
   constructor(
     readonly subject: Subject,
     readonly host: TryHost,
     readonly changed: () => void,
-  ) {}
+  ) {
+    this.base = new BaseAgain(subject);
+  }
 
   get trainer(): Trainer {
     return this.subject.trainer;
@@ -43,5 +48,22 @@ export class Desk {
 
   stop(): void {
     this.#work?.abort();
+  }
+
+  /** Returns the ids of the tokens that end a text or an answer. */
+  async ends(signal: AbortSignal): Promise<readonly number[]> {
+    if (this.#ends) return this.#ends;
+    const ids = [...(this.subject.info.model.tokenizer?.eos ?? [])];
+    for (const end of this.trainer.data.end) {
+      const last = (await this.trainer.score(end, { signal })).tokens.at(-1)?.id;
+      if (last !== undefined) ids.push(last);
+    }
+    return (this.#ends = ids);
+  }
+
+  /** Ends the work and closes the second model. */
+  close(): void {
+    this.stop();
+    this.base.close();
   }
 }

@@ -7,6 +7,7 @@ import { bytes, counted } from '../format.js';
 import { SUGGESTED } from '../hub-models.js';
 import { hubNameOf, shortNameOf } from '../hub-name.js';
 import { codeOf, progressOf, showFault } from '../words.js';
+import type { OpenAgain } from '../trying.js';
 import { workerUrl } from '../worker.js';
 import type { DownloadsPanel } from './downloads.js';
 
@@ -83,6 +84,14 @@ export class HubPanel {
   /** Returns whether something else is typed than the model that was opened. */
   get isPending(): boolean {
     return this.#wanted?.typed !== this.#typed;
+  }
+
+  /** Opens the model once more that was asked for last; undefined without one. */
+  get again(): OpenAgain | undefined {
+    const wanted = this.#wanted;
+    return (
+      wanted && ((options) => openModel(wanted.name, { ...wanted.options, ...options, workerUrl }))
+    );
   }
 
   /** Returns whether this panel shows the error, so that no other part of the page needs to. */

@@ -5,6 +5,7 @@ import type { Model, Progress } from 'tabtune';
 import { byId, check, checked } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
+import type { OpenAgain } from '../trying.js';
 import { workerUrl } from '../worker.js';
 import type { DownloadsPanel } from './downloads.js';
 import { HubPanel } from './hub.js';
@@ -51,6 +52,14 @@ export class ModelChoice {
   /** False if the model is downloaded whenever it is opened. */
   get isKept(): boolean {
     return !this.isNamed || !byId('hub-unkept', HTMLInputElement).checked;
+  }
+
+  /** Opens the chosen model once more, whatever is chosen by then; undefined for a new one. */
+  get again(): OpenAgain | undefined {
+    if (!this.isOpened) return undefined;
+    if (this.isNamed) return this.#hub.again;
+    const files = this.#files;
+    return (options) => openModel(files, { ...options, workerUrl });
   }
 
   /** Identifies the chosen model among all that were chosen. */

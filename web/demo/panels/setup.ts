@@ -12,6 +12,7 @@ import type { Trained } from '../optimizers.js';
 import { contextOf, formOptions, lookOptions, scratchShape, trainOptions } from '../settings.js';
 import { speedKey } from '../speeds.js';
 import { ofLarge, suggest } from '../suggestions.js';
+import type { OpenAgain } from '../trying.js';
 import { showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { AdvancedFold } from './advanced-fold.js';
@@ -185,7 +186,9 @@ export class Setup {
   }
 
   /** Gives the open model to the trainer that `start` makes; if that fails, the model is kept for the next attempt. */
-  async handOver(start: (model: Model) => Promise<Trainer>): Promise<Trainer> {
+  async handOver(
+    start: (model: Model, again: OpenAgain | undefined) => Promise<Trainer>,
+  ): Promise<Trainer> {
     const model = await this.#open();
     const held = this.#model;
     this.#model = undefined;
@@ -193,7 +196,7 @@ export class Setup {
     this.#round += 1;
     this.#runOpen = true;
     try {
-      return await start(model);
+      return await start(model, this.#choice.again);
     } catch (thrown) {
       if (this.#model) await model.dispose();
       else this.#model = held;

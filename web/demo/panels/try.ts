@@ -3,14 +3,18 @@ import { html, nothing, render } from 'lit-html';
 
 import { byId } from '../dom.js';
 import type { Subject, TryHost } from '../trying.js';
+import { BaseView } from './base-view.js';
 import { Chat } from './chat.js';
 import { Desk } from './desk.js';
+import { Learned } from './learned.js';
 
 export class TryPanel {
   readonly #root = byId('try-panel', HTMLElement);
   #subject: Subject | undefined;
   #desk: Desk | undefined;
   #chat: Chat | undefined;
+  #base: BaseView | undefined;
+  #learned: Learned | undefined;
   #unwatch: () => void = () => undefined;
   #frame = 0;
 
@@ -19,14 +23,16 @@ export class TryPanel {
   use(subject: Subject | undefined): void {
     if (subject === this.#subject) return;
     this.#subject = subject;
-    this.#desk?.stop();
+    this.#desk?.close();
     this.#unwatch();
-    this.#desk = this.#chat = undefined;
+    this.#desk = undefined;
     if (subject) {
       const { trainer } = subject;
       const desk = new Desk(subject, this.host, () => this.#update());
       this.#desk = desk;
       this.#chat = new Chat(desk);
+      this.#base = new BaseView(desk);
+      this.#learned = new Learned(desk);
       let { state } = trainer;
       this.#unwatch = trainer.subscribe(() => {
         if (trainer.state === state) return;
@@ -46,7 +52,7 @@ export class TryPanel {
   }
 
   #view(): unknown {
-    if (!this.#desk || !this.#chat) return nothing;
+    if (!this.#desk) return nothing;
     const { trainer, busy } = this.#desk;
     return html`${
       trainer.state === 'running' && !busy
@@ -55,6 +61,6 @@ export class TryPanel {
             <button type="button" @click=${this.host.pause}>Pause the run</button>
           </div>`
         : nothing
-    }${this.#chat.view()}`;
+    }${this.#base?.view()}${this.#chat?.view()}${this.#learned?.view()}`;
   }
 }
