@@ -113,8 +113,9 @@ test('the heading names the chosen files, even refused ones, and while a run is 
   await titleIs('tiny.gguf reads Austen');
 });
 
-/** Runs in the page: counts workers that were not ended. */
+/** Runs in the page: counts workers that were not ended. The browser does not say how much memory it has, so that any run is tried. */
 function counting() {
+  Object.defineProperty(Navigator.prototype, 'deviceMemory', { get: () => undefined });
   const live = new Set();
   window.Worker = class extends Worker {
     constructor(url, options) {
@@ -139,8 +140,7 @@ function start() {
       if (main.dataset.state === 'starting') starting = true;
       else if (starting) ended(observer.disconnect());
     }).observe(main, { attributes: true });
-    // A run that is not planned to fit is started on purpose.
-    (document.querySelector('#fit-anyway') ?? document.querySelector('#start')).click();
+    document.querySelector('#start').click();
   });
 }
 

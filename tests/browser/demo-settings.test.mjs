@@ -37,6 +37,11 @@ test('numbers follow the model with a reason, and typed ones stay with the model
   await has(page, '#s-rate', '0.002');
   await says(page, '#s-rate-why', 'For new factors on weights that rest');
   await page.fill('#s-steps', '7');
+  await says(page, '#s-steps-why', 'Yours. Suggested: 20.');
+  await expect(page.locator('#memory-total')).toContainText('about');
+  await page.fill('#s-batch', '2');
+  await says(page, '#s-batch-why', 'Suggested: 4.');
+  await says(page, '#s-steps-why', 'Suggested: 20.');
   await page.check('input[name="model"][value="scratch"]');
   await has(page, '#s-steps', quick);
   await has(page, '#s-rate', '0.002');

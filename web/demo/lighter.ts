@@ -81,31 +81,3 @@ export function waysOf(options: TrainOptions, trained: Trained, adapter: TrainOp
   );
   return kinds.filter((ways) => ways.length > 0);
 }
-
-/** Returns the settings with which a run that was out of memory continues from its checkpoint; its batch stays the same. */
-export function resumeWays({
-  batchSize = 4,
-  gradientAccumulationSteps = 1,
-  gradientRelease,
-  gradientCheckpointing,
-}: TrainOptions): { text: string; settings: TrainOptions }[] {
-  const [batch, parts] = [batchSize / 2, gradientAccumulationSteps * 2];
-  return [
-    ...(Number.isInteger(batch) && gradientRelease !== true
-      ? [
-          {
-            text: `Resume with the same batch in ${parts} parts of ${batch}`,
-            settings: { batchSize: batch, gradientAccumulationSteps: parts },
-          },
-        ]
-      : []),
-    ...(gradientCheckpointing === true
-      ? []
-      : [
-          {
-            text: 'Resume and compute activations twice instead of keeping them',
-            settings: { gradientCheckpointing: true },
-          },
-        ]),
-  ];
-}

@@ -18,7 +18,7 @@ export interface Suggestion {
   value: string | number;
   reason?: string | undefined;
 }
-export type Suggestions = Partial<Record<NumberId, Suggestion>>;
+export type Suggestions = Partial<Record<NumberId, Suggestion | undefined>>;
 type Values = Partial<Record<NumberId, string>>;
 
 const KEY = 'tabtune.numbers';
@@ -69,11 +69,12 @@ function restore(): void {
   }
 }
 
-/** Takes a number that somebody chose for the current model and data; one that is suggested is none of theirs. */
-export function setNumber(id: NumberId, value: string): void {
+/** Takes a number that somebody chose for the current model and data, or none; one that is suggested is none of theirs. */
+export function setNumber(id: NumberId, value: string | undefined): void {
   const name = current();
   const { [id]: _, ...others } = valuesNow();
-  const own = value === String(suggested[id]?.value) ? others : { ...others, [id]: value };
+  const isOwn = value !== undefined && value !== String(suggested[id]?.value);
+  const own = isOwn ? { ...others, [id]: value } : others;
   typed.delete(name);
   if (Object.keys(own).length > 0) typed.set(name, own);
   keep();
@@ -90,7 +91,7 @@ function show(): void {
     // What is being typed is not replaced by the same value in another form.
     if (value !== undefined && field.value !== value) field.value = value;
     const back = (): void => {
-      if (suggestion) setNumber(id, String(suggestion.value));
+      setNumber(id, undefined);
       changed();
       field.focus();
     };
@@ -98,22 +99,20 @@ function show(): void {
       field instanceof HTMLSelectElement
         ? [...field.options].find((option) => option.value === String(suggestion?.value))?.text
         : suggestion?.value;
+    // What is suggested for a number that was typed on an earlier visit is known once it is taken back.
+    const other = word === undefined ? '' : ` Suggested: ${word}.`;
     render(
       own[id] === undefined
         ? (suggestion?.reason ?? nothing)
-        : html`Yours.${
-            suggestion
-              ? html` Suggested: ${word}.
-                  <button
-                    type="button"
-                    class="quiet"
-                    aria-label=${`Back to suggested: ${word}`}
-                    @click=${back}
-                  >
-                    Back to suggested
-                  </button>`
-              : nothing
-          }`,
+        : html`Yours.${other}
+            <button
+              type="button"
+              class="quiet"
+              aria-label=${`Back to suggested${word === undefined ? '' : `: ${word}`}`}
+              @click=${back}
+            >
+              Back to suggested
+            </button>`,
       byId(`${id}-why`, HTMLElement),
     );
   }

@@ -8,7 +8,6 @@ import type { Charts } from './charts.js';
 import { byId } from './dom.js';
 import { grouped } from './format.js';
 import { LiveRun } from './live.js';
-import { measureNext } from './measure.js';
 import type { Shown } from './live.js';
 import { stemOf } from './names.js';
 import { openNext } from './next-run.js';
@@ -64,7 +63,9 @@ export class Run {
   async measure(): Promise<void> {
     const { controls, setup } = this.panels;
     const controller = new AbortController();
-    const measured = measureNext(setup, controller.signal, this.#onProgress);
+    const measured = import('./measure.js').then(({ measureNext }) =>
+      measureNext(setup, controller.signal, this.#onProgress),
+    );
     const starting = { controller, over: measured.catch(() => undefined) };
     this.#starting = starting;
     controls.show('starting', 'Measuring two steps …');

@@ -3,8 +3,8 @@ import type { DataInspection } from 'tabtune';
 
 import { byId } from './dom.js';
 import { counted, grouped } from './format.js';
-import { suggestNumbers } from './numbers.js';
-import type { Suggestions } from './numbers.js';
+import { isTyped, suggestNumbers } from './numbers.js';
+import type { NumberId, Suggestions } from './numbers.js';
 import { LOOKED_AT } from './panels/data.js';
 import { restrictRules, testedRate } from './optimizers.js';
 import type { Trained } from './optimizers.js';
@@ -27,6 +27,10 @@ export type Found = Pick<DataInspection, 'settings'> & {
 };
 /** The last inspection, and the model, data and kind of training that it is about. */
 let last: { key: string; found: Found | undefined } = { key: '', found: undefined };
+/** What was suggested last. */
+let before: { key: string; all: Suggestions } = { key: '', all: {} };
+/** Numbers for which an inspection states what was typed, and no choice. */
+const STATED: readonly NumberId[] = ['s-steps', 's-batch', 's-length', 's-precision'];
 let software = false;
 
 export const isSoftware = (): boolean => software;
@@ -137,9 +141,12 @@ export function suggest(trained: Trained, subject: string, found: Found | undefi
   if (found || key !== last.key) last = { key, found };
   restrictRules(trained);
   byId('numbers-said', HTMLElement).textContent = about(trained);
-  if (trained === 'fresh') suggestNumbers(quick(last.found));
-  else if (last.found) suggestNumbers(chosen(trained, last.found));
-  else suggestNumbers({});
+  const fresh = trained === 'fresh';
+  const all = fresh ? quick(last.found) : last.found ? chosen(trained, last.found) : {};
+  for (const id of fresh ? (['s-length'] as const) : STATED)
+    if (last.found && isTyped(id)) all[id] = before.key === key ? before.all[id] : undefined;
+  before = { key, all };
+  suggestNumbers(all);
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Tests the ways to need less memory that the demo offers. */
 import { expect, it } from 'vitest';
 
-import { resumeWays, waysOf } from '../demo/lighter.js';
+import { waysOf } from '../demo/lighter.js';
+import { resumeWays } from '../demo/panels/memory-remedies.js';
 import type { TrainOptions } from '../src/index.js';
 
 const RUN: TrainOptions = { batchSize: 12, seqLen: 64, optimizer: { type: 'adamw' } };

@@ -76,7 +76,7 @@ describe('licences', () => {
     const names = (entryPoints: Record<string, string>): string[] =>
       npmPackages(entryPoints).map(({ name }) => name.replace(/ .*/, ''));
     expect(names(PACKAGE)).toEqual(['fzstd', 'hyparquet', 'idb']);
-    expect(names(PAGE)).toEqual(['fzstd', 'hyparquet', 'idb', 'uplot']);
+    expect(names(PAGE)).toEqual(['fzstd', 'hyparquet', 'idb', 'lit-html', 'uplot']);
     expect(names(TESTING)).toEqual(['fake-indexeddb', 'fzstd', 'hyparquet', 'idb']);
     expect(npmPackages({ ...PAGE, ...TESTING }).filter(({ texts }) => texts.length === 0)).toEqual(
       [],

@@ -89,7 +89,7 @@ function demoFaults(sources: Sources): string[] {
   const inner = (path: string, imported: string): boolean =>
     imported.startsWith('.')
       ? meant(path, imported).startsWith('..')
-      : /^tabtune-|^tabtune\/(?!worker\?)/.test(imported);
+      : /^tabtune-|^tabtune\/(?!worker\?|schema$)/.test(imported);
   return [...sources].flatMap(([path, source]) =>
     importsOf(source)
       .filter((imported) => inner(path, imported))
@@ -153,7 +153,7 @@ describe('rooms', () => {
   });
   it('find_a_planted_import_of_the_demo', () => {
     const planted =
-      "import '../../src/page/link.js'; import 'tabtune-wasm'; import 'tabtune'; import '../dom.js'; import 'tabtune/worker?worker&url';";
+      "import '../../src/page/link.js'; import 'tabtune-wasm'; import 'tabtune'; import '../dom.js'; import 'tabtune/worker?worker&url'; import 'tabtune/schema';";
     expect(demoFaults(new Map([['panels/a.ts', planted]]))).toHaveLength(2);
   });
 });
