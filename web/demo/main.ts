@@ -17,6 +17,7 @@ import { memoryRemedies } from './panels/memory-remedies.js';
 import { checkSupport } from './panels/notice.js';
 import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
+import { TakePanel } from './panels/take.js';
 import { installTheme } from './panels/theme.js';
 import { Warnings } from './panels/warnings.js';
 import { followNumbers } from './numbers.js';
@@ -39,20 +40,21 @@ const acting = (work: () => Promise<void>) => (): void => {
   work().catch(complain);
 };
 
-const controls: Controls = new Controls({
+const acts = {
   start: acting(() => run.start()),
   pause: acting(() => run.togglePause()),
   one: acting(() => run.oneStep()),
   stop: acting(() => run.stop()),
   goon: acting(() => run.goOn()),
   save: acting(() => run.save()),
-  export: acting(() => run.export()),
-  take: acting(() => run.take()),
+  away: () => goTo('take'),
+  take: acting(async () => void (await run.take())),
   again: acting(() => run.again()),
   skip: acting(() => run.skip()),
   decay: acting(() => run.decay()),
   longer: acting(() => run.longer()),
-});
+};
+const controls: Controls = new Controls(acts, (state) => take.show(state));
 const samples = new Samples(complain);
 const view = new View(charts, figures, samples);
 const downloads = new DownloadsPanel();
@@ -98,6 +100,12 @@ const run: Run = new Run({
   trying: new Trying({ alone: (work) => run.alone(work), pause: acting(() => run.togglePause()) }),
   view,
   warnings,
+});
+const take = new TakePanel(() => run.taken, {
+  say: (words) => controls.say(words),
+  allFormats: acting(() => run.export()),
+  checkpoint: () => run.take(),
+  newest: (of) => checkpoints.newest(of),
 });
 const speed = new GpuPanel((work) => run.alone(work), complain);
 

@@ -29,3 +29,9 @@ export function exportName(stem: string, format: ExportFormat): string {
   const { ending, adapter } = EXPORT_FORMATS[format];
   return `${stem}${adapter ? '-adapter' : ''}${ending || '.zip'}`;
 }
+
+/** Returns the name of a checkpoint's file, from the one that the package gives it. */
+export function checkpointName(given: string): string {
+  const [, label = given, step = ''] = /^(.*)(-step-\d+)\.tabtune$/s.exec(given) ?? [];
+  return `${stemOf(label)}${step}.tabtune`;
+}

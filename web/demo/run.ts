@@ -17,6 +17,7 @@ import type { Setup } from './panels/setup.js';
 import { decay, moreSteps, showSchedule } from './schedule.js';
 import type { Changes } from './schedule.js';
 import { dataFor } from './missing-data.js';
+import type { Taken } from './panels/places.js';
 import { intervalsOf } from './waiting.js';
 import { faultOf, progressOf } from './words.js';
 import { workerUrl } from './worker.js';
@@ -248,10 +249,18 @@ export class Run {
     if (this.#live) await this.panels.exporting.open(this.#live.trainer, stemOf(this.#live.label));
   }
 
-  /** Downloads the newest checkpoint of the run as a file. */
-  async take(): Promise<void> {
-    const run = this.#live?.trainer.runId;
-    if (run !== undefined) await this.panels.checkpoints.download(run);
+  /** What can be taken away. */
+  get taken(): Taken | undefined {
+    const live = this.#live;
+    return live && { trainer: live.trainer, label: live.label, lost: live.lost };
+  }
+
+  /** Downloads the run as it is, as a checkpoint; returns the name of the file. */
+  async take(): Promise<string> {
+    const live = this.#live;
+    if (!live) return '';
+    if (live.unsaved > 0) await live.trainer.save();
+    return this.panels.checkpoints.download(live.trainer.runId);
   }
 
   async again(): Promise<void> {

@@ -1,7 +1,7 @@
 /** The names of the files that the demo offers, which come from the label of a run. */
 import { expect, it } from 'vitest';
 
-import { exportName, stemOf } from '../demo/names.js';
+import { checkpointName, exportName, stemOf } from '../demo/names.js';
 import { EXPORT_WORDS } from '../src/protocol/generated/exports.js';
 
 it.each([
@@ -33,4 +33,10 @@ it('differs_in_every_format', () => {
     'mine-adapter.zip',
     'mine-adapter.gguf',
   ]);
+});
+
+it('has_the_step_of_a_checkpoint', () => {
+  expect(checkpointName('small Llama on Pride and Prejudice-step-12.tabtune')).toBe(
+    'small-llama-on-pride-and-prejudice-step-12.tabtune',
+  );
 });

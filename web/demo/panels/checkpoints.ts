@@ -7,6 +7,7 @@ import { byId, download } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
 import { bytes, grouped } from '../format.js';
+import { checkpointName } from '../names.js';
 import { pickFolder } from '../pick.js';
 import { progressOf, showFault } from '../words.js';
 import { answered } from '../patience.js';
@@ -122,7 +123,7 @@ export class CheckpointPanel {
       live,
       resume: this.#trains ? this.around.resume : undefined,
       opened: (open) => void (open ? this.#open.add(run) : this.#open.delete(run)),
-      download: (info) => this.#act(() => this.download(run, info?.generation)),
+      download: (info) => this.#act(async () => void (await this.download(run, info?.generation))),
       keep: (info) =>
         this.#act(async () => (await this.#shelf(run)).keep(info.generation, { kept: !info.kept })),
       fork: (info) => this.#act(() => this.#fork(info)),
@@ -131,11 +132,14 @@ export class CheckpointPanel {
     };
   }
 
-  async download(run: string, generation?: number): Promise<void> {
+  /** Downloads a checkpoint, by default the newest; returns the name of the file. */
+  async download(run: string, generation?: number): Promise<string> {
     this.around.say('Writing the file …');
     const file = await (await this.#shelf(run)).exportFile({ generation });
-    download(file.name, file);
-    this.around.say(`${file.name}: ${bytes(file.size)}.`);
+    const name = checkpointName(file.name);
+    download(name, file);
+    this.around.say(`${name}: ${bytes(file.size)}.`);
+    return name;
   }
 
   async #fork({ run, generation, label, step }: CheckpointInfo): Promise<void> {

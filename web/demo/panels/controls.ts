@@ -25,7 +25,7 @@ export type Action =
   | 'stop'
   | 'goon'
   | 'save'
-  | 'export'
+  | 'away'
   | 'take'
   | 'again'
   | 'skip'
@@ -37,10 +37,10 @@ const SHOWN: Record<PageState, Action[]> = {
   starting: ['stop'],
   running: ['pause', 'stop', 'decay', 'save'],
   recovering: ['stop'],
-  paused: ['pause', 'one', 'stop', 'save', 'export'],
-  done: ['save', 'export', 'again'],
-  stopped: ['goon', 'save', 'export', 'again'],
-  failed: ['goon', 'save', 'export', 'again'],
+  paused: ['pause', 'one', 'stop', 'save', 'away'],
+  done: ['save', 'away', 'again'],
+  stopped: ['goon', 'save', 'away', 'again'],
+  failed: ['goon', 'save', 'away', 'again'],
   lost: ['goon', 'take', 'again'],
 };
 const ACTIONS: Action[] = [
@@ -51,7 +51,7 @@ const ACTIONS: Action[] = [
   'decay',
   'goon',
   'save',
-  'export',
+  'away',
   'take',
   'again',
 ];
@@ -71,7 +71,11 @@ export class Controls {
   #lastSpoken = -Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(acts: Record<Action, () => void>) {
+  constructor(
+    acts: Record<Action, () => void>,
+    /** Is called with each state. */
+    private readonly onState: (state: PageState) => void,
+  ) {
     for (const action of ACTIONS)
       byId(action, HTMLButtonElement).addEventListener('click', acts[action]);
     byId('skip', HTMLButtonElement).addEventListener('click', acts.skip);
@@ -112,6 +116,7 @@ export class Controls {
       show('train');
     } else if (state === 'setup') byId('numbers', HTMLDetailsElement).open = true;
     if (words !== undefined) this.say(words);
+    this.onState(state);
   }
 
   #buttons(): void {
