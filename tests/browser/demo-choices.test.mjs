@@ -156,7 +156,7 @@ test('a choice that changes while a start fails leaves no worker behind', async 
     await page.fill('#s-length', String((length += 1)));
     await page.waitForTimeout(ahead);
     await page.evaluate(start);
-    assert.match(await textOf(page, '#status'), /device\.limit/);
+    await says(page, '#setup-fault', 'device.limit');
   }
   await expect.poll(() => page.evaluate(() => window.workers())).toBe(wanted);
 });

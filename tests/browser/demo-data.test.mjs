@@ -110,7 +110,8 @@ test('the page shows every data code that chosen files can raise, with its rows'
     await page.setInputFiles('#data-file', data);
     // A number is typed for the model and data that are chosen.
     if (options.seq_len !== undefined) await page.fill('#s-length', String(options.seq_len));
-    const place = refused ? '#lesson-fault' : '#lesson-warnings';
+    const asked = code === 'data.encoding' ? '#data-encoding-ask' : '#lesson-fault';
+    const place = refused ? asked : '#lesson-warnings';
     const inFault = code === 'data.too-short' ? 'are needed' : data.name;
     const wanted = lines.length > 0 ? `line ${lines[0]}` : inFault;
     const words = page.locator(place, { hasText: refused ? wanted : code });

@@ -177,7 +177,8 @@ test('the refusals of the hub are shown, and a gated model is read with a token 
     await page.waitForTimeout(500);
     assert.equal(hub.asked.length, before);
     await page.click('#start');
-    await says(page, '#status', 'there is no such repository');
+    await says(page, '#status', 'did not start');
+    await says(page, '#hub-fault', 'there is no such repository');
     assert.ok(hub.asked.length > before);
 
     await name(page, 'elsewhere.example/a/b');

@@ -6,25 +6,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
+import { drop } from './demo-drop.mjs';
 import { demoTests, fill, forget, says, textOf, untilState, untilStep } from './demo-run.mjs';
 
 const { at, test } = demoTests();
-
-/** Drops files or items on an element, as the browser itself delivers them. */
-async function drop(page, selector, data) {
-  const place = page.locator(selector);
-  await place.scrollIntoViewIfNeeded();
-  const { x, y, width, height } = await place.boundingBox();
-  const devtools = await page.context().newCDPSession(page);
-  for (const type of ['dragEnter', 'dragOver', 'drop'])
-    await devtools.send('Input.dispatchDragEvent', {
-      type,
-      x: x + width / 2,
-      y: y + height / 2,
-      data: { items: [], dragOperationsMask: 1, ...data },
-    });
-  await devtools.detach();
-}
 
 test('the files of a dropped folder are read, and the folders in it are named as not read', async ({
   demo,

@@ -9,26 +9,40 @@ interface Found {
   /** Names of the folders inside a dropped folder, which are not read. */
   folders: string[];
 }
-/** Receives the files; `left` says what of a folder is not read, or is empty. */
-export type Take = (files: File[], left: string) => void;
+/** Receives the files; `left` says what of a folder is not read, or is empty; `folder` is the name of the one that was dropped, alone. */
+export type Take = (files: File[], left: string, folder?: string) => void;
 
 const hasFiles = ({ dataTransfer }: DragEvent): boolean =>
   dataTransfer?.types.includes('Files') ?? false;
 const isField = (target: EventTarget | null): boolean =>
   target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
 
+/** Elements on which files can be dropped; one inside another takes a drop alone. */
+const targets: HTMLElement[] = [];
+const taken = new WeakSet<Event>();
+/** Returns the element that takes what is dropped on another one. */
+const targetOf = ({ target }: Event): HTMLElement | undefined =>
+  targets
+    .filter((each) => target instanceof Node && each.contains(target))
+    .reduce<HTMLElement | undefined>(
+      (inner, each) => (inner?.contains(each) === false ? inner : each),
+      undefined,
+    );
+
 /**
  * Calls `take` with files dropped on `target`; for a dropped folder, with the files directly in it that are not hidden. Other drops, such as text,
  * are left to the fields of the page.
  */
 export function onDrop(target: HTMLElement, take: Take, fail: (thrown: unknown) => void): void {
+  targets.push(target);
   target.addEventListener('dragover', (event) => {
     if (hasFiles(event)) target.classList.add('over');
   });
   target.addEventListener('dragleave', () => target.classList.remove('over'));
   target.addEventListener('drop', (event) => {
     target.classList.remove('over');
-    if (!hasFiles(event)) return;
+    if (!hasFiles(event) || taken.has(event)) return;
+    taken.add(event);
     // Entries must be taken before the event ends; they are read later.
     const entries = [...(event.dataTransfer?.items ?? [])].flatMap(
       (item) => item.webkitGetAsEntry() ?? [],
@@ -39,12 +53,25 @@ export function onDrop(target: HTMLElement, take: Take, fail: (thrown: unknown) 
         folders.length === 0
           ? ''
           : `Not read: the folder${folders.length > 1 ? 's' : ''} ${folders.map(escaped).join(', ')}.`;
+      const [only, ...others] = entries;
       take(
         found.flatMap(({ files }) => files),
         left,
+        only && isFolder(only) && others.length === 0 ? only.name : '',
       );
     }, fail);
   });
+}
+
+/** Calls `show` with the element that would take the files that are dragged over the page, and with nothing when they are no longer. */
+export function onDrag(show: (target: HTMLElement | undefined) => void): void {
+  addEventListener('dragover', (event) => {
+    if (hasFiles(event)) show(targetOf(event));
+  });
+  addEventListener('dragleave', ({ relatedTarget }) => {
+    if (relatedTarget === null) show(undefined);
+  });
+  addEventListener('drop', () => show(undefined));
 }
 
 /** Calls `take` with the files that are chosen in a field, which is emptied, so that the same files can be chosen again. */

@@ -8,6 +8,7 @@ import { grouped, when } from './format.js';
 import { CheckpointPanel } from './panels/checkpoints.js';
 import { Controls } from './panels/controls.js';
 import { DownloadsPanel } from './panels/downloads.js';
+import { takeAnywhere } from './panels/drop-anywhere.js';
 import { ExportPanel } from './panels/export-as.js';
 import { Figures } from './panels/figures.js';
 import { GpuPanel } from './panels/gpu.js';
@@ -17,6 +18,7 @@ import { memoryRemedies } from './panels/memory-remedies.js';
 import { checkSupport } from './panels/notice.js';
 import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
+import { StartGate } from './panels/start-gate.js';
 import { TakePanel } from './panels/take.js';
 import { installTheme } from './panels/theme.js';
 import { Warnings } from './panels/warnings.js';
@@ -58,6 +60,7 @@ const controls: Controls = new Controls(acts, (state) => take.show(state));
 const samples = new Samples(complain);
 const view = new View(charts, figures, samples);
 const downloads = new DownloadsPanel();
+const gate = new StartGate();
 const setup = new Setup(
   {
     onPlan: (plan) => {
@@ -67,6 +70,7 @@ const setup = new Setup(
     measure: acting(() => run.measure()),
   },
   downloads,
+  gate,
 );
 const kernels = new KernelPanel(complain);
 const checkpoints: CheckpointPanel = new CheckpointPanel({
@@ -111,11 +115,13 @@ const speed = new GpuPanel((work) => run.alone(work), complain);
 
 new Inspector();
 ignoreStrayDrops();
+takeAnywhere({ ...setup.takes, runs: checkpoints.take }, complain);
 installTheme(() => charts.repaint());
 installPath();
 byId('watch', HTMLButtonElement).addEventListener('click', () => {
   check('model', 'scratch');
   check('data', 'austen');
+  setup.refresh(0);
   goTo('train');
   run.start().catch(complain);
 });
@@ -150,7 +156,6 @@ async function lastRun(): Promise<string> {
 
 async function begin(): Promise<void> {
   controls.show('setup');
-  controls.enable('start', false);
   offerOptimizers();
   restoreForm();
   keepForm();
@@ -173,7 +178,7 @@ async function begin(): Promise<void> {
     controls.say(`Training is not possible in this browser; the reason is given above.${last}`);
     return;
   }
-  controls.enable('start', true);
+  gate.allow();
   byId('watch', HTMLButtonElement).disabled = false;
   speed.enable();
   const ready =

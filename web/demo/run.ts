@@ -1,5 +1,5 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
-import { escaped, Trainer } from 'tabtune';
+import { TabtuneError, Trainer } from 'tabtune';
 import type { CheckpointInfo, Progress } from 'tabtune';
 
 import { askToEnd } from './ask.js';
@@ -14,12 +14,13 @@ import { openNext } from './next-run.js';
 import type { Opened } from './next-run.js';
 import type { ExportPanel } from './panels/export-as.js';
 import type { Setup } from './panels/setup.js';
+import { tellResumed } from './panels/story.js';
 import { decay, moreSteps, showSchedule } from './schedule.js';
 import type { Changes } from './schedule.js';
 import { dataFor } from './missing-data.js';
 import type { Taken } from './panels/places.js';
 import { intervalsOf } from './waiting.js';
-import { faultOf, progressOf } from './words.js';
+import { faultOf, notStarted, progressOf } from './words.js';
 import { workerUrl } from './worker.js';
 
 export interface Panels extends Shown {
@@ -54,9 +55,9 @@ export class Run {
 
   start(): Promise<void> {
     const { controls, setup } = this.panels;
-    const say = (words: string): void => controls.say(words);
+    const onProgress = this.#onProgress;
     return this.#begin('Starting a run …', (signal) =>
-      openNext(setup, say, { signal, onProgress: this.#onProgress }),
+      openNext(setup, (words) => controls.say(words), { signal, onProgress }),
     );
   }
 
@@ -91,9 +92,7 @@ export class Run {
     return this.#begin('Opening the checkpoint …', async (signal) => {
       // Two models need not be open at once.
       this.panels.setup.leave();
-      byId('run-title', HTMLElement).textContent = escaped(label) || 'A run without a name';
-      byId('run-story', HTMLElement).textContent =
-        'It continues where it was saved, with its own text and settings; the form below is for the next run.';
+      tellResumed(label);
       const open = (base: { base?: File[] }): Promise<Trainer> =>
         Trainer.resume({
           workerUrl,
@@ -136,12 +135,12 @@ export class Run {
       await this.#close();
       // The form is still there, for another try.
       this.panels.setup.fit.failed(thrown);
+      const cancelled = controller.signal.aborted;
+      if (!cancelled && thrown instanceof TabtuneError) this.panels.setup.failed(thrown);
       this.panels.setup.comeBack();
-      this.panels.controls.show(
-        'setup',
-        controller.signal.aborted ? 'The start was cancelled.' : faultOf(thrown),
-      );
-      if (!controller.signal.aborted) this.panels.setup.fit.ask();
+      const said = cancelled ? 'The start was cancelled.' : notStarted(thrown);
+      this.panels.controls.show('setup', said);
+      if (!cancelled) this.panels.setup.fit.ask();
       return undefined;
     });
     const starting = { controller, over: opened };

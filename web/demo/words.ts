@@ -29,6 +29,22 @@ export const codeOf = (thrown: unknown): string =>
 const messageOf = (thrown: unknown): string =>
   thrown instanceof Error ? thrown.message : String(thrown);
 
+/** Section of the page in which the cause of a fault is. */
+export type Place = 'model' | 'data' | 'train';
+
+/** A refusal of what was chosen, by this page. */
+export class Refused extends Error {
+  constructor(
+    message: string,
+    readonly place: Place,
+  ) {
+    super(message);
+  }
+}
+
+/** Something that is still to be chosen: it is asked for, and is no fault. */
+export class Unchosen extends Refused {}
+
 /** Returns a failure in one line, with what can be done and its code at the end. */
 export function faultOf(thrown: unknown, more = ''): string {
   const code = codeOf(thrown);
@@ -49,6 +65,10 @@ export function showFault(element: HTMLElement, thrown: unknown): void {
   element.hidden = false;
 }
 
+/** Returns what is said of a start that failed: what the package refuses is shown next to its cause. */
+export const notStarted = (thrown: unknown): string =>
+  thrown instanceof TabtuneError ? 'The run did not start.' : faultOf(thrown);
+
 /** Errors after which the worker or its GPU is gone, or cannot be trusted. */
 const FINAL = new Set([
   'DEVICE_LOST',
@@ -67,4 +87,10 @@ export function progressOf({ phase, file, fraction, total }: Progress): string {
   const of = phase === 'download' ? ` of ${bytes(total)}` : '';
   const share = fraction > 0 && fraction < 1 ? `, ${percent(fraction)}${of}` : '';
   return `${PHASES[phase]}${file === undefined ? '' : ` ${escaped(file)}`}${share} …`;
+}
+
+/** Returns the part of the form in which a field is. */
+export function placeOf(field: EventTarget | null): Place {
+  if (!(field instanceof HTMLElement) || !field.closest('#setup')) return 'train';
+  return field.closest('#view-model') ? 'model' : 'data';
 }

@@ -5,7 +5,7 @@ import { advancedCount, noteFaults, restoreAdvanced } from '../advanced.js';
 import { byId, nextRun } from '../dom.js';
 
 /** Fields of the page by the settings that they are for. */
-const FIELDS: Readonly<Record<string, string>> = {
+export const FIELDS: Readonly<Record<string, string>> = {
   steps: 's-steps',
   learningRate: 's-rate',
   batchSize: 's-batch',

@@ -36,13 +36,15 @@ export class CheckpointPanel {
   readonly #fault = byId('kept-fault', HTMLElement);
 
   constructor(private readonly around: Surroundings) {
-    const take: Take = (files, left) => this.#act(() => this.#import(files, left));
-    onChoice(byId('checkpoint-files', HTMLInputElement), take);
-    onDrop(byId('drop-checkpoint', HTMLElement), take, (thrown) => this.#complain(thrown));
+    onChoice(byId('checkpoint-files', HTMLInputElement), this.take);
+    onDrop(byId('drop-checkpoint', HTMLElement), this.take, (thrown) => this.#complain(thrown));
     byId('persist', HTMLButtonElement).addEventListener('click', () =>
       this.#act(() => this.persist()),
     );
   }
+
+  /** Imports files of a run. */
+  readonly take: Take = (files, left) => this.#act(() => this.#import(files, left));
 
   /** Sets if runs can be resumed here, which requires that a GPU was found. */
   trains(possible: boolean): Promise<void> {

@@ -166,8 +166,4 @@ export class Controls {
     this.#lastSpoken = performance.now();
     this.#spoken.textContent = this.#status.textContent;
   }
-
-  enable(action: Action, enabled: boolean): void {
-    byId(action, HTMLButtonElement).disabled = !enabled;
-  }
 }

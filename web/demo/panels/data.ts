@@ -50,44 +50,37 @@ export class DataPanel {
 
   /**
    * Shows what a run with these options would learn, suggests a prompt of it, and returns the inspection. If the sequence length follows the data,
-   * rows propose one, and a text of an opened model, whose options have none. A refusal is shown, and rows with other keys can be given column names.
+   * rows propose one, and a text of an opened model, whose options have none.
    */
   async show(
     data: DataInput,
     model: Model,
     options: TrainOptions,
     lengthFollows: boolean,
-  ): Promise<DataInspection | undefined> {
+  ): Promise<DataInspection> {
     if (data !== this.#data) this.#columns.hidden = true;
     this.#data = data;
     const large = isLarge(data);
     const part = large ? { bytes: LOOKED_AT } : {};
-    let found: DataInspection | undefined;
-    try {
-      const { seqLen, ...free } = options;
-      const inspect = (length: { seqLen?: number | undefined }): Promise<DataInspection> =>
-        inspectData(data, {
-          ...free,
-          ...length,
-          columns: this.columns,
-          model,
-          show: SHOWN,
-          ...part,
-        });
-      let inspection = await inspect(lengthFollows && data !== this.#stream ? {} : { seqLen });
-      const isStream = inspection.report.lengths === null;
-      if (isStream && seqLen !== undefined && data !== this.#stream)
-        inspection = await inspect({ seqLen });
-      this.#stream = isStream ? data : undefined;
-      found = inspection;
-      this.#report(inspection, large ? data : undefined);
-      suggestPrompt(promptOf(inspection.preview, inspection.report.end));
-      this.#fault.hidden = true;
-    } catch (thrown) {
-      if (!(await this.refuse(data, thrown))) throw thrown;
-    }
+    const { seqLen, ...free } = options;
+    const inspect = (length: { seqLen?: number | undefined }): Promise<DataInspection> =>
+      inspectData(data, { ...free, ...length, columns: this.columns, model, show: SHOWN, ...part });
+    let found = await inspect(lengthFollows && data !== this.#stream ? {} : { seqLen });
+    const isStream = found.report.lengths === null;
+    if (isStream && seqLen !== undefined && data !== this.#stream)
+      found = await inspect({ seqLen });
+    this.#stream = isStream ? data : undefined;
+    this.#report(found, large ? data : undefined);
+    suggestPrompt(promptOf(found.preview, found.report.end));
+    this.#fault.hidden = true;
     this.#section.hidden = false;
     return found;
+  }
+
+  /** Forgets why data cannot be learned; without data, their report as well. */
+  forget(report: boolean): void {
+    this.#fault.hidden = true;
+    if (report) this.#section.hidden = true;
   }
 
   /** Shows why data cannot be learned, if that is the error, and offers to name the columns if that helps. Returns true if the error was shown. */

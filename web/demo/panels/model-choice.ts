@@ -6,12 +6,15 @@ import { byId, check, checked } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
 import type { OpenAgain } from '../trying.js';
+import { Unchosen } from '../words.js';
 import { workerUrl } from '../worker.js';
 import type { DownloadsPanel } from './downloads.js';
 import { HubPanel } from './hub.js';
 
 export class ModelChoice {
   #files: File[] = [];
+  /** Name of the folder from which the files come, or that their config.json has; empty if there is none. */
+  #folder = '';
   /** Number of times that files or a name were chosen. */
   #count = 0;
   readonly #hub: HubPanel;
@@ -23,15 +26,18 @@ export class ModelChoice {
     downloads: DownloadsPanel,
   ) {
     this.#hub = new HubPanel(() => this.#choose('hub'), downloads);
-    const take: Take = (files, left) => {
-      byId('model-left', HTMLElement).textContent = left;
-      if (files.length === 0) return;
-      this.#files = files;
-      this.#choose('files');
-    };
-    onChoice(byId('model-files', HTMLInputElement), take);
-    onDrop(byId('drop-model', HTMLElement), take, fail);
+    onChoice(byId('model-files', HTMLInputElement), this.take);
+    onDrop(byId('drop-model', HTMLElement), this.take, fail);
   }
+
+  /** Takes files as the model. */
+  readonly take: Take = (files, left, folder = '') => {
+    byId('model-left', HTMLElement).textContent = left;
+    if (files.length === 0) return;
+    this.#files = files;
+    this.#folder = folder;
+    this.#choose('files');
+  };
 
   #choose(kind: 'hub' | 'files'): void {
     this.#count += 1;
@@ -67,11 +73,24 @@ export class ModelChoice {
     return `${checked('model')} ${this.#count}`;
   }
 
-  /** Name of the model; of a folder's files, of the one with the weights, because the first may be any. */
+  /** Finds the name of the model that the files of a folder have, if they were chosen without it. */
+  async settleName(): Promise<void> {
+    const files = this.#files;
+    const config = files.find(({ name }) => name === 'config.json');
+    if (this.#folder !== '' || !config || files.some(({ name }) => /\.gguf$/i.test(name))) return;
+    const name = await nameIn(config);
+    if (files === this.#files) this.#folder = name;
+  }
+
+  /** Name of the model: of its folder, or else of the file with the weights, because the first may be any. */
   get name(): string {
     if (this.isNamed) return this.#hub.name;
-    const weights = this.#files.find(({ name }) => /\.(gguf|safetensors)$/i.test(name));
-    return (weights ?? this.#files[0])?.name ?? 'model';
+    const of = (ending: RegExp): string | undefined =>
+      this.#files.find(({ name }) => ending.test(name))?.name;
+    const gguf = of(/\.gguf$/i);
+    if (gguf !== undefined || this.#files.length === 0) return gguf ?? 'model';
+    const weights = this.#folder || of(/\.safetensors$/i);
+    return weights ?? (this.#files.length === 1 ? this.#files[0]?.name : undefined) ?? 'model';
   }
 
   /** The model as the heading names it. */
@@ -112,9 +131,25 @@ export class ModelChoice {
   open(): Promise<Model> {
     if (this.isNamed) return this.#hub.open();
     if (this.#files.length === 0)
-      throw new Error(
+      throw new Unchosen(
         'Choose the model’s files first: one GGUF, or config.json, model.safetensors and every tokenizer file of the folder.',
+        'model',
       );
     return openModel(this.#files, { workerUrl });
+  }
+}
+
+/** Returns the short name of the model that a config.json has, which may be a path; an empty one if it has none. */
+async function nameIn(config: File): Promise<string> {
+  try {
+    const found: unknown = JSON.parse(await config.text());
+    const name: unknown =
+      typeof found === 'object' && found !== null ? Reflect.get(found, '_name_or_path') : '';
+    return typeof name === 'string'
+      ? (name.split(/[\\/]/).findLast((part) => /\w/.test(part)) ?? '')
+      : '';
+  } catch {
+    // The fault is reported where the model is opened.
+    return '';
   }
 }

@@ -1,39 +1,37 @@
 /** The setup of the next run: its model, text and settings, its memory, and the learning rate it plans. */
-import { escaped, inspectData, newModel, Trainer } from 'tabtune';
+import { inspectData, newModel, Trainer } from 'tabtune';
 import type { DataInput, Model, ModelInfo, Progress, TrainOptions } from 'tabtune';
 
-import austen from '../assets/pride-and-prejudice.txt?raw';
 import { byId, check, checked, nextRun } from '../dom.js';
-import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
-import { bytes, grouped, parameters } from '../format.js';
 import { isTyped } from '../numbers.js';
 import type { Trained } from '../optimizers.js';
 import { contextOf, formOptions, lookOptions, scratchShape, trainOptions } from '../settings.js';
 import { speedKey } from '../speeds.js';
 import { ofLarge, suggest } from '../suggestions.js';
 import type { OpenAgain } from '../trying.js';
-import { showFault } from '../words.js';
+import { placeOf } from '../words.js';
+import type { Place } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { AdvancedFold } from './advanced-fold.js';
+import { AUSTEN, DataChoice } from './data-choice.js';
 import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import type { DownloadsPanel } from './downloads.js';
 import type { FitPanel } from './fit.js';
 import { ModelChoice } from './model-choice.js';
-import { showFindings } from './model-findings.js';
+import { showModel } from './model-findings.js';
 import { PlanPanel } from './plan.js';
 import type { Planning } from './plan.js';
+import { Refusals } from './refusals.js';
+import type { StartGate } from './start-gate.js';
 import { tellStory } from './story.js';
 
-const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
 /** Number of parameters above which an adapter is preselected. */
 const LARGE = 10_000_000;
 
 export class Setup {
   readonly #choice: ModelChoice;
-  #dataFiles: readonly File[] = [];
-  /** Number of times that data files were chosen. */
-  #dataCount = 0;
+  readonly #data: DataChoice;
   #model: { key: string; opened: Promise<Model> } | undefined;
   /** The chosen model for which the kinds of training were last offered. */
   #offered = '';
@@ -43,46 +41,43 @@ export class Setup {
   /** True while a run is open, whose heading does not follow the form. */
   #runOpen = false;
   readonly #lesson = new DataPanel();
-  readonly #fault = byId('setup-fault', HTMLElement);
-  readonly #advanced: AdvancedFold;
+  readonly #refusals: Refusals;
   readonly #plan: PlanPanel;
+  /** The model and data of which everything is known. */
+  #known = '';
 
-  constructor(planning: Planning, downloads: DownloadsPanel) {
+  constructor(
+    planning: Planning,
+    downloads: DownloadsPanel,
+    private readonly gate: StartGate,
+  ) {
     this.#plan = new PlanPanel(planning);
-    const fail = (thrown: unknown): void => showFault(this.#fault, thrown);
-    this.#choice = new ModelChoice(() => this.refresh(0), fail, downloads);
-    this.#advanced = new AdvancedFold(() => formOptions(this.trained), fail);
+    const fail = (place: Place) => (thrown: unknown) => this.#refusals.taking(place)(thrown);
+    const model = new ModelChoice(() => this.#changed('model'), fail('model'), downloads);
+    const data = new DataChoice(() => this.#changed('data'), fail('data'));
+    const advanced = new AdvancedFold(() => formOptions(this.trained), fail('train'));
+    [this.#choice, this.#data] = [model, data];
+    this.#refusals = new Refusals({ model, data, lesson: this.#lesson, gate, advanced });
     for (const part of nextRun())
       part.addEventListener('input', ({ target }) => {
-        if (!this.#choice.isTypedIn(target)) this.refresh(250);
+        if (!this.#choice.isTypedIn(target)) this.#changed(placeOf(target), 250);
       });
-    const taken: Take = (files, left) => {
-      byId('data-left', HTMLElement).textContent = left;
-      if (files.length === 0) return;
-      this.#dataFiles = files;
-      this.#dataCount += 1;
-      check('data', 'file');
-      this.refresh(0);
-    };
-    onChoice(byId('data-file', HTMLInputElement), taken);
-    onDrop(byId('drop-data', HTMLElement), taken, fail);
     downloads.onRemoved((names) => {
       if (this.#choice.forget(names)) this.release();
     });
   }
 
   get data(): DataInput {
-    if (checked('data') !== 'file') return AUSTEN;
-    const [first] = this.#dataFiles;
-    if (!first) throw new Error('Choose a text file first, or train on Pride and Prejudice.');
-    return this.#dataFiles.length > 1 ? this.#dataFiles : first;
+    return this.#data.data;
   }
 
   get dataLabel(): string {
-    const [first, ...more] = this.#dataFiles;
-    return checked('data') === 'file'
-      ? `${first?.name ?? 'text'}${more.length > 0 ? ` and ${more.length} more` : ''}`
-      : 'Pride and Prejudice';
+    return this.#data.name;
+  }
+
+  /** Takes files that were dropped anywhere on the page. */
+  get takes(): Readonly<Record<'model' | 'data', Take>> {
+    return { model: this.#choice.take, data: this.#data.take };
   }
 
   get label(): string {
@@ -125,27 +120,23 @@ export class Setup {
   /** Shows the heading of the current choice, even of files that are refused later, unless a run is open. */
   #headline(): void {
     if (this.#runOpen) return;
-    const text = checked('data') === 'file' ? escaped(this.dataLabel) : 'Austen';
-    byId('run-title', HTMLElement).textContent = `${this.#choice.reader} reads ${text}`;
-  }
-
-  /** Shows what is trained, below the heading. */
-  #story(info: ModelInfo): void {
-    if (!this.#runOpen)
-      tellStory(info, this.#choice.isOpened ? this.trained : 'fresh', checked('data') === 'file');
+    byId('run-title', HTMLElement).textContent = `${this.#choice.reader} reads ${this.#data.short}`;
   }
 
   /** Opens the chosen model; returns the same object until the choice changes. */
   #open(): Promise<Model> {
     const { columns } = this.#lesson;
     const { isOpened, key: model } = this.#choice;
-    const fresh = [checked('data'), this.#dataCount, contextOf(), columns];
+    const fresh = [this.#data.key, contextOf(), columns];
     const key = JSON.stringify([model, ...(isOpened ? [] : fresh)]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
+    this.gate.close(
+      isOpened ? 'The model is being opened …' : 'The model is being made for the text …',
+    );
     const opened = isOpened
       ? this.#choice.open()
-      : newModel(scratchShape(), this.data, columns ? { workerUrl, columns } : { workerUrl });
+      : newModel(scratchShape(), this.data, { workerUrl, ...this.#columns });
     this.#model = { key, opened };
     opened.catch(() => {
       if (this.#model?.opened === opened) this.#model = undefined;
@@ -158,7 +149,7 @@ export class Setup {
     const { trained, label } = this;
     const options = { ...lookOptions(trained), ...this.#columns };
     const found = await this.#lesson.show(data, model, options, !isTyped('s-length'));
-    if (!found || label !== this.label) return;
+    if (label !== this.label) return;
     suggest(
       trained,
       label,
@@ -171,12 +162,8 @@ export class Setup {
   /** Shows the beginning of a large text first: the vocabulary of a new model has all characters of its text, which takes a while to read. */
   async #lookAt(data: DataInput): Promise<boolean> {
     if (this.#choice.isOpened || !isLarge(data)) return false;
-    const { columns } = this.#lesson;
-    const model = await newModel(scratchShape(), data, {
-      workerUrl,
-      bytes: LOOKED_AT,
-      ...(columns ? { columns } : {}),
-    });
+    const part = { workerUrl, bytes: LOOKED_AT, ...this.#columns };
+    const model = await newModel(scratchShape(), data, part);
     try {
       await this.#teach(data, model);
     } finally {
@@ -219,6 +206,17 @@ export class Setup {
     this.refresh(0);
   }
 
+  /** Shows why a start failed, next to its cause, until something is changed. */
+  failed(thrown: unknown): void {
+    this.#refusals.failed(thrown);
+  }
+
+  /** Removes the faults of what was changed, and shows the effects of the change. */
+  #changed(place: Place, delay = 0): void {
+    this.#refusals.changed(place, 'train');
+    this.refresh(delay);
+  }
+
   /** Closes the open model, if any. */
   release(): void {
     this.#choice.stop();
@@ -242,6 +240,7 @@ export class Setup {
    * opened now; the signal stops that.
    */
   settle(signal: AbortSignal): Promise<void> {
+    this.#refusals.failed(undefined);
     this.#choice.renew();
     signal.addEventListener('abort', () => this.#choice.stop(), { once: true });
     return this.#timer === undefined ? this.#showing : this.show();
@@ -255,41 +254,43 @@ export class Setup {
 
   async #show(): Promise<void> {
     const round = ++this.#round;
+    const isCurrent = (): boolean => round === this.#round;
     let data: DataInput | undefined;
+    let place: Place = 'data';
+    const choice = `${this.#choice.key} ${this.#data.key}`;
+    if (choice !== this.#known) this.gate.close('The model and the text are being read …');
+    this.#headline();
+    await this.#choice.settleName();
+    if (!isCurrent()) return;
     this.#headline();
     try {
-      data = this.data;
-      byId('data-facts', HTMLElement).textContent =
-        checked('data') === 'file'
-          ? this.#dataFiles.map(({ name, size }) => `${escaped(name)}, ${bytes(size)}`).join('; ')
-          : `${bytes(austen.length)} of text, embedded in this page`;
+      byId('data-facts', HTMLElement).textContent = this.#data.facts;
+      data = await this.#data.read();
+      if (!isCurrent()) return;
       const looked = await this.#lookAt(data);
-      if (round !== this.#round) return;
+      if (!isCurrent()) return;
+      if (this.#choice.isOpened) place = 'model';
       const model = await this.#open();
-      if (round !== this.#round) return;
+      if (!isCurrent()) return;
+      place = 'train';
       const { info } = model;
-      const tokenizer = info.tokenizer?.kind ?? 'none';
-      showFindings(model.warnings);
-      byId('model-facts', HTMLElement).textContent =
-        `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer).replaceAll('_', ' ')})`;
+      showModel(info, model.warnings);
       this.#offer(info);
       suggest(this.trained, this.label, undefined);
       if (!looked) await this.#teach(data, model);
-      if (round !== this.#round) return;
+      if (!isCurrent()) return;
       const { options, trained, speedKey } = this;
-      this.#story(info);
+      if (!this.#runOpen) tellStory(info, trained, checked('data') !== 'austen');
       const next = { options, trained, speedKey, canMeasure: this.#choice.isKept };
-      await this.#plan.show(model, next, () => round === this.#round);
-      if (round !== this.#round) return;
-      this.#advanced.mark();
-      this.#fault.hidden = true;
+      await this.#plan.show(model, next, isCurrent);
+      if (!isCurrent()) return;
+      this.#known = choice;
+      await this.#refusals.accept(data, isCurrent);
     } catch (thrown) {
-      if (round !== this.#round) return;
-      this.#advanced.mark(thrown);
+      if (!isCurrent()) return;
+      this.#known = place === 'train' ? choice : '';
       this.#plan.none();
-      if (data && (await this.#lesson.refuse(data, thrown))) return;
-      if (this.#choice.shows(thrown)) this.#fault.hidden = true;
-      else showFault(this.#fault, thrown);
+      await this.#refusals.refuse(thrown, place, data, isCurrent);
     }
   }
 }

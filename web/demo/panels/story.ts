@@ -1,4 +1,5 @@
-/** The lines below the heading: what is trained, and where. */
+/** The heading and the lines below it: what is trained, and where. */
+import { escaped } from 'tabtune';
 import type { ModelInfo } from 'tabtune';
 
 import { byId } from '../dom.js';
@@ -26,4 +27,11 @@ export function tellStory(
         : `All ${parameters(count)} parameters are trained`;
     story.textContent = `${what}, on your GPU; your text and the result stay on this device.`;
   }
+}
+
+/** Shows that a saved run is resumed. */
+export function tellResumed(label: string): void {
+  byId('run-title', HTMLElement).textContent = escaped(label) || 'A run without a name';
+  story.textContent =
+    'It continues where it was saved, with its own text and settings; the form is for the next run.';
 }
