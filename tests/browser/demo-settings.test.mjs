@@ -90,7 +90,7 @@ test('the duration of a run is measured when asked for, and a long run can be ma
   await says(
     page,
     '#time',
-    /^\s*About \d+ (second|minute)s? on this computer\. 40 steps of .* as measured/,
+    /^\s*About \d+ (second|minute)s? on this computer\.\s+40 steps of .* as measured/,
   );
   assert.equal(await page.getAttribute('#main', 'data-state'), 'setup');
   assert.equal(await page.getAttribute('#main', 'data-step'), '0');

@@ -51,7 +51,7 @@ test('a new model continues a text, with another seed each time, until it is sto
   assert.match(await textOf(page, '#view-try'), /The model of a run answers here/);
   await tuned(page);
   assert.equal(await page.isHidden('#try-empty'), true);
-  await says(page, '.talk', 'no chat template');
+  await says(page, '.talk >> nth=0', 'no chat template');
   await page.fill('#talk-length', '12');
   assert.match(await send(page, 'It is a truth ', 1), /It is a truth .*Seed 1 · 12 tokens · cut/s);
   assert.match(await send(page, 'It is a truth ', 2), /Seed 2/);
