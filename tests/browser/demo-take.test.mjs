@@ -1,4 +1,4 @@
-// What the demo's page gives away: one file for each place, under names that differ, with the Modelfile; and the reason where a place cannot be reached.
+// The files that the demo's page gives away: one for each place, under names that differ, with the Modelfile; and the reason where there is none.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

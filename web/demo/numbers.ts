@@ -88,7 +88,7 @@ function show(): void {
     const suggestion = suggested[id];
     const value = own[id] ?? (suggestion && String(suggestion.value));
     const field = fieldOf(id);
-    // What is being typed is not replaced by the same value in another form.
+    // A value that is being typed is not replaced by the same one in another form.
     if (value !== undefined && field.value !== value) field.value = value;
     const back = (): void => {
       setNumber(id, undefined);
@@ -99,7 +99,7 @@ function show(): void {
       field instanceof HTMLSelectElement
         ? [...field.options].find((option) => option.value === String(suggestion?.value))?.text
         : suggestion?.value;
-    // What is suggested for a number that was typed on an earlier visit is known once it is taken back.
+    // The suggestion for a number that was typed on an earlier visit is known once it is taken back.
     const other = word === undefined ? '' : ` Suggested: ${word}.`;
     render(
       own[id] === undefined

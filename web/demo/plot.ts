@@ -22,7 +22,7 @@ function onRatio(act: () => void): void {
 
 const LOGARITHMIC = { distr: 3 } as const;
 
-/** What a chart draws: columns of steps and values, and how. */
+/** The content of a chart: columns of steps and values, and how. */
 export interface Drawing {
   data: [number[], ...(number | null)[][]];
   series: uPlot.Series[];

@@ -248,7 +248,7 @@ export class Run {
     if (this.#live) await this.panels.exporting.open(this.#live.trainer, stemOf(this.#live.label));
   }
 
-  /** What can be taken away. */
+  /** The run of which things can be taken away. */
   get taken(): Taken | undefined {
     const live = this.#live;
     return live && { trainer: live.trainer, label: live.label, lost: live.lost };

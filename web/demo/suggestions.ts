@@ -21,13 +21,13 @@ const QUICK_BATCHES = 4;
 /** Maximum number of batches of an evaluation between passes over the data. */
 const BATCHES = 32;
 
-/** What an inspection of data says about a run on them. */
+/** The part of an inspection of data that is about a run on them. */
 export type Found = Pick<DataInspection, 'settings'> & {
   report: Pick<DataInspection['report'], 'seqLen' | 'stepsPerEpoch' | 'lengths'>;
 };
 /** The last inspection, and the model, data and kind of training that it is about. */
 let last: { key: string; found: Found | undefined } = { key: '', found: undefined };
-/** What was suggested last. */
+/** The last suggestion. */
 let before: { key: string; all: Suggestions } = { key: '', all: {} };
 /** Numbers for which an inspection states what was typed, and no choice. */
 const STATED: readonly NumberId[] = ['s-steps', 's-batch', 's-length', 's-precision'];

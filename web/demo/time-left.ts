@@ -97,7 +97,7 @@ export class TimeLeft {
       ['step', steps],
       ['eval', still(this.intervals.evalEvery, 'eval')],
       ['sample', still(this.intervals.sampleEvery, 'sample')],
-      // Those at some moment of the steps to come, as often as so far, and the last one.
+      // Saves come during the steps, as often as so far, and at the end.
       ['save', 1 + (steps * this.#saves) / Math.max(1, this.#steps)],
     ];
     let [secs, whole] = [0, true];
@@ -106,7 +106,7 @@ export class TimeLeft {
       if (count > 0 && mean === undefined) whole = false;
       secs += count * (mean ?? 0);
     }
-    // What the current part has taken already.
+    // The time that the current part has taken already.
     const current = this.#pending[0] ?? (steps > 0 ? 'step' : 'save');
     const taken = (this.now() - this.#since) / 1000;
     return { secs: secs - Math.min(taken, this.#mean(current) ?? 0), whole };

@@ -1,4 +1,4 @@
-/** What can be done after a run was out of memory: it continues from its checkpoint with settings that need less, or a new one is set up. */
+/** The ways out after a run was out of memory: it continues from its checkpoint with settings that need less, or a new one is set up. */
 import type { TrainOptions } from 'tabtune';
 
 import type { Run } from '../run.js';

@@ -42,7 +42,7 @@ export interface Place {
   format?: ExportFormat;
   /** Only runs that train an adapter have it. */
   ofAdapter?: boolean;
-  /** What is typed there, in parts that are copied one by one. */
+  /** The commands or lines that are typed there, in parts that are copied one by one. */
   typed: (named: Named) => readonly string[];
   /** A step that is not typed. */
   also?: string;

@@ -1,4 +1,4 @@
-/** What the next run is planned to be: its memory, whether it fits, how long it takes, and its learning rates. */
+/** The plan of the next run: its memory, whether it fits, how long it takes, and its learning rates. */
 import { Trainer } from 'tabtune';
 import type { Model, TrainOptions } from 'tabtune';
 
