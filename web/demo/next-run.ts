@@ -4,7 +4,7 @@ import type { CreateOptions } from 'tabtune';
 
 import type { Setup } from './panels/setup.js';
 import { driveOptions } from './settings.js';
-import type { OpenAgain } from './trying.js';
+import type { OpenAgain } from './subject.js';
 import type { Intervals } from './waiting.js';
 
 /** A run that was just opened. */

@@ -1,26 +1,8 @@
 /** The step in which a person tries the model. Its panels are loaded when the step is first seen while a run is open. */
-import type { Model, OpenOptions, SessionInfo, Trainer } from 'tabtune';
-
 import { byId } from './dom.js';
 import type { TryPanel } from './panels/try.js';
+import type { Subject, TryHost } from './subject.js';
 import { codeOf, faultOf } from './words.js';
-
-/** Opens the model again that a run started from. */
-export type OpenAgain = (options: Pick<OpenOptions, 'signal' | 'onProgress'>) => Promise<Model>;
-
-/** The run whose model is tried. */
-export interface Subject {
-  trainer: Trainer;
-  info: SessionInfo;
-  /** Undefined for a new model, and for a run whose files are not at hand. */
-  again: OpenAgain | undefined;
-}
-
-export interface TryHost {
-  /** Pauses the open run while `work` runs. */
-  alone: (work: () => Promise<void>) => Promise<void>;
-  pause: () => void;
-}
 
 export class Trying {
   #subject: Subject | undefined;

@@ -4,7 +4,7 @@ import type { ChatMessage, Model, Progress, SampleEnd, SampledToken, Score } fro
 import type { ChatOptions, ScoreOptions } from 'tabtune';
 
 import { askForFiles } from '../ask.js';
-import type { OpenAgain, Subject } from '../trying.js';
+import type { OpenAgain, Subject } from '../subject.js';
 import { workerUrl } from '../worker.js';
 
 /** Number of bytes of a weight that is not trained here, on the GPU. */

@@ -1,7 +1,7 @@
 /** The model that answers in the step "Try": one request at a time, which can be stopped. */
 import type { Trainer } from 'tabtune';
 
-import type { Subject, TryHost } from '../trying.js';
+import type { Subject, TryHost } from '../subject.js';
 import { BaseAgain } from './base-again.js';
 
 export class Desk {

@@ -7,7 +7,7 @@ import { bytes, counted } from '../format.js';
 import { SUGGESTED } from '../hub-models.js';
 import { hubNameOf, shortNameOf } from '../hub-name.js';
 import { codeOf, progressOf, showFault } from '../words.js';
-import type { OpenAgain } from '../trying.js';
+import type { OpenAgain } from '../subject.js';
 import { workerUrl } from '../worker.js';
 import type { DownloadsPanel } from './downloads.js';
 

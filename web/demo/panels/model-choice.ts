@@ -5,7 +5,7 @@ import type { Model, Progress } from 'tabtune';
 import { byId, check, checked } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
-import type { OpenAgain } from '../trying.js';
+import type { OpenAgain } from '../subject.js';
 import { Unchosen } from '../words.js';
 import { workerUrl } from '../worker.js';
 import type { DownloadsPanel } from './downloads.js';

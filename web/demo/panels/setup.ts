@@ -9,7 +9,7 @@ import type { Trained } from '../optimizers.js';
 import { contextOf, formOptions, lookOptions, scratchShape, trainOptions } from '../settings.js';
 import { speedKey } from '../speeds.js';
 import { ofLarge, suggest } from '../suggestions.js';
-import type { OpenAgain } from '../trying.js';
+import type { OpenAgain } from '../subject.js';
 import { placeOf } from '../words.js';
 import type { Place } from '../words.js';
 import { workerUrl } from '../worker.js';

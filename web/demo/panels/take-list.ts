@@ -227,7 +227,9 @@ export class TakeList {
 
   #downloadModelfile(): Promise<void> {
     return this.#for('ollama', async () => {
-      download('Modelfile', new Blob([await this.#modelfile()], { type: 'text/plain' }));
+      // As text it would be called Modelfile.txt, which Ollama does not look for.
+      const type = 'application/octet-stream';
+      download('Modelfile', new Blob([await this.#modelfile()], { type }));
       return 'Downloaded: Modelfile.';
     });
   }

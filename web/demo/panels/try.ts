@@ -2,7 +2,7 @@
 import { html, nothing, render } from 'lit-html';
 
 import { byId } from '../dom.js';
-import type { Subject, TryHost } from '../trying.js';
+import type { Subject, TryHost } from '../subject.js';
 import { BaseView } from './base-view.js';
 import { Chat } from './chat.js';
 import { Desk } from './desk.js';
