@@ -26,9 +26,9 @@ async function chooseChats() {
   choose('model-files', await talking());
 }
 
-/** Trains for a few steps, and opens the step. @param {Page} page @param {number} steps */
-async function tuned(page, steps = 2) {
-  await fill(page, { steps, batch: 1, length: 8, sample: 0 });
+/** Trains for a few steps, and opens the step. @param {Page} page @param {number} steps @param {number} length */
+async function tuned(page, steps = 2, length = 8) {
+  await fill(page, { steps, batch: 1, length, sample: 0 });
   await page.click('#start');
   await untilState(page, 'done');
   await page.click('.path a[href="#view-try"]');
@@ -131,7 +131,7 @@ test('what was learned is shown by token, on held-out text and by rows, and save
   await says(page, '#t-all', /./);
   await page.check('input[name="trained"][value="adapter"]');
   const rows = Array.from({ length: 40 }, (_, row) =>
-    JSON.stringify({ prompt: `Say ${row}: `, completion: 'the same words' }),
+    JSON.stringify({ prompt: `Say ${row}:`, completion: ' the same words' }),
   );
   await page.setInputFiles('#data-file', {
     name: 'rows.jsonl',
@@ -140,7 +140,7 @@ test('what was learned is shown by token, on held-out text and by rows, and save
   });
   await says(page, '#lesson-facts', /40|38/);
   await page.fill('#s-rate', '0.01');
-  await tuned(page, 20);
+  await tuned(page, 20, 32);
   const shows = async (/** @type {string} */ id) => {
     await page.click(`#${id}`);
     await expect(page.locator('#learn-save')).toBeEnabled({ timeout: 120_000 });
