@@ -35,7 +35,7 @@ export const LINES = {
     style: () => ({ ...thin, stroke: colour('plan'), width: 1.6, dash: [2, 4] }),
   },
   used: { label: 'used', style: () => ({ ...thin, stroke: colour('accent'), width: 2.2 }) },
-  kept: {
+  gpu: {
     label: 'reserved on the GPU',
     style: () => ({ ...thin, stroke: colour('accent'), width: 2.2 }),
   },
@@ -49,7 +49,7 @@ export const VALUES = {
   norm: { label: 'Gradient norm', lines: ['raw', 'ema'], log: true, write: (v) => v.toFixed(3) },
   rate: { label: 'Learning rate', lines: ['plan', 'used'], log: false, write: rate },
   speed: { label: 'Tokens per second', lines: ['raw', 'ema'], log: false, write: grouped },
-  memory: { label: 'GPU memory', lines: ['kept'], log: false, write: bytes },
+  memory: { label: 'GPU memory', lines: ['gpu'], log: false, write: bytes },
 } satisfies Record<
   string,
   { label: string; lines: LineName[]; log: boolean; write: (value: number) => string }
