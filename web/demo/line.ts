@@ -1,6 +1,7 @@
 /**
- * A measured value over the steps, in a bounded number of buckets, each with its lowest and its highest value, so that a chart of a million steps shows
- * every spike and costs no more than one of a thousand. A bucket covers a fixed range of steps, so that drawn points do not move while the run grows.
+ * A measured value over the steps, in a bounded number of buckets, each with its lowest and its highest value, so that a chart of a million steps
+ * shows every spike and costs no more than one of a thousand. A bucket covers a fixed range of steps, so that drawn points do not move while the run
+ * grows.
  */
 
 /** Maximum number of buckets: more than the chart has pixels would only cost time. */

@@ -1,4 +1,4 @@
-/** Shows the work of a run between its events: first and slow steps, evaluations, samples and saves send nothing until they are done, which may take minutes. */
+/** Shows the work of a run between its events: steps, evaluations, samples and saves send nothing until they are done, which may take minutes. */
 import type { TrainerEvent } from 'tabtune';
 
 import { duration, grouped } from './format.js';
