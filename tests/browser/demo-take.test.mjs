@@ -72,7 +72,7 @@ test('each place gets a file of its own, and the merged GGUF and the checkpoint 
 
   await page.click('#again');
   await page.setInputFiles('#model-files', files.ollama ?? MODEL);
-  await says(page, '#model-facts', `${stem}.gguf`);
+  await says(page, '#run-title', `${stem}.gguf`);
   const runs = await page.locator('#checkpoints > li').count();
   await page.setInputFiles('#checkpoint-files', files.terminal ?? MODEL);
   await expect(page.locator('#checkpoints > li')).toHaveCount(runs + 1);

@@ -37,6 +37,7 @@ async function tuned(page, steps = 2, length = 8) {
 
 /** Sends a text by the keyboard, and waits for the end of the answer. @param {Page} page @param {string} text @param {number} turns */
 async function send(page, text, turns) {
+  await expect(page.locator('#talk-send')).toBeEnabled({ timeout: 120_000 });
   await page.fill('#talk-text', text);
   await page.press('#talk-text', 'Enter');
   await expect(page.locator('.turns li')).toHaveCount(turns);
