@@ -144,7 +144,7 @@ export function goTemplate({ start, user, assistant, opening, system }: Turns): 
   if (texts.some((text) => /\{\{|\{$|"""/.test(text))) return undefined;
   const begin =
     at === 'start'
-      ? `{{ if .System }}${before}{{ .System }}${behind}{{ else }}${start}{{ end }}`
+      ? `{{ if .System }}${before}{{ .System }}${behind}${start && `{{ else }}${start}`}{{ end }}`
       : start;
   const inside = {
     start: '',
