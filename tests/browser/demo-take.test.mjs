@@ -65,7 +65,7 @@ test('each place gets a file of its own, and the merged GGUF and the checkpoint 
 
   await page.click('#export');
   assert.equal(await page.inputValue('#x-data'), 'A novel');
-  await page.selectOption('#x-choice', { index: 0 });
+  await page.selectOption('#x-choice', { label: 'Hugging Face folder, safetensors' });
   assert.equal((await downloaded(page, '#x-download')).name, `${stem}.zip`);
   await page.waitForSelector('#x-receipt li');
   await page.click('#x-close');
@@ -73,6 +73,8 @@ test('each place gets a file of its own, and the merged GGUF and the checkpoint 
   await page.click('#again');
   await page.setInputFiles('#model-files', files.ollama ?? MODEL);
   await says(page, '#run-title', `${stem}.gguf`);
+  await page.click('#start');
+  await untilState(page, 'done');
   const runs = await page.locator('#checkpoints > li').count();
   await page.setInputFiles('#checkpoint-files', files.terminal ?? MODEL);
   await expect(page.locator('#checkpoints > li')).toHaveCount(runs + 1);
