@@ -55,7 +55,7 @@ test('each place gets a file of its own, and the merged GGUF and the checkpoint 
   await says(
     page,
     '#take-terminal',
-    `tabtune train --resume ${stem}-step-2.tabtune --data pride-and-prejudice.txt --model tiny.gguf`,
+    `tabtune train --resume ${stem}-step-2.tabtune --data pride-and-prejudice.txt --model tiny.gguf --to ${stem} --steps +100 --override steps`,
   );
   assert.match(files.transformers?.buffer.toString('latin1') ?? '', /A novel/);
   const { name, buffer } = await downloaded(page, '#take-modelfile');
@@ -92,6 +92,7 @@ test('places say why they cannot be reached, and the rest can be taken while pau
   await page.click('#pause');
   await untilState(page, 'paused');
   await says(page, '#take-peft', 'there is no adapter');
+  await says(page, '#take-terminal', /--to small-llama-on-pride-and-prejudice\s*Copy/);
   assert.equal(await page.isVisible(button('peft')), false);
   await page.reload();
   await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });

@@ -30,6 +30,8 @@ export interface Named {
   baseFile: string;
   /** File of the run's data. */
   data: string;
+  /** Options with which a run that is at its end has more steps; empty for all other runs. */
+  more: string;
   /** Name of the checkpoint's file. */
   checkpoint: string;
 }
@@ -45,7 +47,7 @@ export interface Place {
   /** The commands or lines that are typed there, in parts that are copied one by one. */
   typed: (named: Named) => readonly string[];
   /** A step that is not typed. */
-  also?: string;
+  also?: (named: Named) => string;
 }
 
 const lines = (...all: string[]): string => all.join('\n');
@@ -54,13 +56,16 @@ const gguf = ({ stem }: Named): string => exportName(stem, 'gguf');
 /** Maximum size of a file that wllama loads. */
 export const WLLAMA_BYTES = 2_000_000_000;
 
+/** Number of steps that a run gets in addition, if it is at its end. */
+const MORE = 100;
+
 export const PLACES: readonly Place[] = [
   {
     id: 'ollama',
     title: 'Ollama',
     about: 'Runs the model on your own computer, in a terminal or for other programs.',
     format: 'gguf',
-    also: 'Put both files into one folder, open a terminal there, and type:',
+    also: () => 'Put both files into one folder, open a terminal there, and type:',
     typed: ({ stem }) => [lines(`ollama create ${stem} -f Modelfile`, `ollama run ${stem}`)],
   },
   {
@@ -68,7 +73,7 @@ export const PLACES: readonly Place[] = [
     title: 'LM Studio',
     about: 'Runs the model on your own computer, in a window.',
     format: 'gguf',
-    also: 'After this command, LM Studio lists it among your models:',
+    also: () => 'After this command, LM Studio lists it among your models:',
     typed: (named) => [`lms import ${gguf(named)}`],
   },
   {
@@ -83,7 +88,7 @@ export const PLACES: readonly Place[] = [
     title: 'wllama',
     about: 'Runs the model in a page of your own, without a server that computes.',
     format: 'gguf',
-    also: 'The paths are those of wllama’s own .wasm files:',
+    also: () => 'The paths are those of wllama’s own .wasm files:',
     typed: (named) => [
       lines(
         `const blob = await (await fetch('${gguf(named)}')).blob();`,
@@ -126,23 +131,24 @@ export const PLACES: readonly Place[] = [
     format: 'gguf-adapter',
     ofAdapter: true,
     typed: ({ stem, baseFile }) => [
-      `llama-cli -m ${baseFile} --lora ${exportName(stem, 'gguf-adapter')}`,
+      `llama-cli -m ${baseFile.endsWith('.gguf') ? baseFile : 'BASE.gguf'} --lora ${exportName(stem, 'gguf-adapter')}`,
     ],
   },
   {
     id: 'terminal',
     title: 'Continue in a terminal',
     about: 'Trains the same run further without a browser, from exactly where it is.',
-    also: 'The data are the same file as here:',
-    typed: ({ checkpoint, data, baseFile, stem }) => [
-      `tabtune train --resume ${checkpoint} --data ${data}${baseFile && ` --model ${baseFile}`} --to ${stem}`,
+    also: ({ more }) =>
+      `${more && `The run is at its end: this adds ${MORE} steps. `}The data are the same file as here:`,
+    typed: ({ checkpoint, data, baseFile, stem, more }) => [
+      `tabtune train --resume ${checkpoint} --data ${data}${baseFile && ` --model ${baseFile}`} --to ${stem}${more}`,
     ],
   },
   {
     id: 'browser',
     title: 'Continue in another browser',
     about: 'Trains the same run further on another device, from exactly where it is.',
-    also: 'Open this page there, and import the file below “Runs on this device”.',
+    also: () => 'Open this page there, and import the file below “Runs on this device”.',
     typed: () => [],
   },
 ];
@@ -155,12 +161,15 @@ export function namedOf({ stem, details, info, newest, trainer, lost }: Shown): 
   const base = info?.adapter ? details?.base : undefined;
   const repo = base?.hub?.repo;
   const file = base?.files[0]?.name ?? '';
-  const step = lost ? newest?.step : trainer.completedSteps;
+  const baseFile = base?.format === 'gguf' ? file : 'MODEL-FOLDER';
+  const step = (lost ? newest?.step : trainer.completedSteps) ?? 0;
+  const total = info?.totalSteps ?? newest?.totalSteps ?? Infinity;
   return {
     stem,
     base: (repo ?? base?.name ?? file).replaceAll("'", ''),
-    baseFile: base ? shellWord(repo === undefined ? file : `hf:${repo}`) : '',
+    baseFile: base ? shellWord(repo === undefined ? baseFile : `hf:${repo}`) : '',
     data: shellWord(newest?.dataName || 'DATA'),
-    checkpoint: `${stem}-step-${step ?? 0}.tabtune`,
+    more: step < total ? '' : ` --steps +${MORE} --override steps schedule.total_steps`,
+    checkpoint: `${stem}-step-${step}.tabtune`,
   };
 }

@@ -3,7 +3,7 @@ import { html, nothing } from 'lit-html';
 import type { TemplateResult } from 'lit-html';
 
 import { picks } from '../pick.js';
-import type { Place } from './places.js';
+import type { Named, Place } from './places.js';
 
 export type To = 'download' | 'folder' | 'file';
 /** Work for a place: how far it is, or what came of it. */
@@ -19,7 +19,7 @@ export interface Item {
   facts: string;
   /** Reason why the place cannot be reached. */
   reason: string | undefined;
-  typed: readonly string[];
+  named: Named;
   /** True while anything is written. */
   busy: boolean;
   work: Work | undefined;
@@ -74,8 +74,9 @@ function buttons({ place, busy, work, hasText }: Item, acts: Acts): TemplateResu
   </div>`;
 }
 
-function steps({ place, typed, system }: Item, acts: Acts): TemplateResult {
-  const { id, title, also } = place;
+function steps({ place, named, system }: Item, acts: Acts): TemplateResult {
+  const { id, title } = place;
+  const [also, typed] = [place.also?.(named), place.typed(named)];
   return html`<details class="table">
     <summary>How it is used</summary>
     ${
@@ -123,7 +124,7 @@ export function itemOf(item: Item, acts: Acts): TemplateResult {
                 ? nothing
                 : done.fault
                   ? html`<p class="fault" role="alert">${done.words}</p>`
-                  : html`<p class="facts said">${done.words}</p>`
+                  : html`<p class="facts">${done.words}</p>`
             }
             ${steps(item, acts)}
             ${

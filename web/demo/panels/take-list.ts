@@ -264,7 +264,7 @@ export class TakeList {
         place,
         facts: this.#facts(place, choice),
         reason: this.#reason(place, choice),
-        typed: place.typed(namedOf(shown)),
+        named: namedOf(shown),
         busy: this.#writing !== undefined,
         work: this.#work,
         system: this.#system,
