@@ -97,7 +97,8 @@ console.log(await (${answers})({ tabtune, bytesOf }, ${JSON.stringify(given)}));
   assert.equal(inNode.gguf.trainable.ok, true);
   assert.ok(inNode.broken.refusals.length > 0);
   assert.equal(inNode.opened.code, 'BAD_MODEL_FILE');
-  assert.equal(inNode.learned.report.examples, 30);
+  // A run without a rate keeps a tenth of the rows for evaluation.
+  assert.equal(inNode.learned.report.examples, 27);
   assert.ok(inNode.learned.exported.length > 2, JSON.stringify(inNode.learned.exported));
 });
 
