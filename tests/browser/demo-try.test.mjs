@@ -168,7 +168,7 @@ test('what was learned is shown by token, on held-out text and by rows, and save
   await says(page, '[aria-label="Held-out loss"]', /First in the run.*Now, after step 20/s);
   await shows('learn-rows');
   await expect(page.locator('#learn .turns > li')).toHaveCount(5);
-  await says(page, '#learn .turns', /Say \d+: .*Expected\s*the same words.*Base.*Tuned/s);
+  await says(page, '#learn .turns', /Say \d+:.*Expected\s*the same words.*Base.*Tuned/s);
   const [file] = await Promise.all([page.waitForEvent('download'), page.click('#learn-save')]);
   const text = readFileSync(await file.path(), 'utf8');
   for (const words of [/before and after/, /Mean loss/, /HELD-OUT/, /Expected: the same words/])

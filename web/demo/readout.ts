@@ -90,7 +90,7 @@ export class Readout {
     const from =
       this.#marked === undefined
         ? last
-        : steps.findLastIndex((step) => step <= (this.#marked ?? 0));
+        : steps.filter((step) => step <= (this.#marked ?? 0)).length - 1;
     const index = Math.min(last, Math.max(0, to(from, last)));
     this.#marked = steps[index];
     this.mark(index);

@@ -146,7 +146,10 @@ async function nameIn(config: File): Promise<string> {
     const name: unknown =
       typeof found === 'object' && found !== null ? Reflect.get(found, '_name_or_path') : '';
     return typeof name === 'string'
-      ? (name.split(/[\\/]/).findLast((part) => /\w/.test(part)) ?? '')
+      ? (name
+          .split(/[\\/]/)
+          .filter((part) => /\w/.test(part))
+          .at(-1) ?? '')
       : '';
   } catch {
     // The fault is reported where the model is opened.
