@@ -171,6 +171,6 @@ test('what was learned is shown by token, on held-out text and by rows, and save
   await says(page, '#learn .turns', /Say \d+:.*Expected\s*the same words.*Base.*Tuned/s);
   const [file] = await Promise.all([page.waitForEvent('download'), page.click('#learn-save')]);
   const text = readFileSync(await file.path(), 'utf8');
-  for (const words of [/before and after/, /Mean loss/, /HELD-OUT/, /Expected: the same words/])
+  for (const words of [/before and after/, /Mean loss/, /HELD-OUT/, /Expected:\s+the same words/])
     assert.match(text, words);
 });
