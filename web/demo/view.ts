@@ -32,7 +32,7 @@ export class View {
 
   clear(totalSteps: number, about: object = {}): void {
     this.#about = about;
-    byId('results', HTMLElement).hidden = totalSteps === 0;
+    byId('results', HTMLElement).classList.toggle('idle', totalSteps === 0);
     this.#log.clear();
     this.charts.clear();
     this.figures.clear(totalSteps);
