@@ -58,6 +58,7 @@ test('a run that is not planned to fit starts only after something was chosen', 
 
 test('a run that is out of memory continues with what it is offered', async ({ demo }) => {
   const { page } = await demo();
+  await says(page, '#memory-total', 'about');
   await fill(page, { batch: 2, length: 8, steps: 100000, sample: 0 });
   await page.click('#start');
   await untilStep(page, 2);
