@@ -181,6 +181,8 @@ export class Browser {
    */
   async open(url, { script, argument } = {}) {
     const page = await this.#context.newPage();
+    // An action on what is not there fails long before its test ends.
+    page.setDefaultTimeout(300_000);
     if (script) await page.addInitScript(script, argument);
     const record = { errors: /** @type {string[]} */ ([]), origins: new Set() };
     page.on('console', (message) => {
